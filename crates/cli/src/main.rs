@@ -1,0 +1,2 @@
+//! The fhaim command.
+fn main() {}

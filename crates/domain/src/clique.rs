@@ -1,0 +1,120 @@
+//! Attribute sets and the sizes of their marginals.
+
+use serde::{Deserialize, Serialize};
+
+/// The number of values of each attribute, by attribute index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Domain {
+    sizes: Vec<usize>,
+}
+
+impl Domain {
+    /// A domain from attribute sizes (each at least 1).
+    pub fn new(sizes: Vec<usize>) -> Self {
+        Self { sizes }
+    }
+
+    /// Sizes by attribute index.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// Number of attributes.
+    pub fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Whether there is no attribute.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Number of values of attribute `attribute`.
+    pub fn size(&self, attribute: usize) -> usize {
+        self.sizes[attribute]
+    }
+
+    /// Number of cells of the marginal over `clique`, or `None` if it does not fit `usize`.
+    pub fn cells(&self, clique: &Clique) -> Option<usize> {
+        clique
+            .attributes()
+            .iter()
+            .try_fold(1usize, |cells, &a| cells.checked_mul(self.sizes[a]))
+    }
+
+    /// Number of one-hot columns: the sum of all sizes.
+    pub fn columns(&self) -> usize {
+        self.sizes.iter().sum()
+    }
+
+    /// All pairs of attributes, in lexicographic order: the default workload.
+    pub fn pairs(&self) -> Vec<Clique> {
+        let d = self.len();
+        (0..d)
+            .flat_map(|a| (a + 1..d).map(move |b| Clique::new([a, b])))
+            .collect()
+    }
+}
+
+/// A set of attributes, sorted and without repeats. Cells of its marginal are in row-major
+/// order of the sorted attributes (the last attribute varies fastest).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Vec<usize>")]
+pub struct Clique(Vec<usize>);
+
+impl From<Vec<usize>> for Clique {
+    fn from(attributes: Vec<usize>) -> Self {
+        Self::new(attributes)
+    }
+}
+
+impl Clique {
+    /// A clique from attribute indices in any order; repeats are dropped.
+    pub fn new(attributes: impl IntoIterator<Item = usize>) -> Self {
+        let mut attributes: Vec<usize> = attributes.into_iter().collect();
+        attributes.sort_unstable();
+        attributes.dedup();
+        Self(attributes)
+    }
+
+    /// The attributes, ascending.
+    pub fn attributes(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Number of attributes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no attribute.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `attribute` belongs to the clique.
+    pub fn contains(&self, attribute: usize) -> bool {
+        self.0.binary_search(&attribute).is_ok()
+    }
+
+    /// Whether every attribute of `self` belongs to `other`.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.0.iter().all(|&a| other.contains(a))
+    }
+
+    /// The attributes in either.
+    pub fn union(&self, other: &Self) -> Self {
+        Self::new(self.0.iter().chain(&other.0).copied())
+    }
+
+    /// The attributes in both.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(
+            self.0
+                .iter()
+                .copied()
+                .filter(|&a| other.contains(a))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,5 @@
+//! Schemas, tables, binning, one-hot columns, cliques and workloads.
+
+mod clique;
+
+pub use clique::{Clique, Domain};

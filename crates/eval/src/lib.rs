@@ -1,0 +1,1 @@
+//! Quality reports: how close a synthetic table is to the real one.

@@ -1,0 +1,1 @@
+//! Exact encrypted statistics: parameters, keys, tensor, packing, release.

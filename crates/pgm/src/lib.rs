@@ -1,0 +1,1 @@
+//! Graphical models fitted to noisy marginals: junction tree, belief propagation, sampling.

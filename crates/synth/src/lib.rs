@@ -1,0 +1,1 @@
+//! Select, measure, generate: one engine over plaintext and encrypted sources.
