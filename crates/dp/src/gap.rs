@@ -1,0 +1,106 @@
+//! How far a sum of discrete Gaussians is from one discrete Gaussian, as privacy cost.
+//!
+//! KLS21 (Kairouz, Liu and Steinke, The Distributed Discrete Gaussian Mechanism for Federated
+//! Learning with Secure Aggregation, 2021), Theorem 9: for independent discrete Gaussians X, Y of
+//! variances s, t >= 1/4 and Z of variance s + t, the probabilities of X + Y and of Z differ at
+//! every integer by a factor of at most `exp(5 exp(-2 pi^2 / (1/s + 1/t)))`. Adding one summand
+//! after the other, the exponents add up (post-processing), which is their Corollary 12 for
+//! unequal variances.
+//!
+//! A pure bound gamma on each of d cells is gamma^2 d / 2-zCDP either way; going from the true sum
+//! to the ideal noise, to the ideal noise of the neighbour and back composes as square roots add:
+//! `sqrt(2 rho) <= Delta / sigma + 2 gamma sqrt(d)` (their Proposition 14, third bound, where
+//! tau = 2 gamma).
+
+use std::f64::consts::PI;
+
+use crate::{BASE_VARIANCE, Digits, Error, Rho};
+
+/// Rounding up of the double-precision evaluation.
+const MARGIN: f64 = 1.0 + 1e-6;
+
+/// The bound gamma on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| for the sum of the ladder
+/// samples that `variance_units` is made of, all y. Zero when it is a single sample.
+pub fn log_ratio_bound(variance_units: u64) -> f64 {
+    let mut sum = 0.0;
+    let mut gamma = 0.0;
+    for (level, digit) in Digits::of(variance_units).iter() {
+        let variance = (BASE_VARIANCE << (2 * level)) as f64;
+        for _ in 0..digit {
+            if sum > 0.0 {
+                gamma += 5.0 * (-2.0 * PI * PI / (1.0 / sum + 1.0 / variance)).exp();
+            }
+            sum += variance;
+        }
+    }
+    gamma * MARGIN
+}
+
+/// What a release of `cells` numbers costs beyond Delta_2^2 / (2 sigma^2) because its noise is a
+/// sum of ladder samples: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up.
+///
+/// # Errors
+/// [`Error::Rho`] if the cost does not fit.
+pub fn gap_rho(delta2_squared: u128, variance_units: u64, cells: u64) -> Result<Rho, Error> {
+    let tau = 2.0 * log_ratio_bound(variance_units);
+    if tau == 0.0 {
+        return Ok(Rho::ZERO);
+    }
+    let variance = variance_units as f64 * BASE_VARIANCE as f64;
+    let ratio = (delta2_squared as f64 / variance).sqrt();
+    let spread = tau * (cells as f64).sqrt();
+    Rho::from_f64_up((ratio * spread + spread * spread / 2.0) * MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Probabilities of a discrete Gaussian at -reach..=reach.
+    fn pmf(variance: f64, reach: i64) -> Vec<f64> {
+        let mass = |y: i64| (-((y * y) as f64) / (2.0 * variance)).exp();
+        let total: f64 = (-60 * reach..=60 * reach).map(mass).sum();
+        (-reach..=reach).map(|y| mass(y) / total).collect()
+    }
+
+    /// The bound is stated for variances from 1/4, where the gap can be computed directly.
+    #[test]
+    fn the_theorem_holds_where_the_gap_is_large_enough_to_measure() {
+        for (s, t) in [(0.25, 0.25), (0.3, 0.5), (0.5, 0.5)] {
+            let reach = 12;
+            let (x, y, z) = (pmf(s, reach), pmf(t, reach), pmf(s + t, reach));
+            let bound = 5.0 * (-2.0 * PI * PI / (1.0 / s + 1.0 / t)).exp();
+            for target in -4i64..=4 {
+                let sum: f64 = (-reach..=reach)
+                    .filter(|a| (target - a).abs() <= reach)
+                    .map(|a| x[(a + reach) as usize] * y[(target - a + reach) as usize])
+                    .sum();
+                let gap = (sum / z[(target + reach) as usize]).ln().abs();
+                assert!(
+                    gap <= bound,
+                    "variances {s} and {t} at {target}: {gap} {bound}"
+                );
+                assert!(
+                    target != 0 || gap > bound / 100.0,
+                    "a bound this loose shows nothing"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn single_samples_have_no_gap_and_sums_a_tiny_one() {
+        for level in 0..26 {
+            assert_eq!(log_ratio_bound(1 << (2 * level)), 0.0);
+        }
+        // Two base samples (variance 4 each) are the worst two: 5 exp(-4 pi^2).
+        let worst = log_ratio_bound(2);
+        assert!((worst / (5.0 * (-4.0 * PI * PI).exp()) - 1.0).abs() < 1e-5);
+        for units in 3..5_000 {
+            assert!(log_ratio_bound(units) < 2.0 * worst);
+        }
+        assert_eq!(gap_rho(1, 16, 1_000_000), Ok(Rho::ZERO));
+        let gap = gap_rho(1, 3, 100_000).unwrap();
+        assert!(gap > Rho::ZERO && gap.to_f64() < 1e-13);
+    }
+}

@@ -1,0 +1,415 @@
+//! The noise ladder: noise a holder draws and encrypts before anyone knows its scale.
+//!
+//! At level j the ladder has discrete Gaussian samples of scale `2 * 2^j`. A release with noise
+//! variance `4 m` takes, at each of its positions, the first `d_j` samples of every level j, where
+//! `d_j` are the base-4 digits of m: their variances add up to `4 m`. Samples lie in *pages* of
+//! [`PAGE`] positions (one ciphertext per page, level and digit), and a position serves one
+//! release only.
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{CryptoRng, SeedableRng};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::{DiscreteGaussian, Error};
+
+/// Positions in a page: the coefficients of one ciphertext.
+pub const PAGE: usize = 8192;
+
+/// Scale of level 0.
+pub const BASE_SCALE: u64 = 2;
+
+/// Variance of level 0: the unit that variances are counted in.
+pub const BASE_VARIANCE: u64 = BASE_SCALE * BASE_SCALE;
+
+/// Samples per position and level: as many as a base-4 digit can ask for.
+pub const DIGIT_SAMPLES: usize = 3;
+
+/// The most levels a ladder has: scales up to 2^27.
+pub const MAX_LEVELS: usize = 27;
+
+/// The most positions a ladder has: 2^17 pages, 86 million ciphertexts at all levels.
+pub const MAX_POSITIONS: usize = 1 << 30;
+
+/// The base-4 digits of a variance, least significant first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digits(u64);
+
+impl Digits {
+    /// The digits of `variance_units`.
+    pub fn of(variance_units: u64) -> Self {
+        Self(variance_units)
+    }
+
+    /// Number of levels in use: one past the highest digit that is not zero.
+    pub fn levels(self) -> usize {
+        (u64::BITS - self.0.leading_zeros()).div_ceil(2) as usize
+    }
+
+    /// The digits that are not zero, as (level, digit in `1..=3`).
+    pub fn iter(self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.levels())
+            .map(move |level| (level, (self.0 >> (2 * level) & 3) as usize))
+            .filter(|&(_, digit)| digit > 0)
+    }
+}
+
+/// The size of a ladder: public, and fixed before any record is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawPlan")]
+pub struct LadderPlan {
+    positions: usize,
+    levels: usize,
+}
+
+#[derive(Deserialize)]
+struct RawPlan {
+    positions: usize,
+    levels: usize,
+}
+
+impl TryFrom<RawPlan> for LadderPlan {
+    type Error = Error;
+
+    fn try_from(RawPlan { positions, levels }: RawPlan) -> Result<Self, Error> {
+        if (1..=MAX_LEVELS).contains(&levels) && positions <= MAX_POSITIONS {
+            Ok(Self { positions, levels })
+        } else {
+            Err(Error::LadderSize { levels, positions })
+        }
+    }
+}
+
+impl LadderPlan {
+    /// A ladder of `positions` positions for variances up to `largest_variance_units`.
+    ///
+    /// # Errors
+    /// [`Error::LadderSize`] beyond [`MAX_POSITIONS`] positions or [`MAX_LEVELS`] levels.
+    pub fn new(positions: usize, largest_variance_units: u64) -> Result<Self, Error> {
+        let levels = Digits::of(largest_variance_units).levels().max(1);
+        RawPlan { positions, levels }.try_into()
+    }
+
+    /// A ladder that lasts for releases of `cells` cells in all, however many they are and in
+    /// whatever order they come.
+    ///
+    /// Any two consecutive pages that [`Allocator`] closes hold more than one page of cells
+    /// together (or the release that closed the first would have fitted), so `k` pages of cells
+    /// take at most `2 k - 1` pages.
+    ///
+    /// # Errors
+    /// As [`LadderPlan::new`].
+    pub fn for_any_order(cells: usize, largest_variance_units: u64) -> Result<Self, Error> {
+        let pages = cells.div_ceil(PAGE);
+        let positions = if pages <= 1 {
+            cells
+        } else {
+            (pages - 1).saturating_mul(2 * PAGE).saturating_add(PAGE)
+        };
+        Self::new(positions, largest_variance_units)
+    }
+
+    /// A ladder for releases of exactly these numbers of cells, in this order.
+    ///
+    /// # Errors
+    /// As [`LadderPlan::new`].
+    pub fn for_releases(
+        cells: impl IntoIterator<Item = usize>,
+        largest_variance_units: u64,
+    ) -> Result<Self, Error> {
+        let positions = cells.into_iter().fold(0, |next, cells| {
+            first_position(next, cells).saturating_add(cells)
+        });
+        Self::new(positions, largest_variance_units)
+    }
+
+    /// Positions over all pages; the last page may be used in part.
+    pub fn positions(&self) -> usize {
+        self.positions
+    }
+
+    /// Number of levels.
+    pub fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// Number of pages.
+    pub fn pages(&self) -> usize {
+        self.positions.div_ceil(PAGE)
+    }
+
+    /// Number of sample vectors, which is the number of ciphertexts to upload.
+    pub fn vectors(&self) -> usize {
+        self.pages() * self.levels * DIGIT_SAMPLES
+    }
+
+    /// Number of samples to draw.
+    pub fn samples(&self) -> usize {
+        self.positions * self.levels * DIGIT_SAMPLES
+    }
+
+    /// Positions of `page` that carry noise.
+    fn used(&self, page: usize) -> usize {
+        self.positions.saturating_sub(page * PAGE).min(PAGE)
+    }
+}
+
+/// Consecutive positions within one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The page.
+    pub page: usize,
+    /// The first position in the page.
+    pub start: usize,
+    /// Number of positions.
+    pub len: usize,
+}
+
+impl Span {
+    /// The positions within the page.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.start..self.start + self.len
+    }
+}
+
+/// Gives each release its own positions.
+///
+/// Releases take consecutive positions in the order of their numbers. One that does not fit into
+/// the rest of the page starts the next page, so it lies within one page unless it is larger than
+/// a page. A position is never given twice: asking again for a number already served returns the
+/// same positions if the size is the same, and an error otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawAllocator")]
+pub struct Allocator {
+    plan: LadderPlan,
+    served: Vec<Served>,
+}
+
+/// A release served, by ascending number and position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Served {
+    number: u32,
+    first: usize,
+    cells: usize,
+}
+
+#[derive(Deserialize)]
+struct RawAllocator {
+    plan: LadderPlan,
+    served: Vec<Served>,
+}
+
+impl TryFrom<RawAllocator> for Allocator {
+    type Error = Error;
+
+    /// Allocates everything again, so that stored state cannot hand a position out twice.
+    fn try_from(raw: RawAllocator) -> Result<Self, Error> {
+        let mut allocator = Self::new(raw.plan);
+        for served in &raw.served {
+            allocator.allocate(served.number, served.cells)?;
+        }
+        if allocator.served == raw.served {
+            Ok(allocator)
+        } else {
+            let last = raw.served.last().map_or(0, |served| served.number);
+            Err(Error::Conflict(last))
+        }
+    }
+}
+
+impl Allocator {
+    /// All positions of `plan` free.
+    pub fn new(plan: LadderPlan) -> Self {
+        Self {
+            plan,
+            served: Vec::new(),
+        }
+    }
+
+    /// Positions for release `number` of `cells` cells, in order of the cells.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if `number` was served with another size, [`Error::Order`] if a higher
+    /// number was served before, [`Error::LadderExhausted`] if too few positions are left. Then
+    /// nothing is used up.
+    pub fn allocate(&mut self, number: u32, cells: usize) -> Result<Vec<Span>, Error> {
+        if let Ok(index) = self.served.binary_search_by_key(&number, |s| s.number) {
+            let served = self.served[index];
+            return if served.cells == cells {
+                Ok(spans(served.first, cells))
+            } else {
+                Err(Error::Conflict(number))
+            };
+        }
+        let next = match self.served.last() {
+            Some(last) if last.number > number => {
+                let last = last.number;
+                return Err(Error::Order { number, last });
+            }
+            Some(last) => last.first + last.cells,
+            None => 0,
+        };
+        let first = first_position(next, cells);
+        if cells > self.plan.positions.saturating_sub(first) {
+            let left = self.plan.positions - next;
+            return Err(Error::LadderExhausted {
+                number,
+                cells,
+                left,
+            });
+        }
+        self.served.push(Served {
+            number,
+            first,
+            cells,
+        });
+        Ok(spans(first, cells))
+    }
+}
+
+/// Where a release of `cells` cells starts when positions up to `next` are used.
+fn first_position(next: usize, cells: usize) -> usize {
+    let offset = next % PAGE;
+    if offset == 0 || cells <= PAGE - offset {
+        next
+    } else {
+        (next - offset).saturating_add(PAGE)
+    }
+}
+
+/// The `cells` positions from `first` on, cut at page edges.
+fn spans(first: usize, cells: usize) -> Vec<Span> {
+    let end = first + cells;
+    let mut spans = Vec::new();
+    let mut position = first;
+    while position < end {
+        let (page, start) = (position / PAGE, position % PAGE);
+        let len = (PAGE - start).min(end - position);
+        spans.push(Span { page, start, len });
+        position += len;
+    }
+    spans
+}
+
+/// The samples of a ladder: a secret of the holder who drew them, wiped from memory on drop.
+///
+/// Each vector is drawn with a ChaCha20 generator of its own: one 32-byte key for the ladder, the
+/// vector's index as the stream. So vectors can be drawn in parallel, and a ladder is a function
+/// of the key alone. (The generators' own state is not wiped: `rand_chacha` has no way to.)
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Ladder {
+    #[zeroize(skip)]
+    plan: LadderPlan,
+    /// Vectors of [`PAGE`] samples by (page, level, digit index), row-major.
+    samples: Vec<i64>,
+}
+
+impl std::fmt::Debug for Ladder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ladder")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ladder {
+    /// Draws all samples of `plan`, keyed by 32 bytes from `rng`: the operating system's
+    /// generator, except in tests.
+    pub fn draw<R: CryptoRng + ?Sized>(plan: LadderPlan, rng: &mut R) -> Self {
+        let mut key = Zeroizing::new([0u8; 32]);
+        rng.fill_bytes(key.as_mut());
+        let mut samples = vec![0; plan.vectors() * PAGE];
+        fill_vectors(plan, &key, &mut samples);
+        Self { plan, samples }
+    }
+
+    /// The ladder's size.
+    pub fn plan(&self) -> LadderPlan {
+        self.plan
+    }
+
+    /// The samples at (`page`, `level`, `index`), [`PAGE`] of them (zero at positions beyond the
+    /// plan), or `None` outside the ladder.
+    pub fn vector(&self, page: usize, level: usize, index: usize) -> Option<&[i64]> {
+        if page >= self.plan.pages() || level >= self.plan.levels || index >= DIGIT_SAMPLES {
+            return None;
+        }
+        let vector = (page * self.plan.levels + level) * DIGIT_SAMPLES + index;
+        self.samples.get(vector * PAGE..(vector + 1) * PAGE)
+    }
+
+    /// The noise of variance `4 * variance_units` for a release at `spans`, cell by cell.
+    ///
+    /// # Errors
+    /// As [`Ladder::noise`].
+    pub fn release_noise(
+        &self,
+        spans: &[Span],
+        variance_units: u64,
+    ) -> Result<Zeroizing<Vec<i64>>, Error> {
+        let mut cells = Zeroizing::new(Vec::with_capacity(spans.iter().map(|s| s.len).sum()));
+        for &span in spans {
+            cells.extend_from_slice(&self.noise(span, variance_units)?);
+        }
+        Ok(cells)
+    }
+
+    /// The noise of variance `4 * variance_units` at the positions of `span`.
+    ///
+    /// # Errors
+    /// [`Error::OutsideLadder`] if the span is not within the plan, [`Error::VarianceTooLarge`]
+    /// if the variance takes more levels than there are.
+    pub fn noise(&self, span: Span, variance_units: u64) -> Result<Zeroizing<Vec<i64>>, Error> {
+        let outside = Error::OutsideLadder {
+            page: span.page,
+            end: span.start.saturating_add(span.len),
+        };
+        if span.start > PAGE || span.len > self.plan.used(span.page).saturating_sub(span.start) {
+            return Err(outside);
+        }
+        let digits = Digits::of(variance_units);
+        if digits.levels() > self.plan.levels {
+            return Err(Error::VarianceTooLarge {
+                units: variance_units,
+                levels: self.plan.levels,
+            });
+        }
+        let mut noise = Zeroizing::new(vec![0; span.len]);
+        for (level, digit) in digits.iter() {
+            for index in 0..digit {
+                let samples = self
+                    .vector(span.page, level, index)
+                    .ok_or(outside.clone())?;
+                for (sum, sample) in noise.iter_mut().zip(&samples[span.range()]) {
+                    *sum += sample;
+                }
+            }
+        }
+        Ok(noise)
+    }
+}
+
+/// Fills every vector of the ladder, `PAGE` samples each.
+fn fill_vectors(plan: LadderPlan, key: &[u8; 32], samples: &mut [i64]) {
+    let fill = |(vector, samples): (usize, &mut [i64])| fill_vector(plan, key, vector, samples);
+    #[cfg(feature = "rayon")]
+    {
+        use rayon::prelude::*;
+        samples.par_chunks_mut(PAGE).enumerate().for_each(fill);
+    }
+    #[cfg(not(feature = "rayon"))]
+    samples.chunks_mut(PAGE).enumerate().for_each(fill);
+}
+
+/// Draws vector number `vector` (row-major by page, level, digit index) with its own stream.
+fn fill_vector(plan: LadderPlan, key: &[u8; 32], vector: usize, samples: &mut [i64]) {
+    let level = vector / DIGIT_SAMPLES % plan.levels;
+    let page = vector / DIGIT_SAMPLES / plan.levels;
+    // A plan has at most MAX_LEVELS = 27 levels, so the scale is at most 2 * 2^26.
+    let gaussian = DiscreteGaussian::new(BASE_SCALE << level).expect("scale within 2^27");
+    let mut rng = ChaCha20Rng::from_seed(*key);
+    rng.set_stream(vector as u64);
+    for sample in &mut samples[..plan.used(page)] {
+        *sample = gaussian.sample(&mut rng);
+    }
+}

@@ -1,0 +1,335 @@
+//! The privacy ledger: what was released, what it cost, and what is left.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BASE_VARIANCE, Error, Rho, gap_rho};
+
+/// A release about to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Debit {
+    /// Number of the release within its job.
+    pub number: u32,
+    /// What is released, for people.
+    pub description: String,
+    /// Digest of what is to be decrypted: the same release repeated has the same.
+    #[serde(with = "hex_digest")]
+    pub digest: [u8; 32],
+    /// Squared L2 norm by which one record can move the release.
+    #[serde(with = "decimal")]
+    pub delta2_squared: u128,
+    /// Noise variance in units of [`BASE_VARIANCE`].
+    pub variance_units: u64,
+    /// How many numbers are released.
+    pub cells: u64,
+    /// What the residual ciphertext noise may add (`rho_leak`).
+    pub leak: Rho,
+}
+
+/// A release made, and its cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The release.
+    #[serde(flatten)]
+    pub debit: Debit,
+    /// Cost of the Gaussian mechanism: `Delta_2^2 / (2 sigma^2)`.
+    pub rho: Rho,
+    /// Cost of the noise being a sum of ladder samples ([`gap_rho`]).
+    pub gap: Rho,
+}
+
+impl Entry {
+    /// Prices a release.
+    ///
+    /// # Errors
+    /// [`Error::NoNoise`] at variance zero, [`Error::Ratio`] or [`Error::Rho`] at a cost of 2^48
+    /// or more.
+    pub fn price(debit: Debit) -> Result<Self, Error> {
+        if debit.variance_units == 0 {
+            return Err(Error::NoNoise(debit.number));
+        }
+        let rho = release_rho(debit.delta2_squared, debit.variance_units)?;
+        let gap = gap_rho(debit.delta2_squared, debit.variance_units, debit.cells)?;
+        Ok(Self { debit, rho, gap })
+    }
+
+    /// Everything the release costs, or `None` at 2^48.
+    pub fn cost(&self) -> Option<Rho> {
+        Rho::checked_sum([self.rho, self.gap, self.debit.leak])
+    }
+}
+
+/// `Delta_2^2 / (2 sigma^2)` at noise variance `sigma^2 = 4 variance_units`, rounded up (CKS20,
+/// Theorem 4: the discrete Gaussian costs what the continuous one does).
+///
+/// # Errors
+/// [`Error::Ratio`] if `variance_units` is zero or the cost 2^48 or more.
+pub fn release_rho(delta2_squared: u128, variance_units: u64) -> Result<Rho, Error> {
+    let twice_variance = 2 * u128::from(BASE_VARIANCE) * u128::from(variance_units);
+    Rho::ratio_up(delta2_squared, twice_variance)
+}
+
+/// The least variance, in units, at which a release of sensitivity `delta2_squared` costs at most
+/// `budget` (without leak and gap).
+///
+/// # Errors
+/// [`Error::Ratio`] if no variance of 64 bits is large enough.
+pub fn least_variance_units(delta2_squared: u128, budget: Rho) -> Result<u64, Error> {
+    let affordable = |units: &u64| release_rho(delta2_squared, *units).is_ok_and(|c| c <= budget);
+    if !affordable(&u64::MAX) {
+        return Err(Error::Ratio(delta2_squared, u128::from(u64::MAX)));
+    }
+    let (mut low, mut high) = (0u64, u64::MAX); // low is too little, high enough
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if affordable(&middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+/// Whether a debit was new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was taken off the budget.
+    Debited,
+    /// The same release was debited before: nothing was taken.
+    Repeated,
+}
+
+/// A budget and the releases debited from it. Data only: its keeper stores it durably before it
+/// acts on a debit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawLedger")]
+pub struct Ledger {
+    budget: Rho,
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct RawLedger {
+    budget: Rho,
+    entries: Vec<Entry>,
+}
+
+impl TryFrom<RawLedger> for Ledger {
+    type Error = Error;
+
+    /// Debits everything again, so that a stored ledger cannot be looser than its own rules.
+    fn try_from(raw: RawLedger) -> Result<Self, Error> {
+        let mut ledger = Self::new(raw.budget);
+        for entry in &raw.entries {
+            ledger.debit(entry.debit.clone())?;
+        }
+        if ledger.entries == raw.entries {
+            Ok(ledger)
+        } else {
+            Err(Error::BrokenLedger)
+        }
+    }
+}
+
+impl Ledger {
+    /// A ledger with nothing spent.
+    pub fn new(budget: Rho) -> Self {
+        Self {
+            budget,
+            entries: Vec::new(),
+        }
+    }
+
+    /// The whole budget.
+    pub fn budget(&self) -> Rho {
+        self.budget
+    }
+
+    /// The releases, in the order they were debited.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The sum of all costs. At most the budget.
+    pub fn spent(&self) -> Rho {
+        let costs = self.entries.iter().filter_map(Entry::cost);
+        // Every debit was checked against the budget, so neither filter nor sum can drop any.
+        Rho::checked_sum(costs).unwrap_or(self.budget)
+    }
+
+    /// What is left of the budget.
+    pub fn left(&self) -> Rho {
+        self.budget.checked_sub(self.spent()).unwrap_or(Rho::ZERO)
+    }
+
+    /// Takes a release off the budget. On an error the ledger is unchanged.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if its number was debited with other content, [`Error::OverBudget`] if
+    /// it costs more than is left, and what [`Entry::price`] refuses.
+    pub fn debit(&mut self, debit: Debit) -> Result<Outcome, Error> {
+        let number = debit.number;
+        if let Some(entry) = self.entries.iter().find(|e| e.debit.number == number) {
+            return if entry.debit == debit {
+                Ok(Outcome::Repeated)
+            } else {
+                Err(Error::Conflict(number))
+            };
+        }
+        let entry = Entry::price(debit)?;
+        let left = self.left();
+        match entry.cost() {
+            Some(cost) if cost <= left => {
+                self.entries.push(entry);
+                Ok(Outcome::Debited)
+            }
+            cost => Err(Error::OverBudget {
+                number,
+                cost: cost.unwrap_or(entry.rho),
+                left,
+            }),
+        }
+    }
+}
+
+/// A digest as hexadecimal text.
+mod hex_digest {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(digest: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
+        let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        serializer.serialize_str(&text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 32], D::Error> {
+        let text = String::deserialize(deserializer)?;
+        decode(text.as_bytes()).ok_or_else(|| D::Error::custom("a digest is 64 hex digits"))
+    }
+
+    fn decode(text: &[u8]) -> Option<[u8; 32]> {
+        let mut digest = [0; 32];
+        if text.len() != 2 * digest.len() {
+            return None;
+        }
+        for (byte, pair) in digest.iter_mut().zip(text.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Some(digest)
+    }
+
+    fn nibble(digit: u8) -> Option<u8> {
+        match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        }
+    }
+}
+
+/// A 128-bit integer as decimal text: JSON numbers do not carry it.
+mod decimal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn debit(number: u32, delta2_squared: u128, variance_units: u64) -> Debit {
+        Debit {
+            number,
+            description: format!("release {number}"),
+            digest: [number as u8; 32],
+            delta2_squared,
+            variance_units,
+            cells: 1,
+            leak: Rho::ZERO,
+        }
+    }
+
+    fn rho(numerator: u128, denominator: u128) -> Rho {
+        Rho::ratio_up(numerator, denominator).unwrap()
+    }
+
+    #[test]
+    fn debits_add_up_exactly_to_the_budget_and_no_further() {
+        let mut ledger = Ledger::new(rho(3, 8));
+        // Variance 4 * 4: each costs 4 / 32 = 1/8, one ladder sample, no gap.
+        for number in 0..3 {
+            assert_eq!(ledger.debit(debit(number, 4, 4)), Ok(Outcome::Debited));
+        }
+        assert_eq!((ledger.spent(), ledger.left()), (rho(3, 8), Rho::ZERO));
+        let before = ledger.clone();
+        let refused = ledger.debit(debit(3, 1, 1 << 40));
+        assert!(matches!(refused, Err(Error::OverBudget { number: 3, .. })));
+        assert_eq!(ledger, before);
+    }
+
+    #[test]
+    fn a_repeat_is_free_and_other_content_refused() {
+        let mut ledger = Ledger::new(rho(1, 1));
+        ledger.debit(debit(7, 2, 16)).unwrap();
+        let before = ledger.clone();
+        assert_eq!(ledger.debit(debit(7, 2, 16)), Ok(Outcome::Repeated));
+        let mut other = debit(7, 2, 16);
+        other.digest[31] ^= 1;
+        for changed in [other, debit(7, 2, 17), debit(7, 1, 16)] {
+            assert_eq!(ledger.debit(changed), Err(Error::Conflict(7)));
+        }
+        assert_eq!(ledger, before);
+    }
+
+    #[test]
+    fn leak_and_gap_are_charged() {
+        let mut release = debit(0, 4, 4);
+        release.leak = rho(1, 1 << 40);
+        let entry = Entry::price(release).unwrap();
+        let expected = rho(1, 8).checked_add(rho(1, 1 << 40)).unwrap();
+        assert_eq!((entry.cost(), entry.gap), (Some(expected), Rho::ZERO));
+        assert!(Entry::price(debit(0, 4, 6)).unwrap().gap > Rho::ZERO);
+        assert_eq!(Entry::price(debit(9, 4, 0)), Err(Error::NoNoise(9)));
+    }
+
+    #[test]
+    fn least_variance_is_the_least() {
+        for delta2_squared in [1u128, 3, 100, 1 << 50] {
+            let budget = rho(1, 1000);
+            let units = least_variance_units(delta2_squared, budget).unwrap();
+            assert!(release_rho(delta2_squared, units).unwrap() <= budget);
+            assert!(release_rho(delta2_squared, units - 1).is_ok_and(|c| c > budget));
+        }
+        assert!(least_variance_units(1, Rho::ZERO).is_err());
+        assert_eq!(least_variance_units(0, Rho::ZERO), Ok(1));
+    }
+
+    #[test]
+    fn stored_ledgers_are_checked() {
+        let mut ledger = Ledger::new(rho(1, 4));
+        ledger.debit(debit(1, 2, 16)).unwrap();
+        ledger.debit(debit(2, 3, 17)).unwrap();
+        let text = serde_json::to_string(&ledger).unwrap();
+        assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
+
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["budget"] = "1".into();
+        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["entries"][1]["rho"] = "1".into();
+        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["entries"][1] = value["entries"][0].clone();
+        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["entries"][0]["digest"] = "zz".into();
+        assert!(serde_json::from_value::<Ledger>(value).is_err());
+    }
+}
