@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::SchemaProblem;
+use crate::{InferProblem, SchemaProblem};
 
 /// An error of this crate. Errors about cells quote the cell: they are for the holder of the
 /// table alone, and must not be logged or sent.
@@ -18,6 +18,94 @@ pub enum Error {
         #[source]
         problem: SchemaProblem,
     },
+    /// The header of a table is refused.
+    #[error("{file}: {problem}")]
+    Header {
+        /// Name of the table's file.
+        file: String,
+        /// What is wrong.
+        #[source]
+        problem: HeaderProblem,
+    },
+    /// A record has more or fewer fields than the header.
+    #[error("{file}: row {row} (line {line}): {found} fields where the header has {expected}")]
+    Ragged {
+        /// Name of the table's file.
+        file: String,
+        /// Record, counted from 1, the header left out.
+        row: u64,
+        /// Line of the file where the record begins, counted from 1.
+        line: u64,
+        /// Fields of the record.
+        found: usize,
+        /// Fields of the header.
+        expected: usize,
+    },
+    /// A cell is refused.
+    #[error("{file}: row {row} (line {line}), column {column:?}: {problem}")]
+    Cell {
+        /// Name of the table's file.
+        file: String,
+        /// Record, counted from 1, the header left out.
+        row: u64,
+        /// Line of the file where the record begins, counted from 1.
+        line: u64,
+        /// Name of the column.
+        column: String,
+        /// What is wrong.
+        #[source]
+        problem: CellProblem,
+    },
+    /// The table has a header and nothing else.
+    #[error("{file}: the table has no records")]
+    Empty {
+        /// Name of the table's file.
+        file: String,
+    },
+    /// More records than the reader may take.
+    #[error("{file}: the table has more than {limit} records")]
+    Records {
+        /// Name of the table's file.
+        file: String,
+        /// The bound.
+        limit: usize,
+    },
+    /// A record longer than the reader may hold.
+    #[error("{file}: the record after row {row} is longer than {limit} bytes (a quote left open?)")]
+    Length {
+        /// Name of the table's file.
+        file: String,
+        /// Records read before.
+        row: u64,
+        /// The bound in bytes.
+        limit: usize,
+    },
+    /// A blank line in a table of one column: a missing value or nothing, who can tell.
+    #[error("{file}: a blank line before row {row} (line {line}): write a missing value as \"\"")]
+    Blank {
+        /// Name of the table's file.
+        file: String,
+        /// Record, counted from 1, the header left out.
+        row: u64,
+        /// Line of the file where the record begins, counted from 1.
+        line: u64,
+    },
+    /// The text for missing values would be read back as a value.
+    #[error("column {column:?}: {token:?} cannot stand for missing values: it is a value")]
+    MissingToken {
+        /// Name of the column.
+        column: String,
+        /// The text.
+        token: String,
+    },
+    /// No schema can be drafted.
+    #[error("{file}: no schema can be drafted: {}", join(.problems))]
+    Infer {
+        /// Name of the table's file.
+        file: String,
+        /// What is wrong, column by column.
+        problems: Vec<InferProblem>,
+    },
     /// A coded table does not fit its schema.
     #[error(transparent)]
     Codes(#[from] CodesProblem),
@@ -29,6 +117,76 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn join(problems: &[InferProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(InferProblem::to_string).collect();
+    lines.join("; ")
+}
+
+/// Why the header of a table is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeaderProblem {
+    /// There is nothing to read.
+    #[error("the file is empty: it has no header")]
+    Absent,
+    /// A column's name is not UTF-8.
+    #[error("the name of column {0} is not UTF-8")]
+    NotUtf8(usize),
+    /// Two columns of the same name.
+    #[error("column {0:?} appears twice in the header")]
+    Repeated(String),
+    /// A column of the schema is not there.
+    #[error("the schema's column {0:?} is missing from the header")]
+    Missing(String),
+    /// A column that the schema does not have.
+    #[error("column {0:?} is not in the schema")]
+    Unlisted(String),
+    /// More columns than a schema may have.
+    #[error("the header has {found} columns (at most {limit})")]
+    Columns {
+        /// Columns of the header.
+        found: usize,
+        /// The bound.
+        limit: usize,
+    },
+}
+
+/// Why a cell is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CellProblem {
+    /// The bytes are not text.
+    #[error("not UTF-8")]
+    NotUtf8,
+    /// A value is missing in a column that is not nullable.
+    #[error("the value is missing, and the schema does not say that the column is nullable")]
+    Missing,
+    /// Not a finite number.
+    #[error("{0:?} is not a number")]
+    NotANumber(String),
+    /// A fraction in a column of integers.
+    #[error("{0:?} is not an integer, and the schema says that the column holds integers")]
+    NotAnInteger(String),
+    /// A number outside the schema's limits.
+    #[error("{value:?} is outside the schema's range from {min} to {max}")]
+    OutOfRange {
+        /// The cell.
+        value: String,
+        /// The lower limit.
+        min: f64,
+        /// The upper limit.
+        max: f64,
+    },
+    /// A category that the schema does not have.
+    #[error("{0:?} is not one of the schema's categories")]
+    UnknownCategory(String),
+    /// A category that the schema does not have, and no category to put it into.
+    #[error(
+        "{0:?} is not one of the schema's categories, and the schema declares no `other` category"
+    )]
+    NoOther(String),
 }
 
 /// Why codes do not make a table of a schema.
@@ -86,5 +244,13 @@ pub enum CodesProblem {
         row: usize,
         /// Records of the table.
         records: usize,
+    },
+    /// One-hot columns that do not have exactly one 1 per record and attribute.
+    #[error("row {row}, column {column:?}: the one-hot values are not a single 1 among 0s")]
+    OneHot {
+        /// Record, counted from 1.
+        row: usize,
+        /// The column's name.
+        column: String,
     },
 }

@@ -363,6 +363,23 @@ pub(crate) struct SchemaForm {
     pub(crate) columns: Vec<ColumnForm>,
 }
 
+impl ColumnForm {
+    /// A numeric column with nothing said about it yet.
+    pub(crate) fn empty(name: String, nullable: bool) -> Self {
+        Self {
+            name,
+            kind: KindForm::Numeric,
+            categories: None,
+            other: None,
+            min: None,
+            max: None,
+            bins: None,
+            integer: None,
+            nullable,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum KindForm {
@@ -592,17 +609,7 @@ impl From<Schema> for SchemaForm {
 
 impl From<Column> for ColumnForm {
     fn from(column: Column) -> Self {
-        let mut form = Self {
-            name: column.name,
-            kind: KindForm::Numeric,
-            categories: None,
-            other: None,
-            min: None,
-            max: None,
-            bins: None,
-            integer: None,
-            nullable: column.nullable,
-        };
+        let mut form = Self::empty(column.name, column.nullable);
         match column.kind {
             Kind::Categorical { categories, other } => {
                 form.kind = KindForm::Categorical;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::{Rng, seq::SliceRandom};
 
-use crate::{Clique, CodesProblem, Domain, Schema};
+use crate::{Clique, CodesProblem, Column, Domain, Schema};
 
 /// Most cells of a marginal that [`Table::counts`] builds (1 GiB of counts).
 pub const MAX_COUNTED_CELLS: usize = 1 << 27;
@@ -162,7 +162,7 @@ impl Table {
     }
 }
 
-fn check_codes(codes: &[u32], column: &crate::Column, records: usize) -> Result<(), CodesProblem> {
+fn check_codes(codes: &[u32], column: &Column, records: usize) -> Result<(), CodesProblem> {
     let name = || column.name().to_owned();
     if codes.len() != records {
         return Err(CodesProblem::Length {

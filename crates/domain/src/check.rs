@@ -1,0 +1,163 @@
+//! What a schema costs, and which column to coarsen.
+
+use serde::Serialize;
+
+use crate::{Domain, Schema};
+
+/// Columns of more values than this are worth coarsening, whatever the table.
+const MANY_VALUES: usize = 64;
+
+/// Values that coarsening such a column is suggested down to.
+const FEWER_VALUES: usize = 32;
+
+/// What a schema costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SchemaCost {
+    /// By attribute.
+    pub columns: Vec<ColumnCost>,
+    /// One-hot columns: the sum of all sizes.
+    pub one_hot_columns: usize,
+    /// Pairs of columns.
+    pub pairs: usize,
+    /// Cells of all pairs' marginals together.
+    pub pair_cells: u64,
+    /// The largest pair.
+    pub largest_pair: Option<PairCost>,
+    /// What to coarsen, the widest first; empty if nothing needs to be.
+    pub suggestions: Vec<Coarsening>,
+    /// Cells of all pairs' marginals together if all of that is done.
+    pub coarsened_pair_cells: u64,
+}
+
+/// What a column costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnCost {
+    /// The column's name.
+    pub name: String,
+    /// Its values, nulls among them.
+    pub size: usize,
+    /// Cells of all pairs that it is part of.
+    pub pair_cells: u64,
+    /// The same as a share of all pairs' cells, from 0 to 1.
+    pub share: f64,
+}
+
+/// What a pair of columns costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PairCost {
+    /// Names of the two columns.
+    pub columns: (String, String),
+    /// Cells of their marginal.
+    pub cells: u64,
+}
+
+/// A column given fewer values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Coarsening {
+    /// Index of the column.
+    pub attribute: usize,
+    /// Its name.
+    pub column: String,
+    /// Its values now.
+    pub from: usize,
+    /// Values to give it.
+    pub to: usize,
+}
+
+/// Cells of all pairs' marginals together.
+pub fn pair_cells(domain: &Domain) -> u64 {
+    // ((sum n)^2 - sum n^2) / 2, added up without the squares: sums stay below 2^64 for any
+    // schema (at most 100,000 one-hot columns), and saturate for a wider domain.
+    let mut before = 0u64;
+    let mut cells = 0u64;
+    for &size in domain.sizes() {
+        cells = cells.saturating_add(before.saturating_mul(size as u64));
+        before = before.saturating_add(size as u64);
+    }
+    cells
+}
+
+/// What `schema` costs. Suggestions bring all pairs' cells down to `limit`; without a limit,
+/// columns of more than 64 values down to 32.
+pub fn check_schema(schema: &Schema, limit: Option<u64>) -> SchemaCost {
+    let domain = schema.domain();
+    let total = pair_cells(domain);
+    let one_hot_columns = domain.columns();
+    let columns = schema
+        .columns()
+        .iter()
+        .map(|column| {
+            let size = column.size();
+            let cells = size as u64 * (one_hot_columns - size) as u64;
+            ColumnCost {
+                name: column.name().to_owned(),
+                size,
+                pair_cells: cells,
+                share: if total == 0 {
+                    0.0
+                } else {
+                    cells as f64 / total as f64
+                },
+            }
+        })
+        .collect();
+    let coarsened = coarsen(domain, limit);
+    SchemaCost {
+        columns,
+        one_hot_columns,
+        pairs: domain.len() * domain.len().saturating_sub(1) / 2,
+        pair_cells: total,
+        largest_pair: largest_pair(schema),
+        suggestions: suggestions(schema, &coarsened),
+        coarsened_pair_cells: pair_cells(&coarsened),
+    }
+}
+
+fn largest_pair(schema: &Schema) -> Option<PairCost> {
+    let mut order: Vec<usize> = (0..schema.columns().len()).collect();
+    order.sort_by_key(|&attribute| std::cmp::Reverse(schema.domain().size(attribute)));
+    let [first, second] = *order.get(..2)? else {
+        return None;
+    };
+    let name = |attribute: usize| schema.columns()[attribute].name().to_owned();
+    let cells = schema.domain().size(first) as u64 * schema.domain().size(second) as u64;
+    Some(PairCost {
+        columns: (name(first), name(second)),
+        cells,
+    })
+}
+
+/// The domain after the widest column is given fewer values again and again: halving it takes
+/// the most cells away.
+fn coarsen(domain: &Domain, limit: Option<u64>) -> Domain {
+    let mut sizes = domain.sizes().to_vec();
+    loop {
+        let coarsened = Domain::new(sizes.clone());
+        let widest = sizes.iter_mut().max_by_key(|size| **size);
+        match (widest, limit) {
+            (Some(size), Some(limit)) if *size > 2 && pair_cells(&coarsened) > limit => {
+                *size = size.div_ceil(2);
+            }
+            (Some(size), None) if *size > MANY_VALUES => *size = FEWER_VALUES,
+            _ => return coarsened,
+        }
+    }
+}
+
+fn suggestions(schema: &Schema, coarsened: &Domain) -> Vec<Coarsening> {
+    let mut suggestions: Vec<Coarsening> = schema
+        .columns()
+        .iter()
+        .zip(coarsened.sizes())
+        .enumerate()
+        .filter(|(_, (column, to))| **to < column.size())
+        .map(|(attribute, (column, &to))| Coarsening {
+            attribute,
+            column: column.name().to_owned(),
+            from: column.size(),
+            to,
+        })
+        .collect();
+    suggestions.sort_by_key(|suggestion| std::cmp::Reverse(suggestion.from));
+    suggestions
+}

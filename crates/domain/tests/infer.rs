@@ -1,0 +1,161 @@
+//! Drafts of schemas.
+#![allow(clippy::unwrap_used)]
+
+use fhaim_domain::{Draft, InferOptions, ReadOptions, infer_schema, read_csv};
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+fn infer(csv: &str, options: &InferOptions) -> Result<Draft, String> {
+    infer_schema(csv.as_bytes(), options).map_err(|error| error.to_string())
+}
+
+fn options() -> InferOptions {
+    InferOptions::new("t.csv", "t")
+}
+
+/// A table with a column of each sort, 60 records.
+fn example() -> String {
+    let mut csv = "id,name,sex,zip,age,bmi,children,note\n".to_owned();
+    for row in 0..60 {
+        let (id, age, bmi) = (row + 1, 18 + row * 37 % 70, 16.5 + f64::from(row) / 3.0);
+        let sex = ["f", "m", ""][row as usize % 3];
+        csv.push_str(&format!(
+            "{id},n{row},{sex},0{},{age},{bmi:.1},{},?\n",
+            row % 4,
+            row % 5
+        ));
+    }
+    csv
+}
+
+#[test]
+fn columns_are_drafted_by_what_they_hold() {
+    let csv = example();
+    let leave_out = vec!["name".to_owned(), "id".to_owned()];
+    let options = InferOptions {
+        leave_out,
+        target: Some("sex".to_owned()),
+        ..options()
+    };
+    let draft = infer(&csv, &options).unwrap();
+    let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+    assert_eq!(
+        written,
+        json!({"name": "t", "target": "sex", "columns": [
+            {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "nullable": true},
+            {"name": "zip", "kind": "categorical", "categories": ["00", "01", "02", "03"]},
+            {"name": "age", "kind": "numeric", "min": 15, "max": 90, "bins": 10, "integer": true},
+            {"name": "bmi", "kind": "numeric", "min": 16, "max": 38, "bins": 10},
+            {"name": "children", "kind": "categorical", "categories": ["0", "1", "2", "3", "4"]},
+            {"name": "note", "kind": "categorical", "categories": ["?"]},
+        ]})
+    );
+    let noted: Vec<&str> = draft
+        .notes
+        .iter()
+        .map(|note| note.column.as_str())
+        .collect();
+    assert_eq!(noted, ["age", "bmi", "note"]);
+    assert!(draft.statement().contains("confirm that it may be public"));
+    let read = ReadOptions {
+        unlisted: fhaim_domain::UnlistedColumn::LeaveOut,
+        ..ReadOptions::new("t.csv")
+    };
+    assert_eq!(
+        read_csv(draft.schema, csv.as_bytes(), &read)
+            .unwrap()
+            .table
+            .records(),
+        60
+    );
+}
+
+#[test]
+fn columns_that_cannot_be_drafted_are_named_together() {
+    let mut csv = "who,empty,ok\n".to_owned();
+    for row in 0..101 {
+        csv.push_str(&format!("person {row},,1\n"));
+    }
+    let error = infer(&csv, &options()).unwrap_err();
+    assert!(
+        error.contains("column \"who\" has more than 100 different texts"),
+        "{error}"
+    );
+    assert!(error.contains("column \"empty\" has no values"), "{error}");
+    assert!(
+        infer(
+            &csv,
+            &InferOptions {
+                max_categories: 101,
+                ..options()
+            }
+        )
+        .unwrap_err()
+        .contains("\"empty\"")
+    );
+    let error = infer(
+        "a\n1\n",
+        &InferOptions {
+            target: Some("b".to_owned()),
+            ..options()
+        },
+    );
+    assert!(error.unwrap_err().contains("there is no column \"b\""));
+}
+
+#[test]
+fn a_row_number_is_noticed() {
+    let draft = infer(
+        &example(),
+        &InferOptions {
+            max_categories: 60,
+            ..options()
+        },
+    )
+    .unwrap();
+    let note = draft.notes.iter().find(|note| note.column == "id").unwrap();
+    assert!(note.to_string().contains("counts the rows"));
+}
+
+#[test]
+fn broken_tables_are_refused() {
+    for (csv, words) in [
+        ("", "the file is empty"),
+        ("a,b\n", "no records"),
+        ("a,b\n1\n", "1 fields where the header has 2"),
+        ("a,a\n1,2\n", "appears twice"),
+    ] {
+        let error = infer(csv, &options()).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+    assert!(
+        infer(
+            "a\n1\n",
+            &InferOptions {
+                leave_out: vec!["a".to_owned()],
+                ..options()
+            }
+        )
+        .is_err()
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_draft_accepts_the_table_it_was_drafted_from(
+        rows in proptest::collection::vec((-1e6..1e6f64, -500i32..500, 0u8..5), 1..60),
+    ) {
+        let mut csv = "x,y,z\n".to_owned();
+        for (x, y, z) in rows {
+            csv.push_str(&format!("{x},{y},{z}\n"));
+        }
+        let draft = infer(&csv, &options()).unwrap();
+        prop_assert!(read_csv(draft.schema, csv.as_bytes(), &ReadOptions::new("t.csv")).is_ok());
+    }
+
+    #[test]
+    fn any_bytes_are_drafted_or_refused(bytes in proptest::collection::vec(
+        prop_oneof![Just(b','), Just(b'\n'), Just(b'1'), Just(b'e'), Just(b'-'), any::<u8>()], 0..200)) {
+        let _ = infer_schema(&bytes[..], &options());
+    }
+}
