@@ -150,7 +150,9 @@ impl LadderPlan {
 
     /// Positions of `page` that carry noise.
     fn used(&self, page: usize) -> usize {
-        self.positions.saturating_sub(page * PAGE).min(PAGE)
+        self.positions
+            .saturating_sub(page.saturating_mul(PAGE))
+            .min(PAGE)
     }
 }
 

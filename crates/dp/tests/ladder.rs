@@ -1,0 +1,241 @@
+//! The noise ladder: its plan, who gets which positions, and what the noise is.
+
+use std::collections::HashSet;
+
+use fhaim_dp::{Allocator, DIGIT_SAMPLES, Digits, Error, Ladder, LadderPlan, PAGE, Span};
+use proptest::prelude::*;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+fn ladder(plan: LadderPlan, seed: u64) -> Ladder {
+    Ladder::draw(plan, &mut ChaCha20Rng::seed_from_u64(seed))
+}
+
+/// The positions of `spans`, over all pages.
+fn positions(spans: &[Span]) -> Vec<usize> {
+    spans
+        .iter()
+        .flat_map(|span| span.range().map(|p| span.page * PAGE + p))
+        .collect()
+}
+
+#[test]
+fn digits_make_up_the_variance() {
+    for units in [0, 1, 2, 3, 4, 5, 63, 64, 1_000_003, u64::MAX] {
+        let sum: u128 = Digits::of(units)
+            .iter()
+            .map(|(level, digit)| (digit as u128) << (2 * level))
+            .sum();
+        assert_eq!(sum, u128::from(units));
+        assert!(
+            Digits::of(units)
+                .iter()
+                .all(|(_, digit)| digit <= DIGIT_SAMPLES)
+        );
+    }
+    assert_eq!(
+        [0, 1, 3, 4, u64::MAX].map(|units| Digits::of(units).levels()),
+        [0, 1, 1, 2, 32]
+    );
+}
+
+#[test]
+fn a_plan_is_bounded_and_survives_storage() {
+    let plan = LadderPlan::new(10_000, 4u64.pow(5)).unwrap();
+    assert_eq!((plan.pages(), plan.levels(), plan.vectors()), (2, 6, 36));
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<LadderPlan>(&text).unwrap(), plan);
+    assert!(LadderPlan::new(1, 4u64.pow(27)).is_err());
+    assert!(LadderPlan::new(usize::MAX, 1).is_err());
+    assert!(LadderPlan::for_any_order(usize::MAX, 1).is_err());
+    assert!(LadderPlan::for_releases([usize::MAX, 1, PAGE], 1).is_err());
+    for text in [
+        r#"{"positions":1,"levels":28}"#,
+        r#"{"positions":1,"levels":0}"#,
+        r#"{"positions":1099511627776,"levels":1}"#,
+    ] {
+        assert!(serde_json::from_str::<LadderPlan>(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn releases_lie_within_pages_and_large_ones_start_a_page() {
+    let mut allocator = Allocator::new(LadderPlan::new(5 * PAGE, 1).unwrap());
+    let mut at = |number, cells| allocator.allocate(number, cells);
+    let span = |page, start, len| Span { page, start, len };
+    assert_eq!(at(0, 5000), Ok(vec![span(0, 0, 5000)]));
+    assert_eq!(at(1, 3192), Ok(vec![span(0, 5000, 3192)]), "fills the page");
+    assert_eq!(at(2, 10), Ok(vec![span(1, 0, 10)]));
+    let large = vec![span(2, 0, PAGE), span(3, 0, 8)];
+    assert_eq!(
+        at(4, PAGE + 8),
+        Ok(large.clone()),
+        "a large one starts a page"
+    );
+    assert_eq!(at(5, PAGE - 8), Ok(vec![span(3, 8, PAGE - 8)]));
+    assert_eq!(at(4, PAGE + 8), Ok(large), "a repeat gets the same");
+    assert_eq!(at(4, 1), Err(Error::Conflict(4)));
+    assert_eq!(at(3, 1), Err(Error::Order { number: 3, last: 5 }));
+    let too_large = at(6, PAGE + 1);
+    assert!(matches!(
+        too_large,
+        Err(Error::LadderExhausted {
+            number: 6,
+            left: PAGE,
+            ..
+        })
+    ));
+    assert_eq!(
+        at(6, PAGE),
+        Ok(vec![span(4, 0, PAGE)]),
+        "the refusal used nothing up"
+    );
+    assert!(at(7, 1).is_err());
+}
+
+#[test]
+fn a_stored_allocator_cannot_be_made_to_repeat_positions() {
+    let mut allocator = Allocator::new(LadderPlan::new(100, 1).unwrap());
+    allocator.allocate(1, 10).unwrap();
+    allocator.allocate(2, 10).unwrap();
+    let value = serde_json::to_value(&allocator).unwrap();
+    let stored: Allocator = serde_json::from_value(value.clone()).unwrap();
+    assert_eq!(stored, allocator);
+    for (field, forged) in [("first", 0), ("cells", 200), ("number", 1)] {
+        let mut value = value.clone();
+        value["served"][1][field] = forged.into();
+        assert!(
+            serde_json::from_value::<Allocator>(value).is_err(),
+            "{field}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_position_is_given_twice_and_plans_last(
+        sizes in prop::collection::vec(prop_oneof![0..50usize, 2000..9000usize, 9000..30_000usize], 1..25),
+    ) {
+        let total = sizes.iter().sum();
+        let exact = LadderPlan::for_releases(sizes.iter().copied(), 1).unwrap();
+        for plan in [exact, LadderPlan::for_any_order(total, 1).unwrap()] {
+            let mut allocator = Allocator::new(plan);
+            let mut seen = HashSet::new();
+            for (number, &cells) in (0..).zip(&sizes) {
+                let spans = allocator.allocate(number, cells).unwrap();
+                let positions = positions(&spans);
+                prop_assert_eq!(positions.len(), cells);
+                prop_assert!(positions.iter().all(|&p| p < plan.positions() && seen.insert(p)));
+                prop_assert!(cells > PAGE || spans.len() <= 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn noise_is_the_sum_of_the_digits_samples() {
+    let plan = LadderPlan::new(PAGE + 100, 63).unwrap();
+    let ladder = ladder(plan, 1);
+    let spans = [
+        Span {
+            page: 0,
+            start: PAGE - 2,
+            len: 2,
+        },
+        Span {
+            page: 1,
+            start: 0,
+            len: 100,
+        },
+    ];
+    let noise = ladder.release_noise(&spans, 0b10_01_11).unwrap();
+    for (cell, position) in positions(&spans).into_iter().enumerate() {
+        let at =
+            |level, index| ladder.vector(position / PAGE, level, index).unwrap()[position % PAGE];
+        let expected = at(0, 0) + at(0, 1) + at(0, 2) + at(1, 0) + at(2, 0) + at(2, 1);
+        assert_eq!(noise[cell], expected);
+    }
+    assert!(
+        ladder
+            .release_noise(&spans, 0)
+            .unwrap()
+            .iter()
+            .all(|&noise| noise == 0)
+    );
+}
+
+#[test]
+fn noise_has_the_variance_asked_for() {
+    let cells = 4 * PAGE;
+    let ladder = ladder(LadderPlan::new(cells, 1 << 20).unwrap(), 2);
+    let spans = Allocator::new(ladder.plan()).allocate(0, cells).unwrap();
+    for units in [1u64, 2, 7, 38, 1023, 4096, 999_999] {
+        let noise = ladder.release_noise(&spans, units).unwrap();
+        let squares: f64 = noise.iter().map(|&x| (x as f64).powi(2)).sum();
+        let ratio = squares / cells as f64 / (4.0 * units as f64);
+        assert!(
+            (ratio - 1.0).abs() < 4.0 * (2.0 / cells as f64).sqrt(),
+            "{units}: {ratio}"
+        );
+    }
+}
+
+#[test]
+fn vectors_are_independent_seeded_and_empty_beyond_the_plan() {
+    let plan = LadderPlan::new(PAGE + 5, 20).unwrap();
+    let (first, again, other) = (ladder(plan, 3), ladder(plan, 3), ladder(plan, 4));
+    let mut seen = HashSet::new();
+    for page in 0..plan.pages() {
+        for level in 0..plan.levels() {
+            for index in 0..DIGIT_SAMPLES {
+                let vector = first.vector(page, level, index).unwrap();
+                assert_eq!(vector.len(), PAGE);
+                assert_eq!(Some(vector), again.vector(page, level, index));
+                assert_ne!(Some(vector), other.vector(page, level, index));
+                assert!(seen.insert(vector.to_vec()), "two vectors alike");
+                assert!(page == 0 || vector[5..].iter().all(|&sample| sample == 0));
+            }
+        }
+    }
+    assert_eq!(seen.len(), plan.vectors());
+}
+
+#[test]
+fn nothing_outside_the_ladder() {
+    let ladder = ladder(LadderPlan::new(10, 3).unwrap(), 5);
+    assert!(ladder.vector(1, 0, 0).is_none());
+    assert!(ladder.vector(0, 1, 0).is_none());
+    assert!(ladder.vector(0, 0, DIGIT_SAMPLES).is_none());
+    for (page, start, len) in [
+        (0, 0, 11),
+        (0, 10, 1),
+        (1, 0, 1),
+        (0, usize::MAX, 2),
+        (usize::MAX, 0, 1),
+    ] {
+        let refused = ladder.noise(Span { page, start, len }, 1);
+        assert!(
+            matches!(refused, Err(Error::OutsideLadder { .. })),
+            "{page} {start} {len}"
+        );
+    }
+    let refused = ladder.noise(
+        Span {
+            page: 0,
+            start: 0,
+            len: 1,
+        },
+        4,
+    );
+    assert_eq!(
+        refused.unwrap_err(),
+        Error::VarianceTooLarge {
+            units: 4,
+            levels: 1
+        }
+    );
+    assert!(
+        format!("{ladder:?}").len() < 100,
+        "no samples in debug output"
+    );
+}
