@@ -40,7 +40,7 @@ impl DiscreteGaussian {
     /// every integer t >= 1, and at t = sigma all fractions have the denominator 2 sigma^2).
     ///
     /// A draw `y` from the discrete Laplace is kept with probability
-    /// `exp(-(|y| - sigma^2/t)^2 / (2 sigma^2))`. With |y| < 2^60 (see [`discrete_laplace`]) the
+    /// `exp(-(|y| - sigma^2/t)^2 / (2 sigma^2))`. With |y| < 2^60 (see `discrete_laplace`) the
     /// square is below 2^120, and 2 sigma^2 is at most 2^55.
     pub fn sample<R: RngCore + ?Sized>(&self, rng: &mut R) -> i64 {
         let twice_variance = 2 * self.scale * self.scale;

@@ -1,5 +1,7 @@
 //! The sampler against the distribution it claims, and against libprio's.
 
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
 use fhaim_dp::{DiscreteGaussian, Error};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
