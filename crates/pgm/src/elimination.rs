@@ -1,0 +1,137 @@
+//! Marginals across cliques of the junction tree.
+
+use fhaim_domain::Clique;
+
+use crate::propagation::{sum_onto, union};
+use crate::table::{Axis, Embedding};
+use crate::{Error, Model};
+
+/// A table with its axes.
+struct Factor {
+    axes: Vec<Axis>,
+    table: Vec<f64>,
+}
+
+impl Model {
+    /// The marginal over `query` (axes by rank) where no node has all of it.
+    ///
+    /// From the leaves up, a node sends its parent the conditional distribution, given their
+    /// separator, of the queried attributes at or below it. The lowest node that has all of a
+    /// component's queried attributes at or below it ends the climb with a joint distribution.
+    pub(crate) fn eliminate(&self, query: &[Axis]) -> Result<Vec<f64>, Error> {
+        let nodes = self.propagation.nodes();
+        let wanted = self.queried_by_root(query);
+        let mut inbox: Vec<Vec<Factor>> = nodes.iter().map(|_| Vec::new()).collect();
+        let mut parts = Vec::new();
+        for node in (0..nodes.len()).rev() {
+            let plan = &nodes[node];
+            let received = std::mem::take(&mut inbox[node]);
+            let own = intersection(&plan.axes[plan.separator..], query);
+            let below = received
+                .iter()
+                .fold(own, |axes, f| union(&axes, &intersection(&f.axes, query)));
+            if below.is_empty() {
+                continue;
+            }
+            let top = wanted[self.root(node)].len() == below.len();
+            let factor = self.combine(node, &received, &below, top)?;
+            match plan.parent {
+                Some(parent) if !top => inbox[parent].push(factor),
+                _ => parts.push(factor),
+            }
+        }
+        self.outer_product(query, &parts)
+    }
+
+    /// The distribution of `below` at a node: joint (scaled to the total) where it is the top of
+    /// the climb, else conditional on its separator.
+    fn combine(
+        &self,
+        node: usize,
+        received: &[Factor],
+        below: &[Axis],
+        top: bool,
+    ) -> Result<Factor, Error> {
+        let plan = &self.propagation.nodes()[node];
+        let separator = if top {
+            &[]
+        } else {
+            &plan.axes[..plan.separator]
+        };
+        let result = union(separator, below);
+        let all = received
+            .iter()
+            .fold(result.clone(), |axes, f| union(&axes, &f.axes));
+        let kept = intersection(&plan.axes, &all);
+        let mut own = sum_onto(&plan.axes, self.beliefs.node(plan, node), &kept);
+        if !top {
+            let inverse: Vec<f64> = (self.beliefs.separator(node).iter())
+                .map(|&p| if p > 0.0 { 1.0 / p } else { 0.0 })
+                .collect();
+            Embedding::new(&kept, separator).multiply(&inverse, &mut own);
+        }
+        let mut product = vec![1.0; self.affordable(&all)?];
+        Embedding::new(&all, &kept).multiply(&own, &mut product);
+        for factor in received {
+            Embedding::new(&all, &factor.axes).multiply(&factor.table, &mut product);
+        }
+        Ok(Factor {
+            table: sum_onto(&all, &product, &result),
+            axes: result,
+        })
+    }
+
+    /// The joint distribution of independent parts, each scaled to the total.
+    fn outer_product(&self, query: &[Axis], parts: &[Factor]) -> Result<Vec<f64>, Error> {
+        let mut product = vec![self.total; self.affordable(query)?];
+        for part in parts {
+            let shares: Vec<f64> = part.table.iter().map(|x| x / self.total).collect();
+            Embedding::new(query, &part.axes).multiply(&shares, &mut product);
+        }
+        Ok(product)
+    }
+
+    /// Cells of a table, if it is within the model's limit.
+    fn affordable(&self, axes: &[Axis]) -> Result<usize, Error> {
+        let cells = (axes.iter()).try_fold(1usize, |n, axis| n.checked_mul(axis.size));
+        let bytes = cells.and_then(|cells| cells.checked_mul(size_of::<f64>()));
+        match (cells, bytes) {
+            (Some(cells), Some(bytes)) if bytes <= self.max_bytes => Ok(cells),
+            _ => Err(Error::TooLarge {
+                bytes,
+                cap: self.max_bytes,
+                largest: self.clique(axes),
+                cells,
+            }),
+        }
+    }
+
+    fn clique(&self, axes: &[Axis]) -> Clique {
+        let rank = &self.tree.rank;
+        Clique::new((0..rank.len()).filter(|&a| axes.iter().any(|axis| axis.rank == rank[a])))
+    }
+
+    fn root(&self, node: usize) -> usize {
+        let mut node = node;
+        while let Some(parent) = self.propagation.nodes()[node].parent {
+            node = parent;
+        }
+        node
+    }
+
+    /// For each root, the queried axes in its component.
+    fn queried_by_root(&self, query: &[Axis]) -> Vec<Vec<Axis>> {
+        let nodes = self.propagation.nodes();
+        let mut wanted = vec![Vec::new(); nodes.len()];
+        for (node, plan) in nodes.iter().enumerate() {
+            let root = self.root(node);
+            wanted[root] = union(&wanted[root], &intersection(&plan.axes, query));
+        }
+        wanted
+    }
+}
+
+/// The axes in both, by rank.
+fn intersection(a: &[Axis], b: &[Axis]) -> Vec<Axis> {
+    a.iter().filter(|axis| b.contains(axis)).copied().collect()
+}

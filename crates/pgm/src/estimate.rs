@@ -1,0 +1,226 @@
+//! Estimation: the marginals closest to the measurements.
+
+use std::time::Instant;
+
+use fhaim_domain::{Clique, Domain};
+
+use crate::descent::{self, Problem};
+use crate::junction::{JunctionTree, ModelGraph};
+use crate::measurement::check_clique;
+use crate::model::Model;
+use crate::observations::{Observations, ascending_cells, ranked};
+use crate::propagation::{self, Propagation};
+use crate::table::cells;
+use crate::{Error, Measurement};
+
+/// How to fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitOptions {
+    /// At most this many calibrations of the junction tree.
+    pub steps: usize,
+    /// The fit ends when the loss no longer falls by more than this share of itself.
+    pub tolerance: f64,
+    /// Number of records of the model; `None` estimates it by inverse variance from the
+    /// measurements that see it (at least 1).
+    pub total: Option<f64>,
+    /// Most bytes that the model may take.
+    pub max_bytes: usize,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            steps: 1000,
+            tolerance: 1e-5,
+            total: None,
+            max_bytes: 1 << 30,
+        }
+    }
+}
+
+/// How a fit went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FitReport {
+    /// 0.5 * sum over measurements of ||P(G(mu)) - y||^2 / sigma^2 at the end.
+    pub loss: f64,
+    /// Calibrations made.
+    pub steps: usize,
+    /// Wall-clock seconds, planning included.
+    pub seconds: f64,
+}
+
+/// Fits a model to measurements: of all distributions over `domain`, scaled to the total, that
+/// factor over the junction tree of the measured cliques, one whose marginals minimise
+/// 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
+///
+/// With `warm_start` the search begins at that model's distribution, as far as the new tree can
+/// hold it (all of it, when measurements have only been added).
+///
+/// # Errors
+/// Measurements that do not fit the domain, values or scales that are not usable numbers, no way
+/// to tell the total, and a model that takes more than `max_bytes`.
+pub fn fit(
+    domain: &Domain,
+    measurements: &[Measurement],
+    options: &FitOptions,
+    warm_start: Option<&Model>,
+) -> Result<Model, Error> {
+    let started = Instant::now();
+    check(domain, measurements, options)?;
+    let total = match options.total {
+        Some(total) => total,
+        None => estimate_total(measurements).ok_or(Error::UnknownTotal)?,
+    };
+    let measured: Vec<Clique> = measurements.iter().map(|m| m.clique.clone()).collect();
+    let tree = junction_tree(domain, &measured);
+    check_size(domain, &tree, &measured, options.max_bytes)?;
+
+    let observations = Observations::new(domain, &tree, measurements, total);
+    let mut cliques = observations.cliques.clone();
+    if let Some(model) = warm_start {
+        cliques.extend(carried(model, &tree, &cliques));
+    }
+    let axes: Vec<_> = cliques.iter().map(|c| ranked(c, domain, &tree)).collect();
+    let start = match warm_start {
+        Some(model) => warm_potentials(model, domain, &tree, &cliques),
+        None => vec![0.0; axes.iter().map(|axes| cells(axes)).sum()],
+    };
+    let propagation = Propagation::new(&tree, domain.sizes(), &axes);
+    let mut problem = Problem::new(propagation, observations, total);
+    let (potentials, mut report) = descent::minimise(&mut problem, start, options);
+    let (propagation, beliefs) = problem.into_parts();
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(Model {
+        domain: domain.clone(),
+        tree,
+        propagation,
+        beliefs,
+        total,
+        cliques,
+        potentials,
+        report,
+        max_bytes: options.max_bytes,
+    })
+}
+
+/// Bytes that a model over `cliques` takes while it is fitted, or `None` if they do not fit
+/// `usize` or a clique names an attribute that the domain does not have. Slower than
+/// [`crate::model_cells`], which is for planning.
+pub fn model_bytes(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
+    if cliques.iter().any(|c| check_clique(c, domain).is_err()) {
+        return None;
+    }
+    let tree = junction_tree(domain, cliques);
+    tree_bytes(domain, &tree, cliques)
+}
+
+fn tree_bytes(domain: &Domain, tree: &JunctionTree, cliques: &[Clique]) -> Option<usize> {
+    let nodes = tree.nodes.iter().map(|node| node.clique());
+    nodes
+        .map(|clique| domain.cells(&clique))
+        .sum::<Option<usize>>()?;
+    let mut distinct: Vec<&Clique> = cliques.iter().filter(|c| !c.is_empty()).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let axes: Vec<_> = distinct.iter().map(|c| ranked(c, domain, tree)).collect();
+    propagation::bytes(tree, domain.sizes(), &axes)
+}
+
+/// The largest clique is what to coarsen, so the error names it.
+fn check_size(
+    domain: &Domain,
+    tree: &JunctionTree,
+    cliques: &[Clique],
+    cap: usize,
+) -> Result<(), Error> {
+    let bytes = tree_bytes(domain, tree, cliques);
+    if bytes.is_some_and(|bytes| bytes <= cap) {
+        return Ok(());
+    }
+    let nodes = tree.nodes.iter().map(|node| node.clique());
+    let largest = nodes
+        .max_by_key(|clique| domain.cells(clique).unwrap_or(usize::MAX))
+        .unwrap_or_else(|| Clique::new([]));
+    Err(Error::TooLarge {
+        bytes,
+        cap,
+        cells: domain.cells(&largest),
+        largest,
+    })
+}
+
+fn junction_tree(domain: &Domain, cliques: &[Clique]) -> JunctionTree {
+    let mut graph = ModelGraph::new(domain);
+    cliques.iter().for_each(|clique| graph.add(clique));
+    graph.junction_tree()
+}
+
+fn check(domain: &Domain, measurements: &[Measurement], options: &FitOptions) -> Result<(), Error> {
+    if let Some(attribute) = domain.sizes().iter().position(|&size| size == 0) {
+        return Err(Error::EmptyAttribute { attribute });
+    }
+    for (number, measurement) in measurements.iter().enumerate() {
+        measurement.check(number, domain)?;
+    }
+    match options.total {
+        Some(total) if !(total.is_normal() && total > 0.0) => return Err(Error::Total { total }),
+        _ => {}
+    }
+    if !(options.tolerance >= 0.0 && options.tolerance.is_finite()) {
+        return Err(Error::Option {
+            option: "tolerance",
+        });
+    }
+    Ok(())
+}
+
+/// The inverse-variance estimate of the number of records, at least 1: the sum of the m cells of
+/// a measurement without centred axes has variance m sigma^2. `None` if there is none.
+fn estimate_total(measurements: &[Measurement]) -> Option<f64> {
+    let (mut weights, mut sum) = (0.0, 0.0);
+    for measurement in measurements.iter().filter(|m| m.sees_total()) {
+        let cells = measurement.values.len() as f64;
+        let weight = 1.0 / (cells * measurement.sigma * measurement.sigma);
+        weights += weight;
+        sum += weight * measurement.values.iter().sum::<f64>();
+    }
+    (weights > 0.0).then(|| (sum / weights).max(1.0))
+}
+
+/// Cliques of an earlier model's potentials that are not measured now but that the tree can hold.
+fn carried(model: &Model, tree: &JunctionTree, measured: &[Clique]) -> Vec<Clique> {
+    let nodes: Vec<Clique> = tree.nodes.iter().map(|node| node.clique()).collect();
+    (model.cliques.iter())
+        .filter(|c| !measured.contains(c) && nodes.iter().any(|node| c.is_subset(node)))
+        .cloned()
+        .collect()
+}
+
+/// An earlier model's potentials, each turned from its tree's order of rank to that of `tree`;
+/// zero for cliques that it has no potential of.
+fn warm_potentials(
+    model: &Model,
+    domain: &Domain,
+    tree: &JunctionTree,
+    cliques: &[Clique],
+) -> Vec<f64> {
+    let mut potentials = Vec::new();
+    for clique in cliques {
+        let attributes = clique.attributes();
+        let sizes: Vec<usize> = attributes.iter().map(|&a| domain.size(a)).collect();
+        let mut ascending = vec![0.0; sizes.iter().product()];
+        let earlier = (model.cliques.iter().position(|c| c == clique))
+            .filter(|_| model.domain == *domain)
+            .map(|i| &model.potentials[model.propagation.potentials()[i].clone()]);
+        if let Some(earlier) = earlier {
+            let places = ascending_cells(attributes, &sizes, &model.tree);
+            places
+                .iter()
+                .zip(earlier)
+                .for_each(|(&p, x)| ascending[p] = *x);
+        }
+        let places = ascending_cells(attributes, &sizes, tree);
+        potentials.extend(places.iter().map(|&place| ascending[place]));
+    }
+    potentials
+}

@@ -1,0 +1,411 @@
+//! Belief propagation on a junction tree (calibration), planned once and run many times.
+//!
+//! Potentials are small log-tables over measured cliques; each is hosted by one node of the tree.
+//! A node's log-table is the sum of its potentials and of its children's messages. On the way up,
+//! the cells that share a separator state (they are contiguous) are exponentiated relative to
+//! their largest and normalised: the node then holds the conditional probabilities of its own
+//! attributes given the separator, and the logarithms of the normalisers are its message. On the
+//! way down, each block is multiplied by the parent's marginal of its separator state. So every
+//! cell is exponentiated once a round, nothing is ever divided by a marginal, and a separator
+//! state that one side deems impossible keeps the precision of the other.
+//!
+//! The small tables of a node form a tree: a table is carried by the node's own table or by a
+//! smaller one that has all its axes, so that a large table is passed over as rarely as possible.
+
+use std::ops::Range;
+
+use crate::junction::{JunctionTree, Node};
+use crate::kernel;
+use crate::table::{Axis, Embedding, cells, is_subset};
+
+/// What flows through a small table: up into it, and down out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// The potential of a measured clique; its marginal.
+    Potential(usize),
+    /// The message of a child node; the marginal of their separator.
+    Message(usize),
+}
+
+/// A table of a node before it has memory: the node's own comes first, carriers before carried.
+#[derive(Clone, Debug)]
+struct Outline {
+    axes: Vec<Axis>,
+    /// Index of the table that carries this one; the node's own has none.
+    carrier: Option<usize>,
+    flows: Vec<Flow>,
+}
+
+/// The tables of a node: its own, one for each distinct set of axes in `flows`, and such others
+/// as spare passes over their carrier.
+fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<Outline> {
+    let mut tables = vec![Outline {
+        axes: own,
+        carrier: None,
+        flows: Vec::new(),
+    }];
+    for (axes, flow) in flows {
+        match tables.iter_mut().find(|table| table.axes == axes) {
+            Some(table) => table.flows.push(flow),
+            None => tables.push(Outline {
+                axes,
+                carrier: Some(0),
+                flows: vec![flow],
+            }),
+        }
+    }
+    while let Some(axes) = best_intermediate(&tables) {
+        tables.push(Outline {
+            axes,
+            carrier: Some(0),
+            flows: Vec::new(),
+        });
+    }
+    // Carriers before carried: a table with all axes of another has at least as many axes.
+    tables[1..].sort_by_key(|table| std::cmp::Reverse(table.axes.len()));
+    for i in 1..tables.len() {
+        tables[i].carrier = Some(carrier(&tables, i));
+    }
+    tables
+}
+
+/// The smallest other table that has all axes of table `i`.
+fn carrier(tables: &[Outline], i: usize) -> usize {
+    (0..tables.len())
+        .filter(|&j| j != i && is_subset(&tables[i].axes, &tables[j].axes))
+        .min_by_key(|&j| (cells(&tables[j].axes), j))
+        .unwrap_or(0)
+}
+
+/// A set of axes that is worth a table of its own: m tables would be carried by it rather than by
+/// a larger one, and m - 1 passes over the larger cost more than m over the new one.
+fn best_intermediate(tables: &[Outline]) -> Option<Vec<Axis>> {
+    let carriers: Vec<usize> = (0..tables.len()).map(|i| carrier(tables, i)).collect();
+    let mut best = (0, None);
+    for top in 0..tables.len() {
+        let carried: Vec<&[Axis]> = (1..tables.len())
+            .filter(|&i| carriers[i] == top)
+            .map(|i| tables[i].axes.as_slice())
+            .collect();
+        for (i, first) in carried.iter().enumerate() {
+            for second in &carried[i + 1..] {
+                let union = union(first, second);
+                if union == tables[top].axes {
+                    continue;
+                }
+                let members = carried
+                    .iter()
+                    .filter(|axes| is_subset(axes, &union))
+                    .count();
+                let saved = (members - 1) * cells(&tables[top].axes);
+                let spent = members * cells(&union);
+                if saved > spent + best.0 {
+                    best = (saved - spent, Some(union));
+                }
+            }
+        }
+    }
+    best.1
+}
+
+/// The axes in either, by rank.
+pub(crate) fn union(a: &[Axis], b: &[Axis]) -> Vec<Axis> {
+    let mut all: Vec<Axis> = a.iter().chain(b).copied().collect();
+    all.sort_unstable_by_key(|axis| axis.rank);
+    all.dedup();
+    all
+}
+
+/// A table of a node with its place in the node's memory.
+#[derive(Clone, Debug)]
+struct SmallTable {
+    axes: Vec<Axis>,
+    range: Range<usize>,
+    carrier: Range<usize>,
+    embedding: Embedding,
+    flows: Vec<Flow>,
+}
+
+/// A node with everything that passing a message needs.
+#[derive(Clone, Debug)]
+pub(crate) struct NodePlan {
+    pub axes: Vec<Axis>,
+    /// Leading axes shared with the parent.
+    pub separator: usize,
+    pub parent: Option<usize>,
+    cells: usize,
+    /// Flows of the node's own table.
+    flows: Vec<Flow>,
+    /// Carriers before carried.
+    tables: Vec<SmallTable>,
+    /// Cells of all tables.
+    memory: usize,
+}
+
+impl NodePlan {
+    fn new(node: &Node, outlines: Vec<Outline>) -> Self {
+        let mut starts = Vec::with_capacity(outlines.len());
+        let mut memory = 0;
+        for table in &outlines {
+            starts.push(memory);
+            memory += cells(&table.axes);
+        }
+        let range = |i: usize| starts[i]..starts[i] + cells(&outlines[i].axes);
+        let tables = (outlines.iter().enumerate())
+            .filter_map(|(i, table)| {
+                let carrier = table.carrier?;
+                Some(SmallTable {
+                    axes: table.axes.clone(),
+                    range: range(i),
+                    carrier: range(carrier),
+                    embedding: Embedding::new(&outlines[carrier].axes, &table.axes),
+                    flows: table.flows.clone(),
+                })
+            })
+            .collect();
+        Self {
+            axes: outlines[0].axes.clone(),
+            separator: node.separator,
+            parent: node.parent,
+            cells: cells(&outlines[0].axes),
+            flows: outlines[0].flows.clone(),
+            tables,
+            memory,
+        }
+    }
+
+    fn separator_cells(&self) -> usize {
+        cells(&self.axes[..self.separator])
+    }
+
+    /// Cells that share a separator state.
+    pub fn block(&self) -> usize {
+        cells(&self.axes[self.separator..])
+    }
+}
+
+/// A calibration plan: the tree with all tables and their places in one another.
+#[derive(Clone, Debug)]
+pub(crate) struct Propagation {
+    nodes: Vec<NodePlan>,
+    /// Place of each potential in the list of all.
+    potentials: Vec<Range<usize>>,
+}
+
+/// The memory of a calibration; after it, the marginals of all nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Beliefs {
+    /// For each node, its own table and then the small ones.
+    tables: Vec<Vec<f64>>,
+    /// For each node, the message to its parent; after calibration, the separator's marginal.
+    messages: Vec<Vec<f64>>,
+}
+
+impl Beliefs {
+    /// The marginal of a whole node.
+    pub fn node(&self, plan: &NodePlan, node: usize) -> &[f64] {
+        &self.tables[node][..plan.cells]
+    }
+
+    /// The marginal of a node's separator; for a root, one cell with the total.
+    pub fn separator(&self, node: usize) -> &[f64] {
+        &self.messages[node]
+    }
+}
+
+impl Propagation {
+    /// Plans for potentials over `cliques` (axes by rank, each within a node of the tree).
+    pub fn new(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Self {
+        let outlines = outlines(tree, sizes, cliques);
+        let nodes = (tree.nodes.iter().zip(outlines))
+            .map(|(node, outlines)| NodePlan::new(node, outlines))
+            .collect();
+        let mut end = 0;
+        let potentials = (cliques.iter())
+            .map(|axes| {
+                end += cells(axes);
+                end - cells(axes)..end
+            })
+            .collect();
+        Self { nodes, potentials }
+    }
+
+    /// Zeroed memory for a calibration.
+    pub fn beliefs(&self) -> Beliefs {
+        Beliefs {
+            tables: self.nodes.iter().map(|n| vec![0.0; n.memory]).collect(),
+            messages: (self.nodes.iter())
+                .map(|n| vec![0.0; n.separator_cells()])
+                .collect(),
+        }
+    }
+
+    /// Place of each potential in the list of all.
+    pub fn potentials(&self) -> &[Range<usize>] {
+        &self.potentials
+    }
+
+    /// Bytes held by the plan and by its beliefs.
+    pub fn bytes(&self) -> usize {
+        let node = |plan: &NodePlan| {
+            let offsets: usize = plan.tables.iter().map(|t| t.embedding.held_bytes()).sum();
+            (plan.memory + plan.separator_cells()) * size_of::<f64>() + offsets
+        };
+        self.nodes.iter().map(node).sum()
+    }
+
+    /// The nodes of the tree, parents before children.
+    pub fn nodes(&self) -> &[NodePlan] {
+        &self.nodes
+    }
+
+    /// The marginal over `axes` by summing the smallest table that has them all, or `None` if no
+    /// node does.
+    pub fn marginal(&self, beliefs: &Beliefs, axes: &[Axis]) -> Option<Vec<f64>> {
+        let tables = (self.nodes.iter().zip(&beliefs.tables)).flat_map(|(plan, memory)| {
+            let own = (plan.axes.as_slice(), &memory[..plan.cells]);
+            let small = (plan.tables.iter()).map(|t| (t.axes.as_slice(), &memory[t.range.clone()]));
+            std::iter::once(own).chain(small)
+        });
+        let (large, table) = tables
+            .filter(|(large, _)| is_subset(axes, large))
+            .min_by_key(|(_, table)| table.len())?;
+        Some(sum_onto(large, table, axes))
+    }
+
+    /// Calibrates: from log-potentials to the marginals of a distribution scaled to `total`.
+    /// Returns the logarithm of the partition function (the sum over all cells of the exponential
+    /// of the sum of potentials).
+    pub fn calibrate(
+        &self,
+        potentials: &[f64],
+        total: f64,
+        beliefs: &mut Beliefs,
+        marginals: &mut [f64],
+    ) -> f64 {
+        for node in (0..self.nodes.len()).rev() {
+            self.send_up(node, potentials, beliefs);
+        }
+        let roots = (0..self.nodes.len()).filter(|&node| self.nodes[node].parent.is_none());
+        let mut log_partition = 0.0;
+        for root in roots {
+            log_partition += beliefs.messages[root][0];
+            beliefs.messages[root][0] = total;
+        }
+        for node in 0..self.nodes.len() {
+            self.send_down(node, beliefs, marginals);
+        }
+        log_partition
+    }
+
+    /// Sums a node's potentials and messages, normalises its blocks and sets its own message.
+    fn send_up(&self, node: usize, potentials: &[f64], beliefs: &mut Beliefs) {
+        let plan = &self.nodes[node];
+        let Beliefs { tables, messages } = beliefs;
+        let memory = &mut tables[node];
+        memory.fill(0.0);
+        let collect = |flows: &[Flow], table: &mut [f64], messages: &[Vec<f64>]| {
+            for flow in flows {
+                let from = match *flow {
+                    Flow::Potential(i) => &potentials[self.potentials[i].clone()],
+                    Flow::Message(child) => &messages[child],
+                };
+                kernel::add(table, from);
+            }
+        };
+        collect(&plan.flows, &mut memory[..plan.cells], messages);
+        for table in plan.tables.iter().rev() {
+            let (larger, rest) = memory.split_at_mut(table.range.start);
+            let own = &mut rest[..table.range.len()];
+            collect(&table.flows, own, messages);
+            table.embedding.add(own, &mut larger[table.carrier.clone()]);
+        }
+        let blocks = memory[..plan.cells].chunks_exact_mut(plan.block());
+        for (block, message) in blocks.zip(&mut messages[node]) {
+            *message = kernel::normalise(block);
+        }
+    }
+
+    /// Scales a node's blocks by the separator's marginal and hands out its marginals.
+    fn send_down(&self, node: usize, beliefs: &mut Beliefs, marginals: &mut [f64]) {
+        let plan = &self.nodes[node];
+        let Beliefs { tables, messages } = beliefs;
+        let memory = &mut tables[node];
+        let blocks = memory[..plan.cells].chunks_exact_mut(plan.block());
+        for (block, &weight) in blocks.zip(&messages[node]) {
+            block.iter_mut().for_each(|x| *x *= weight);
+        }
+        let mut hand_out = |flows: &[Flow], table: &[f64]| {
+            for flow in flows {
+                let to = match *flow {
+                    Flow::Potential(i) => &mut marginals[self.potentials[i].clone()],
+                    Flow::Message(child) => &mut messages[child],
+                };
+                to.copy_from_slice(table);
+            }
+        };
+        hand_out(&plan.flows, &memory[..plan.cells]);
+        for table in &plan.tables {
+            let (larger, rest) = memory.split_at_mut(table.range.start);
+            let own = &mut rest[..table.range.len()];
+            table.embedding.sum(&larger[table.carrier.clone()], own);
+            hand_out(&table.flows, own);
+        }
+    }
+}
+
+/// Sums a table onto some of its axes.
+pub(crate) fn sum_onto(large: &[Axis], table: &[f64], small: &[Axis]) -> Vec<f64> {
+    let mut sums = vec![0.0; cells(small)];
+    Embedding::new(large, small).sum(table, &mut sums);
+    sums
+}
+
+/// Bytes that calibration over `tree` will take; every node's cells fit `usize`.
+pub(crate) fn bytes(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Option<usize> {
+    let mut sum = 0usize;
+    for tables in outlines(tree, sizes, cliques) {
+        for table in &tables {
+            let offsets = table.carrier.map_or(0, |carrier| {
+                Embedding::bytes(&tables[carrier].axes, &table.axes)
+            });
+            let own = cells(&table.axes).checked_mul(size_of::<f64>())?;
+            sum = sum.checked_add(own)?.checked_add(offsets)?;
+        }
+    }
+    for node in tree.nodes.iter() {
+        let separator = node.axes[..node.separator].iter().map(|&a| sizes[a]);
+        sum = sum.checked_add(separator.product::<usize>() * size_of::<f64>())?;
+    }
+    Some(sum)
+}
+
+/// The tables of every node, with each clique at the smallest node that holds it.
+fn outlines(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Vec<Vec<Outline>> {
+    let axes = |attributes: &[usize]| -> Vec<Axis> {
+        (attributes.iter())
+            .map(|&a| Axis {
+                rank: tree.rank[a],
+                size: sizes[a],
+            })
+            .collect()
+    };
+    let own: Vec<Vec<Axis>> = tree.nodes.iter().map(|node| axes(&node.axes)).collect();
+    let mut flows = vec![Vec::new(); own.len()];
+    for (child, node) in tree.nodes.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            flows[parent].push((axes(&node.axes[..node.separator]), Flow::Message(child)));
+        }
+    }
+    for (i, clique) in cliques.iter().enumerate() {
+        let host = (0..own.len())
+            .filter(|&node| is_subset(clique, &own[node]))
+            .min_by_key(|&node| (cells(&own[node]), node));
+        if let Some(host) = host {
+            flows[host].push((clique.clone(), Flow::Potential(i)));
+        }
+    }
+    (own.into_iter().zip(flows))
+        .map(|(own, flows)| outline(own, flows))
+        .collect()
+}

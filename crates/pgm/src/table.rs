@@ -1,0 +1,182 @@
+//! Tables inside tables: how a marginal sits in the cells of a larger table.
+
+use crate::kernel;
+
+/// One axis of a table: the rank of its attribute, by which axes are sorted, and its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub rank: usize,
+    pub size: usize,
+}
+
+/// Cells of a table.
+pub(crate) fn cells(axes: &[Axis]) -> usize {
+    axes.iter().map(|axis| axis.size).product()
+}
+
+/// Whether every axis of `small` is one of `large`.
+pub(crate) fn is_subset(small: &[Axis], large: &[Axis]) -> bool {
+    small.iter().all(|axis| large.contains(axis))
+}
+
+/// A small table's place in a large one that has all its axes, both sorted by rank.
+///
+/// The large table is cut into runs of equal length, of contiguous cells. Either the small table
+/// has all axes that vary within a run (a run meets as many of its cells, in order), or none (a
+/// run meets one cell).
+#[derive(Clone, Debug)]
+pub(crate) struct Embedding {
+    run: usize,
+    /// Whether a run meets `run` cells of the small table, not one.
+    kept: bool,
+    /// For each run, the small table's first cell.
+    offsets: Vec<u32>,
+}
+
+impl Embedding {
+    /// Length of the runs and whether their axes are kept.
+    fn run(large: &[Axis], small: &[Axis]) -> (usize, bool) {
+        let kept = large.last().is_none_or(|axis| small.contains(axis));
+        let run = (large.iter().rev())
+            .take_while(|axis| small.contains(axis) == kept)
+            .map(|axis| axis.size)
+            .product();
+        (run, kept)
+    }
+
+    /// Bytes that [`Embedding::new`] will take.
+    pub fn bytes(large: &[Axis], small: &[Axis]) -> usize {
+        let runs = cells(large) / Self::run(large, small).0.max(1);
+        runs * size_of::<u32>()
+    }
+
+    /// The place of `small`, a subset of `large`. The small table's cells fit 32 bits.
+    pub fn new(large: &[Axis], small: &[Axis]) -> Self {
+        let (run, kept) = Self::run(large, small);
+        // Offsets by the outer axes, the last of which varies fastest.
+        let mut offsets = vec![0u32];
+        let mut covered = cells(large);
+        for axis in large {
+            if covered <= run {
+                break;
+            }
+            covered /= axis.size;
+            let stride = stride(small, axis) as u32;
+            offsets = (offsets.iter())
+                .flat_map(|&offset| (0..axis.size as u32).map(move |i| offset + i * stride))
+                .collect();
+        }
+        Self { run, kept, offsets }
+    }
+
+    /// Bytes held.
+    pub fn held_bytes(&self) -> usize {
+        size_of_val(self.offsets.as_slice())
+    }
+
+    /// The small table's cell of every cell of the large one.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        (self.offsets.iter()).flat_map(move |&offset| {
+            let step = usize::from(self.kept);
+            (0..self.run).map(move |i| offset as usize + i * step)
+        })
+    }
+
+    /// Multiplies every cell of the large table by the small one's.
+    pub fn multiply(&self, small: &[f64], large: &mut [f64]) {
+        large
+            .iter_mut()
+            .zip(self.places())
+            .for_each(|(x, place)| *x *= small[place]);
+    }
+
+    /// Adds the small table to every matching cell of the large one.
+    pub fn add(&self, small: &[f64], large: &mut [f64]) {
+        let runs = large.chunks_exact_mut(self.run).zip(&self.offsets);
+        if self.kept {
+            for (run, &offset) in runs {
+                kernel::add(run, &small[offset as usize..][..self.run]);
+            }
+        } else {
+            for (run, &offset) in runs {
+                let value = small[offset as usize];
+                run.iter_mut().for_each(|x| *x += value);
+            }
+        }
+    }
+
+    /// Sets the small table to the sums of the large one's matching cells.
+    pub fn sum(&self, large: &[f64], small: &mut [f64]) {
+        small.fill(0.0);
+        let runs = large.chunks_exact(self.run).zip(&self.offsets);
+        if self.kept {
+            for (run, &offset) in runs {
+                kernel::add(&mut small[offset as usize..][..self.run], run);
+            }
+        } else {
+            for (run, &offset) in runs {
+                small[offset as usize] += kernel::sum(run);
+            }
+        }
+    }
+}
+
+/// How far apart neighbours along `axis` are in `table`; 0 if it does not have the axis.
+fn stride(table: &[Axis], axis: &Axis) -> usize {
+    match table.iter().position(|other| other == axis) {
+        Some(i) => cells(&table[i + 1..]),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axes(sizes: &[usize]) -> Vec<Axis> {
+        (sizes.iter().enumerate())
+            .map(|(rank, &size)| Axis { rank, size })
+            .collect()
+    }
+
+    /// The small table's cell that each cell of the large one belongs to, by division.
+    fn slow_places(large: &[Axis], small: &[Axis]) -> Vec<usize> {
+        (0..cells(large))
+            .map(|cell| {
+                large.iter().enumerate().fold(0, |place, (i, axis)| {
+                    let coordinate = cell / cells(&large[i + 1..]) % axis.size;
+                    place + coordinate * stride(small, axis)
+                })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_subset_of_four_axes_adds_and_sums_by_its_cells() {
+        let large = axes(&[2, 3, 4, 3]);
+        for subset in 0..16u32 {
+            let small: Vec<Axis> = (large.iter().copied())
+                .filter(|axis| subset >> axis.rank & 1 == 1)
+                .collect();
+            let places = slow_places(&large, &small);
+            let embedding = Embedding::new(&large, &small);
+            assert!(embedding.places().eq(places.iter().copied()));
+            assert_eq!(embedding.held_bytes(), Embedding::bytes(&large, &small));
+
+            let values: Vec<f64> = (0..cells(&small)).map(|i| (i * i) as f64).collect();
+            let mut added = vec![1.0; cells(&large)];
+            embedding.add(&values, &mut added);
+            let expected: Vec<f64> = places.iter().map(|&p| 1.0 + values[p]).collect();
+            assert_eq!(added, expected);
+
+            let mut sums = vec![f64::NAN; cells(&small)];
+            embedding.sum(&added, &mut sums);
+            let mut expected = vec![0.0; cells(&small)];
+            places
+                .iter()
+                .zip(&added)
+                .for_each(|(&p, x)| expected[p] += x);
+            assert_eq!(sums, expected);
+        }
+    }
+}
