@@ -1,1 +1,22 @@
 //! Exact encrypted statistics: parameters, keys, tensor, packing, release.
+
+#![warn(missing_debug_implementations)]
+
+mod ciphertext;
+mod error;
+mod evaluate;
+mod keys;
+mod keyswitch;
+mod layout;
+mod modular;
+mod packing;
+mod params;
+mod ring;
+mod tensor;
+
+pub use ciphertext::Ciphertext;
+pub use error::{Error, Result};
+pub use evaluate::{Cell, Combination, EncryptedTable, Evaluator, Operands, Work};
+pub use keys::{EvaluationKeys, PublicKey, SecretKey};
+pub use layout::{Layout, PAGE, coefficient};
+pub use params::{DEGREE, P1, P1_LARGE, P2, ParameterSet, Parameters};

@@ -1,0 +1,235 @@
+//! Ciphertexts, encryption and decryption.
+
+use crate::error::{Error, Result};
+use crate::keys::{Pair, PublicKey, SecretKey};
+use crate::params::{DEGREE, Parameters};
+use crate::ring::Poly;
+use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding, Plaintext};
+use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
+use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
+use ndarray::Array2;
+use rand::{CryptoRng, RngCore};
+use zeroize::Zeroizing;
+
+/// Level of every stored ciphertext: the special prime is switched away after encryption.
+pub(crate) const LEVEL: usize = 1;
+
+/// A pair (c0, c1) of transforms over the ciphertext primes, encrypting one polynomial modulo
+/// plaintext modulus number `residue`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ciphertext {
+    pub(crate) residue: usize,
+    pub(crate) c: Pair,
+}
+
+impl Ciphertext {
+    /// The trivial encryption of zero.
+    pub(crate) fn zero(params: &Parameters, residue: usize) -> Self {
+        Self {
+            residue,
+            c: [params.ring().zero(), params.ring().zero()],
+        }
+    }
+
+    /// Which of the set's plaintext moduli this ciphertext belongs to.
+    pub fn residue(&self) -> usize {
+        self.residue
+    }
+
+    pub(crate) fn add_assign(&mut self, other: &Self, params: &Parameters) {
+        debug_assert_eq!(self.residue, other.residue);
+        for (a, b) in self.c.iter_mut().zip(&other.c) {
+            a.add_assign(b, params.ring());
+        }
+    }
+
+    pub(crate) fn from_scheme(
+        params: &Parameters,
+        residue: usize,
+        c: &SchemeCiphertext,
+    ) -> Result<Self> {
+        let poly = |p: &SchemePoly| -> Result<Poly> {
+            if p.representation() != &Representation::Ntt {
+                return Err(Error::Mismatch(
+                    "a scheme ciphertext must be in transform form",
+                ));
+            }
+            let residues: Vec<u64> = p.coefficients().iter().copied().collect();
+            if residues.len() != params.set().ciphertext_moduli.len() * DEGREE {
+                return Err(Error::Mismatch("a scheme ciphertext has another level"));
+            }
+            Ok(Poly::from_residues(DEGREE, residues))
+        };
+        match &c[..] {
+            [c0, c1] => Ok(Self {
+                residue,
+                c: [poly(c0)?, poly(c1)?],
+            }),
+            _ => Err(Error::Mismatch(
+                "a scheme ciphertext must have two polynomials",
+            )),
+        }
+    }
+
+    pub(crate) fn to_scheme(&self, params: &Parameters) -> Result<SchemeCiphertext> {
+        let scheme = params.scheme(self.residue);
+        let context = scheme.context_at_level(LEVEL)?;
+        let poly = |p: &Poly| {
+            let shape = (params.set().ciphertext_moduli.len(), DEGREE);
+            let residues = Array2::from_shape_vec(shape, p.residues().to_vec())
+                .map_err(|_| Error::Mismatch("a polynomial has another number of limbs"))?;
+            Ok(SchemePoly::try_convert_from(
+                residues,
+                context,
+                true,
+                Representation::Ntt,
+            )?)
+        };
+        let polys = self.c.iter().map(poly).collect::<Result<Vec<_>>>()?;
+        Ok(SchemeCiphertext::new(polys, scheme)?)
+    }
+}
+
+impl PublicKey {
+    /// Encrypts a polynomial with signed coefficients, once under each plaintext modulus.
+    ///
+    /// Encryption takes place at level 0 and drops the special prime, which leaves rounding
+    /// noise alone: a few hundred where encryption at level 1 leaves a few thousand.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where there are more coefficients than the ring's degree.
+    pub fn encrypt<R: RngCore + CryptoRng>(
+        &self,
+        coefficients: &[i64],
+        rng: &mut R,
+    ) -> Result<Vec<Ciphertext>> {
+        if coefficients.len() > DEGREE {
+            return Err(Error::OutOfRange("more coefficients than the ring has"));
+        }
+        let encrypt = |(residue, &t): (usize, &u64)| {
+            let reduce = |&c: &i64| i128::from(c).rem_euclid(i128::from(t)) as u64;
+            let values = Zeroizing::new(coefficients.iter().map(reduce).collect::<Vec<u64>>());
+            let scheme = self.params().scheme(residue);
+            let plain = Plaintext::try_encode(values.as_slice(), Encoding::poly(), scheme)?;
+            let mut c = self.scheme(residue).try_encrypt(&plain, rng)?;
+            c.switch_to_level(LEVEL)?;
+            Ciphertext::from_scheme(self.params(), residue, &c)
+        };
+        self.params()
+            .set()
+            .plaintext_moduli
+            .iter()
+            .enumerate()
+            .map(encrypt)
+            .collect()
+    }
+}
+
+impl SecretKey {
+    /// All coefficients modulo the ciphertext's plaintext modulus, with the noise in bits.
+    ///
+    /// # Errors
+    /// [`Error::NoiseBudget`] where fewer than `margin` bits separate the noise from the size at
+    /// which decryption would err. The answer takes no other form, whatever the ciphertext.
+    pub(crate) fn decrypt_residues(
+        &self,
+        ciphertext: &Ciphertext,
+        margin: f64,
+    ) -> Result<(Zeroizing<Vec<u64>>, f64)> {
+        let params = self.params();
+        let scheme = ciphertext.to_scheme(params)?;
+        let key = self.scheme(ciphertext.residue);
+        // Variable time in the noise: what it measures is flooded, and stays with the key's owner.
+        let noise = unsafe { key.measure_noise(&scheme)? } as f64;
+        let t = params.set().plaintext_moduli[ciphertext.residue] as f64;
+        let budget = params.set().ciphertext_bits() - t.log2() - 1.0;
+        if noise + margin > budget {
+            return Err(Error::NoiseBudget);
+        }
+        let plain = key.try_decrypt(&scheme)?;
+        let values = Vec::<u64>::try_decode(&plain, Encoding::poly_at_level(LEVEL))?;
+        Ok((Zeroizing::new(values), noise))
+    }
+
+    /// The centred coefficients of one polynomial, from its ciphertext under each plaintext
+    /// modulus, and the noise in bits.
+    ///
+    /// # Errors
+    /// [`Error::NoiseBudget`] where decryption might err; [`Error::Mismatch`] for ciphertexts
+    /// that are not one polynomial's.
+    pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<(Zeroizing<Vec<i128>>, f64)> {
+        self.decrypt_centred(ciphertexts, 1.0)
+    }
+
+    /// Centred coefficients from one ciphertext per plaintext modulus, by Chinese remaindering.
+    pub(crate) fn decrypt_centred(
+        &self,
+        ciphertexts: &[Ciphertext],
+        margin: f64,
+    ) -> Result<(Zeroizing<Vec<i128>>, f64)> {
+        let set = self.params().set();
+        if ciphertexts.len() != set.plaintext_moduli.len()
+            || ciphertexts.iter().enumerate().any(|(k, c)| c.residue != k)
+        {
+            return Err(Error::Mismatch(
+                "one ciphertext per plaintext modulus, in order",
+            ));
+        }
+        let mut noise = 0f64;
+        let mut values = Zeroizing::new(vec![0i128; DEGREE]);
+        let mut product = 1i128;
+        for (c, &t) in ciphertexts.iter().zip(set.plaintext_moduli) {
+            let (residues, bits) = self.decrypt_residues(c, margin)?;
+            noise = noise.max(bits);
+            let t = i128::from(t);
+            let inverse = inverse_modulo(product % t, t);
+            for (v, &r) in values.iter_mut().zip(residues.iter()) {
+                let step = (i128::from(r) - *v).rem_euclid(t) * inverse % t;
+                *v += step * product;
+            }
+            product *= t;
+        }
+        for v in values.iter_mut() {
+            if *v > product / 2 {
+                *v -= product;
+            }
+        }
+        Ok((values, noise))
+    }
+}
+
+/// a^-1 mod m for coprime a, m (extended Euclid).
+fn inverse_modulo(a: i128, m: i128) -> i128 {
+    let (mut r, mut next_r, mut x, mut next_x) = (m, a.rem_euclid(m), 0, 1);
+    while next_r != 0 {
+        let quotient = r / next_r;
+        (r, next_r) = (next_r, r - quotient * next_r);
+        (x, next_x) = (next_x, x - quotient * next_x);
+    }
+    x.rem_euclid(m)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{P1, P1_LARGE, P2};
+    use rand::SeedableRng;
+
+    #[test]
+    fn round_trip_is_exact_under_every_set() {
+        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(7);
+        for set in [P1, P1_LARGE, P2] {
+            let params = Parameters::new(set).unwrap();
+            let secret = SecretKey::random(&params, &mut rng).unwrap();
+            let public = secret.public_key(&mut rng).unwrap();
+            let half = (set.range() / 2) as i64;
+            let message = [0, 1, -1, half, -half, 12_345];
+            let ciphertexts = public.encrypt(&message, &mut rng).unwrap();
+            let (values, noise) = secret.decrypt_centred(&ciphertexts, 10.0).unwrap();
+            let expected: Vec<i128> = message.iter().map(|&m| i128::from(m)).collect();
+            assert_eq!(values[..6], expected);
+            assert!(values[6..].iter().all(|&v| v == 0));
+            assert!(noise <= 10.0, "fresh noise of {noise} bits");
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! The computation service's evaluator: statistics of an encrypted table, packed into pages.
+
+use crate::ciphertext::Ciphertext;
+use crate::error::{Error, Result};
+use crate::keys::EvaluationKeys;
+use crate::keyswitch::Scratch;
+use crate::layout::{Layout, PAGE};
+use crate::packing::Packer;
+use crate::params::{DEGREE, Parameters};
+use crate::ring::Poly;
+use crate::tensor::{Operand, Product, Tensor};
+use std::sync::Arc;
+
+/// An encrypted table as the computation service holds it: `columns[c][chunk]`, one ciphertext
+/// a one-hot column, record chunk and plaintext modulus.
+#[derive(Clone, Debug)]
+pub struct EncryptedTable {
+    params: Parameters,
+    layout: Layout,
+    /// `columns[residue][column][chunk]`
+    columns: Vec<Vec<Operand>>,
+}
+
+impl EncryptedTable {
+    /// A table from ciphertexts as [`crate::PublicKey::encrypt`] makes them:
+    /// `columns[column][chunk][residue]`.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] where a column lacks a chunk or a residue.
+    pub fn new(
+        params: &Parameters,
+        layout: Layout,
+        columns: Vec<Vec<Vec<Ciphertext>>>,
+    ) -> Result<Self> {
+        let mut by_residue: Vec<Vec<Operand>> = vec![Vec::new(); params.residues()];
+        for chunks in columns {
+            if chunks.len() != layout.chunks() {
+                return Err(Error::Mismatch("a column has another number of chunks"));
+            }
+            let mut operands = vec![Operand::new(); params.residues()];
+            for residues in chunks {
+                if residues.len() != params.residues()
+                    || residues.iter().enumerate().any(|(k, c)| c.residue != k)
+                {
+                    return Err(Error::Mismatch("a chunk lacks a residue"));
+                }
+                for (operand, ciphertext) in operands.iter_mut().zip(residues) {
+                    operand.push(Arc::new(ciphertext));
+                }
+            }
+            for (all, operand) in by_residue.iter_mut().zip(operands) {
+                all.push(operand);
+            }
+        }
+        Ok(Self {
+            params: params.clone(),
+            layout,
+            columns: by_residue,
+        })
+    }
+
+    /// The public shape.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Number of one-hot columns.
+    pub fn columns(&self) -> usize {
+        self.columns[0].len()
+    }
+}
+
+/// An integer combination of one-hot columns: (column, coefficient) pairs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Combination(pub Vec<(usize, i64)>);
+
+impl Combination {
+    /// One column as it is.
+    pub fn column(column: usize) -> Self {
+        Self(vec![(column, 1)])
+    }
+}
+
+/// A statistic of the records, over indices into the lists of left and right combinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Sum over records of left(x) * right(x).
+    Product {
+        /// Index of the left combination.
+        left: usize,
+        /// Index of the right combination.
+        right: usize,
+    },
+    /// Sum over records of left(x).
+    Sum {
+        /// Index of the left combination.
+        left: usize,
+    },
+}
+
+/// Seconds of work by kind, summed over threads, and how often it was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Multiply-accumulates of residues in the tensor kernel.
+    pub multiply_accumulates: u64,
+    /// Key switches: inversions, relinearisations, packing merges.
+    pub key_switches: u64,
+    /// Seconds in the tensor kernel.
+    pub tensor: f64,
+    /// Seconds relinearising and inverting.
+    pub switching: f64,
+    /// Seconds in packing merges.
+    pub packing: f64,
+}
+
+impl std::ops::AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        self.multiply_accumulates += other.multiply_accumulates;
+        self.key_switches += other.key_switches;
+        self.tensor += other.tensor;
+        self.switching += other.switching;
+        self.packing += other.packing;
+    }
+}
+
+/// Evaluates statistics with a dataset's evaluation keys.
+#[derive(Debug)]
+pub struct Evaluator<'a> {
+    keys: &'a EvaluationKeys,
+    layout: Layout,
+    packer: Packer<'a>,
+    inversion: Vec<u32>,
+    /// Transform of sum over r < stride of X^-r, in Montgomery form: its product with a column
+    /// holds the column's sum at slot 0.
+    ones: Poly,
+}
+
+/// Combinations ready to be multiplied, for one plaintext modulus.
+#[derive(Debug)]
+pub struct Operands {
+    residue: usize,
+    left: Vec<Operand>,
+    right: Vec<Operand>,
+}
+
+/// A leaf of the packing tree: what it sums before it is relinearised.
+#[derive(Debug, Default)]
+struct Leaf {
+    index: usize,
+    products: Vec<Product>,
+    /// (slot, left operand)
+    sums: Vec<(usize, usize)>,
+}
+
+/// Leaves of a subtree that one thread computes as a tile.
+const TILE_HEIGHT: usize = 4;
+
+impl<'a> Evaluator<'a> {
+    /// Tables for one layout.
+    pub fn new(keys: &'a EvaluationKeys, layout: Layout) -> Self {
+        let ring = keys.params.ring();
+        let mut ones = vec![0; DEGREE];
+        ones[0] = 1;
+        ones[DEGREE - layout.stride() + 1..].fill(-1);
+        let mut ones = ring.transform_signed(&ones);
+        for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+            ones.limb_mut(j)
+                .iter_mut()
+                .for_each(|x| *x = limb.modulus.mont(*x));
+        }
+        Self {
+            keys,
+            layout,
+            packer: Packer::new(keys, layout.slots()),
+            inversion: ring.automorphism(2 * DEGREE - 1),
+            ones,
+        }
+    }
+
+    /// Builds left and right forms of combinations of the table's columns. A right form takes a
+    /// key switch a chunk.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where a combination names a column the table lacks;
+    /// [`Error::Mismatch`] where table and keys do not belong together.
+    pub fn operands(
+        &self,
+        table: &EncryptedTable,
+        residue: usize,
+        left: &[Combination],
+        right: &[Combination],
+        work: &mut Work,
+    ) -> Result<Operands> {
+        self.keys.params.check_same(&table.params)?;
+        if table.layout != self.layout {
+            return Err(Error::Mismatch("the table has another layout"));
+        }
+        let columns = table
+            .columns
+            .get(residue)
+            .ok_or(Error::OutOfRange("plaintext modulus"))?;
+        let named = left.iter().chain(right).flat_map(|c| &c.0);
+        if named
+            .into_iter()
+            .any(|&(column, _)| column >= columns.len())
+        {
+            return Err(Error::OutOfRange(
+                "a combination names a column the table lacks",
+            ));
+        }
+        let started = Clock::start();
+        let left = map(left, |c| self.combine(columns, residue, c));
+        let right_left = map(right, |c| self.combine(columns, residue, c));
+        let right = map(&right_left, |operand| {
+            let mut scratch = Scratch::new(self.keys.params.ring());
+            operand
+                .iter()
+                .map(|c| Arc::new(self.invert(c, &mut scratch)))
+                .collect()
+        });
+        work.key_switches += (right.len() * self.layout.chunks()) as u64;
+        work.switching += started.seconds();
+        Ok(Operands {
+            residue,
+            left,
+            right,
+        })
+    }
+
+    fn combine(&self, columns: &[Operand], residue: usize, combination: &Combination) -> Operand {
+        if let [(column, 1)] = combination.0[..] {
+            return columns[column].clone();
+        }
+        let params = &self.keys.params;
+        let chunk = |k: usize| {
+            let mut sum = Ciphertext::zero(params, residue);
+            for &(column, coefficient) in &combination.0 {
+                for (sum, c) in sum.c.iter_mut().zip(&columns[column][k].c) {
+                    params.ring().add_scaled_shifted(sum, c, coefficient, 0);
+                }
+            }
+            Arc::new(sum)
+        };
+        (0..self.layout.chunks()).map(chunk).collect()
+    }
+
+    /// The image under X -> X^-1.
+    fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
+        let ring = self.keys.params.ring();
+        let image = |p: &Poly| {
+            let mut out = ring.zero();
+            for j in 0..ring.ciphertext_limbs().len() {
+                for (o, &i) in out.limb_mut(j).iter_mut().zip(&self.inversion) {
+                    *o = p.limb(j)[i as usize];
+                }
+            }
+            out
+        };
+        let mut out = [image(&c.c[0]), ring.zero()];
+        self.packer
+            .switcher
+            .add(&self.keys.inversion, &image(&c.c[1]), &mut out, scratch);
+        Ciphertext {
+            residue: c.residue,
+            c: out,
+        }
+    }
+
+    /// One page with each cell at its position (distinct, below [`PAGE`]) and zero elsewhere;
+    /// `None` for no cells.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for positions or operands outside their ranges.
+    pub fn pack(
+        &self,
+        operands: &Operands,
+        cells: &[(usize, Cell)],
+        work: &mut Work,
+    ) -> Result<Option<Ciphertext>> {
+        let leaves = self.leaves(operands, cells)?;
+        let (packed, done) = self.subtree(operands, &leaves, self.packer.height());
+        *work += done;
+        Ok(packed)
+    }
+
+    fn leaves(&self, operands: &Operands, cells: &[(usize, Cell)]) -> Result<Vec<Leaf>> {
+        let mut cells = cells.to_vec();
+        cells.sort_unstable_by_key(|&(p, _)| p);
+        if cells.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(Error::OutOfRange("two cells share a position"));
+        }
+        let mut leaves: Vec<Leaf> = Vec::new();
+        for (p, cell) in cells {
+            let (Cell::Product { left, .. } | Cell::Sum { left }) = cell;
+            if p >= PAGE || left >= operands.left.len() {
+                return Err(Error::OutOfRange("cell position or operand"));
+            }
+            let (index, slot) = self.layout.place(p);
+            if leaves.last().is_none_or(|leaf| leaf.index != index) {
+                leaves.push(Leaf {
+                    index,
+                    ..Leaf::default()
+                });
+            }
+            // The line above made sure there is a last leaf.
+            let Some(leaf) = leaves.last_mut() else {
+                continue;
+            };
+            match cell {
+                Cell::Sum { .. } => leaf.sums.push((slot, left)),
+                Cell::Product { right, .. } if right >= operands.right.len() => {
+                    return Err(Error::OutOfRange("cell operand"));
+                }
+                Cell::Product { right, .. } => {
+                    match leaf
+                        .products
+                        .iter_mut()
+                        .find(|product| product.right == right)
+                    {
+                        Some(product) => product.left.push((slot, left)),
+                        None => leaf.products.push(Product {
+                            right,
+                            left: vec![(slot, left)],
+                        }),
+                    }
+                }
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// Packs the leaves (sorted by index) of a subtree of the given height.
+    fn subtree(
+        &self,
+        operands: &Operands,
+        leaves: &[Leaf],
+        height: usize,
+    ) -> (Option<Ciphertext>, Work) {
+        if leaves.is_empty() {
+            return (None, Work::default());
+        }
+        if height <= TILE_HEIGHT {
+            return self.tile(operands, leaves, height);
+        }
+        let half = 1 << (height - 1);
+        let middle = leaves.partition_point(|leaf| leaf.index & half == 0);
+        let (low, high) = leaves.split_at(middle);
+        let ((u, mut work), (v, other)) = join(
+            || self.subtree(operands, low, height - 1),
+            || self.subtree(operands, high, height - 1),
+        );
+        work += other;
+        let started = Clock::start();
+        let mut scratch = Scratch::new(self.keys.params.ring());
+        let merged = self.packer.merge(height - 1, u, v, &mut scratch);
+        work.packing += started.seconds();
+        work.key_switches += 1;
+        (merged, work)
+    }
+
+    fn tile(
+        &self,
+        operands: &Operands,
+        leaves: &[Leaf],
+        height: usize,
+    ) -> (Option<Ciphertext>, Work) {
+        let mut work = Work::default();
+        let mut scratch = Scratch::new(self.keys.params.ring());
+        let ciphertexts = self.tensor_tile(operands, leaves, &mut scratch, &mut work);
+        let started = Clock::start();
+        let mut nodes: Vec<Option<Ciphertext>> = (0..1usize << height).map(|_| None).collect();
+        for (leaf, ciphertext) in leaves.iter().zip(ciphertexts) {
+            let width = nodes.len();
+            nodes[leaf.index % width] = Some(ciphertext);
+        }
+        for level in 0..height {
+            let mut pairs = nodes.into_iter();
+            let mut merged = Vec::with_capacity(1 << (height - 1 - level));
+            while let (Some(u), Some(v)) = (pairs.next(), pairs.next()) {
+                work.key_switches += u64::from(u.is_some() || v.is_some());
+                merged.push(self.packer.merge(level, u, v, &mut scratch));
+            }
+            nodes = merged;
+        }
+        work.packing += started.seconds();
+        (nodes.pop().flatten(), work)
+    }
+
+    /// The relinearised leaves, times stride^-1 modulo q.
+    fn tensor_tile(
+        &self,
+        operands: &Operands,
+        leaves: &[Leaf],
+        scratch: &mut Scratch,
+        work: &mut Work,
+    ) -> Vec<Ciphertext> {
+        let ring = self.keys.params.ring();
+        let t = self.keys.params.set().plaintext_moduli[operands.residue];
+        let unit = self.inverse_stride();
+        let scale = ring.ciphertext_limbs().iter().zip(&unit);
+        let tensor = Tensor {
+            ring,
+            left: &operands.left,
+            right: &operands.right,
+            stride: self.layout.stride(),
+            scale: scale
+                .map(|(limb, &u)| limb.modulus.mul(t % limb.modulus.value(), u))
+                .collect(),
+        };
+        let started = Clock::start();
+        let products: Vec<&[Product]> = leaves.iter().map(|l| l.products.as_slice()).collect();
+        let triples = tensor.tile(&products);
+        let terms: usize = products.iter().map(|p| p.len()).sum();
+        let limbs = ring.ciphertext_limbs().len();
+        work.multiply_accumulates += (4 * terms * self.layout.chunks() * limbs * DEGREE) as u64;
+        work.tensor += started.seconds();
+        let started = Clock::start();
+        let finish = |(leaf, [c0, c1, c2]): (&Leaf, [Poly; 3])| {
+            let mut c = [c0, c1];
+            if !leaf.products.is_empty() {
+                self.packer
+                    .switcher
+                    .add(&self.keys.relinearise, &c2, &mut c, scratch);
+                work.key_switches += 1;
+            }
+            self.add_sums(operands, &leaf.sums, &unit, &mut c);
+            Ciphertext {
+                residue: operands.residue,
+                c,
+            }
+        };
+        let out = leaves.iter().zip(triples).map(finish).collect();
+        work.switching += started.seconds();
+        out
+    }
+
+    /// stride^-1 modulo each ciphertext prime.
+    fn inverse_stride(&self) -> Vec<u64> {
+        let limbs = self.keys.params.ring().ciphertext_limbs().iter();
+        limbs
+            .map(|limb| limb.modulus.inv(self.layout.stride() as u64))
+            .collect()
+    }
+
+    fn add_sums(
+        &self,
+        operands: &Operands,
+        sums: &[(usize, usize)],
+        unit: &[u64],
+        into: &mut [Poly; 2],
+    ) {
+        if sums.is_empty() {
+            return;
+        }
+        let ring = self.keys.params.ring();
+        for (half, into) in into.iter_mut().enumerate() {
+            let mut shifted = ring.zero();
+            for &(slot, left) in sums {
+                for chunk in &operands.left[left] {
+                    let k = slot * self.layout.stride();
+                    ring.add_scaled_shifted(&mut shifted, &chunk.c[half], 1, k);
+                }
+            }
+            for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+                let m = limb.modulus;
+                let unit = u128::from(m.mont(unit[j]));
+                let ones = self.ones.limb(j);
+                for ((o, &x), &one) in into.limb_mut(j).iter_mut().zip(shifted.limb(j)).zip(ones) {
+                    let summed = m.redc(u128::from(x) * u128::from(one));
+                    *o = m.add(*o, m.redc(u128::from(summed) * unit));
+                }
+            }
+        }
+    }
+}
+
+/// Wall time where there is a clock; the browser's target has none.
+struct Clock(#[cfg(not(target_family = "wasm"))] std::time::Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(
+            #[cfg(not(target_family = "wasm"))]
+            std::time::Instant::now(),
+        )
+    }
+
+    fn seconds(&self) -> f64 {
+        #[cfg(not(target_family = "wasm"))]
+        return self.0.elapsed().as_secs_f64();
+        #[cfg(target_family = "wasm")]
+        return 0.0;
+    }
+}
+
+#[cfg(feature = "threads")]
+fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    rayon::join(a, b)
+}
+
+#[cfg(not(feature = "threads"))]
+fn join<A, B>(a: impl FnOnce() -> A, b: impl FnOnce() -> B) -> (A, B) {
+    (a(), b())
+}
+
+#[cfg(feature = "threads")]
+fn map<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+    use rayon::prelude::*;
+    items.par_iter().map(f).collect()
+}
+
+#[cfg(not(feature = "threads"))]
+fn map<T, U>(items: &[T], f: impl Fn(&T) -> U) -> Vec<U> {
+    items.iter().map(f).collect()
+}

@@ -1,0 +1,280 @@
+//! Secret, public and evaluation keys.
+//!
+//! The scheme's library draws the secret key and makes the public key. Key-switching keys are
+//! made here, because packing needs automorphisms the library does not offer (X -> X^(2^l + 1)).
+
+use crate::error::{Error, Result};
+use crate::params::{DEGREE, Parameters};
+use crate::ring::{Poly, Ring};
+use fhe::bfv::{PublicKey as SchemePublicKey, SecretKey as SchemeSecretKey};
+use fhe::proto::bfv::SecretKey as SecretKeyProto;
+use fhe_traits::{DeserializeParametrized, Serialize};
+use prost::Message;
+use rand::{CryptoRng, RngCore, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Variance of errors and of the secret's coefficients (centred binomial, as in the library).
+pub(crate) const ERROR_VARIANCE: usize = 10;
+
+/// Packing levels: level l applies X -> X^(2^l + 1), l = 1..=13.
+pub(crate) const LEVELS: usize = DEGREE.trailing_zeros() as usize;
+
+/// The dataset's secret key. Held by the crypto service alone; wiped on drop.
+pub struct SecretKey {
+    params: Parameters,
+    coefficients: Zeroizing<Vec<i64>>,
+    schemes: Vec<SchemeSecretKey>,
+}
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretKey")
+            .field("params", self.params.set())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SecretKey {
+    /// Draws a key.
+    pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
+        Self::from_coefficients(params, small(rng)?)
+    }
+
+    pub(crate) fn from_coefficients(
+        params: &Parameters,
+        coefficients: Zeroizing<Vec<i64>>,
+    ) -> Result<Self> {
+        let bound = 2 * ERROR_VARIANCE as u64;
+        if coefficients.len() != DEGREE || coefficients.iter().any(|c| c.unsigned_abs() > bound) {
+            return Err(Error::Malformed {
+                what: "secret key",
+                reason: "coefficients outside the distribution's support",
+            });
+        }
+        let mut proto = SecretKeyProto {
+            coeffs: coefficients.to_vec(),
+        };
+        let bytes = Zeroizing::new(proto.encode_to_vec());
+        proto.coeffs.zeroize();
+        let scheme = |k| SchemeSecretKey::from_bytes(&bytes, params.scheme(k));
+        let schemes = (0..params.residues())
+            .map(scheme)
+            .collect::<fhe::Result<_>>()?;
+        Ok(Self {
+            params: params.clone(),
+            coefficients,
+            schemes,
+        })
+    }
+
+    /// The parameter set's tables.
+    pub fn params(&self) -> &Parameters {
+        &self.params
+    }
+
+    pub(crate) fn coefficients(&self) -> &[i64] {
+        &self.coefficients
+    }
+
+    pub(crate) fn scheme(&self, residue: usize) -> &SchemeSecretKey {
+        &self.schemes[residue]
+    }
+
+    /// The public key to encrypt under.
+    pub fn public_key<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<PublicKey> {
+        let bytes = SchemePublicKey::new(&self.schemes[0], rng).to_bytes();
+        PublicKey::from_scheme_bytes(&self.params, &bytes)
+    }
+
+    /// The keys the computation service evaluates with.
+    pub fn evaluation_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
+        let ring = self.params.ring();
+        let n = DEGREE;
+        let secret = full_transform(ring, &self.coefficients);
+        let mut square = secret.clone();
+        for (j, limb) in ring.limbs().iter().enumerate() {
+            for x in &mut square[j * n..(j + 1) * n] {
+                *x = limb.modulus.mul(*x, *x);
+            }
+        }
+        let mut galois = |g: usize| {
+            let map = ring.automorphism(g);
+            let mut image = Zeroizing::new(vec![0; secret.len()]);
+            for (out, limb) in image.chunks_exact_mut(n).zip(secret.chunks_exact(n)) {
+                for (o, &i) in out.iter_mut().zip(&map) {
+                    *o = limb[i as usize];
+                }
+            }
+            KeySwitchKey::generate(ring, &secret, &image, rng)
+        };
+        let packing = (1..=LEVELS)
+            .map(|level| galois((1 << level) + 1))
+            .collect::<Result<_>>()?;
+        let inversion = galois(2 * n - 1)?;
+        let relinearise = KeySwitchKey::generate(ring, &secret, &square, rng)?;
+        Ok(EvaluationKeys {
+            params: self.params.clone(),
+            relinearise,
+            inversion,
+            packing,
+        })
+    }
+}
+
+/// Transform of a small polynomial over all limbs, the special one included.
+fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
+    let mut out = Zeroizing::new(Vec::with_capacity(coefficients.len() * ring.limbs().len()));
+    for limb in ring.limbs() {
+        let start = out.len();
+        out.extend(
+            coefficients
+                .iter()
+                .map(|&c| limb.modulus.from_i128(i128::from(c))),
+        );
+        limb.forward(&mut out[start..]);
+    }
+    out
+}
+
+/// The dataset's public key.
+#[derive(Clone, Debug)]
+pub struct PublicKey {
+    params: Parameters,
+    schemes: Vec<SchemePublicKey>,
+}
+
+impl PublicKey {
+    /// The same pair of polynomials serves every plaintext modulus: it encrypts zero.
+    pub(crate) fn from_scheme_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        let scheme = |k| SchemePublicKey::from_bytes(bytes, params.scheme(k));
+        let schemes = (0..params.residues())
+            .map(scheme)
+            .collect::<fhe::Result<_>>()?;
+        Ok(Self {
+            params: params.clone(),
+            schemes,
+        })
+    }
+
+    /// The parameter set's tables.
+    pub fn params(&self) -> &Parameters {
+        &self.params
+    }
+
+    pub(crate) fn scheme(&self, residue: usize) -> &SchemePublicKey {
+        &self.schemes[residue]
+    }
+
+    pub(crate) fn scheme_bytes(&self) -> Vec<u8> {
+        self.schemes[0].to_bytes()
+    }
+}
+
+/// Everything the computation service needs beside ciphertexts; none of it is secret.
+#[derive(Clone, Debug)]
+pub struct EvaluationKeys {
+    pub(crate) params: Parameters,
+    /// s^2 -> s.
+    pub(crate) relinearise: KeySwitchKey,
+    /// s(X^-1) -> s: turns a left form into a right form.
+    pub(crate) inversion: KeySwitchKey,
+    /// Entry l - 1: s(X^(2^l + 1)) -> s.
+    pub(crate) packing: Vec<KeySwitchKey>,
+}
+
+impl EvaluationKeys {
+    /// The parameter set's tables.
+    pub fn params(&self) -> &Parameters {
+        &self.params
+    }
+}
+
+/// A key from some secret polynomial s' to s, one digit per ciphertext prime.
+///
+/// Digit i is (b, a) with b = e - a s + P s' on limb i and b = e - a s elsewhere, P the special
+/// prime: the residue of g_i P, g_i being 1 modulo q_i and 0 modulo the other ciphertext primes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeySwitchKey {
+    /// Expands to every `a`: only the seed is sent.
+    pub(crate) seed: [u8; 32],
+    /// Per digit and limb, transforms of b in Montgomery form.
+    pub(crate) b: Vec<Vec<u64>>,
+    /// Per digit and limb, transforms of a in Montgomery form.
+    pub(crate) a: Vec<Vec<u64>>,
+}
+
+impl KeySwitchKey {
+    /// `secret` and `source` are transforms over all limbs.
+    fn generate<R: RngCore + CryptoRng>(
+        ring: &Ring,
+        secret: &[u64],
+        source: &[u64],
+        rng: &mut R,
+    ) -> Result<Self> {
+        let n = ring.degree();
+        let mut seed = [0; 32];
+        rng.fill_bytes(&mut seed);
+        let a = expand(ring, seed);
+        let special = ring.special().modulus.value();
+        let digit = |(i, a): (usize, &Vec<u64>)| {
+            let mut b = full_transform(ring, &small(rng)?);
+            for (j, limb) in ring.limbs().iter().enumerate() {
+                let m = limb.modulus;
+                let p = m.mont(special % m.value());
+                for k in j * n..(j + 1) * n {
+                    let masked = m.redc(u128::from(a[k]) * u128::from(secret[k]));
+                    let mut value = m.sub(b[k], masked);
+                    if i == j {
+                        value = m.add(value, m.redc(u128::from(p) * u128::from(source[k])));
+                    }
+                    b[k] = m.mont(value);
+                }
+            }
+            Ok(std::mem::take(&mut *b))
+        };
+        let b = a.iter().enumerate().map(digit).collect::<Result<_>>()?;
+        Ok(Self { seed, b, a })
+    }
+}
+
+/// The uniform halves of a key-switching key, in Montgomery form (uniform either way).
+pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
+    let mut rng = ChaCha20Rng::from_seed(seed);
+    let digits = ring.ciphertext_limbs().len();
+    let mut uniform = |q: u64| {
+        let mask = u64::MAX >> q.leading_zeros();
+        loop {
+            let candidate = rng.next_u64() & mask;
+            if candidate < q {
+                return candidate;
+            }
+        }
+    };
+    let mut digit = || {
+        let limbs = ring.limbs().iter();
+        limbs
+            .flat_map(|l| (0..ring.degree()).map(|_| l.modulus.value()))
+            .map(&mut uniform)
+            .collect()
+    };
+    (0..digits).map(|_| digit()).collect()
+}
+
+/// A polynomial from the error distribution.
+fn small<R: RngCore + CryptoRng>(rng: &mut R) -> Result<Zeroizing<Vec<i64>>> {
+    let drawn = fhe_util::sample_vec_cbd(DEGREE, ERROR_VARIANCE, rng);
+    Ok(Zeroizing::new(
+        drawn.map_err(|reason| Error::Scheme(reason.to_owned()))?,
+    ))
+}
+
+/// The secret's transform over the ciphertext primes.
+pub(crate) fn secret_poly(key: &SecretKey) -> Zeroizing<Vec<u64>> {
+    let ring = key.params.ring();
+    let mut all = full_transform(ring, key.coefficients());
+    all.truncate(ring.ciphertext_limbs().len() * DEGREE);
+    all
+}
+
+pub(crate) type Pair = [Poly; 2];

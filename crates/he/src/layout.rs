@@ -1,0 +1,130 @@
+//! Where records and cells sit in polynomials.
+//!
+//! Record r of a chunk is the coefficient of X^r. With at most n / 2 records, the *stride* s is
+//! the next power of two and one product carries n / s cells, at the multiples of s (*slots*).
+//! A packed ciphertext (*page*) holds n cells; cell position p is coefficient `bit_reverse(p)`,
+//! so that neighbouring cells share the early levels of the packing tree.
+
+use crate::error::{Error, Result};
+use crate::params::DEGREE;
+
+/// Cells, and noise positions, of a page.
+pub const PAGE: usize = DEGREE;
+
+/// The shape of an encrypted table. Public: it shows the number of records only up to a
+/// multiple of 8192 or, below that, a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    chunks: usize,
+    stride: usize,
+}
+
+impl Layout {
+    /// Smallest stride: fewer records look like this many.
+    pub const MIN_STRIDE: usize = 64;
+
+    /// The layout for `records` records (at least one).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for zero records.
+    pub fn for_records(records: usize) -> Result<Self> {
+        match records {
+            0 => Err(Error::OutOfRange("a table needs a record")),
+            1..=DEGREE => Ok(Self {
+                chunks: 1,
+                stride: records.next_power_of_two().max(Self::MIN_STRIDE),
+            }),
+            _ => Ok(Self {
+                chunks: records.div_ceil(DEGREE),
+                stride: DEGREE,
+            }),
+        }
+    }
+
+    /// A layout from its public numbers.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] unless some number of records has this layout.
+    pub fn from_parts(chunks: usize, stride: usize) -> Result<Self> {
+        let one = chunks == 1 && stride.is_power_of_two() && stride >= Self::MIN_STRIDE;
+        if (one && stride <= DEGREE) || (chunks > 1 && stride == DEGREE) {
+            Ok(Self { chunks, stride })
+        } else {
+            Err(Error::Malformed {
+                what: "layout",
+                reason: "no table has this shape",
+            })
+        }
+    }
+
+    /// Number of record chunks: ciphertexts of a column.
+    pub fn chunks(&self) -> usize {
+        self.chunks
+    }
+
+    /// Coefficients set aside for the records of a chunk.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Cells that one product carries.
+    pub fn slots(&self) -> usize {
+        DEGREE / self.stride
+    }
+
+    /// Largest number of records with this layout.
+    pub fn max_records(&self) -> usize {
+        self.chunks * self.stride
+    }
+
+    /// Leaf of the packing tree, and slot of its product, that hold position `p`.
+    pub(crate) fn place(&self, p: usize) -> (usize, usize) {
+        let slots = self.slots();
+        (p / slots, bit_reverse(p % slots, slots.trailing_zeros()))
+    }
+}
+
+/// Reverses the lowest `bits` bits of x, which has no others.
+fn bit_reverse(x: usize, bits: u32) -> usize {
+    if bits == 0 {
+        0
+    } else {
+        x.reverse_bits() >> (usize::BITS - bits)
+    }
+}
+
+/// The coefficient that holds cell position `p` of a page.
+pub fn coefficient(p: usize) -> usize {
+    bit_reverse(p, DEGREE.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts() {
+        for (records, chunks, stride) in [
+            (1, 1, 64),
+            (65, 1, 128),
+            (286, 1, 512),
+            (8192, 1, 8192),
+            (8193, 2, 8192),
+        ] {
+            let layout = Layout::for_records(records).unwrap();
+            assert_eq!((layout.chunks(), layout.stride()), (chunks, stride));
+            assert_eq!(Layout::from_parts(chunks, stride).unwrap(), layout);
+        }
+        assert!(Layout::for_records(0).is_err());
+        for (chunks, stride) in [(0, 64), (1, 32), (1, 100), (1, 16384), (2, 4096)] {
+            assert!(Layout::from_parts(chunks, stride).is_err());
+        }
+    }
+
+    #[test]
+    fn positions_cover_all_coefficients() {
+        let mut seen = vec![false; PAGE];
+        (0..PAGE).for_each(|p| seen[coefficient(p)] = true);
+        assert!(seen.into_iter().all(|s| s));
+    }
+}

@@ -1,0 +1,142 @@
+//! Arithmetic modulo one word-sized prime, with Montgomery reduction of 128-bit sums.
+
+/// An odd modulus below 2^62.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modulus {
+    q: u64,
+    /// q^-1 mod 2^64.
+    inverse: u64,
+    /// 2^128 mod q: turns a residue into Montgomery form with one reduction.
+    r2: u64,
+}
+
+impl Modulus {
+    /// # Panics
+    /// Never for the moduli of a validated parameter set (odd, below 2^62).
+    pub(crate) const fn new(q: u64) -> Self {
+        assert!(q & 1 == 1 && q > 2 && q >> 62 == 0);
+        // Newton's iteration doubles the number of correct low bits: 3, 6, 12, 24, 48, 96.
+        let mut inverse = q;
+        let mut round = 0;
+        while round < 5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(q.wrapping_mul(inverse)));
+            round += 1;
+        }
+        let r = (1u128 << 64) % q as u128;
+        Self {
+            q,
+            inverse,
+            r2: (r * r % q as u128) as u64,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn value(self) -> u64 {
+        self.q
+    }
+
+    /// x * 2^-64 mod q, for x < q * 2^64 (Montgomery 1985).
+    #[inline(always)]
+    pub(crate) const fn redc(self, x: u128) -> u64 {
+        let low = (x as u64).wrapping_mul(self.inverse);
+        let subtract = ((low as u128 * self.q as u128) >> 64) as u64;
+        let (difference, borrow) = ((x >> 64) as u64).overflowing_sub(subtract);
+        if borrow {
+            difference.wrapping_add(self.q)
+        } else {
+            difference
+        }
+    }
+
+    /// x * 2^-64 mod q for any x: the high word is reduced first.
+    #[inline(always)]
+    pub(crate) const fn redc_wide(self, x: u128) -> u64 {
+        let high = (x >> 64) as u64 % self.q;
+        self.redc((high as u128) << 64 | (x as u64) as u128)
+    }
+
+    /// x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.
+    #[inline]
+    pub(crate) const fn mont(self, x: u64) -> u64 {
+        self.redc(x as u128 * self.r2 as u128)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn add(self, a: u64, b: u64) -> u64 {
+        let sum = a + b;
+        if sum >= self.q { sum - self.q } else { sum }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn sub(self, a: u64, b: u64) -> u64 {
+        if a >= b { a - b } else { a + self.q - b }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn neg(self, a: u64) -> u64 {
+        if a == 0 { 0 } else { self.q - a }
+    }
+
+    /// Product of two residues in ordinary form.
+    #[inline]
+    pub(crate) const fn mul(self, a: u64, b: u64) -> u64 {
+        self.redc(self.mont(a) as u128 * b as u128)
+    }
+
+    /// a^e mod q.
+    pub(crate) const fn pow(self, a: u64, mut e: u64) -> u64 {
+        let mut base = a % self.q;
+        let mut result = 1;
+        while e > 0 {
+            if e & 1 == 1 {
+                result = self.mul(result, base);
+            }
+            base = self.mul(base, base);
+            e >>= 1;
+        }
+        result
+    }
+
+    /// a^-1 mod q, for q prime and a not a multiple of it.
+    pub(crate) const fn inv(self, a: u64) -> u64 {
+        self.pow(a, self.q - 2)
+    }
+
+    /// The residue of a signed integer.
+    #[inline]
+    pub(crate) const fn from_i128(self, x: i128) -> u64 {
+        x.rem_euclid(self.q as i128) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn agrees_with_wide_remainders() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        for q in [
+            0xffff_ffff_fffc_001,
+            0xffff_ffff_ffe8_001,
+            0x3f_ffff_ffe7_c001,
+            65537,
+        ] {
+            let m = Modulus::new(q);
+            for _ in 0..2000 {
+                let (a, b) = (rng.random_range(0..q), rng.random_range(0..q));
+                let wide = |x: u128| (x % u128::from(q)) as u64;
+                assert_eq!(m.mul(a, b), wide(u128::from(a) * u128::from(b)));
+                assert_eq!(m.add(a, b), wide(u128::from(a) + u128::from(b)));
+                assert_eq!(m.sub(a, b), wide(u128::from(a) + u128::from(q - b)));
+                assert_eq!(m.add(a, m.neg(a)), 0);
+                let x: u128 = rng.random();
+                assert_eq!(wide(u128::from(m.redc_wide(x)) << 64), wide(x));
+                if a > 0 {
+                    assert_eq!(m.mul(a, m.inv(a)), 1);
+                }
+            }
+        }
+    }
+}

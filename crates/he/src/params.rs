@@ -1,0 +1,328 @@
+//! Validated parameter sets.
+//!
+//! All sets use ring degree 8192. The homomorphic encryption security standard (Albrecht et al.
+//! 2018, table 1) allows 218 bits of modulus, the key-switching prime included, at this degree
+//! for 128-bit security against classical attacks.
+//!
+//! Each plaintext modulus t divides q + 1, q the product of the ciphertext primes: a product of
+//! ciphertexts then encrypts the product of the messages with no correction factor (see
+//! `tensor`). `examples/search_parameters.rs` finds the primes.
+
+use crate::error::{Error, Result};
+use crate::modular::Modulus;
+use crate::ring::Ring;
+use fhe::bfv::{BfvParameters, BfvParametersBuilder};
+use std::sync::Arc;
+
+/// Ring degree of every set.
+pub const DEGREE: usize = 8192;
+
+/// Largest total modulus, in bits, for 128-bit security at [`DEGREE`].
+const SECURE_BITS: u32 = 218;
+
+/// The public numbers of one parameter set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParameterSet {
+    /// Identifier carried by every encoded object.
+    pub id: u8,
+    /// Ciphertext primes.
+    pub ciphertext_moduli: &'static [u64],
+    /// Key-switching prime; encryption starts with it and switches it away.
+    pub special_modulus: u64,
+    /// Plaintext moduli; a value lives modulo their product.
+    pub plaintext_moduli: &'static [u64],
+    /// Largest number of records the noise analysis covers.
+    pub max_records: u64,
+    /// Whether packed statistics may be multiplied once more (squared scores).
+    pub squares: bool,
+}
+
+/// P1: statistics of up to 2^18 records (the largest contrast is 49 N), t of 26 bits.
+pub const P1: ParameterSet = ParameterSet {
+    id: 1,
+    ciphertext_moduli: &[0xffff_ffff_fffc_001, 0xffff_316e_37b0_001],
+    special_modulus: 0xffff_ffff_ffe8_001,
+    plaintext_moduli: &[67_108_859],
+    max_records: 1 << 18,
+    squares: false,
+};
+
+/// P1 for up to 2^22 records: t of 30 bits, a third ciphertext prime for its noise.
+pub const P1_LARGE: ParameterSet = ParameterSet {
+    id: 2,
+    ciphertext_moduli: &[
+        0x3f_ffff_ffef_8001,
+        0x3f_ffff_ffeb_8001,
+        0x3c_878d_44f2_0001,
+    ],
+    special_modulus: 0x3f_ffff_ffe7_c001,
+    plaintext_moduli: &[1_073_741_789],
+    max_records: 1 << 22,
+    squares: false,
+};
+
+/// P2: squared scores. Values live modulo a product of 51 bits, as residues under two plaintext
+/// moduli: a single modulus of that size would not leave room for a second multiplication.
+pub const P2: ParameterSet = ParameterSet {
+    id: 3,
+    ciphertext_moduli: &[
+        0x3f_ffff_ffef_8001,
+        0x3f_ffff_ffeb_8001,
+        0x3f_45d9_de3a_4001,
+    ],
+    special_modulus: 0x3f_ffff_ffe7_c001,
+    plaintext_moduli: &[67_108_859, 35_163_017],
+    max_records: 1 << 18,
+    squares: true,
+};
+
+const SETS: [ParameterSet; 3] = [P1, P1_LARGE, P2];
+
+impl ParameterSet {
+    /// The set with identifier `id`.
+    pub fn by_id(id: u8) -> Option<Self> {
+        SETS.into_iter().find(|set| set.id == id)
+    }
+
+    /// The smallest set for up to `records` records whose releases, noise included, stay below
+    /// `largest` in absolute value.
+    ///
+    /// # Errors
+    /// [`Error::NoParameters`] where no set is large enough.
+    pub fn choose(records: u64, largest: u128, squares: bool) -> Result<Self> {
+        let fits = |set: &Self| {
+            set.squares == squares && records <= set.max_records && largest < set.range() / 2
+        };
+        SETS.into_iter().find(fits).ok_or(Error::NoParameters {
+            records,
+            largest,
+            way_out: "lower the record bound, or raise epsilon",
+        })
+    }
+
+    /// The product of the plaintext moduli: released values are centred modulo it.
+    pub fn range(&self) -> u128 {
+        self.plaintext_moduli
+            .iter()
+            .map(|&t| u128::from(t))
+            .product()
+    }
+
+    /// Bits of the ciphertext modulus q.
+    pub fn ciphertext_bits(&self) -> f64 {
+        self.ciphertext_moduli
+            .iter()
+            .map(|&q| (q as f64).log2())
+            .sum()
+    }
+
+    fn validate(&self) -> Result<()> {
+        let broken = |reason| {
+            Err(Error::Parameters {
+                id: self.id,
+                reason,
+            })
+        };
+        let all: Vec<u64> = self
+            .ciphertext_moduli
+            .iter()
+            .copied()
+            .chain([self.special_modulus])
+            .collect();
+        if self.ciphertext_moduli.len() < 2 || self.plaintext_moduli.is_empty() {
+            return broken("needs two ciphertext primes and a plaintext modulus");
+        }
+        if all.iter().map(|q| 64 - q.leading_zeros()).sum::<u32>() > SECURE_BITS {
+            return broken("more bits of modulus than 128-bit security allows");
+        }
+        if all.iter().enumerate().any(|(i, q)| all[..i].contains(q)) {
+            return broken("primes repeat");
+        }
+        if all
+            .iter()
+            .any(|&q| q >> 61 != 0 || q % (2 * DEGREE as u64) != 1 || !is_prime(q))
+        {
+            return broken("not a prime below 2^61 that is 1 modulo 2n");
+        }
+        if all.iter().any(|&q| all.iter().any(|&other| other >= 2 * q)) {
+            return broken("primes must be within a factor of two of each other");
+        }
+        for (i, &t) in self.plaintext_moduli.iter().enumerate() {
+            let q_mod_t = self
+                .ciphertext_moduli
+                .iter()
+                .fold(1u128, |product, &q| product * u128::from(q) % u128::from(t));
+            if t >> 31 != 0 || q_mod_t != u128::from(t) - 1 {
+                return broken("a plaintext modulus must divide q + 1 and stay below 2^31");
+            }
+            if self.plaintext_moduli[..i]
+                .iter()
+                .any(|&other| gcd(other, t) != 1)
+            {
+                return broken("plaintext moduli share a factor");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Miller-Rabin with the bases that decide every 64-bit number (Sorenson and Webster 2015).
+fn is_prime(q: u64) -> bool {
+    if q < 41 || q % 2 == 0 || q >> 62 != 0 {
+        return [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].contains(&q);
+    }
+    let m = Modulus::new(q);
+    let (odd, twos) = (
+        (q - 1) >> (q - 1).trailing_zeros(),
+        (q - 1).trailing_zeros(),
+    );
+    [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37]
+        .into_iter()
+        .all(|base| {
+            let mut x = m.pow(base, odd);
+            if x == 1 || x == q - 1 {
+                return true;
+            }
+            (1..twos).any(|_| {
+                x = m.mul(x, x);
+                x == q - 1
+            })
+        })
+}
+
+/// A validated parameter set with its precomputed tables. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Parameters(Arc<Tables>);
+
+#[derive(Debug)]
+struct Tables {
+    set: ParameterSet,
+    ring: Ring,
+    schemes: Vec<Arc<BfvParameters>>,
+}
+
+impl Parameters {
+    /// Checks every rule of `set` and builds its tables.
+    ///
+    /// # Errors
+    /// [`Error::Parameters`] with the rule that does not hold.
+    pub fn new(set: ParameterSet) -> Result<Self> {
+        set.validate()?;
+        let moduli: Vec<u64> = set
+            .ciphertext_moduli
+            .iter()
+            .copied()
+            .chain([set.special_modulus])
+            .collect();
+        let scheme = |&t: &u64| {
+            BfvParametersBuilder::new()
+                .set_degree(DEGREE)
+                .set_plaintext_modulus(t)
+                .set_moduli(&moduli)
+                .build_arc()
+        };
+        let schemes = set
+            .plaintext_moduli
+            .iter()
+            .map(scheme)
+            .collect::<std::result::Result<_, _>>()?;
+        let ring = Ring::new(DEGREE, &moduli)?;
+        Ok(Self(Arc::new(Tables { set, ring, schemes })))
+    }
+
+    /// The public numbers.
+    pub fn set(&self) -> &ParameterSet {
+        &self.0.set
+    }
+
+    pub(crate) fn ring(&self) -> &Ring {
+        &self.0.ring
+    }
+
+    /// The scheme of plaintext modulus number `residue`.
+    pub(crate) fn scheme(&self, residue: usize) -> &Arc<BfvParameters> {
+        &self.0.schemes[residue]
+    }
+
+    /// Number of plaintext moduli.
+    pub fn residues(&self) -> usize {
+        self.0.set.plaintext_moduli.len()
+    }
+
+    pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
+        if self.0.set == other.0.set {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(
+                "objects belong to different parameter sets",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_set_is_valid() {
+        for set in SETS {
+            Parameters::new(set).unwrap();
+        }
+    }
+
+    #[test]
+    fn broken_sets_are_refused() {
+        let broken = [
+            ParameterSet {
+                plaintext_moduli: &[67_108_857],
+                ..P1
+            },
+            ParameterSet {
+                ciphertext_moduli: &[0xffff_ffff_fffc_001],
+                ..P1
+            },
+            ParameterSet {
+                special_modulus: 0xffff_ffff_fffc_001,
+                ..P1
+            },
+            ParameterSet {
+                special_modulus: 0xffff_ffff_ffe8_003,
+                ..P1
+            },
+            ParameterSet {
+                plaintext_moduli: &[67_108_859, 67_108_859],
+                ..P2
+            },
+            ParameterSet {
+                ciphertext_moduli: &[
+                    0xffff_ffff_fffc_001,
+                    0xffff_316e_37b0_001,
+                    0x3f_ffff_ffef_8001,
+                ],
+                ..P1
+            },
+        ];
+        for set in broken {
+            assert!(
+                matches!(Parameters::new(set), Err(Error::Parameters { .. })),
+                "{set:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn choice_follows_size() {
+        assert_eq!(ParameterSet::choose(7214, 49 * 7214, false).unwrap(), P1);
+        assert_eq!(
+            ParameterSet::choose(1 << 20, 49 << 20, false).unwrap(),
+            P1_LARGE
+        );
+        assert_eq!(ParameterSet::choose(7214, 1 << 40, true).unwrap(), P2);
+        assert!(ParameterSet::choose(1 << 23, 1, false).is_err());
+    }
+}

@@ -1,0 +1,285 @@
+//! Z_Q[X] / (X^n + 1) in residue and transform representation.
+//!
+//! A [`Poly`] stores one limb of n residues per prime, limb after limb. The evaluator works on
+//! transforms (values at the odd powers of a primitive 2n-th root of unity) and goes back to
+//! coefficients only where a key switch needs digits. Transforms come from tfhe-ntt, in the very
+//! order fhe-math uses, so residues pass between the two crates as they are.
+
+use crate::error::{Error, Result};
+use crate::modular::Modulus;
+use tfhe_ntt::prime64::Plan;
+
+/// One prime of the chain with its transform.
+#[derive(Debug)]
+pub(crate) struct Limb {
+    pub(crate) modulus: Modulus,
+    plan: Plan,
+    /// Powers 0..2n of the root at transform index 0, in Montgomery form.
+    powers: Vec<u64>,
+}
+
+impl Limb {
+    fn new(degree: usize, q: u64) -> Option<Self> {
+        let plan = Plan::try_new(degree, q)?;
+        let modulus = Modulus::new(q);
+        let root = transform_of_x(&plan, degree)[0];
+        let mut powers = Vec::with_capacity(2 * degree);
+        let mut power = 1;
+        for _ in 0..2 * degree {
+            powers.push(modulus.mont(power));
+            power = modulus.mul(power, root);
+        }
+        Some(Self {
+            modulus,
+            plan,
+            powers,
+        })
+    }
+
+    /// Coefficients to values, in place; residues in and out are below the prime.
+    pub(crate) fn forward(&self, limb: &mut [u64]) {
+        self.plan.fwd(limb);
+    }
+
+    /// Values to coefficients, in place.
+    pub(crate) fn inverse(&self, limb: &mut [u64]) {
+        self.plan.inv(limb);
+        self.plan.normalize(limb);
+    }
+}
+
+fn transform_of_x(plan: &Plan, degree: usize) -> Vec<u64> {
+    let mut x = vec![0; degree];
+    x[1] = 1;
+    plan.fwd(&mut x);
+    x
+}
+
+/// The ring with its ciphertext primes and, last, the key-switching prime.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    degree: usize,
+    limbs: Vec<Limb>,
+    /// Transform index i holds the value at root^exponents[i] (odd, below 2n).
+    exponents: Vec<u32>,
+    /// Inverse of `exponents`, indexed by (exponent - 1) / 2.
+    index_of: Vec<u32>,
+}
+
+impl Ring {
+    /// A ring of the given degree over `moduli` (ciphertext primes, then the special prime).
+    pub(crate) fn new(degree: usize, moduli: &[u64]) -> Result<Self> {
+        let unsupported = Error::Mismatch("a modulus has no transform of this degree");
+        let limbs: Option<Vec<Limb>> = moduli.iter().map(|&q| Limb::new(degree, q)).collect();
+        let limbs = limbs.ok_or(unsupported)?;
+        let first = limbs
+            .first()
+            .ok_or(Error::Mismatch("a ring needs a modulus"))?;
+        let exponents = exponents(first, degree)?;
+        for limb in &limbs[1..] {
+            if self::exponents(limb, degree)? != exponents {
+                return Err(Error::Mismatch("the primes' transforms differ in order"));
+            }
+        }
+        let mut index_of = vec![0; degree];
+        for (i, &e) in exponents.iter().enumerate() {
+            index_of[(e as usize - 1) / 2] = i as u32;
+        }
+        Ok(Self {
+            degree,
+            limbs,
+            exponents,
+            index_of,
+        })
+    }
+
+    pub(crate) fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// Limbs of a ciphertext: all but the special prime's.
+    pub(crate) fn ciphertext_limbs(&self) -> &[Limb] {
+        &self.limbs[..self.limbs.len() - 1]
+    }
+
+    /// All limbs, the special prime's last.
+    pub(crate) fn limbs(&self) -> &[Limb] {
+        &self.limbs
+    }
+
+    pub(crate) fn special(&self) -> &Limb {
+        &self.limbs[self.limbs.len() - 1]
+    }
+
+    /// The zero polynomial over the ciphertext primes.
+    pub(crate) fn zero(&self) -> Poly {
+        Poly {
+            degree: self.degree,
+            residues: vec![0; self.degree * (self.limbs.len() - 1)],
+        }
+    }
+
+    /// The permutation of transform indices that applies X -> X^g (g odd): `out[i] = in[map[i]]`.
+    pub(crate) fn automorphism(&self, g: usize) -> Vec<u32> {
+        let mask = 2 * self.degree - 1;
+        let source = |e: &u32| self.index_of[((*e as usize * g) & mask) / 2];
+        self.exponents.iter().map(source).collect()
+    }
+
+    /// Value of X^k at transform index i of `limb`, in Montgomery form; k is taken mod 2n.
+    #[inline(always)]
+    pub(crate) fn monomial(&self, limb: &Limb, k: usize, i: usize) -> u64 {
+        limb.powers[(self.exponents[i] as usize * k) & (2 * self.degree - 1)]
+    }
+
+    /// The transform of X^k over one limb, in Montgomery form.
+    pub(crate) fn monomial_transform(&self, limb: &Limb, k: usize) -> Vec<u64> {
+        (0..self.degree)
+            .map(|i| self.monomial(limb, k, i))
+            .collect()
+    }
+
+    /// sum += coefficient * X^k * p, all in transform form; k is taken mod 2n.
+    pub(crate) fn add_scaled_shifted(&self, sum: &mut Poly, p: &Poly, coefficient: i64, k: usize) {
+        for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
+            let m = limb.modulus;
+            let c = m.mont(m.from_i128(i128::from(coefficient)));
+            let (sum, p) = (sum.limb_mut(j), p.limb(j));
+            if k == 0 {
+                for (s, &x) in sum.iter_mut().zip(p) {
+                    *s = m.add(*s, m.redc(u128::from(x) * u128::from(c)));
+                }
+            } else {
+                for (i, (s, &x)) in sum.iter_mut().zip(p).enumerate() {
+                    let shifted = m.redc(u128::from(x) * u128::from(self.monomial(limb, k, i)));
+                    *s = m.add(*s, m.redc(u128::from(shifted) * u128::from(c)));
+                }
+            }
+        }
+    }
+
+    /// The transform, over the ciphertext primes, of a polynomial with signed coefficients.
+    pub(crate) fn transform_signed(&self, coefficients: &[i128]) -> Poly {
+        let mut p = self.zero();
+        for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
+            let out = p.limb_mut(j);
+            for (o, &c) in out.iter_mut().zip(coefficients) {
+                *o = limb.modulus.from_i128(c);
+            }
+            limb.forward(out);
+        }
+        p
+    }
+}
+
+/// Discrete logarithms of the transform's evaluation points to the base of the first.
+fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
+    let m = limb.modulus;
+    let mut log: Vec<(u64, u32)> = limb
+        .powers
+        .iter()
+        .enumerate()
+        .map(|(e, &p)| (m.redc(u128::from(p)), e as u32))
+        .collect();
+    log.sort_unstable();
+    let find = |value: u64| {
+        let at = log.binary_search_by_key(&value, |&(v, _)| v).ok()?;
+        Some(log[at].1).filter(|e| e % 2 == 1)
+    };
+    let found: Option<Vec<u32>> = transform_of_x(&limb.plan, degree)
+        .into_iter()
+        .map(find)
+        .collect();
+    found.ok_or(Error::Mismatch(
+        "transform does not evaluate at the odd powers of a root",
+    ))
+}
+
+/// A polynomial over the ciphertext primes, limb after limb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Poly {
+    degree: usize,
+    residues: Vec<u64>,
+}
+
+impl Poly {
+    /// A polynomial from residues, limb after limb; their number must be a multiple of `degree`.
+    pub(crate) fn from_residues(degree: usize, residues: Vec<u64>) -> Self {
+        debug_assert_eq!(residues.len() % degree, 0);
+        Self { degree, residues }
+    }
+
+    #[inline]
+    pub(crate) fn limb(&self, j: usize) -> &[u64] {
+        &self.residues[j * self.degree..(j + 1) * self.degree]
+    }
+
+    #[inline]
+    pub(crate) fn limb_mut(&mut self, j: usize) -> &mut [u64] {
+        &mut self.residues[j * self.degree..(j + 1) * self.degree]
+    }
+
+    pub(crate) fn residues(&self) -> &[u64] {
+        &self.residues
+    }
+
+    pub(crate) fn add_assign(&mut self, other: &Self, ring: &Ring) {
+        for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+            for (a, &b) in self.limb_mut(j).iter_mut().zip(other.limb(j)) {
+                *a = limb.modulus.add(*a, b);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULI: [u64; 3] = [
+        0xffff_ffff_fffc_001,
+        0xffff_316e_37b0_001,
+        0xffff_ffff_ffe8_001,
+    ];
+
+    /// X -> X^g on coefficients: X^i becomes plus or minus X^(i g mod n).
+    fn substitute(p: &[i128], g: usize) -> Vec<i128> {
+        let n = p.len();
+        let mut out = vec![0; n];
+        for (i, &c) in p.iter().enumerate() {
+            let e = i * g % (2 * n);
+            if e < n { out[e] = c } else { out[e - n] = -c }
+        }
+        out
+    }
+
+    #[test]
+    fn automorphisms_and_monomials_match_coefficients() {
+        let n = 64;
+        let ring = Ring::new(n, &MODULI).unwrap();
+        let p: Vec<i128> = (0..n as i128).map(|i| i * i - 700).collect();
+        let transform = ring.transform_signed(&p);
+        for g in [3, 5, 9, 65, 127] {
+            let map = ring.automorphism(g);
+            let wanted = ring.transform_signed(&substitute(&p, g));
+            for j in 0..2 {
+                let got: Vec<u64> = map.iter().map(|&i| transform.limb(j)[i as usize]).collect();
+                assert_eq!(got, wanted.limb(j));
+            }
+        }
+        for k in [0, 1, 17, 63, 64, 100, 127] {
+            let mut sum = ring.zero();
+            ring.add_scaled_shifted(&mut sum, &transform, -3, k);
+            let mut wanted = vec![0; n];
+            for (i, &c) in p.iter().enumerate() {
+                let e = (i + k) % (2 * n);
+                if e < n {
+                    wanted[e] = -3 * c
+                } else {
+                    wanted[e - n] = 3 * c
+                }
+            }
+            assert_eq!(sum, ring.transform_signed(&wanted));
+        }
+    }
+}
