@@ -1,0 +1,161 @@
+//! Subcommands and their flags.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Synthetic data from tables nobody but their holder reads.
+#[derive(Debug, Parser)]
+#[command(name = "fhaim", version, max_term_width = 100)]
+pub struct Arguments {
+    /// Say nothing of progress
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Draft or check the public description of a table
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+    /// Measure speed and accuracy
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+/// What to do with a schema.
+#[derive(Debug, Subcommand)]
+pub enum SchemaCommand {
+    /// Draft a schema from a table, for its owner to correct and confirm as public
+    #[command(after_help = INFER_EXAMPLES)]
+    Infer(InferArguments),
+    /// Say what a schema costs and, given a table, whether the table fits it
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArguments),
+}
+
+const INFER_EXAMPLES: &str = "\
+Examples:
+  fhaim schema infer --data patients.csv > draft.schema.json
+  fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  fhaim schema check patients.schema.json
+  fhaim schema check patients.schema.json --data patients.csv --missing '?' --json";
+
+/// How a table is written.
+#[derive(Debug, Args)]
+pub struct FormatArguments {
+    /// Character between fields
+    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = delimiter)]
+    pub delimiter: u8,
+    /// Field that stands for a missing value, beside the empty one (may be repeated)
+    #[arg(long, value_name = "TEXT")]
+    pub missing: Vec<String>,
+}
+
+impl FormatArguments {
+    /// All fields that stand for a missing value.
+    pub fn missing(&self) -> Vec<String> {
+        let mut texts = vec![String::new()];
+        texts.extend(self.missing.iter().cloned());
+        texts
+    }
+}
+
+/// What to do with values that a schema does not have.
+#[derive(Debug, Args)]
+pub struct StrictnessArguments {
+    /// Take categories that the schema lacks for the one it declares as `other`
+    #[arg(long)]
+    pub use_other: bool,
+    /// Take numbers outside the schema's range for the nearest limit
+    #[arg(long)]
+    pub clamp: bool,
+    /// Leave out columns that the schema lacks
+    #[arg(long)]
+    pub ignore_columns: bool,
+}
+
+/// Flags of `schema infer`.
+#[derive(Debug, Args)]
+pub struct InferArguments {
+    /// The table
+    #[arg(long, value_name = "CSV")]
+    pub data: PathBuf,
+    /// Name of the schema [default: the table's file name]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Column that the table is meant to predict
+    #[arg(long, value_name = "COLUMN")]
+    pub target: Option<String>,
+    /// Column to leave out (may be repeated)
+    #[arg(long, value_name = "COLUMN")]
+    pub leave_out: Vec<String>,
+    /// Bins of a numeric column
+    #[arg(long, default_value_t = 10)]
+    pub bins: u32,
+    /// Most categories of a column of texts
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub max_categories: usize,
+    /// File for the draft [default: standard output]
+    #[arg(long, value_name = "JSON")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatArguments,
+}
+
+/// Flags of `schema check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The schema
+    #[arg(value_name = "JSON")]
+    pub schema: PathBuf,
+    /// A table to hold against it
+    #[arg(long, value_name = "CSV")]
+    pub data: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
+    #[command(after_help = PGM_EXAMPLES)]
+    Pgm(PgmArguments),
+}
+
+const PGM_EXAMPLES: &str = "\
+Examples:
+  FHAIM_REFERENCE_DIR=reference fhaim bench pgm
+  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json";
+
+/// Flags of `bench pgm`.
+#[derive(Debug, Args)]
+pub struct PgmArguments {
+    /// Most steps of a fit
+    #[arg(long, default_value_t = 20_000)]
+    pub steps: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("one ASCII character that is no quote or line end (\\t for a tab)".to_owned()),
+    }
+}

@@ -1,0 +1,3 @@
+//! `fhaim bench`: speed and accuracy, beside what they are compared with.
+
+pub mod pgm;

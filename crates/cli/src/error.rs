@@ -1,0 +1,62 @@
+//! Errors of the command: one line each, and what they say to a calling script.
+
+use std::{io, path::PathBuf};
+
+/// Why a command did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A schema or a table is refused, or cannot be read or written.
+    #[error(transparent)]
+    Table(#[from] fhaim_domain::Error),
+    /// A privacy parameter is refused.
+    #[error(transparent)]
+    Privacy(#[from] fhaim_dp::Error),
+    /// A model cannot be fitted.
+    #[error(transparent)]
+    Model(#[from] fhaim_pgm::Error),
+    /// Arguments that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A file that was named cannot be read.
+    #[error("{}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file that was named is not what it should be.
+    #[error("{}: {problem}", .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A result cannot be written.
+    #[error("{}: {source}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An environment variable that the command needs is not set.
+    #[error("{0} is not set: it must name the folder {1}")]
+    Environment(&'static str, &'static str),
+}
+
+impl Error {
+    /// 2 if the request cannot be carried out as it stands, 1 if carrying it out failed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Table(_)
+            | Self::Privacy(_)
+            | Self::Usage(_)
+            | Self::Read { .. }
+            | Self::Content { .. }
+            | Self::Environment(..) => 2,
+            Self::Model(_) | Self::Write { .. } => 1,
+        }
+    }
+}

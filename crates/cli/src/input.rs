@@ -1,0 +1,89 @@
+//! Files that a command reads.
+
+use std::{
+    fs::{self, File},
+    io::BufReader,
+    path::Path,
+};
+
+use fhaim_domain::{
+    OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory, UnlistedColumn, read_csv,
+};
+
+use crate::{
+    args::{FormatArguments, StrictnessArguments},
+    error::Error,
+};
+
+/// Opens a file for reading.
+pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
+    let refuse = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(refuse)?;
+    if file.metadata().map_err(refuse)?.is_dir() {
+        return Err(refuse(std::io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(BufReader::new(file))
+}
+
+/// Reads a schema.
+pub fn schema(path: &Path) -> Result<Schema, Error> {
+    let json = fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(Schema::from_json(&path.to_string_lossy(), &json)?)
+}
+
+/// Reads a table, and tells its holder on standard error what the reading changed.
+pub fn table(
+    path: &Path,
+    schema: Schema,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+) -> Result<Table, Error> {
+    let options = read_options(path, format, strictness);
+    let reading = read_csv(schema, open(path)?, &options)?;
+    remark(&reading);
+    Ok(reading.table)
+}
+
+fn read_options(
+    path: &Path,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+) -> ReadOptions {
+    let mut options = ReadOptions::new(path.to_string_lossy());
+    options.delimiter = format.delimiter;
+    options.missing = format.missing();
+    if strictness.use_other {
+        options.unknown = UnknownCategory::Other;
+    }
+    if strictness.clamp {
+        options.out_of_range = OutOfRange::Clamp;
+    }
+    if strictness.ignore_columns {
+        options.unlisted = UnlistedColumn::LeaveOut;
+    }
+    options
+}
+
+fn remark(reading: &Reading) {
+    for column in &reading.left_out {
+        eprintln!("note: column {column:?} is not in the schema and was left out");
+    }
+    let columns = reading.table.schema().columns();
+    for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
+        let name = column.name();
+        if adjusted.clamped > 0 {
+            let count = adjusted.clamped;
+            eprintln!("note: column {name:?}: {count} numbers moved to the nearest limit");
+        }
+        if adjusted.other > 0 {
+            let count = adjusted.other;
+            eprintln!("note: column {name:?}: {count} values taken for `other`");
+        }
+    }
+}

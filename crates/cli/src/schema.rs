@@ -1,0 +1,116 @@
+//! `fhaim schema`: drafts and checks.
+
+use fhaim_domain::{InferOptions, SchemaCost, check_schema, infer_schema};
+use serde::Serialize;
+
+use crate::{
+    args::{CheckArguments, InferArguments},
+    error::Error,
+    input,
+    output::{self, Staged},
+};
+
+/// Drafts a schema; what its owner must know goes to standard error.
+pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
+    let options = infer_options(arguments);
+    let draft = infer_schema(input::open(&arguments.data)?, &options)?;
+    let json = draft.schema.to_json();
+    match &arguments.out {
+        Some(path) => {
+            let mut file = Staged::create(path)?;
+            file.write_bytes(json.as_bytes())?;
+            file.commit()?;
+        }
+        None => output::print(&json)?,
+    }
+    for note in &draft.notes {
+        eprintln!("note: {note}");
+    }
+    eprintln!("{}", draft.statement());
+    Ok(())
+}
+
+fn infer_options(arguments: &InferArguments) -> InferOptions {
+    let name = arguments.name.clone().unwrap_or_else(|| {
+        let stem = arguments.data.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    });
+    let mut options = InferOptions::new(arguments.data.to_string_lossy(), name);
+    options.target.clone_from(&arguments.target);
+    options.leave_out.clone_from(&arguments.leave_out);
+    options.bins = arguments.bins;
+    options.max_categories = arguments.max_categories;
+    options.delimiter = arguments.format.delimiter;
+    options.missing = arguments.format.missing();
+    options
+}
+
+/// What `schema check` found.
+#[derive(Debug, Serialize)]
+struct CheckReport {
+    schema: String,
+    cost: SchemaCost,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<usize>,
+}
+
+/// Says what a schema costs and whether a table fits it.
+pub fn check(arguments: &CheckArguments) -> Result<(), Error> {
+    let schema = input::schema(&arguments.schema)?;
+    let mut report = CheckReport {
+        schema: schema.name().to_owned(),
+        cost: check_schema(&schema, None),
+        records: None,
+    };
+    if let Some(path) = &arguments.data {
+        let table = input::table(path, schema, &arguments.format, &arguments.strictness)?;
+        report.records = Some(table.records());
+    }
+    if arguments.json {
+        output::print_json(&report)
+    } else {
+        output::print(&report_text(&report))
+    }
+}
+
+fn report_text(report: &CheckReport) -> String {
+    let cost = &report.cost;
+    let mut text = String::new();
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    line(format!("schema {}", report.schema));
+    line(format!(
+        "{:>7}  {:>12}  {:>6}  column",
+        "values", "pair cells", "share"
+    ));
+    for column in &cost.columns {
+        let share = 100.0 * column.share;
+        line(format!(
+            "{:>7}  {:>12}  {share:>5.1}%  {}",
+            column.size, column.pair_cells, column.name
+        ));
+    }
+    line(format!(
+        "{} one-hot columns, {} pairs, {} cells over all pairs",
+        cost.one_hot_columns, cost.pairs, cost.pair_cells
+    ));
+    if let Some(pair) = &cost.largest_pair {
+        let (first, second) = &pair.columns;
+        line(format!(
+            "largest pair: {first} and {second}, {} cells",
+            pair.cells
+        ));
+    }
+    for suggestion in &cost.suggestions {
+        line(format!(
+            "consider coarsening {}: from {} values to {}",
+            suggestion.column, suggestion.from, suggestion.to
+        ));
+    }
+    if let Some(records) = report.records {
+        line(format!("the table fits: {records} records"));
+    }
+    text
+}
