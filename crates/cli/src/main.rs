@@ -11,6 +11,7 @@ mod input;
 mod output;
 mod progress;
 mod schema;
+mod wine;
 
 use std::process::ExitCode;
 
