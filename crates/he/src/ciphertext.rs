@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::keys::{Pair, PublicKey, SecretKey};
+use crate::noise;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Poly;
 use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding, Plaintext};
@@ -109,77 +110,45 @@ impl PublicKey {
         let encrypt = |(residue, &t): (usize, &u64)| {
             let reduce = |&c: &i64| i128::from(c).rem_euclid(i128::from(t)) as u64;
             let values = Zeroizing::new(coefficients.iter().map(reduce).collect::<Vec<u64>>());
-            let scheme = self.params().scheme(residue);
-            let plain = Plaintext::try_encode(values.as_slice(), Encoding::poly(), scheme)?;
-            let mut c = self.scheme(residue).try_encrypt(&plain, rng)?;
-            c.switch_to_level(LEVEL)?;
-            Ciphertext::from_scheme(self.params(), residue, &c)
+            self.encrypt_residues(residue, &values, rng)
         };
-        self.params()
-            .set()
-            .plaintext_moduli
-            .iter()
-            .enumerate()
-            .map(encrypt)
-            .collect()
+        self.params().set().plaintext_moduli.iter().enumerate().map(encrypt).collect()
+    }
+
+    /// Encrypts coefficients already reduced modulo plaintext modulus number `residue`.
+    pub(crate) fn encrypt_residues<R: RngCore + CryptoRng>(
+        &self,
+        residue: usize,
+        values: &[u64],
+        rng: &mut R,
+    ) -> Result<Ciphertext> {
+        let plain = Plaintext::try_encode(values, Encoding::poly(), self.params().scheme(residue))?;
+        let mut c = self.scheme(residue).try_encrypt(&plain, rng)?;
+        c.switch_to_level(LEVEL)?;
+        Ciphertext::from_scheme(self.params(), residue, &c)
     }
 }
 
 impl SecretKey {
-    /// All coefficients modulo the ciphertext's plaintext modulus, with the noise in bits.
-    ///
-    /// # Errors
-    /// [`Error::NoiseBudget`] where fewer than `margin` bits separate the noise from the size at
-    /// which decryption would err. The answer takes no other form, whatever the ciphertext.
-    pub(crate) fn decrypt_residues(
-        &self,
-        ciphertext: &Ciphertext,
-        margin: f64,
-    ) -> Result<(Zeroizing<Vec<u64>>, f64)> {
-        let params = self.params();
-        let scheme = ciphertext.to_scheme(params)?;
-        let key = self.scheme(ciphertext.residue);
-        // Variable time in the noise: what it measures is flooded, and stays with the key's owner.
-        let noise = unsafe { key.measure_noise(&scheme)? } as f64;
-        let t = params.set().plaintext_moduli[ciphertext.residue] as f64;
-        let budget = params.set().ciphertext_bits() - t.log2() - 1.0;
-        if noise + margin > budget {
-            return Err(Error::NoiseBudget);
-        }
-        let plain = key.try_decrypt(&scheme)?;
-        let values = Vec::<u64>::try_decode(&plain, Encoding::poly_at_level(LEVEL))?;
-        Ok((Zeroizing::new(values), noise))
-    }
-
     /// The centred coefficients of one polynomial, from its ciphertext under each plaintext
-    /// modulus, and the noise in bits.
+    /// modulus by Chinese remaindering, and the noise in bits.
     ///
     /// # Errors
-    /// [`Error::NoiseBudget`] where decryption might err; [`Error::Mismatch`] for ciphertexts
-    /// that are not one polynomial's.
+    /// [`Error::NoiseBudget`] where the noise is larger than a released ciphertext's can be, a
+    /// bound that is well below the size at which decryption errs; [`Error::Mismatch`] for
+    /// ciphertexts that are not one polynomial's.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<(Zeroizing<Vec<i128>>, f64)> {
-        self.decrypt_centred(ciphertexts, 1.0)
-    }
-
-    /// Centred coefficients from one ciphertext per plaintext modulus, by Chinese remaindering.
-    pub(crate) fn decrypt_centred(
-        &self,
-        ciphertexts: &[Ciphertext],
-        margin: f64,
-    ) -> Result<(Zeroizing<Vec<i128>>, f64)> {
         let set = self.params().set();
         if ciphertexts.len() != set.plaintext_moduli.len()
             || ciphertexts.iter().enumerate().any(|(k, c)| c.residue != k)
         {
-            return Err(Error::Mismatch(
-                "one ciphertext per plaintext modulus, in order",
-            ));
+            return Err(Error::Mismatch("one ciphertext per plaintext modulus, in order"));
         }
         let mut noise = 0f64;
         let mut values = Zeroizing::new(vec![0i128; DEGREE]);
         let mut product = 1i128;
         for (c, &t) in ciphertexts.iter().zip(set.plaintext_moduli) {
-            let (residues, bits) = self.decrypt_residues(c, margin)?;
+            let (residues, bits) = self.decrypt_residues(c)?;
             noise = noise.max(bits);
             let t = i128::from(t);
             let inverse = inverse_modulo(product % t, t);
@@ -195,6 +164,21 @@ impl SecretKey {
             }
         }
         Ok((values, noise))
+    }
+
+    /// Coefficients modulo the ciphertext's plaintext modulus, and the noise in bits.
+    fn decrypt_residues(&self, ciphertext: &Ciphertext) -> Result<(Zeroizing<Vec<u64>>, f64)> {
+        let params = self.params();
+        let scheme = ciphertext.to_scheme(params)?;
+        let key = self.scheme(ciphertext.residue);
+        // Safety: variable time in the noise alone, which is flooded and stays with the key.
+        let noise = unsafe { key.measure_noise(&scheme)? } as f64;
+        if noise > noise::released_bits(params.set()) {
+            return Err(Error::NoiseBudget);
+        }
+        let plain = key.try_decrypt(&scheme)?;
+        let values = Vec::<u64>::try_decode(&plain, Encoding::poly_at_level(LEVEL))?;
+        Ok((Zeroizing::new(values), noise))
     }
 }
 
@@ -225,7 +209,7 @@ mod tests {
             let half = (set.range() / 2) as i64;
             let message = [0, 1, -1, half, -half, 12_345];
             let ciphertexts = public.encrypt(&message, &mut rng).unwrap();
-            let (values, noise) = secret.decrypt_centred(&ciphertexts, 10.0).unwrap();
+            let (values, noise) = secret.decrypt(&ciphertexts).unwrap();
             let expected: Vec<i128> = message.iter().map(|&m| i128::from(m)).collect();
             assert_eq!(values[..6], expected);
             assert!(values[6..].iter().all(|&v| v == 0));

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::keys::EvaluationKeys;
 use crate::keyswitch::Scratch;
 use crate::layout::{Layout, PAGE};
+use crate::noise;
 use crate::packing::Packer;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Poly;
@@ -79,6 +80,12 @@ impl Combination {
     pub fn column(column: usize) -> Self {
         Self(vec![(column, 1)])
     }
+
+    /// Variance of the noise of this combination of fresh columns.
+    fn variance(&self) -> f64 {
+        let energy: f64 = self.0.iter().map(|&(_, c)| (c as f64).powi(2)).sum();
+        noise::fresh_variance() * energy
+    }
 }
 
 /// A statistic of the records, over indices into the lists of left and right combinations.
@@ -141,6 +148,28 @@ pub struct Operands {
     residue: usize,
     left: Vec<Operand>,
     right: Vec<Operand>,
+    /// Variance of each operand's noise.
+    left_noise: Vec<f64>,
+    right_noise: Vec<f64>,
+}
+
+/// A packed ciphertext with the deviation of its noise.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub(crate) ciphertext: Ciphertext,
+    pub(crate) deviation: f64,
+}
+
+impl Page {
+    /// The ciphertext. It carries unmasked noise: only a sealed page may leave the service.
+    pub fn ciphertext(&self) -> &Ciphertext {
+        &self.ciphertext
+    }
+
+    /// Expected deviation of a coefficient's noise.
+    pub fn deviation(&self) -> f64 {
+        self.deviation
+    }
 }
 
 /// A leaf of the packing tree: what it sums before it is relinearised.
@@ -177,6 +206,19 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    pub(crate) fn params(&self) -> &Parameters {
+        &self.keys.params
+    }
+
+    pub(crate) fn keys(&self) -> &'a EvaluationKeys {
+        self.keys
+    }
+
+    /// into += the pair under s that encrypts `c2` under s^2.
+    pub(crate) fn relinearise(&self, c2: &Poly, into: &mut [Poly; 2], scratch: &mut Scratch) {
+        self.packer.switcher.add(&self.keys.relinearise, c2, into, scratch);
+    }
+
     /// Builds left and right forms of combinations of the table's columns. A right form takes a
     /// key switch a chunk.
     ///
@@ -209,6 +251,9 @@ impl<'a> Evaluator<'a> {
             ));
         }
         let started = Clock::start();
+        let switch = noise::switch_variance(self.keys.params.set());
+        let left_noise = left.iter().map(Combination::variance).collect();
+        let right_noise = right.iter().map(|c| c.variance() + switch).collect();
         let left = map(left, |c| self.combine(columns, residue, c));
         let right_left = map(right, |c| self.combine(columns, residue, c));
         let right = map(&right_left, |operand| {
@@ -224,6 +269,8 @@ impl<'a> Evaluator<'a> {
             residue,
             left,
             right,
+            left_noise,
+            right_noise,
         })
     }
 
@@ -245,7 +292,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The image under X -> X^-1.
-    fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
+    pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
         let ring = self.keys.params.ring();
         let image = |p: &Poly| {
             let mut out = ring.zero();
@@ -276,11 +323,32 @@ impl<'a> Evaluator<'a> {
         operands: &Operands,
         cells: &[(usize, Cell)],
         work: &mut Work,
-    ) -> Result<Option<Ciphertext>> {
+    ) -> Result<Option<Page>> {
         let leaves = self.leaves(operands, cells)?;
         let (packed, done) = self.subtree(operands, &leaves, self.packer.height());
         *work += done;
-        Ok(packed)
+        let noisiest = leaves.iter().map(|leaf| self.leaf_variance(operands, leaf));
+        let noisiest = noisiest.fold(0.0, f64::max);
+        let deviation = (noisiest + self.packing_variance(self.layout.stride())).sqrt();
+        Ok(packed.map(|ciphertext| Page { ciphertext, deviation }))
+    }
+
+    fn leaf_variance(&self, operands: &Operands, leaf: &Leaf) -> f64 {
+        let chunks = self.layout.chunks() as f64;
+        let t = self.keys.params.set().plaintext_moduli[operands.residue];
+        let product = |p: &Product| -> f64 {
+            let left: f64 = p.left.iter().map(|&(_, left)| operands.left_noise[left]).sum();
+            noise::product_variance(t, left, operands.right_noise[p.right])
+        };
+        let sums: f64 = leaf.sums.iter().map(|&(_, left)| operands.left_noise[left]).sum();
+        let products: f64 = leaf.products.iter().map(product).sum();
+        chunks * (products + sums * self.layout.stride() as f64)
+    }
+
+    /// Key switches of leaves and merges: a trace over `leaves` positions sums as many images of
+    /// a leaf's, half as many of the first level's, and so on.
+    pub(crate) fn packing_variance(&self, leaves: usize) -> f64 {
+        2.0 * (leaves as f64).powi(2) * noise::switch_variance(self.keys.params.set())
     }
 
     fn leaves(&self, operands: &Operands, cells: &[(usize, Cell)]) -> Result<Vec<Leaf>> {
@@ -475,17 +543,17 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Wall time where there is a clock; the browser's target has none.
-struct Clock(#[cfg(not(target_family = "wasm"))] std::time::Instant);
+pub(crate) struct Clock(#[cfg(not(target_family = "wasm"))] std::time::Instant);
 
 impl Clock {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(
             #[cfg(not(target_family = "wasm"))]
             std::time::Instant::now(),
         )
     }
 
-    fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         #[cfg(not(target_family = "wasm"))]
         return self.0.elapsed().as_secs_f64();
         #[cfg(target_family = "wasm")]

@@ -33,6 +33,8 @@ pub struct ParameterSet {
     pub plaintext_moduli: &'static [u64],
     /// Largest number of records the noise analysis covers.
     pub max_records: u64,
+    /// Logarithm of the flood's granularity; its deviation is 2^26 times that (see `noise`).
+    pub flood_bits: u32,
     /// Whether packed statistics may be multiplied once more (squared scores).
     pub squares: bool,
 }
@@ -44,6 +46,7 @@ pub const P1: ParameterSet = ParameterSet {
     special_modulus: 0xffff_ffff_ffe8_001,
     plaintext_moduli: &[67_108_859],
     max_records: 1 << 18,
+    flood_bits: 59,
     squares: false,
 };
 
@@ -58,6 +61,7 @@ pub const P1_LARGE: ParameterSet = ParameterSet {
     special_modulus: 0x3f_ffff_ffe7_c001,
     plaintext_moduli: &[1_073_741_789],
     max_records: 1 << 22,
+    flood_bits: 90,
     squares: false,
 };
 
@@ -73,6 +77,7 @@ pub const P2: ParameterSet = ParameterSet {
     special_modulus: 0x3f_ffff_ffe7_c001,
     plaintext_moduli: &[67_108_859, 35_163_017],
     max_records: 1 << 18,
+    flood_bits: 90,
     squares: true,
 };
 

@@ -1,0 +1,145 @@
+//! Squared scores of the FHAIM paper: ||M||^2 - 2 <M, target> under encryption.
+//!
+//! With the cells of a marginal M as coefficients, the constant coefficient of M(X) M(X^-1) is
+//! ||M||^2, and that of M(X) T(X^-1) is <M, T> for a public T. The square, a scale-invariant
+//! ciphertext product, is made once a clique; each round of scores then takes plaintext
+//! products only, and one packing.
+
+use crate::ciphertext::Ciphertext;
+use crate::error::{Error, Result};
+use crate::evaluate::{Clock, Evaluator, Page, Work};
+use crate::keyswitch::Scratch;
+use crate::layout::{PAGE, coefficient};
+use crate::noise;
+use crate::packing::Packer;
+use crate::params::DEGREE;
+use crate::ring::Poly;
+
+/// What the computation service keeps of one clique for scoring: its cells and their square.
+#[derive(Clone, Debug)]
+pub struct SquaredScore {
+    cells: Page,
+    square: Ciphertext,
+}
+
+impl SquaredScore {
+    /// Squares a page that holds a marginal's cells at positions 0, 1, ... in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] under parameters without room for a second product.
+    pub fn new(evaluator: &Evaluator<'_>, cells: Page, work: &mut Work) -> Result<Self> {
+        let started = Clock::start();
+        let params = evaluator.params();
+        if !params.set().squares {
+            return Err(Error::Mismatch("these parameters have no room for squares"));
+        }
+        let mut scratch = Scratch::new(params.ring());
+        let inverted = evaluator.invert(&cells.ciphertext, &mut scratch);
+        let residue = cells.ciphertext.residue;
+        let product = &cells.ciphertext.to_scheme(params)? * &inverted.to_scheme(params)?;
+        let [c0, c1, c2] = &product[..] else {
+            return Err(Error::Mismatch("a product must have three polynomials"));
+        };
+        let poly = |p: &fhe_math::rq::Poly| {
+            Poly::from_residues(DEGREE, p.coefficients().iter().copied().collect())
+        };
+        let mut c = [poly(c0), poly(c1)];
+        evaluator.relinearise(&poly(c2), &mut c, &mut scratch);
+        work.key_switches += 2;
+        work.switching += started.seconds();
+        Ok(Self { cells, square: Ciphertext { residue, c } })
+    }
+}
+
+impl Evaluator<'_> {
+    /// One page with, at position k, weight_k * (||M_k||^2 - 2 <M_k, target_k>): the caller adds
+    /// the public weight_k * ||target_k||^2. A clique larger than a page is several parts, whose
+    /// scores add up.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for more scores, or more cells, than a page holds.
+    pub fn score(
+        &self,
+        terms: &[(i64, Vec<(&SquaredScore, &[i64])>)],
+        work: &mut Work,
+    ) -> Result<Option<Page>> {
+        if terms.len() > PAGE {
+            return Err(Error::OutOfRange("more scores than positions"));
+        }
+        let started = Clock::start();
+        let mut leaves = Vec::with_capacity(terms.len());
+        let mut noisiest = 0f64;
+        for (weight, parts) in terms {
+            let mut sum: Option<Ciphertext> = None;
+            let mut variance = 0f64;
+            for (score, target) in parts {
+                let part = self.score_part(*weight, score, target)?;
+                let t = self.params().set().plaintext_moduli[part.residue];
+                let square = noise::square_deviation(t, score.cells.deviation);
+                variance += (*weight as f64 * square).powi(2);
+                match &mut sum {
+                    Some(sum) => sum.add_assign(&part, self.params()),
+                    None => sum = Some(part),
+                }
+            }
+            noisiest = noisiest.max(variance);
+            leaves.push(sum);
+        }
+        work.tensor += started.seconds();
+        let deviation = (noisiest + self.packing_variance(DEGREE)).sqrt();
+        let started = Clock::start();
+        let packed = self.trace(leaves, work);
+        work.packing += started.seconds();
+        Ok(packed.map(|ciphertext| Page { ciphertext, deviation }))
+    }
+
+    /// weight * n^-1 * (square - 2 cells * target(X^-1)), score at the constant coefficient.
+    fn score_part(&self, weight: i64, score: &SquaredScore, target: &[i64]) -> Result<Ciphertext> {
+        if target.len() > PAGE {
+            return Err(Error::OutOfRange("more cells than a page holds"));
+        }
+        let ring = self.params().ring();
+        let mut reversed = vec![0i128; DEGREE];
+        for (p, &value) in target.iter().enumerate() {
+            // The cell's coefficient X^c meets X^-c = -X^(n - c).
+            match coefficient(p) {
+                0 => reversed[0] = i128::from(value),
+                c => reversed[DEGREE - c] = -i128::from(value),
+            }
+        }
+        let reversed = ring.transform_signed(&reversed);
+        let mut out = score.square.clone();
+        for (out, cells) in out.c.iter_mut().zip(&score.cells.ciphertext.c) {
+            for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+                let m = limb.modulus;
+                let unit = m.inv(DEGREE as u64 % m.value());
+                let scale = m.mont(m.mul(m.from_i128(i128::from(weight)), unit));
+                let operands = cells.limb(j).iter().zip(reversed.limb(j));
+                for (o, (&x, &y)) in out.limb_mut(j).iter_mut().zip(operands) {
+                    let inner = m.mul(x, y);
+                    let score = m.sub(*o, m.add(inner, inner));
+                    *o = m.redc(u128::from(score) * u128::from(scale));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Packs constant coefficients, leaf k to position k, whatever the table's layout.
+    fn trace(&self, leaves: Vec<Option<Ciphertext>>, work: &mut Work) -> Option<Ciphertext> {
+        let packer = Packer::new(self.keys(), 1);
+        let mut scratch = Scratch::new(self.params().ring());
+        let mut nodes = leaves;
+        for height in 0..packer.height() {
+            let mut merged = Vec::with_capacity(nodes.len().div_ceil(2));
+            let mut pairs = nodes.into_iter();
+            while let Some(u) = pairs.next() {
+                let v = pairs.next().flatten();
+                work.key_switches += u64::from(u.is_some() || v.is_some());
+                merged.push(packer.merge(height, u, v, &mut scratch));
+            }
+            nodes = merged;
+        }
+        nodes.pop().flatten()
+    }
+}
