@@ -1,0 +1,176 @@
+//! How good mechanisms are: the harness behind `fhaim bench mechanisms`.
+//!
+//! For each seed the mechanism sees a random 80% of the rows; its error is the mean over the
+//! workload's pairs of ||M_q/N - Mhat_q/Nhat||_1, with M the exact marginals of the rows it saw and
+//! Mhat those of its model.
+
+use std::time::Instant;
+
+use fhaim_domain::{Clique, Table};
+use fhaim_dp::accounting;
+use fhaim_pgm::Model;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde::Serialize;
+
+use crate::{
+    AimOptions, Error, FhaimL2, FhaimL2Options, Job, Mechanism, OneWaysOnly, Outcome,
+    PlaintextSource, Score, Staged, StagedOptions, run, run_aim,
+};
+
+/// Share of the rows that a mechanism sees.
+const SEEN: f64 = 0.8;
+
+/// A mechanism with its options.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Contender {
+    /// The 1-ways alone.
+    OneWays,
+    /// AIM, or its squared-score relative with the winner alone accounted.
+    Aim(AimOptions),
+    /// The paper's rule, the decryptor's view accounted.
+    FhaimL2(FhaimL2Options),
+    /// The default.
+    Staged(StagedOptions),
+}
+
+impl Contender {
+    /// The rows of the table in docs/MECHANISM.md, in its order.
+    pub fn table_rows() -> Vec<(&'static str, Self)> {
+        let aim = |score, rounds_per_attribute| {
+            Self::Aim(AimOptions {
+                score,
+                rounds_per_attribute,
+                ..AimOptions::default()
+            })
+        };
+        vec![
+            ("one-ways", Self::OneWays),
+            ("aim, T = 16d", aim(Score::L1, 16.0)),
+            ("aim, T = 4d", aim(Score::L1, 4.0)),
+            ("l2, T = 16d, winner accounted", aim(Score::SquaredL2, 16.0)),
+            ("l2, T = 4d, winner accounted", aim(Score::SquaredL2, 4.0)),
+            (
+                "fhaim-l2, T = 4d, view accounted",
+                Self::FhaimL2(FhaimL2Options::default()),
+            ),
+            ("staged", Self::Staged(StagedOptions::default())),
+        ]
+    }
+
+    /// Runs the contender in the clear, with noise drawn from `rng`.
+    ///
+    /// # Errors
+    /// Those of the mechanism.
+    pub fn run(&self, table: &Table, job: Job, rng: &mut StdRng) -> Result<Outcome, Error> {
+        let mut mechanism: Box<dyn Mechanism> = match self {
+            Self::OneWays => Box::new(OneWaysOnly::new(job)?),
+            Self::FhaimL2(options) => Box::new(FhaimL2::new(job, *options)?),
+            Self::Staged(options) => Box::new(Staged::new(job, options.clone())?),
+            Self::Aim(options) => return run_aim(table, &job, options, rng, &mut |_| {}),
+        };
+        let mut source = PlaintextSource::with_rng(table, rng);
+        run(mechanism.as_mut(), &mut source, &mut |_| {})
+    }
+}
+
+/// What is the same for all seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// epsilon of the run.
+    pub epsilon: f64,
+    /// delta of the run.
+    pub delta: f64,
+    /// Cap of the model.
+    pub model_bytes: usize,
+}
+
+/// One run of a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// The seed.
+    pub seed: u64,
+    /// Mean L1 workload error against the rows seen.
+    pub error: f64,
+    /// The same against the rows not seen.
+    pub error_unseen: f64,
+    /// Seconds of the run.
+    pub seconds: f64,
+    /// rho spent.
+    pub rho: f64,
+    /// Releases made.
+    pub releases: usize,
+    /// Integers released.
+    pub cells: usize,
+    /// Bytes of the model.
+    pub model_bytes: usize,
+}
+
+/// Runs a contender once: `seed` decides the rows it sees and its noise.
+///
+/// # Errors
+/// Those of the mechanism; a table of fewer than two records.
+pub fn trial(
+    table: &Table,
+    contender: &Contender,
+    setting: &Setting,
+    seed: u64,
+) -> Result<Trial, Error> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let seen_records = (table.records() as f64 * SEEN).round() as usize;
+    let (seen, unseen) = table.split(seen_records, &mut rng)?;
+    let rho = accounting::rho(setting.epsilon, setting.delta)?;
+    let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
+    job.model_bytes = setting.model_bytes;
+    let cliques: Vec<Clique> = job
+        .workload
+        .pairs()
+        .iter()
+        .map(|pair| pair.clique())
+        .collect();
+    let started = Instant::now();
+    let outcome = contender.run(&seen, job, &mut rng)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let cells = outcome.releases.iter().map(|release| release.values.len());
+    Ok(Trial {
+        seed,
+        error: workload_error(&seen, &outcome.model, &cliques)?,
+        error_unseen: workload_error(&unseen, &outcome.model, &cliques)?,
+        seconds,
+        rho: outcome.spent.to_f64(),
+        releases: outcome.releases.len(),
+        cells: cells.sum(),
+        model_bytes: outcome.model.bytes(),
+    })
+}
+
+/// (1/P) sum over `cliques` of ||M_q/N - Mhat_q/Nhat||_1.
+///
+/// # Errors
+/// A model over another domain.
+pub fn workload_error(table: &Table, model: &Model, cliques: &[Clique]) -> Result<f64, Error> {
+    let marginals = model.pair_marginals(cliques)?;
+    let (records, total) = (table.records() as f64, model.total());
+    let mut sum = 0.0;
+    for (clique, marginal) in cliques.iter().zip(&marginals) {
+        let counts = table.counts(clique)?;
+        let cells = counts.iter().zip(marginal);
+        sum += cells
+            .map(|(&m, mu)| (m as f64 / records - mu / total).abs())
+            .sum::<f64>();
+    }
+    Ok(sum / cliques.len().max(1) as f64)
+}
+
+/// Mean and standard error of the mean.
+pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n.max(1.0);
+    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    let error = if values.len() > 1 {
+        (squares / (n - 1.0) / n).sqrt()
+    } else {
+        0.0
+    };
+    (mean, error)
+}

@@ -1,0 +1,308 @@
+//! Where a mechanism asks, pays and keeps its answers: release numbers, the budget's hard cap,
+//! the itemised list of releases.
+
+use fhaim_dp::{Rho, gap_rho, least_variance_units, release_rho};
+use serde::{Deserialize, Serialize};
+
+use crate::source::{ReleaseRequest, Statistic};
+use crate::{Error, Job, Phase};
+
+/// One line of the itemised ledger: what was asked, what it cost, what came back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// The request.
+    pub request: ReleaseRequest,
+    /// The phase that asked.
+    pub phase: Phase,
+    /// What it cost: Delta_2^2 / (2 sigma^2), the ladder's gap and the leak, rounded up.
+    pub rho: Rho,
+    /// The released integers.
+    pub values: Vec<i64>,
+}
+
+impl Release {
+    /// One line for people: attributes, shape and noise.
+    pub fn description(&self) -> String {
+        let clique = self.request.statistic.clique();
+        let attributes = clique.attributes();
+        let what = match &self.request.statistic {
+            Statistic::Total => "number of records".to_owned(),
+            Statistic::OneWay(axis) => format!("1-way of {attributes:?}, {} cells", axis.len()),
+            Statistic::Product(a, b) => {
+                format!("block of {attributes:?}, {} x {} cells", a.len(), b.len())
+            }
+            Statistic::SquaredScores(terms) => format!("squared scores of {} pairs", terms.len()),
+        };
+        format!("{what}, sigma {:.2}", self.request.sigma())
+    }
+}
+
+/// A statistic at a price: what a mechanism is about to ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    statistic: Statistic,
+    variance_units: u64,
+    cost: Rho,
+}
+
+impl Offer {
+    pub(crate) fn variance_units(&self) -> u64 {
+        self.variance_units
+    }
+}
+
+/// Requests, costs and answers of one run.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    budget: Rho,
+    leak: Rho,
+    record_bound: u64,
+    spent: Rho,
+    next: u32,
+    pending: Vec<Release>,
+    settled: Vec<Release>,
+}
+
+/// How often [`Desk::offer`] raises a variance before it gives up.
+const OFFER_TRIES: u32 = 64;
+
+impl Desk {
+    pub(crate) fn new(job: &Job) -> Self {
+        Self {
+            budget: job.rho,
+            leak: job.leak,
+            record_bound: job.record_bound,
+            spent: Rho::ZERO,
+            next: 0,
+            pending: Vec::new(),
+            settled: Vec::new(),
+        }
+    }
+
+    /// What is left of the budget.
+    pub(crate) fn left(&self) -> Rho {
+        self.budget.checked_sub(self.spent).unwrap_or(Rho::ZERO)
+    }
+
+    /// What was spent, pending requests included.
+    pub(crate) fn spent(&self) -> Rho {
+        self.spent
+    }
+
+    pub(crate) fn settled(&self) -> &[Release] {
+        &self.settled
+    }
+
+    pub(crate) fn into_settled(self) -> Vec<Release> {
+        self.settled
+    }
+
+    /// The least noise at which a statistic costs at most `share`, gap and leak included, or
+    /// `None` if no variance below `largest_units` is enough.
+    pub(crate) fn offer(
+        &self,
+        statistic: Statistic,
+        share: f64,
+        largest_units: u64,
+    ) -> Result<Option<Offer>, Error> {
+        let share = Rho::from_f64_down(share.max(0.0))?;
+        let Some(usable) = share.checked_sub(self.leak) else {
+            return Ok(None);
+        };
+        let sensitivity = statistic.squared_sensitivity(self.record_bound)?;
+        let Ok(mut units) = least_variance_units(sensitivity, usable) else {
+            return Ok(None);
+        };
+        // The ladder's gap is some 10^-16 of the noise: a step or two make room for it.
+        for _ in 0..OFFER_TRIES {
+            if units > largest_units {
+                return Ok(None);
+            }
+            let cost = self.cost(&statistic, sensitivity, units)?;
+            if cost <= share {
+                return Ok(Some(Offer {
+                    statistic,
+                    variance_units: units,
+                    cost,
+                }));
+            }
+            units = units.saturating_add(units >> 32).saturating_add(1);
+        }
+        Ok(None)
+    }
+
+    /// Takes a cost that is no release's off the budget; `false`, and nothing, if it is more
+    /// than is left.
+    pub(crate) fn spend(&mut self, cost: Rho) -> bool {
+        match self.spent.checked_add(cost) {
+            Some(spent) if spent <= self.budget => {
+                self.spent = spent;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn cost(&self, statistic: &Statistic, sensitivity: u128, units: u64) -> Result<Rho, Error> {
+        let rho = release_rho(sensitivity, units)?;
+        let gap = gap_rho(sensitivity, units, statistic.cells() as u64)?;
+        Rho::checked_sum([rho, gap, self.leak]).ok_or(Error::BudgetTooSmall(self.budget))
+    }
+
+    /// Whether all of `offers` together are within what is left.
+    pub(crate) fn affords(&self, offers: &[Offer]) -> bool {
+        Rho::checked_sum(offers.iter().map(|offer| offer.cost)).is_some_and(|c| c <= self.left())
+    }
+
+    /// Turns offers into requests and takes their cost off the budget: the hard cap.
+    pub(crate) fn ask(
+        &mut self,
+        phase: Phase,
+        offers: Vec<Offer>,
+    ) -> Result<Vec<ReleaseRequest>, Error> {
+        if !self.pending.is_empty() {
+            return Err(Error::Internal("a batch is still without answers"));
+        }
+        if !self.affords(&offers) {
+            return Err(Error::Internal("a batch would cost more than is left"));
+        }
+        for offer in offers {
+            self.spent = self
+                .spent
+                .checked_add(offer.cost)
+                .ok_or(Error::Internal("costs past 2^48"))?;
+            let request = ReleaseRequest {
+                number: self.next,
+                statistic: offer.statistic,
+                variance_units: offer.variance_units,
+            };
+            self.next += 1;
+            self.pending.push(Release {
+                request,
+                phase,
+                rho: offer.cost,
+                values: Vec::new(),
+            });
+        }
+        Ok(self.pending.iter().map(|r| r.request.clone()).collect())
+    }
+
+    /// Takes the answers to the requests of the last [`Desk::ask`], in the same order; returns
+    /// the index in [`Desk::settled`] of the first.
+    pub(crate) fn settle(&mut self, answers: &[Vec<i64>]) -> Result<usize, Error> {
+        if answers.len() != self.pending.len() {
+            return Err(Error::AnswerCount {
+                expected: self.pending.len(),
+                found: answers.len(),
+            });
+        }
+        for (release, answer) in self.pending.iter().zip(answers) {
+            let expected = release.request.statistic.cells();
+            if answer.len() != expected {
+                return Err(Error::AnswerCells {
+                    number: release.request.number,
+                    expected,
+                    found: answer.len(),
+                });
+            }
+        }
+        let first = self.settled.len();
+        for (mut release, answer) in self.pending.drain(..).zip(answers) {
+            release.values.clone_from(answer);
+            self.settled.push(release);
+        }
+        Ok(first)
+    }
+}
+
+/// Shares of `budget` in proportion to `weights`, a little less than all of it, so that rounding
+/// in the shares cannot reach past the budget.
+pub(crate) fn shares(budget: f64, weights: &[f64]) -> Vec<f64> {
+    let sum: f64 = weights.iter().sum();
+    let scale = if sum > 0.0 {
+        budget * (1.0 - SLACK) / sum
+    } else {
+        0.0
+    };
+    weights.iter().map(|weight| weight * scale).collect()
+}
+
+/// Relative slack of shares: far above the rounding of a sum of a million doubles.
+pub(crate) const SLACK: f64 = 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Axis;
+    use fhaim_domain::Domain;
+
+    fn desk(rho: f64, leak: f64) -> Desk {
+        let mut job = Job::new(
+            Domain::new(vec![3, 4]),
+            Rho::from_f64_down(rho).unwrap(),
+            100,
+        );
+        job.leak = Rho::from_f64_up(leak).unwrap();
+        Desk::new(&job)
+    }
+
+    fn one_way() -> Statistic {
+        Statistic::OneWay(Axis::identity(0, 3))
+    }
+
+    #[test]
+    fn offers_cost_at_most_their_share_and_hardly_less() {
+        let desk = desk(1.0, 1e-9);
+        for share in [1e-6, 3.7e-5, 0.001, 0.02, 0.125] {
+            let offer = desk.offer(one_way(), share, u64::MAX).unwrap().unwrap();
+            let cost = offer.cost.to_f64();
+            assert!(cost <= share);
+            let coarser = 1.0 / (8.0 * (offer.variance_units as f64 - 1.0)) + 1e-9;
+            assert!(coarser > share, "{share}: one unit less would do");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_paid_is_not_offered() {
+        let desk = desk(1.0, 1e-3);
+        assert!(desk.offer(one_way(), 0.0, u64::MAX).unwrap().is_none());
+        assert!(desk.offer(one_way(), 1e-3, u64::MAX).unwrap().is_none());
+        assert!(desk.offer(one_way(), 0.01, 10).unwrap().is_none());
+        assert!(desk.offer(one_way(), 0.01, 14).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_budget_is_a_hard_cap_and_answers_must_fit() {
+        let mut desk = desk(0.25, 0.0);
+        let offer = desk.offer(one_way(), 0.125, u64::MAX).unwrap().unwrap();
+        assert_eq!(offer.variance_units(), 1);
+        let asked = desk.ask(Phase::OneWays, vec![offer.clone(); 2]).unwrap();
+        assert_eq!(asked.iter().map(|r| r.number).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(desk.left(), Rho::ZERO);
+        assert!(matches!(
+            desk.settle(&[vec![1, 2, 3]]),
+            Err(Error::AnswerCount {
+                expected: 2,
+                found: 1
+            })
+        ));
+        assert!(matches!(
+            desk.settle(&[vec![1, 2, 3], vec![4]]),
+            Err(Error::AnswerCells {
+                number: 1,
+                expected: 3,
+                found: 1
+            })
+        ));
+        assert_eq!(desk.settle(&[vec![1, 2, 3], vec![4, 5, 6]]).unwrap(), 0);
+        assert_eq!(desk.settled()[1].values, [4, 5, 6]);
+        assert!(desk.ask(Phase::Probe, vec![offer]).is_err());
+    }
+
+    #[test]
+    fn shares_sum_below_the_budget() {
+        let weights: Vec<f64> = (1..1000).map(|i| (f64::from(i)).powf(2.0 / 3.0)).collect();
+        let total: f64 = shares(0.3, &weights).iter().sum();
+        assert!(total < 0.3 && total > 0.3 * (1.0 - 1e-8));
+    }
+}

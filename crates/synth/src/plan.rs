@@ -1,0 +1,481 @@
+//! The plan of a stage: which pairs to measure, and at which resolution (docs/MECHANISM.md,
+//! C step 4).
+//!
+//! The plan lowers J, the workload error expected at the end of the run:
+//!
+//! ```text
+//! J =   beta c0 (sum of c^(2/3))^(3/2) / sqrt(2 B)     noise, over 1-ways and measured pairs
+//!     + sum of G                                       pairs outside the model
+//!     + sum of G sqrt(1 - R)                           measured pairs: what a merge hides
+//!     + sum of beta c0 c / sqrt(2 rho_q)               pairs of which only the probe is used
+//! ```
+//!
+//! where B is what is left of the budget plus what was spent on the items of the first sum at
+//! the resolution they have now.
+
+use fhaim_domain::{Clique, Domain};
+use fhaim_pgm::ModelGraph;
+
+use crate::block::{freedom, functions};
+use crate::score::MEAN_ABS;
+
+/// Where a pair stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not in the model.
+    Outside,
+    /// In the model with its probe alone.
+    ProbeOnly,
+    /// In the model and measured at `resolutions[_]`.
+    Measured(usize),
+}
+
+/// A resolution that a pair may be measured at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolution {
+    /// Groups of the two attributes.
+    pub groups: [usize; 2],
+    /// R: the share of the pair's variation that they resolve.
+    pub resolved: f64,
+    /// rho already spent on the pair at just this resolution.
+    pub spent: f64,
+}
+
+/// A pair of the workload, as the plan sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The attributes, ascending.
+    pub attributes: [usize; 2],
+    /// The workload's weight.
+    pub weight: f64,
+    /// Resolutions on offer, coarsest first.
+    pub resolutions: Vec<Resolution>,
+    /// Groups of the probe.
+    pub probe: [usize; 2],
+    /// The pair's share of the probe.
+    pub probe_rho: f64,
+    /// R at the probe.
+    pub probe_resolved: f64,
+    /// G: expected L1 distance from the model without the pair (unweighted).
+    pub distance: f64,
+    /// Where the pair stands; changed by the plan.
+    pub standing: Standing,
+}
+
+impl Candidate {
+    fn clique(&self) -> Clique {
+        Clique::new(self.attributes)
+    }
+
+    /// c^(2/3) of the pair measured at a resolution.
+    fn noise_term(&self, resolution: &Resolution) -> f64 {
+        let [ka, kb] = resolution.groups;
+        (self.weight * freedom(ka) * freedom(kb)).powf(2.0 / 3.0)
+    }
+
+    /// What the pair itself adds to J, in a standing.
+    fn own_term(&self, standing: Standing, beta: f64) -> f64 {
+        match standing {
+            Standing::Outside => self.weight * self.distance,
+            Standing::ProbeOnly => {
+                let [ka, kb] = self.probe;
+                let noise = MEAN_ABS * freedom(ka) * freedom(kb) / (2.0 * self.probe_rho).sqrt();
+                self.weight * beta * noise
+            }
+            Standing::Measured(index) => {
+                let hidden = (1.0 - self.resolutions[index].resolved).max(0.0);
+                self.weight * self.distance * hidden.sqrt()
+            }
+        }
+    }
+}
+
+/// Limits and weights of a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlanOptions {
+    /// Weight of noise in J.
+    pub beta: f64,
+    /// Exponent of the model's growth.
+    pub gamma: f64,
+    /// Most cells of the model's junction tree.
+    pub model_cells: usize,
+    /// Most integers that the measured pairs' blocks may release together.
+    pub block_cells: usize,
+}
+
+/// What does not depend on the pairs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fixed {
+    /// Sum of c^(2/3) over the total and the 1-ways.
+    pub noise_terms: f64,
+    /// rho spent on them.
+    pub spent: f64,
+    /// rho left.
+    pub left: f64,
+}
+
+/// The first sum of J, and the limits used up.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    noise_terms: f64,
+    budget: f64,
+    block_cells: usize,
+}
+
+impl State {
+    fn new(fixed: &Fixed, candidates: &[Candidate]) -> Self {
+        let mut state = Self {
+            noise_terms: fixed.noise_terms,
+            budget: fixed.left + fixed.spent,
+            block_cells: 0,
+        };
+        for candidate in candidates {
+            state = state.moved(candidate, Standing::Outside, candidate.standing);
+        }
+        state
+    }
+
+    /// The state once a pair's standing has changed.
+    fn moved(mut self, candidate: &Candidate, from: Standing, to: Standing) -> Self {
+        if let Standing::Measured(index) = from {
+            let resolution = &candidate.resolutions[index];
+            self.noise_terms -= candidate.noise_term(resolution);
+            self.budget -= resolution.spent;
+            self.block_cells -= block_cells(resolution);
+        }
+        if let Standing::Measured(index) = to {
+            let resolution = &candidate.resolutions[index];
+            self.noise_terms += candidate.noise_term(resolution);
+            self.budget += resolution.spent;
+            self.block_cells += block_cells(resolution);
+        }
+        self
+    }
+
+    /// The first term of J.
+    fn noise(&self, beta: f64) -> f64 {
+        beta * MEAN_ABS * self.noise_terms.powf(1.5) / (2.0 * self.budget).sqrt()
+    }
+}
+
+/// Integers released by a block.
+fn block_cells(resolution: &Resolution) -> usize {
+    let [ka, kb] = resolution.groups;
+    functions(ka) * functions(kb)
+}
+
+/// A pair's best move.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    candidate: usize,
+    to: Standing,
+    /// How much it lowers J.
+    fall: f64,
+    /// n_a n_b: the least the model is taken to grow.
+    least_growth: f64,
+}
+
+/// Plans a stage: changes the candidates' standings until nothing lowers J. Pairs already in
+/// the model stay in it, at their resolution or a finer one.
+pub fn plan(domain: &Domain, fixed: &Fixed, options: &PlanOptions, candidates: &mut [Candidate]) {
+    let mut graph = ModelGraph::new(domain);
+    for candidate in candidates.iter() {
+        if candidate.standing != Standing::Outside {
+            graph.add(&candidate.clique());
+        }
+    }
+    let mut state = State::new(fixed, candidates);
+    let mut too_large = vec![false; candidates.len()];
+    loop {
+        let mut moves: Vec<Move> = (0..candidates.len())
+            .filter(|&i| !too_large[i])
+            .filter_map(|i| best_move(domain, &state, options, candidates, i))
+            .collect();
+        // A move's rank is at most its fall over the least growth: the junction tree is asked
+        // only where that bound could still win.
+        moves.sort_by(|x, y| bound(y, options).total_cmp(&bound(x, options)));
+        let Some(chosen) = choose(&moves, &graph, options, candidates, &mut too_large) else {
+            return;
+        };
+        let candidate = &mut candidates[chosen.candidate];
+        state = state.moved(candidate, candidate.standing, chosen.to);
+        candidate.standing = chosen.to;
+        graph.add(&candidate.clique());
+    }
+}
+
+fn bound(m: &Move, options: &PlanOptions) -> f64 {
+    m.fall / m.least_growth.powf(options.gamma)
+}
+
+/// The move with the largest fall over growth^gamma that keeps the model within its cap.
+/// `moves` must be in descending order of [`bound`].
+fn choose(
+    moves: &[Move],
+    graph: &ModelGraph,
+    options: &PlanOptions,
+    candidates: &[Candidate],
+    too_large: &mut [bool],
+) -> Option<Move> {
+    let now = graph.cells()?;
+    let mut best: Option<(f64, Move)> = None;
+    for &m in moves {
+        if best.is_some_and(|(rank, _)| bound(&m, options) <= rank) {
+            break;
+        }
+        let candidate = &candidates[m.candidate];
+        let growth = if candidate.standing == Standing::Outside {
+            let cells = graph.cells_with(&candidate.clique());
+            match cells.filter(|&cells| cells <= options.model_cells) {
+                Some(cells) => cells.saturating_sub(now) as f64,
+                None => {
+                    too_large[m.candidate] = true;
+                    continue;
+                }
+            }
+        } else {
+            0.0
+        };
+        let rank = m.fall / growth.max(m.least_growth).powf(options.gamma);
+        if best.is_none_or(|(most, _)| rank > most) {
+            best = Some((rank, m));
+        }
+    }
+    best.map(|(_, m)| m)
+}
+
+/// The standing that lowers J most for one pair, if any does.
+fn best_move(
+    domain: &Domain,
+    state: &State,
+    options: &PlanOptions,
+    candidates: &[Candidate],
+    index: usize,
+) -> Option<Move> {
+    let candidate = &candidates[index];
+    let from = candidate.standing;
+    if candidate.distance <= 0.0 {
+        return None;
+    }
+    let before = state.noise(options.beta) + candidate.own_term(from, options.beta);
+    let first = match from {
+        Standing::Measured(at) => at + 1,
+        Standing::Outside | Standing::ProbeOnly => 0,
+    };
+    let probe_only = (from == Standing::Outside).then_some(Standing::ProbeOnly);
+    let measured = (first..candidate.resolutions.len()).map(Standing::Measured);
+    let [a, b] = candidate.attributes;
+    let least_growth = domain.size(a) as f64 * domain.size(b) as f64;
+    let mut best: Option<Move> = None;
+    for to in probe_only.into_iter().chain(measured) {
+        let moved = state.moved(candidate, from, to);
+        if moved.block_cells > options.block_cells {
+            continue;
+        }
+        let after = moved.noise(options.beta) + candidate.own_term(to, options.beta);
+        let fall = before - after;
+        if fall > best.map_or(0.0, |m| m.fall) {
+            best = Some(Move {
+                candidate: index,
+                to,
+                fall,
+                least_growth,
+            });
+        }
+    }
+    best
+}
+
+/// Spends `budget` so that each item's total, with what was spent on it before, comes as near
+/// as can be to being in proportion to its weight: r_i = max(0, level * weight_i - spent_i).
+pub fn water_fill(budget: f64, weights: &[f64], spent: &[f64]) -> Vec<f64> {
+    // Items in order of the level at which they start to fill.
+    let mut order: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
+    order.sort_by(|&i, &j| (spent[i] / weights[i]).total_cmp(&(spent[j] / weights[j])));
+    let (mut weight, mut poured, mut level) = (0.0, budget, 0.0);
+    for (position, &i) in order.iter().enumerate() {
+        weight += weights[i];
+        poured += spent[i];
+        level = poured / weight;
+        let next = order.get(position + 1);
+        if next.is_none_or(|&j| level <= spent[j] / weights[j]) {
+            break;
+        }
+    }
+    (0..weights.len())
+        .map(|i| (level * weights[i] - spent[i]).max(0.0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J by its definition.
+    fn objective(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
+        let mut terms = fixed.noise_terms;
+        let mut budget = fixed.left + fixed.spent;
+        let mut own = 0.0;
+        for c in candidates {
+            own += c.own_term(c.standing, beta);
+            if let Standing::Measured(i) = c.standing {
+                terms += c.noise_term(&c.resolutions[i]);
+                budget += c.resolutions[i].spent;
+            }
+        }
+        beta * MEAN_ABS * terms.powf(1.5) / (2.0 * budget).sqrt() + own
+    }
+
+    fn candidate(attributes: [usize; 2], distance: f64) -> Candidate {
+        let resolution = |k: usize, resolved: f64| Resolution {
+            groups: [k, k],
+            resolved,
+            spent: if k == 2 { 0.001 } else { 0.0 },
+        };
+        Candidate {
+            attributes,
+            weight: 1.0,
+            resolutions: vec![resolution(2, 0.6), resolution(4, 0.9), resolution(6, 1.0)],
+            probe: [2, 2],
+            probe_rho: 0.001,
+            probe_resolved: 0.6,
+            distance,
+            standing: Standing::Outside,
+        }
+    }
+
+    fn all_candidates() -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for a in 0..5 {
+            for b in a + 1..5 {
+                candidates.push(candidate([a, b], 10.0 * (1 + a * b % 7) as f64));
+            }
+        }
+        candidates
+    }
+
+    const FIXED: Fixed = Fixed {
+        noise_terms: 60.0,
+        spent: 0.02,
+        left: 0.07,
+    };
+
+    fn options(model_cells: usize) -> PlanOptions {
+        PlanOptions {
+            beta: 0.85,
+            gamma: 0.25,
+            model_cells,
+            block_cells: usize::MAX,
+        }
+    }
+
+    #[test]
+    fn plans_end_where_no_single_move_lowers_the_objective() {
+        let domain = Domain::new(vec![6; 5]);
+        let mut candidates = all_candidates();
+        let before = objective(&FIXED, 0.85, &candidates);
+        plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
+        let after = objective(&FIXED, 0.85, &candidates);
+        assert!(after < before);
+        for i in 0..candidates.len() {
+            let first = match candidates[i].standing {
+                Standing::Measured(at) => at + 1,
+                _ => 0,
+            };
+            for to in first..3 {
+                let mut other = candidates.clone();
+                other[i].standing = Standing::Measured(to);
+                assert!(objective(&FIXED, 0.85, &other) >= after - 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_move_is_the_best_by_brute_force() {
+        let domain = Domain::new(vec![6, 5, 4, 3, 6]);
+        let candidates = all_candidates();
+        let options = options(1 << 20);
+        let start = objective(&FIXED, options.beta, &candidates);
+        let graph = ModelGraph::new(&domain);
+        let now = graph.cells().unwrap() as f64;
+        let mut best = (0.0, 0, Standing::Outside);
+        for i in 0..candidates.len() {
+            let [a, b] = candidates[i].attributes;
+            let cells = graph.cells_with(&candidates[i].clique()).unwrap() as f64;
+            let growth = (cells - now).max((domain.size(a) * domain.size(b)) as f64);
+            // The rank is of a pair's best standing.
+            let standings = [Standing::ProbeOnly]
+                .into_iter()
+                .chain((0..3).map(Standing::Measured));
+            for to in standings {
+                let mut other = candidates.clone();
+                other[i].standing = to;
+                let fall = start - objective(&FIXED, options.beta, &other);
+                let rank = fall / growth.powf(options.gamma);
+                if rank > best.0 {
+                    best = (rank, i, to);
+                }
+            }
+        }
+        let state = State::new(&FIXED, &candidates);
+        let mut moves: Vec<Move> = (0..candidates.len())
+            .filter_map(|i| best_move(&domain, &state, &options, &candidates, i))
+            .collect();
+        moves.sort_by(|x, y| bound(y, &options).total_cmp(&bound(x, &options)));
+        let mut too_large = vec![false; candidates.len()];
+        let chosen = choose(&moves, &graph, &options, &candidates, &mut too_large).unwrap();
+        assert_eq!((chosen.candidate, chosen.to), (best.1, best.2));
+    }
+
+    #[test]
+    fn the_caps_hold_and_members_stay() {
+        let domain = Domain::new(vec![6; 5]);
+        for (cells, block_cells) in [(100, usize::MAX), (300, 20), (1 << 20, 1)] {
+            let mut candidates = all_candidates();
+            candidates[3].standing = Standing::ProbeOnly;
+            let mut options = options(cells);
+            options.block_cells = block_cells;
+            plan(&domain, &FIXED, &options, &mut candidates);
+            assert_ne!(candidates[3].standing, Standing::Outside);
+            let mut graph = ModelGraph::new(&domain);
+            let mut released = 0;
+            for c in candidates
+                .iter()
+                .filter(|c| c.standing != Standing::Outside)
+            {
+                graph.add(&c.clique());
+                if let Standing::Measured(i) = c.standing {
+                    released += super::block_cells(&c.resolutions[i]);
+                }
+            }
+            assert!(graph.cells().unwrap() <= cells);
+            assert!(released <= block_cells);
+        }
+    }
+
+    #[test]
+    fn pairs_that_score_nothing_are_left_out() {
+        let domain = Domain::new(vec![6; 5]);
+        let mut candidates = all_candidates();
+        candidates.iter_mut().for_each(|c| c.distance = 0.0);
+        plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
+        assert!(candidates.iter().all(|c| c.standing == Standing::Outside));
+    }
+
+    #[test]
+    fn water_filling_levels_the_totals() {
+        let weights = [1.0, 2.0, 4.0, 0.5];
+        let spent = [0.3, 0.1, 0.0, 0.9];
+        let poured = water_fill(1.0, &weights, &spent);
+        assert!((poured.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert_eq!(poured[3], 0.0);
+        let level = |i: usize| (poured[i] + spent[i]) / weights[i];
+        let filled: Vec<usize> = (0..4).filter(|&i| poured[i] > 0.0).collect();
+        for &i in &filled {
+            assert!((level(i) - level(filled[0])).abs() < 1e-12);
+        }
+        for i in (0..4).filter(|i| !filled.contains(i)) {
+            assert!(spent[i] / weights[i] >= level(filled[0]));
+        }
+    }
+}

@@ -1,0 +1,657 @@
+//! `staged`: residual contrasts and a staged plan, the default mechanism (docs/MECHANISM.md, C).
+//!
+//! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
+//! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
+
+use fhaim_domain::Clique;
+use fhaim_dp::{Rho, least_variance_units};
+use fhaim_pgm::{Measurement, Model};
+
+use crate::block::{Block, BlockAxis, MAX_CENTRED, cost_factor, freedom, functions};
+use crate::desk::{Desk, Offer, SLACK};
+use crate::engine::{Mechanism, Next, Outcome, Phase, Progress};
+use crate::merge::Merges;
+use crate::one_ways::{FINAL_STEPS, FINAL_TOLERANCE, Measured, OneWays, fit_job};
+use crate::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
+use crate::score::{Residual, expected_distances};
+use crate::{Error, Job, LadderNeed};
+
+/// What may be tuned. The defaults are those the published figures were made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StagedOptions {
+    /// f1: share of rho for the first batch.
+    pub one_way_share: f64,
+    /// fc: share of rho for the probe.
+    pub probe_share: f64,
+    /// Share of what is left for stage 1; stage 2 has the rest.
+    pub first_stage_share: f64,
+    /// beta: weight of noise against what is not modelled.
+    pub beta: f64,
+    /// gamma, where the probe has two groups an attribute.
+    pub gamma: f64,
+    /// gamma, where the probe is the finer one.
+    pub gamma_fine: f64,
+    /// The probe is the finer one from this Nhat sqrt(rho) on.
+    pub fine_probe_from: f64,
+    /// Share of an attribute's variation that a fine probe resolves, with at most 8 groups.
+    pub fine_probe_resolves: f64,
+    /// Shares of variation that blocks on offer resolve.
+    pub resolutions: Vec<f64>,
+    /// Most integers that one stage's blocks may release together.
+    pub block_cells: usize,
+    /// Steps of the fits between.
+    pub fit_steps: usize,
+    /// Tolerance of the fits between.
+    pub fit_tolerance: f64,
+    /// Steps of the last fit.
+    pub final_steps: usize,
+}
+
+impl Default for StagedOptions {
+    fn default() -> Self {
+        Self {
+            one_way_share: 0.2,
+            probe_share: 0.1,
+            first_stage_share: 0.5,
+            beta: 0.85,
+            gamma: 0.25,
+            gamma_fine: 0.5,
+            fine_probe_from: 1500.0,
+            fine_probe_resolves: 0.95,
+            resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
+            block_cells: 1 << 16,
+            fit_steps: 100,
+            fit_tolerance: 1e-3,
+            final_steps: FINAL_STEPS,
+        }
+    }
+}
+
+impl StagedOptions {
+    fn check(&self) -> Result<(), Error> {
+        let shares = [
+            ("one_way_share", self.one_way_share),
+            ("probe_share", self.probe_share),
+            ("first_stage_share", self.first_stage_share),
+        ];
+        for (name, value) in shares {
+            if !(value > 0.0 && value < 1.0) {
+                let range = "between 0 and 1";
+                return Err(Error::Option { name, range, value });
+            }
+        }
+        if self.one_way_share + self.probe_share >= 1.0 {
+            return Err(Error::Option {
+                name: "one_way_share + probe_share",
+                range: "below 1",
+                value: self.one_way_share + self.probe_share,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A pair of the workload and everything measured on it.
+#[derive(Clone, Debug)]
+struct Pair {
+    /// The pair as the plan sees it.
+    plan: Candidate,
+    /// The probe first, then blocks at other resolutions.
+    blocks: Vec<Measured>,
+}
+
+impl Pair {
+    fn clique(&self) -> Clique {
+        Clique::new(self.plan.attributes)
+    }
+
+    /// The block at a resolution, added if it is new.
+    fn block_index(&mut self, groups: [usize; 2], merges: &[Merges]) -> usize {
+        let found = self.blocks.iter().position(|b| b.block.shape() == groups);
+        found.unwrap_or_else(|| {
+            let block = pair_block(self.plan.attributes, groups, merges);
+            self.blocks.push(Measured::new(block));
+            self.blocks.len() - 1
+        })
+    }
+
+    /// rho spent at a resolution so far.
+    fn spent_at(&self, groups: [usize; 2]) -> f64 {
+        let same = self.blocks.iter().filter(|b| b.block.shape() == groups);
+        same.map(|block| block.rho).sum()
+    }
+}
+
+fn pair_block([a, b]: [usize; 2], [ka, kb]: [usize; 2], merges: &[Merges]) -> Block {
+    Block::pair(
+        BlockAxis::merged(a, &merges[a], ka),
+        BlockAxis::merged(b, &merges[b], kb),
+    )
+}
+
+/// What a request of the current batch was for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// Index into the total and the 1-ways.
+    OneWay(usize),
+    /// Pair, and index into its blocks.
+    Block(usize, usize),
+}
+
+/// What the next step does with its answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    OneWays,
+    Probe,
+    Stage(u8),
+    Done,
+}
+
+/// Stages after the probe.
+const STAGES: u8 = 2;
+
+/// The staged mechanism.
+#[derive(Debug)]
+pub struct Staged {
+    job: Job,
+    options: StagedOptions,
+    desk: Desk,
+    state: State,
+    /// The ladder has no larger variances.
+    largest_units: u64,
+    purposes: Vec<Purpose>,
+    one_ways: OneWays,
+    merges: Vec<Merges>,
+    fine_probe: bool,
+    pairs: Vec<Pair>,
+    model: Option<Model>,
+}
+
+impl Staged {
+    /// Ready for its first step.
+    ///
+    /// # Errors
+    /// As [`Job::check`]; shares that are not between 0 and 1.
+    pub fn new(job: Job, options: StagedOptions) -> Result<Self, Error> {
+        job.check()?;
+        options.check()?;
+        let need = ladder_need(&job, &options)?;
+        Ok(Self {
+            largest_units: need.largest_variance_units,
+            desk: Desk::new(&job),
+            one_ways: OneWays::new(&job),
+            state: State::Start,
+            purposes: Vec::new(),
+            merges: Vec::new(),
+            fine_probe: false,
+            pairs: Vec::new(),
+            model: None,
+            job,
+            options,
+        })
+    }
+
+    fn rho(&self) -> f64 {
+        self.job.rho.to_f64()
+    }
+
+    /// Takes the answers of the current batch to where they belong.
+    fn settle(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
+        let first = self.desk.settle(answers)?;
+        let purposes = std::mem::take(&mut self.purposes);
+        for (purpose, release) in purposes.into_iter().zip(&self.desk.settled()[first..]) {
+            let item = match purpose {
+                Purpose::OneWay(item) => &mut self.one_ways.items[item],
+                Purpose::Block(pair, block) => &mut self.pairs[pair].blocks[block],
+            };
+            item.add(&release.values, release.request.variance_units, release.rho);
+        }
+        Ok(())
+    }
+
+    /// Step 1: the total and all 1-ways.
+    fn ask_one_ways(&mut self) -> Result<Next, Error> {
+        let budget = self.options.one_way_share * self.rho();
+        let offers = self.one_ways.offers(&self.desk, budget)?;
+        self.purposes = (0..offers.len()).map(Purpose::OneWay).collect();
+        self.state = State::OneWays;
+        Ok(Next::Release(self.desk.ask(Phase::OneWays, offers)?))
+    }
+
+    /// Fits what is in the model so far.
+    fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
+        let measurements = self.measurements();
+        fit_job(
+            &self.job,
+            &measurements,
+            steps,
+            tolerance,
+            self.model.as_ref(),
+        )
+    }
+
+    fn fit_between(&mut self) -> Result<(), Error> {
+        let model = self.fit(self.options.fit_steps, self.options.fit_tolerance)?;
+        self.model = Some(model);
+        Ok(())
+    }
+
+    /// The 1-ways and every block of every member, its probe included.
+    fn measurements(&self) -> Vec<Measurement> {
+        let members = self
+            .pairs
+            .iter()
+            .filter(|pair| pair.plan.standing != Standing::Outside);
+        let mut measurements = self.one_ways.measurements();
+        measurements.extend(
+            members
+                .flat_map(|pair| &pair.blocks)
+                .filter_map(Measured::measurement),
+        );
+        measurements
+    }
+
+    /// Step 2 (merges) and step 3 (the probe).
+    fn ask_probe(&mut self) -> Result<Vec<Offer>, Error> {
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        self.merges = (0..self.job.domain.len())
+            .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
+            .collect::<Result<_, Error>>()?;
+        self.fine_probe = model.total() * self.rho().sqrt() >= self.options.fine_probe_from;
+        self.pairs = self.new_pairs();
+        let budget = self.options.probe_share * self.rho() * (1.0 - SLACK);
+        let costs = self.pairs.iter().map(|pair| pair_cost(pair.plan.probe));
+        let scale_share = budget / costs.sum::<f64>();
+        let mut offers = Vec::with_capacity(self.pairs.len());
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            // One scale s for all: rho in proportion to f(k_a) f(k_b).
+            let share = scale_share * pair_cost(pair.plan.probe);
+            let statistic = pair.blocks[0].block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                self.purposes.push(Purpose::Block(index, 0));
+                offers.push(offer);
+            }
+        }
+        Ok(offers)
+    }
+
+    /// The workload's pairs whose attributes both vary; the others have nothing to measure.
+    fn new_pairs(&self) -> Vec<Pair> {
+        let varies = |&a: &usize| {
+            let merges = &self.merges[a];
+            merges.categories() > 1 && merges.resolved(merges.categories()) > 0.0
+        };
+        let pairs = self.job.workload.pairs().iter();
+        pairs
+            .filter(|pair| pair.attributes.iter().all(varies))
+            .map(|pair| {
+                let probe = pair.attributes.map(|a| self.probe_groups(a));
+                Pair {
+                    plan: Candidate {
+                        attributes: pair.attributes,
+                        weight: f64::from(pair.weight),
+                        resolutions: self.resolutions(pair.attributes),
+                        probe,
+                        probe_rho: 0.0,
+                        probe_resolved: self.resolved(pair.attributes, probe),
+                        distance: 0.0,
+                        standing: Standing::Outside,
+                    },
+                    blocks: vec![Measured::new(pair_block(
+                        pair.attributes,
+                        probe,
+                        &self.merges,
+                    ))],
+                }
+            })
+            .collect()
+    }
+
+    fn probe_groups(&self, attribute: usize) -> usize {
+        if self.fine_probe {
+            let wanted = self.merges[attribute].groups_resolving(self.options.fine_probe_resolves);
+            wanted.min(MAX_CENTRED)
+        } else {
+            2
+        }
+    }
+
+    /// R at a resolution.
+    fn resolved(&self, [a, b]: [usize; 2], [ka, kb]: [usize; 2]) -> f64 {
+        self.merges[a].resolved(ka) * self.merges[b].resolved(kb)
+    }
+
+    /// The resolutions on offer to a pair, coarsest first.
+    fn resolutions(&self, attributes: [usize; 2]) -> Vec<Resolution> {
+        let mut resolutions: Vec<Resolution> = Vec::new();
+        for &share in &self.options.resolutions {
+            let groups = attributes.map(|a| self.merges[a].groups_resolving(share));
+            if resolutions.last().is_none_or(|last| last.groups != groups) {
+                resolutions.push(Resolution {
+                    groups,
+                    resolved: self.resolved(attributes, groups),
+                    spent: 0.0,
+                });
+            }
+        }
+        resolutions
+    }
+
+    /// Step 4, scores: sets the distance of every pair outside the model.
+    fn score(&mut self) -> Result<(), Error> {
+        let outside: Vec<usize> = (0..self.pairs.len())
+            .filter(|&i| self.pairs[i].plan.standing == Standing::Outside)
+            .filter(|&i| self.pairs[i].blocks[0].is_measured())
+            .collect();
+        let cliques: Vec<Clique> = outside.iter().map(|&i| self.pairs[i].clique()).collect();
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        let marginals = model.pair_marginals(&cliques)?;
+        let residuals: Vec<Residual> = outside
+            .iter()
+            .zip(&marginals)
+            .map(|(&i, marginal)| residual(&self.pairs[i], marginal))
+            .collect();
+        for (&i, distance) in outside.iter().zip(expected_distances(&residuals)) {
+            self.pairs[i].plan.distance = distance;
+        }
+        Ok(())
+    }
+
+    /// Step 4, plan: changes the pairs' standings.
+    fn plan(&mut self) {
+        let fixed = Fixed {
+            noise_terms: self.one_ways.weights.iter().sum(),
+            spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
+            left: self.desk.left().to_f64(),
+        };
+        let options = PlanOptions {
+            beta: self.options.beta,
+            gamma: if self.fine_probe {
+                self.options.gamma_fine
+            } else {
+                self.options.gamma
+            },
+            model_cells: self.job.model_cells(),
+            block_cells: self.options.block_cells,
+        };
+        let mut candidates = Vec::with_capacity(self.pairs.len());
+        for pair in &mut self.pairs {
+            pair.plan.probe_rho = pair.blocks[0].rho;
+            let spent: Vec<f64> = (pair.plan.resolutions.iter())
+                .map(|resolution| pair.spent_at(resolution.groups))
+                .collect();
+            for (resolution, spent) in pair.plan.resolutions.iter_mut().zip(spent) {
+                resolution.spent = spent;
+            }
+            candidates.push(pair.plan.clone());
+        }
+        plan(&self.job.domain, &fixed, &options, &mut candidates);
+        for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
+            pair.plan = planned;
+        }
+    }
+
+    /// Step 4, measure: what the stage's budget buys.
+    fn ask_stage(&mut self, stage: u8) -> Result<Vec<Offer>, Error> {
+        let left = self.desk.left().to_f64() * (1.0 - SLACK);
+        let budget = if stage < STAGES {
+            left * self.options.first_stage_share
+        } else {
+            left
+        };
+        let items = self.stage_items();
+        let least = least_share(&self.job).to_f64();
+        let shares = worthwhile_shares(budget, least, &items);
+        let mut offers = Vec::new();
+        for (item, share) in items.iter().zip(shares) {
+            if share <= 0.0 {
+                continue;
+            }
+            let measured = match item.purpose {
+                Purpose::OneWay(i) => &self.one_ways.items[i],
+                Purpose::Block(pair, block) => &self.pairs[pair].blocks[block],
+            };
+            let statistic = measured.block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                offers.push(offer);
+                self.purposes.push(item.purpose);
+            }
+        }
+        Ok(offers)
+    }
+
+    /// The total, the 1-ways and the measured members, with what was spent on them.
+    fn stage_items(&mut self) -> Vec<StageItem> {
+        let one_ways = self.one_ways.items.iter().zip(&self.one_ways.weights);
+        let mut items: Vec<StageItem> = one_ways
+            .enumerate()
+            .map(|(i, (item, &weight))| StageItem {
+                purpose: Purpose::OneWay(i),
+                weight,
+                spent: item.rho,
+            })
+            .collect();
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            let Standing::Measured(at) = pair.plan.standing else {
+                continue;
+            };
+            let groups = pair.plan.resolutions[at].groups;
+            let cost = pair.plan.weight * freedom(groups[0]) * freedom(groups[1]);
+            let block = pair.block_index(groups, &self.merges);
+            items.push(StageItem {
+                purpose: Purpose::Block(index, block),
+                weight: cost.powf(2.0 / 3.0),
+                spent: pair.blocks[block].rho,
+            });
+        }
+        items
+    }
+
+    fn finish(&mut self) -> Result<Next, Error> {
+        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE)?;
+        self.state = State::Done;
+        Ok(Next::Done(Box::new(Outcome {
+            model,
+            releases: self.desk.settled().to_vec(),
+            spent: self.desk.spent(),
+            timings: Vec::new(),
+        })))
+    }
+
+    /// Fits and goes on to the next batch that is not empty, or to the end.
+    fn advance(&mut self) -> Result<Next, Error> {
+        loop {
+            let (state, phase) = match self.state {
+                State::Start => return self.ask_one_ways(),
+                State::OneWays => (State::Probe, Phase::Probe),
+                State::Probe => (State::Stage(1), Phase::Stage(1)),
+                State::Stage(stage) if stage < STAGES => {
+                    (State::Stage(stage + 1), Phase::Stage(stage + 1))
+                }
+                State::Stage(_) => return self.finish(),
+                State::Done => return Err(Error::Done),
+            };
+            self.fit_between()?;
+            let offers = match state {
+                State::Stage(stage) => {
+                    self.score()?;
+                    self.plan();
+                    self.ask_stage(stage)?
+                }
+                _ => self.ask_probe()?,
+            };
+            self.state = state;
+            if !offers.is_empty() {
+                return Ok(Next::Release(self.desk.ask(phase, offers)?));
+            }
+        }
+    }
+}
+
+const NO_MODEL: Error = Error::Internal("no model was fitted");
+
+/// f(k_a) f(k_b).
+fn pair_cost([ka, kb]: [usize; 2]) -> f64 {
+    cost_factor(ka) * cost_factor(kb)
+}
+
+fn residual(pair: &Pair, marginal: &[f64]) -> Residual {
+    let probe = &pair.blocks[0];
+    let expected = probe.block.project(marginal);
+    let table = probe.table().iter().zip(&expected);
+    Residual {
+        table: table.map(|(y, mu)| y - mu).collect(),
+        freedom: probe.block.freedom(),
+        scale: probe.scale(),
+        cell_factor: pair_cost(pair.plan.probe),
+        resolved: pair.plan.probe_resolved,
+    }
+}
+
+/// An item that a stage may spend on.
+#[derive(Clone, Copy, Debug)]
+struct StageItem {
+    purpose: Purpose,
+    /// c^(2/3).
+    weight: f64,
+    /// rho spent on it before, at the same resolution.
+    spent: f64,
+}
+
+/// Water-fills a stage's budget, leaving out items that would get less than `least`: they would
+/// need more noise than the ladder has, and give nothing.
+fn worthwhile_shares(budget: f64, least: f64, items: &[StageItem]) -> Vec<f64> {
+    let mut weights: Vec<f64> = items.iter().map(|item| item.weight).collect();
+    let spent: Vec<f64> = items.iter().map(|item| item.spent).collect();
+    loop {
+        let shares = water_fill(budget, &weights, &spent);
+        let small = (0..items.len()).filter(|&i| weights[i] > 0.0 && shares[i] < least);
+        let dropped: Vec<usize> = small.collect();
+        if dropped.is_empty() {
+            return shares;
+        }
+        for i in dropped {
+            weights[i] = 0.0;
+        }
+    }
+}
+
+/// The least rho that a stage spends on one item: with it, the largest variance is a public
+/// function of the job.
+fn least_share(job: &Job) -> Rho {
+    let items = 1 + job.domain.len() + job.workload.pairs().len();
+    let share = job.rho.to_f64() / (LEAST_SHARE * items as f64);
+    // Half of a share at least is for the statistic, not for the leak.
+    let share = share.max(2.0 * job.leak.to_f64());
+    // At most the whole budget or twice the leak: in range, so never an error.
+    Rho::from_f64_up(share).unwrap_or(job.rho)
+}
+
+/// An even share of rho over this is not worth spending.
+const LEAST_SHARE: f64 = 64.0;
+
+impl Mechanism for Staged {
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+        if self.state == State::Done {
+            return Err(Error::Done);
+        }
+        self.settle(answers)?;
+        self.advance()
+    }
+
+    fn progress(&self) -> Progress {
+        let rounds = 3 + usize::from(STAGES);
+        let (phase, round) = match self.state {
+            State::Start | State::OneWays => (Phase::OneWays, 1),
+            State::Probe => (Phase::Probe, 2),
+            State::Stage(stage) => (Phase::Stage(stage), 2 + usize::from(stage)),
+            State::Done => (Phase::Fit, rounds),
+        };
+        Progress {
+            phase,
+            round,
+            rounds,
+        }
+    }
+}
+
+/// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
+/// options.
+pub(crate) fn ladder_need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
+    let one_ways = OneWays::new(job);
+    let sizes = job.domain.sizes();
+    let over_pairs = |axis_cells: fn(usize) -> usize| {
+        let pairs = job.workload.pairs().iter();
+        pairs.fold(0usize, |sum, pair| {
+            let [a, b] = pair.attributes.map(|a| axis_cells(sizes[a]));
+            sum.saturating_add(a.saturating_mul(b))
+        })
+    };
+    let probe = over_pairs(|n| functions(n.min(MAX_CENTRED)));
+    let blocks = over_pairs(functions).min(options.block_cells);
+    let stages = usize::from(STAGES);
+    let cells = one_ways
+        .cells()
+        .saturating_mul(1 + stages)
+        .saturating_add(probe)
+        .saturating_add(blocks.saturating_mul(stages));
+    let desk = Desk::new(job);
+    let first = one_ways.offers(&desk, options.one_way_share * job.rho.to_f64())?;
+    let first = first.iter().map(Offer::variance_units).max().unwrap_or(1);
+    Ok(LadderNeed {
+        cells,
+        largest_variance_units: first
+            .max(largest_probe_units(job, options))
+            .max(largest_stage_units(job)),
+    })
+}
+
+/// The most groups of any attribute that are measured centred: those have the largest functions.
+fn most_centred(job: &Job) -> usize {
+    let largest = job.domain.sizes().iter().copied().max().unwrap_or(1);
+    largest.clamp(2, MAX_CENTRED)
+}
+
+/// Delta_2^2 of one axis of `k` groups in a pair block.
+fn axis_sensitivity(k: usize) -> u128 {
+    match k {
+        2 => 1,
+        k if k <= MAX_CENTRED => (k * (k - 1)) as u128,
+        _ => 1,
+    }
+}
+
+/// The largest variance of a probe: the smallest share is that among all pairs of the workload.
+fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
+    let pairs = job.workload.pairs().len().max(1) as f64;
+    // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
+    let scale_share = options.probe_share * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
+    let groups = 2..=most_centred(job);
+    let units = groups
+        .clone()
+        .flat_map(|ka| groups.clone().map(move |kb| (ka, kb)));
+    units
+        .filter_map(|(ka, kb)| {
+            let share = scale_share * pair_cost([ka, kb]);
+            let usable = Rho::from_f64_down(share).ok()?.checked_sub(job.leak)?;
+            // A pair whose share does not pay for any variance is not probed.
+            least_variance_units(axis_sensitivity(ka) * axis_sensitivity(kb), usable).ok()
+        })
+        .max()
+        .map_or(1, room_for_gap)
+}
+
+/// The largest variance of a stage's release: that of [`least_share`].
+fn largest_stage_units(job: &Job) -> u64 {
+    let largest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
+    let centred = axis_sensitivity(most_centred(job));
+    let sensitivity = (largest * (largest - 1)).max(centred * centred);
+    let usable = least_share(job).checked_sub(job.leak).unwrap_or(Rho::ZERO);
+    least_variance_units(sensitivity, usable).map_or(u64::MAX, room_for_gap)
+}
+
+/// Variances that are raised a little to pay for the ladder's gap stay below this.
+fn room_for_gap(units: u64) -> u64 {
+    units.saturating_add(units >> 20).saturating_add(4)
+}
