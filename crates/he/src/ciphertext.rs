@@ -37,6 +37,14 @@ impl Ciphertext {
         self.residue
     }
 
+    /// Feeds every residue, little-endian, to `update`: for digests.
+    pub fn hash(&self, mut update: impl FnMut(&[u8])) {
+        update(&[self.residue as u8]);
+        for residue in self.c.iter().flat_map(Poly::residues) {
+            update(&residue.to_le_bytes());
+        }
+    }
+
     pub(crate) fn add_assign(&mut self, other: &Self, params: &Parameters) {
         debug_assert_eq!(self.residue, other.residue);
         for (a, b) in self.c.iter_mut().zip(&other.c) {
@@ -112,7 +120,13 @@ impl PublicKey {
             let values = Zeroizing::new(coefficients.iter().map(reduce).collect::<Vec<u64>>());
             self.encrypt_residues(residue, &values, rng)
         };
-        self.params().set().plaintext_moduli.iter().enumerate().map(encrypt).collect()
+        self.params()
+            .set()
+            .plaintext_moduli
+            .iter()
+            .enumerate()
+            .map(encrypt)
+            .collect()
     }
 
     /// Encrypts coefficients already reduced modulo plaintext modulus number `residue`.
@@ -142,7 +156,9 @@ impl SecretKey {
         if ciphertexts.len() != set.plaintext_moduli.len()
             || ciphertexts.iter().enumerate().any(|(k, c)| c.residue != k)
         {
-            return Err(Error::Mismatch("one ciphertext per plaintext modulus, in order"));
+            return Err(Error::Mismatch(
+                "one ciphertext per plaintext modulus, in order",
+            ));
         }
         let mut noise = 0f64;
         let mut values = Zeroizing::new(vec![0i128; DEGREE]);

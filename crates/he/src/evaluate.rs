@@ -216,7 +216,9 @@ impl<'a> Evaluator<'a> {
 
     /// into += the pair under s that encrypts `c2` under s^2.
     pub(crate) fn relinearise(&self, c2: &Poly, into: &mut [Poly; 2], scratch: &mut Scratch) {
-        self.packer.switcher.add(&self.keys.relinearise, c2, into, scratch);
+        self.packer
+            .switcher
+            .add(&self.keys.relinearise, c2, into, scratch);
     }
 
     /// Builds left and right forms of combinations of the table's columns. A right form takes a
@@ -330,17 +332,28 @@ impl<'a> Evaluator<'a> {
         let noisiest = leaves.iter().map(|leaf| self.leaf_variance(operands, leaf));
         let noisiest = noisiest.fold(0.0, f64::max);
         let deviation = (noisiest + self.packing_variance(self.layout.stride())).sqrt();
-        Ok(packed.map(|ciphertext| Page { ciphertext, deviation }))
+        Ok(packed.map(|ciphertext| Page {
+            ciphertext,
+            deviation,
+        }))
     }
 
     fn leaf_variance(&self, operands: &Operands, leaf: &Leaf) -> f64 {
         let chunks = self.layout.chunks() as f64;
         let t = self.keys.params.set().plaintext_moduli[operands.residue];
         let product = |p: &Product| -> f64 {
-            let left: f64 = p.left.iter().map(|&(_, left)| operands.left_noise[left]).sum();
+            let left: f64 = p
+                .left
+                .iter()
+                .map(|&(_, left)| operands.left_noise[left])
+                .sum();
             noise::product_variance(t, left, operands.right_noise[p.right])
         };
-        let sums: f64 = leaf.sums.iter().map(|&(_, left)| operands.left_noise[left]).sum();
+        let sums: f64 = leaf
+            .sums
+            .iter()
+            .map(|&(_, left)| operands.left_noise[left])
+            .sum();
         let products: f64 = leaf.products.iter().map(product).sum();
         chunks * (products + sums * self.layout.stride() as f64)
     }

@@ -67,7 +67,11 @@ pub(crate) fn largest_page_deviation(set: &ParameterSet) -> f64 {
 
 /// Refuses a page whose noise the flood would not hide.
 pub(crate) fn check_page(set: &ParameterSet, deviation: f64) -> Result<()> {
-    if deviation <= largest_page_deviation(set) { Ok(()) } else { Err(Error::NoiseBudget) }
+    if deviation <= largest_page_deviation(set) {
+        Ok(())
+    } else {
+        Err(Error::NoiseBudget)
+    }
 }
 
 /// Bits of noise up to which a released ciphertext is decrypted: the flood's tail.

@@ -48,14 +48,17 @@ pub fn seal<'a, R: RngCore + CryptoRng>(
         }
         sealed.add_assign(sample, params);
     }
-    sealed.c[0].add_assign(&params.ring().transform_signed(&flood(set.flood_bits, rng)?), params.ring());
+    sealed.c[0].add_assign(
+        &params.ring().transform_signed(&flood(set.flood_bits, rng)?),
+        params.ring(),
+    );
     Ok(sealed)
 }
 
 /// One error polynomial g * X + U: X discrete Gaussian of scale 2^26, U uniform below g.
 fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
-    let gaussian = DiscreteGaussian::new(FLOOD_SCALE)
-        .map_err(|_| Error::OutOfRange("scale of the flood"))?;
+    let gaussian =
+        DiscreteGaussian::new(FLOOD_SCALE).map_err(|_| Error::OutOfRange("scale of the flood"))?;
     let below = (1i128 << bits) - 1;
     let sample = |_| {
         let uniform = (rng.random::<u128>() as i128) & below;

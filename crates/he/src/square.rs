@@ -47,27 +47,31 @@ impl SquaredScore {
         evaluator.relinearise(&poly(c2), &mut c, &mut scratch);
         work.key_switches += 2;
         work.switching += started.seconds();
-        Ok(Self { cells, square: Ciphertext { residue, c } })
+        Ok(Self {
+            cells,
+            square: Ciphertext { residue, c },
+        })
     }
 }
 
 impl Evaluator<'_> {
-    /// One page with, at position k, weight_k * (||M_k||^2 - 2 <M_k, target_k>): the caller adds
+    /// One page with, at position `start` + k, weight_k * (||M_k||^2 - 2 <M_k, target_k>): the caller adds
     /// the public weight_k * ||target_k||^2. A clique larger than a page is several parts, whose
     /// scores add up.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for more scores, or more cells, than a page holds.
-    pub fn score(
+    pub fn score_at(
         &self,
+        start: usize,
         terms: &[(i64, Vec<(&SquaredScore, &[i64])>)],
         work: &mut Work,
     ) -> Result<Option<Page>> {
-        if terms.len() > PAGE {
+        if start.saturating_add(terms.len()) > PAGE {
             return Err(Error::OutOfRange("more scores than positions"));
         }
         let started = Clock::start();
-        let mut leaves = Vec::with_capacity(terms.len());
+        let mut leaves: Vec<Option<Ciphertext>> = vec![None; start];
         let mut noisiest = 0f64;
         for (weight, parts) in terms {
             let mut sum: Option<Ciphertext> = None;
@@ -90,7 +94,10 @@ impl Evaluator<'_> {
         let started = Clock::start();
         let packed = self.trace(leaves, work);
         work.packing += started.seconds();
-        Ok(packed.map(|ciphertext| Page { ciphertext, deviation }))
+        Ok(packed.map(|ciphertext| Page {
+            ciphertext,
+            deviation,
+        }))
     }
 
     /// weight * n^-1 * (square - 2 cells * target(X^-1)), score at the constant coefficient.

@@ -1,0 +1,27 @@
+//! What can go wrong between the entities.
+
+/// An error of the protocol layer. None carries a secret or a table value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The encryption layer failed.
+    #[error(transparent)]
+    Encryption(#[from] fhaim_he::Error),
+    /// The noise ladder or the ledger refused.
+    #[error(transparent)]
+    Privacy(#[from] fhaim_dp::Error),
+    /// The table does not have what its schema promises.
+    #[error("table: {0}")]
+    Table(String),
+    /// A statistic that is not of the dataset's domain.
+    #[error("release {number}: {reason}")]
+    Statistic {
+        /// The release.
+        number: u32,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The crypto service's only refusal, whatever the reason: details go to its log alone.
+    #[error("the crypto service refused the release")]
+    Refused,
+}

@@ -1,0 +1,81 @@
+//! The generation entity's view: a source of releases that it cannot look behind.
+
+use crate::computation::Computation;
+use crate::crypto::CryptoService;
+use fhaim_synth::{ReleaseRequest, Source, SourceError, Statistic};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+
+/// All entities in one process: requests go to the computation entity, its sealed pages to the
+/// crypto service, and the released integers come back.
+#[derive(Debug)]
+pub struct EncryptedSource {
+    computation: Computation,
+    crypto: CryptoService,
+    /// Seconds spent computing and decrypting.
+    pub seconds: Seconds,
+}
+
+/// Where an encrypted run's time goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// Computation entity.
+    pub computation: f64,
+    /// Crypto service.
+    pub crypto: f64,
+}
+
+impl EncryptedSource {
+    /// A source over both services.
+    pub fn new(computation: Computation, crypto: CryptoService) -> Self {
+        Self {
+            computation,
+            crypto,
+            seconds: Seconds::default(),
+        }
+    }
+
+    /// The computation entity.
+    pub fn computation(&self) -> &Computation {
+        &self.computation
+    }
+
+    /// The crypto service.
+    pub fn crypto(&self) -> &CryptoService {
+        &self.crypto
+    }
+}
+
+impl Source for EncryptedSource {
+    fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
+        let started = std::time::Instant::now();
+        let sealed = self
+            .computation
+            .answer(requests, &mut OsRng.unwrap_err())
+            .map_err(SourceError::backend)?;
+        self.seconds.computation += started.elapsed().as_secs_f64();
+        let started = std::time::Instant::now();
+        let mut answers = self.crypto.decrypt(&sealed).map_err(SourceError::backend)?;
+        self.seconds.crypto += started.elapsed().as_secs_f64();
+        for (request, answer) in requests.iter().zip(&mut answers) {
+            add_public_part(&request.statistic, answer)
+                .ok_or_else(|| SourceError::backend("a score is too large"))?;
+        }
+        Ok(answers)
+    }
+}
+
+/// A squared score comes back without weight * ||target||^2, which is public.
+fn add_public_part(statistic: &Statistic, answer: &mut [i64]) -> Option<()> {
+    let Statistic::SquaredScores(terms) = statistic else {
+        return Some(());
+    };
+    for (term, value) in terms.iter().zip(answer) {
+        let norm = term
+            .target
+            .iter()
+            .try_fold(0i64, |sum, &t| sum.checked_add(t.checked_mul(t)?))?;
+        *value = value.checked_add(term.weight.checked_mul(norm)?)?;
+    }
+    Some(())
+}
