@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{
+    Args, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use fhaim_synth::MechanismName;
 
 /// Synthetic data from tables nobody but their holder reads.
 #[derive(Debug, Parser)]
@@ -22,6 +26,9 @@ pub enum Command {
     /// Draft or check the public description of a table
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Make a synthetic table in the clear: the same releases as `run`, without encryption
+    #[command(after_help = LOCAL_EXAMPLES)]
+    Local(GenerateArguments),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -36,6 +43,86 @@ pub enum SchemaCommand {
     /// Say what a schema costs and, given a table, whether the table fits it
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
+}
+
+const LOCAL_EXAMPLES: &str = "\
+Examples:
+  fhaim local --data patients.csv --schema patients.schema.json --epsilon 1 --out synthetic.csv
+  fhaim local --data patients.csv --schema patients.schema.json --epsilon 10 --delta 1e-6 \\
+      --mechanism aim --out synthetic.csv --ledger ledger.json --json";
+
+/// Flags of `local` and `run`.
+#[derive(Debug, Args)]
+pub struct GenerateArguments {
+    /// The table
+    #[arg(long, value_name = "CSV")]
+    pub data: PathBuf,
+    /// Its schema
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    pub epsilon: f64,
+    /// Privacy budget: delta
+    #[arg(
+        long,
+        value_name = "D",
+        default_value_t = 1e-9,
+        allow_negative_numbers = true
+    )]
+    pub delta: f64,
+    /// How to spend it
+    #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
+    pub mechanism: MechanismName,
+    /// File for the synthetic table
+    #[arg(long, value_name = "CSV")]
+    pub out: PathBuf,
+    /// File for the itemised releases and what each cost
+    #[arg(long, value_name = "JSON")]
+    pub ledger: Option<PathBuf>,
+    /// Synthetic records to draw [default: as many as the model estimates there are]
+    #[arg(long, value_name = "N")]
+    pub records: Option<usize>,
+    /// Public bound on the number of records
+    #[arg(long, value_name = "N", default_value_t = 1 << 18)]
+    pub record_bound: u64,
+    /// Most memory the model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = 64)]
+    pub model_mb: usize,
+    /// Weight of the pairs with the schema's target column
+    #[arg(long, value_name = "W", default_value_t = 1)]
+    pub target_weight: u32,
+    /// Most memory the command may take, in MB [default: what the system has free]
+    #[arg(long, value_name = "MB")]
+    pub memory_mb: Option<u64>,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+    #[command(flatten)]
+    pub randomness: RandomnessArguments,
+}
+
+/// Where randomness comes from: the operating system, except in builds for tests.
+#[derive(Debug, Args)]
+pub struct RandomnessArguments {
+    /// Draw everything from this seed: NOT private, for tests only
+    #[cfg(feature = "insecure-test-seed")]
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+impl RandomnessArguments {
+    /// The test seed, which only builds for tests take.
+    pub fn seed(&self) -> Option<u64> {
+        #[cfg(feature = "insecure-test-seed")]
+        return self.seed;
+        #[cfg(not(feature = "insecure-test-seed"))]
+        None
+    }
 }
 
 const INFER_EXAMPLES: &str = "\
@@ -158,4 +245,9 @@ fn delimiter(text: &str) -> Result<u8, String> {
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
         _ => Err("one ASCII character that is no quote or line end (\\t for a tab)".to_owned()),
     }
+}
+
+fn mechanism() -> impl TypedValueParser<Value = MechanismName> {
+    let names = MechanismName::ALL.map(MechanismName::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
 }

@@ -41,6 +41,22 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// A mechanism or its source failed.
+    #[error(transparent)]
+    Mechanism(#[from] fhaim_synth::Error),
+    /// The operating system has no randomness to give.
+    #[error("the operating system's random generator failed")]
+    NoRandomness,
+    /// More memory than there is.
+    #[error("this needs about {needed} MB of memory where {limit} MB may be used: {advice}")]
+    TooLarge {
+        /// MB needed.
+        needed: u64,
+        /// MB allowed.
+        limit: u64,
+        /// What to do about it.
+        advice: String,
+    },
     /// An environment variable that the command needs is not set.
     #[error("{0} is not set: it must name the folder {1}")]
     Environment(&'static str, &'static str),
@@ -55,8 +71,19 @@ impl Error {
             | Self::Usage(_)
             | Self::Read { .. }
             | Self::Content { .. }
+            | Self::TooLarge { .. }
             | Self::Environment(..) => 2,
-            Self::Model(_) | Self::Write { .. } => 1,
+            Self::Mechanism(error) => mechanism_exit_code(error),
+            Self::Model(_) | Self::Write { .. } | Self::NoRandomness => 1,
         }
+    }
+}
+
+/// What a mechanism refuses before its first release is the request's fault.
+fn mechanism_exit_code(error: &fhaim_synth::Error) -> u8 {
+    use fhaim_synth::Error as E;
+    match error {
+        E::BudgetTooSmall(_) | E::ModelCap { .. } | E::PlaintextOnly(_) | E::EmptyWorkload => 2,
+        _ => 1,
     }
 }

@@ -7,10 +7,13 @@
 mod args;
 mod bench;
 mod error;
+mod generate;
 mod input;
 mod output;
 mod progress;
+mod randomness;
 mod schema;
+mod size;
 mod wine;
 
 use std::process::ExitCode;
@@ -39,6 +42,7 @@ fn dispatch(arguments: &Arguments) -> Result<(), Error> {
     match &arguments.command {
         Command::Schema(SchemaCommand::Infer(arguments)) => schema::infer(arguments),
         Command::Schema(SchemaCommand::Check(arguments)) => schema::check(arguments),
+        Command::Local(arguments) => generate::local(arguments, &progress),
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
     }
 }
