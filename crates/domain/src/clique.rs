@@ -54,6 +54,44 @@ impl Domain {
             .flat_map(|a| (a + 1..d).map(move |b| Clique::new([a, b])))
             .collect()
     }
+
+    /// All sets of `size` attributes, in lexicographic order: a workload.
+    pub fn subsets(&self, size: usize) -> Subsets {
+        let next = (size <= self.len()).then(|| (0..size).collect());
+        Subsets {
+            attributes: self.len(),
+            next,
+        }
+    }
+}
+
+/// Iterator over all sets of attributes of one size; see [`Domain::subsets`].
+#[derive(Clone, Debug)]
+pub struct Subsets {
+    attributes: usize,
+    next: Option<Vec<usize>>,
+}
+
+impl Iterator for Subsets {
+    type Item = Clique;
+
+    fn next(&mut self) -> Option<Clique> {
+        let current = self.next.take()?;
+        let size = current.len();
+        // The last place that can still move right; all after it stand at their last.
+        let place = (0..size)
+            .rev()
+            .find(|&i| current[i] + size < self.attributes + i);
+        self.next = place.map(|place| {
+            let mut next = current.clone();
+            let first = next[place] + 1;
+            for (offset, attribute) in next[place..].iter_mut().enumerate() {
+                *attribute = first + offset;
+            }
+            next
+        });
+        Some(Clique(current))
+    }
 }
 
 /// A set of attributes, sorted and without repeats. Cells of its marginal are in row-major
@@ -116,5 +154,23 @@ impl Clique {
                 .filter(|&a| other.contains(a))
                 .collect(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subsets_are_complete_and_in_order() {
+        let domain = Domain::new(vec![2; 5]);
+        assert_eq!(domain.subsets(2).collect::<Vec<_>>(), domain.pairs());
+        let triples: Vec<Clique> = domain.subsets(3).collect();
+        assert_eq!(triples.len(), 10);
+        assert!(triples.is_sorted());
+        assert_eq!(triples[9], Clique::new([2, 3, 4]));
+        assert_eq!(domain.subsets(0).collect::<Vec<_>>(), [Clique::new([])]);
+        assert_eq!(domain.subsets(5).count(), 1);
+        assert_eq!(domain.subsets(6).count(), 0);
     }
 }

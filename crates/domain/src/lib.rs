@@ -17,7 +17,7 @@ mod table;
 mod write;
 
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
-pub use clique::{Clique, Domain};
+pub use clique::{Clique, Domain, Subsets};
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, InferProblem, Note, infer_schema};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};

@@ -1,1 +1,25 @@
 //! Quality reports: how close a synthetic table is to the real one.
+//!
+//! [`evaluate`] compares two tables of one schema and gives a [`Report`], which serialises to
+//! JSON and, with [`html_page`], to one page that needs nothing else. A report holds exact
+//! statistics of the real records: it belongs to their holder.
+
+mod association;
+mod closeness;
+mod error;
+mod html;
+mod prediction;
+mod regression;
+mod report;
+mod workload;
+
+pub use association::{association_matrix, cramers_v};
+pub use closeness::Closeness;
+pub use error::Error;
+pub use html::{Fact, html_page};
+pub use prediction::{MAX_CLASSES, Prediction, Scores};
+pub use report::{
+    Association, ColumnReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError, WorkloadReport,
+    evaluate,
+};
+pub use workload::{marginal_l1, model_workload_error, workload_error};

@@ -1,0 +1,275 @@
+//! Logistic regression on one-hot features, which are never written out: a record's score is a
+//! sum of one weight per column.
+
+use argmin::{
+    core::{CostFunction, Executor, Gradient, State},
+    solver::{linesearch::MoreThuenteLineSearch, quasinewton::LBFGS},
+};
+use fhaim_domain::Table;
+
+use crate::Error;
+
+/// Weight of the penalty: the loss is the sum of log losses + PENALTY / 2 ||w||^2, the intercept
+/// free. One is the default of scikit-learn's and linfa's logistic regression.
+const PENALTY: f64 = 1.0;
+
+/// Steps of L-BFGS at most, and vectors it remembers.
+const MAX_STEPS: u64 = 500;
+const MEMORY: usize = 10;
+
+/// The gradient's norm at which the fit is done, per record.
+const TOLERANCE_PER_RECORD: f64 = 1e-6;
+
+/// Where the one-hot weights of each feature column begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Features {
+    columns: Vec<(usize, usize)>,
+    weights: usize,
+}
+
+impl Features {
+    /// All columns but the target.
+    pub(crate) fn without(table: &Table, target: usize) -> Self {
+        let mut columns = Vec::new();
+        let mut weights = 0;
+        for (attribute, &size) in table.domain().sizes().iter().enumerate() {
+            if attribute != target {
+                columns.push((attribute, weights));
+                weights += size;
+            }
+        }
+        Self { columns, weights }
+    }
+
+    /// Score of each record: the intercept, which is the last weight, and one weight a column.
+    fn scores(&self, table: &Table, weights: &[f64]) -> Vec<f64> {
+        let mut scores = vec![weights[self.weights]; table.records()];
+        for &(attribute, offset) in &self.columns {
+            for (score, &code) in scores.iter_mut().zip(table.column(attribute)) {
+                *score += weights[offset + code as usize];
+            }
+        }
+        scores
+    }
+}
+
+/// The loss of a binary problem as a function of the weights.
+struct Loss<'a> {
+    features: &'a Features,
+    table: &'a Table,
+    positive: &'a [bool],
+}
+
+impl CostFunction for Loss<'_> {
+    type Param = Vec<f64>;
+    type Output = f64;
+
+    fn cost(&self, weights: &Vec<f64>) -> Result<f64, argmin::core::Error> {
+        let scores = self.features.scores(self.table, weights);
+        let log_loss: f64 = scores
+            .iter()
+            .zip(self.positive)
+            .map(|(&score, &positive)| softplus(if positive { -score } else { score }))
+            .sum();
+        let penalised = &weights[..self.features.weights];
+        Ok(log_loss + PENALTY / 2.0 * penalised.iter().map(|w| w * w).sum::<f64>())
+    }
+}
+
+impl Gradient for Loss<'_> {
+    type Param = Vec<f64>;
+    type Gradient = Vec<f64>;
+
+    fn gradient(&self, weights: &Vec<f64>) -> Result<Vec<f64>, argmin::core::Error> {
+        let mut residuals = self.features.scores(self.table, weights);
+        for (residual, &positive) in residuals.iter_mut().zip(self.positive) {
+            *residual = sigmoid(*residual) - f64::from(u8::from(positive));
+        }
+        let mut gradient: Vec<f64> = weights.iter().map(|w| PENALTY * w).collect();
+        gradient[self.features.weights] = residuals.iter().sum();
+        for &(attribute, offset) in &self.features.columns {
+            for (residual, &code) in residuals.iter().zip(self.table.column(attribute)) {
+                gradient[offset + code as usize] += residual;
+            }
+        }
+        Ok(gradient)
+    }
+}
+
+/// log(1 + e^x) without overflow.
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// A fitted binary classifier.
+#[derive(Clone, Debug)]
+pub(crate) struct Classifier {
+    features: Features,
+    weights: Vec<f64>,
+}
+
+impl Classifier {
+    /// Fits by L-BFGS (Nocedal and Wright 2006, section 7.2) from zero weights. Where the
+    /// training records are all of one class the loss has no minimum; the intercept is then the
+    /// log odds with one record added to each class, and nothing else is used.
+    ///
+    /// # Errors
+    /// The optimiser gave up.
+    pub(crate) fn fit(
+        table: &Table,
+        features: &Features,
+        positive: &[bool],
+    ) -> Result<Self, Error> {
+        let mut start = vec![0.0; features.weights + 1];
+        let positives = positive.iter().filter(|&&class| class).count();
+        let negatives = positive.len() - positives;
+        start[features.weights] = ((positives + 1) as f64 / (negatives + 1) as f64).ln();
+        if positives == 0 || negatives == 0 {
+            return Ok(Self {
+                features: features.clone(),
+                weights: start,
+            });
+        }
+        let failed = |error: argmin::core::Error| Error::Optimiser(error.to_string());
+        let solver = LBFGS::new(MoreThuenteLineSearch::new(), MEMORY)
+            .with_tolerance_grad(TOLERANCE_PER_RECORD * positive.len() as f64)
+            .map_err(failed)?;
+        let result = Executor::new(
+            Loss {
+                features,
+                table,
+                positive,
+            },
+            solver,
+        )
+        .configure(|state| state.param(start).max_iters(MAX_STEPS))
+        .run()
+        .map_err(failed)?;
+        let weights = result
+            .state()
+            .get_best_param()
+            .ok_or_else(|| Error::Optimiser("no weights".to_owned()))?;
+        Ok(Self {
+            features: features.clone(),
+            weights: weights.clone(),
+        })
+    }
+
+    /// Log odds of the positive class, by record.
+    pub(crate) fn scores(&self, table: &Table) -> Vec<f64> {
+        self.features.scores(table, &self.weights)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Schema;
+    use linfa::traits::Fit;
+    use ndarray::{Array1, Array2};
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// 400 records of three columns and a class that depends on the first two.
+    fn example() -> Table {
+        let json = r#"{"name": "t", "target": "class", "columns": [
+            {"name": "a", "kind": "numeric", "min": 0, "max": 5, "bins": 5},
+            {"name": "b", "kind": "categorical", "categories": ["x", "y"], "nullable": true},
+            {"name": "class", "kind": "categorical", "categories": ["no", "yes"]},
+            {"name": "c", "kind": "categorical", "categories": ["p", "q", "r"]}]}"#;
+        let schema = Schema::from_json("t", json.as_bytes()).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let mut columns = vec![Vec::new(); 4];
+        for _ in 0..400 {
+            let (a, b) = (rng.random_range(0..5u32), rng.random_range(0..3u32));
+            let odds = f64::from(a) - 2.0 - f64::from(b);
+            columns[0].push(a);
+            columns[1].push(b);
+            columns[2].push(u32::from(rng.random::<f64>() < sigmoid(odds)));
+            columns[3].push(rng.random_range(0..3));
+        }
+        Table::new(schema, columns).unwrap()
+    }
+
+    #[test]
+    fn weights_are_those_of_linfa() {
+        let table = example();
+        let features = Features::without(&table, 2);
+        let positive: Vec<bool> = table.column(2).iter().map(|&code| code == 1).collect();
+        let fitted = Classifier::fit(&table, &features, &positive).unwrap();
+
+        let mut dense = Array2::zeros((table.records(), features.weights));
+        for &(attribute, offset) in &features.columns {
+            for (row, &code) in table.column(attribute).iter().enumerate() {
+                dense[(row, offset + code as usize)] = 1.0;
+            }
+        }
+        let dataset = linfa::Dataset::new(dense, Array1::from(positive));
+        let reference = linfa_logistic::LogisticRegression::default()
+            .gradient_tolerance(1e-6)
+            .max_iterations(1000)
+            .fit(&dataset)
+            .unwrap();
+        // Linfa takes the first class that it meets for the positive one.
+        let sign = if reference.labels().pos.class {
+            1.0
+        } else {
+            -1.0
+        };
+        let expected = reference
+            .params()
+            .iter()
+            .copied()
+            .chain([reference.intercept()]);
+        for (weight, expected) in fitted.weights.iter().zip(expected) {
+            assert!(
+                (weight - sign * expected).abs() < 1e-4,
+                "{weight} for {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_loss() {
+        let table = example();
+        let features = Features::without(&table, 2);
+        let positive: Vec<bool> = table.column(2).iter().map(|&code| code == 1).collect();
+        let loss = Loss {
+            features: &features,
+            table: &table,
+            positive: &positive,
+        };
+        let weights: Vec<f64> = (0..=features.weights).map(|i| (i as f64).sin()).collect();
+        let gradient = loss.gradient(&weights).unwrap();
+        for index in 0..weights.len() {
+            let shifted = |by: f64| {
+                let mut moved = weights.clone();
+                moved[index] += by;
+                loss.cost(&moved).unwrap()
+            };
+            let slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
+            assert!(
+                (slope - gradient[index]).abs() < 1e-4,
+                "{slope} for {}",
+                gradient[index]
+            );
+        }
+    }
+
+    #[test]
+    fn one_class_alone_gives_the_same_score_to_all() {
+        let table = example();
+        let features = Features::without(&table, 2);
+        let fitted = Classifier::fit(&table, &features, &vec![true; 400]).unwrap();
+        assert!(
+            fitted
+                .scores(&table)
+                .iter()
+                .all(|&score| score == 401f64.ln())
+        );
+    }
+}
