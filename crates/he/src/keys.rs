@@ -6,9 +6,15 @@
 use crate::error::{Error, Result};
 use crate::params::{DEGREE, Parameters};
 use crate::ring::{Poly, Ring};
-use fhe::bfv::{PublicKey as SchemePublicKey, SecretKey as SchemeSecretKey};
-use fhe::proto::bfv::SecretKey as SecretKeyProto;
+use fhe::bfv::{
+    Ciphertext as SchemeCiphertext, PublicKey as SchemePublicKey, SecretKey as SchemeSecretKey,
+};
+use fhe::proto::bfv::{
+    Ciphertext as CiphertextProto, PublicKey as PublicKeyProto, SecretKey as SecretKeyProto,
+};
+use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
 use fhe_traits::{DeserializeParametrized, Serialize};
+use ndarray::Array2;
 use prost::Message;
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -166,8 +172,44 @@ impl PublicKey {
         &self.schemes[residue]
     }
 
-    pub(crate) fn scheme_bytes(&self) -> Vec<u8> {
-        self.schemes[0].to_bytes()
+    /// Residues of the two polynomials over all primes, as the library holds them.
+    pub(crate) fn polynomials(&self) -> Result<[Vec<u64>; 2]> {
+        let scheme = self.params.scheme(0);
+        let missing = Error::Mismatch("a public key has two polynomials over every prime");
+        let key = PublicKeyProto::decode(self.schemes[0].to_bytes().as_slice());
+        let pair = key.map_err(|error| Error::Scheme(error.to_string()))?.c;
+        let Some(pair) = pair else {
+            return Err(missing);
+        };
+        // A fresh key carries the seed of its uniform half; the library expands it.
+        let pair = SchemeCiphertext::from_bytes(&pair.encode_to_vec(), scheme)?;
+        let [b, a] = &pair[..] else {
+            return Err(missing);
+        };
+        let residues = |poly: &SchemePoly| poly.coefficients().iter().copied().collect();
+        Ok([residues(b), residues(a)])
+    }
+
+    /// The inverse of [`PublicKey::polynomials`].
+    pub(crate) fn from_polynomials(params: &Parameters, polys: [Vec<u64>; 2]) -> Result<Self> {
+        let scheme = params.scheme(0);
+        let context = scheme.context_at_level(0)?;
+        let poly = |residues: Vec<u64>| -> Result<SchemePoly> {
+            let residues = Array2::from_shape_vec((residues.len() / DEGREE, DEGREE), residues)
+                .map_err(|_| Error::Mismatch("a public key has every prime"))?;
+            Ok(SchemePoly::try_convert_from(
+                residues,
+                context,
+                false,
+                Representation::Ntt,
+            )?)
+        };
+        let pair = polys.into_iter().map(poly).collect::<Result<Vec<_>>>()?;
+        let pair =
+            CiphertextProto::decode(SchemeCiphertext::new(pair, scheme)?.to_bytes().as_slice());
+        let pair = pair.map_err(|error| Error::Scheme(error.to_string()))?;
+        let key = PublicKeyProto { c: Some(pair) };
+        Self::from_scheme_bytes(params, &key.encode_to_vec())
     }
 }
 
@@ -267,14 +309,6 @@ fn small<R: RngCore + CryptoRng>(rng: &mut R) -> Result<Zeroizing<Vec<i64>>> {
     Ok(Zeroizing::new(
         drawn.map_err(|reason| Error::Scheme(reason.to_owned()))?,
     ))
-}
-
-/// The secret's transform over the ciphertext primes.
-pub(crate) fn secret_poly(key: &SecretKey) -> Zeroizing<Vec<u64>> {
-    let ring = key.params.ring();
-    let mut all = full_transform(ring, key.coefficients());
-    all.truncate(ring.ciphertext_limbs().len() * DEGREE);
-    all
 }
 
 pub(crate) type Pair = [Poly; 2];

@@ -3,6 +3,7 @@
 #![warn(missing_debug_implementations)]
 
 mod ciphertext;
+mod codec;
 mod error;
 mod evaluate;
 mod keys;
@@ -18,6 +19,7 @@ mod square;
 mod tensor;
 
 pub use ciphertext::Ciphertext;
+pub use codec::parameter_set;
 pub use error::{Error, Result};
 pub use evaluate::{Cell, Combination, EncryptedTable, Evaluator, Operands, Page, Work};
 pub use keys::{EvaluationKeys, PublicKey, SecretKey};
@@ -26,3 +28,4 @@ pub use noise::LEAK_BITS;
 pub use params::{DEGREE, P1, P1_LARGE, P2, ParameterSet, Parameters};
 pub use release::seal;
 pub use square::SquaredScore;
+pub use tensor::multiply_accumulate_rate;

@@ -77,7 +77,7 @@ pub const P2: ParameterSet = ParameterSet {
     special_modulus: 0x3f_ffff_ffe7_c001,
     plaintext_moduli: &[67_108_859, 35_163_017],
     max_records: 1 << 18,
-    flood_bits: 90,
+    flood_bits: 96,
     squares: true,
 };
 
@@ -119,6 +119,22 @@ impl ParameterSet {
             .iter()
             .map(|&q| (q as f64).log2())
             .sum()
+    }
+
+    /// Bytes of an encoded ciphertext: two polynomials, residues packed to their primes' bits.
+    pub fn ciphertext_bytes(&self) -> usize {
+        let bits: u32 = self
+            .ciphertext_moduli
+            .iter()
+            .map(|q| 64 - q.leading_zeros())
+            .sum();
+        crate::codec::HEADER + 2 * DEGREE * bits as usize / 8
+    }
+
+    /// Bits of noise at which decryption errs: q / 2t for the largest plaintext modulus.
+    pub fn noise_budget(&self) -> f64 {
+        let t = self.plaintext_moduli.iter().copied().max().unwrap_or(1) as f64;
+        self.ciphertext_bits() - t.log2() - 1.0
     }
 
     fn validate(&self) -> Result<()> {

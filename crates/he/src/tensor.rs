@@ -152,3 +152,25 @@ impl Accumulator {
         }
     }
 }
+
+/// Multiply-accumulates a second of one thread on strips that never leave the first-level cache:
+/// the limit that the kernel's rate is compared with.
+pub fn multiply_accumulate_rate() -> f64 {
+    let m = Modulus::new(0xffff_ffff_fffc_001);
+    let strip = |salt: u64| -> [[u64; STRIP]; 2] {
+        [1, 2]
+            .map(|half| std::array::from_fn(|i| (i as u64 * 0x9e37_79b9 + salt * half) % m.value()))
+    };
+    let (left, right) = (strip(3), strip(5));
+    let mut sum = Accumulator {
+        sums: [[0; STRIP]; 3],
+        pending: 0,
+    };
+    let clock = crate::evaluate::Clock::start();
+    let rounds = 20_000;
+    for _ in 0..rounds {
+        sum.add(m, std::hint::black_box(&left), std::hint::black_box(&right));
+    }
+    std::hint::black_box(&sum.sums);
+    f64::from(rounds) * (4 * STRIP) as f64 / clock.seconds()
+}

@@ -10,10 +10,12 @@
 //! In one process the entities are values that call each other; services put HTTP and a database
 //! around the same values. Nothing passes between them but the message types of these modules.
 
+pub mod bench;
 pub mod computation;
 pub mod crypto;
 mod error;
 pub mod generation;
 pub mod holder;
+pub mod in_process;
 
 pub use error::Error;

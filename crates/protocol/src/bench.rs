@@ -1,0 +1,122 @@
+//! Measures Compute: every cell of every pair of attributes, under encryption.
+
+use crate::{Error, holder};
+use fhaim_domain::{Clique, Table};
+use fhaim_dp::{Ladder, LadderPlan};
+use fhaim_he::{
+    Cell, Combination, Evaluator, PAGE, ParameterSet, Parameters, SecretKey, Work, coefficient,
+    multiply_accumulate_rate,
+};
+use rand::{CryptoRng, RngCore};
+
+/// What computing all pairs of a table took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compute {
+    /// Records of the table.
+    pub records: usize,
+    /// Cells of all pairs.
+    pub cells: usize,
+    /// Seconds the holder took to encrypt the columns.
+    pub encrypt_seconds: f64,
+    /// Wall seconds of Compute: right forms, tensor, key switches, packing.
+    pub seconds: f64,
+    /// Counts, and seconds summed over threads.
+    pub work: Work,
+    /// Bytes of the columns' ciphertexts.
+    pub bytes_up: u64,
+    /// Bits between the largest noise and the size at which decryption errs.
+    pub noise_bits_left: f64,
+    /// Multiply-accumulates a second of the kernel's thread, and of a loop that does nothing else.
+    pub kernel_rate: f64,
+    /// See [`Compute::kernel_rate`].
+    pub machine_rate: f64,
+}
+
+/// Encrypts `table`, computes all its pairs, decrypts and compares every cell with its count.
+///
+/// # Errors
+/// [`Error::Table`] where a cell differs; what the entities refuse.
+pub fn compute<R: RngCore + CryptoRng>(
+    table: &Table,
+    set: ParameterSet,
+    rng: &mut R,
+) -> Result<Compute, Error> {
+    let params = Parameters::new(set)?;
+    let secret = SecretKey::random(&params, rng)?;
+    let public = secret.public_key(rng)?;
+    let keys = secret.evaluation_keys(rng)?;
+    let started = std::time::Instant::now();
+    let no_noise = Ladder::draw(LadderPlan::new(0, 1)?, &mut *rng);
+    let upload = holder::encrypt(table, &no_noise, &public, rng, &|| ())?;
+    let encrypt_seconds = started.elapsed().as_secs_f64();
+    let cells = all_pairs(table);
+    let columns: Vec<_> = (0..table.domain().columns())
+        .map(Combination::column)
+        .collect();
+
+    let started = std::time::Instant::now();
+    let mut work = Work::default();
+    let evaluator = Evaluator::new(&keys, upload.table.layout());
+    let operands = evaluator.operands(&upload.table, 0, &columns, &columns, &mut work)?;
+    let mut pages = Vec::new();
+    for cells in cells.chunks(PAGE) {
+        let placed: Vec<_> = cells.iter().copied().enumerate().collect();
+        pages.extend(evaluator.pack(&operands, &placed, &mut work)?);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+
+    let counts = all_counts(table)?;
+    let mut noise = 0f64;
+    for (page, counts) in pages.iter().zip(counts.chunks(PAGE)) {
+        let (values, bits) = secret.decrypt(std::slice::from_ref(page.ciphertext()))?;
+        noise = noise.max(bits);
+        if counts
+            .iter()
+            .enumerate()
+            .any(|(p, &c)| values[coefficient(p)] != i128::from(c))
+        {
+            return Err(Error::Table(
+                "a decrypted cell differs from its count".to_owned(),
+            ));
+        }
+    }
+    Ok(Compute {
+        records: table.records(),
+        cells: cells.len(),
+        encrypt_seconds,
+        seconds,
+        bytes_up: upload.ciphertexts as u64 * set.ciphertext_bytes() as u64,
+        noise_bits_left: set.noise_budget() - noise,
+        kernel_rate: work.multiply_accumulates as f64 / work.tensor,
+        machine_rate: multiply_accumulate_rate(),
+        work,
+    })
+}
+
+/// Cells of all pairs: for each category of the first attribute, all of the second's.
+fn all_pairs(table: &Table) -> Vec<Cell> {
+    let domain = table.domain();
+    let offsets = domain.one_hot_offsets();
+    let cell = |pair: &Clique| {
+        let [a, b] = [pair.attributes()[0], pair.attributes()[1]];
+        let (first, second) = (offsets[a]..offsets[a + 1], offsets[b]..offsets[b + 1]);
+        first.flat_map(move |right| {
+            second
+                .clone()
+                .map(move |left| Cell::Product { left, right })
+        })
+    };
+    domain.pairs().iter().flat_map(cell).collect()
+}
+
+fn all_counts(table: &Table) -> Result<Vec<u64>, Error> {
+    let mut counts = Vec::new();
+    for pair in table.domain().pairs() {
+        counts.extend(
+            table
+                .counts(&pair)
+                .map_err(|e| Error::Table(e.to_string()))?,
+        );
+    }
+    Ok(counts)
+}
