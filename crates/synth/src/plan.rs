@@ -80,7 +80,8 @@ impl Candidate {
             Standing::ProbeOnly => {
                 let [ka, kb] = self.probe;
                 let noise = MEAN_ABS * freedom(ka) * freedom(kb) / (2.0 * self.probe_rho).sqrt();
-                self.weight * beta * noise
+                let hidden = (1.0 - self.probe_resolved).max(0.0);
+                self.weight * (beta * noise + self.distance * hidden.sqrt())
             }
             Standing::Measured(index) => {
                 let hidden = (1.0 - self.resolutions[index].resolved).max(0.0);
