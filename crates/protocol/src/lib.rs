@@ -16,6 +16,5 @@ pub mod crypto;
 mod error;
 pub mod generation;
 pub mod holder;
-pub mod in_process;
 
 pub use error::Error;
