@@ -26,9 +26,15 @@ pub enum Command {
     /// Draft or check the public description of a table
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Make a synthetic table under encryption, all four entities in this process
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(GenerateArguments),
     /// Make a synthetic table in the clear: the same releases as `run`, without encryption
     #[command(after_help = LOCAL_EXAMPLES)]
     Local(GenerateArguments),
+    /// Compare a synthetic table with the real one
+    #[command(after_help = EVALUATE_EXAMPLES)]
+    Evaluate(EvaluateArguments),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -44,6 +50,12 @@ pub enum SchemaCommand {
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
 }
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --out synthetic.csv
+  fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --delta 1e-6 \\
+      --out synthetic.csv --report report.html --ledger ledger.json";
 
 const LOCAL_EXAMPLES: &str = "\
 Examples:
@@ -80,12 +92,15 @@ pub struct GenerateArguments {
     /// File for the itemised releases and what each cost
     #[arg(long, value_name = "JSON")]
     pub ledger: Option<PathBuf>,
+    /// File for a page on how close the synthetic table is (not private: for its holder alone)
+    #[arg(long, value_name = "HTML")]
+    pub report: Option<PathBuf>,
     /// Synthetic records to draw [default: as many as the model estimates there are]
     #[arg(long, value_name = "N")]
     pub records: Option<usize>,
-    /// Public bound on the number of records
-    #[arg(long, value_name = "N", default_value_t = 1 << 18)]
-    pub record_bound: u64,
+    /// Public bound on the number of records [default: what the size of the upload shows]
+    #[arg(long, value_name = "N")]
+    pub record_bound: Option<u64>,
     /// Most memory the model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub model_mb: usize,
@@ -96,6 +111,42 @@ pub struct GenerateArguments {
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<u64>,
     /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+    #[command(flatten)]
+    pub randomness: RandomnessArguments,
+}
+
+const EVALUATE_EXAMPLES: &str = "\
+Examples:
+  fhaim evaluate --real patients.csv --synthetic synthetic.csv --schema patients.schema.json \\
+      --out report.html
+  fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
+      --schema patients.schema.json --json > report.json";
+
+/// Flags of `evaluate`.
+#[derive(Debug, Args)]
+pub struct EvaluateArguments {
+    /// The real table
+    #[arg(long, value_name = "CSV")]
+    pub real: PathBuf,
+    /// The synthetic table
+    #[arg(long, value_name = "CSV")]
+    pub synthetic: PathBuf,
+    /// Real records that the synthetic table was not made from
+    #[arg(long, value_name = "CSV")]
+    pub held_out: Option<PathBuf>,
+    /// The schema of all of them
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// File for the report as one page
+    #[arg(long, value_name = "HTML")]
+    pub out: Option<PathBuf>,
+    /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -218,9 +269,27 @@ pub struct CheckArguments {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
+    /// Compute every cell of every pair of the tables in FHAIM_DATA_DIR under encryption
+    #[command(after_help = COMPUTE_EXAMPLES)]
+    Compute(ComputeArguments),
     /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
+}
+
+const COMPUTE_EXAMPLES: &str = "\
+Examples:
+  FHAIM_DATA_DIR=data fhaim bench compute
+  FHAIM_DATA_DIR=data fhaim bench compute breast-cancer compas --json";
+
+/// Flags of `bench compute`.
+#[derive(Debug, Args)]
+pub struct ComputeArguments {
+    /// Datasets to measure; all of them if none is named
+    pub datasets: Vec<String>,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const PGM_EXAMPLES: &str = "\

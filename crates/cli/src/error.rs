@@ -44,6 +44,15 @@ pub enum Error {
     /// A mechanism or its source failed.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
+    /// No parameter set fits, or a ciphertext is refused.
+    #[error(transparent)]
+    Encryption(#[from] fhaim_he::Error),
+    /// The entities did not come to an agreement.
+    #[error(transparent)]
+    Protocol(#[from] fhaim_protocol::Error),
+    /// Two tables cannot be compared.
+    #[error(transparent)]
+    Evaluation(#[from] fhaim_eval::Error),
     /// The operating system has no randomness to give.
     #[error("the operating system's random generator failed")]
     NoRandomness,
@@ -72,9 +81,15 @@ impl Error {
             | Self::Read { .. }
             | Self::Content { .. }
             | Self::TooLarge { .. }
+            | Self::Encryption(fhaim_he::Error::NoParameters { .. })
+            | Self::Evaluation(_)
             | Self::Environment(..) => 2,
             Self::Mechanism(error) => mechanism_exit_code(error),
-            Self::Model(_) | Self::Write { .. } | Self::NoRandomness => 1,
+            Self::Model(_)
+            | Self::Write { .. }
+            | Self::Encryption(_)
+            | Self::Protocol(_)
+            | Self::NoRandomness => 1,
         }
     }
 }

@@ -4,6 +4,9 @@ use std::{path::Path, time::Instant};
 
 use fhaim_domain::{Table, WriteOptions, write_csv};
 use fhaim_dp::{Ladder, Rho, accounting};
+use fhaim_eval::{Fact, evaluate, html_page};
+use fhaim_he::Layout;
+use fhaim_protocol::crypto::leak;
 use fhaim_synth::{
     AimOptions, Job, MechanismName, Outcome, PlaintextSource, Progress as Standing, Release,
     Timing, Workload, run_aim,
@@ -12,6 +15,7 @@ use serde::Serialize;
 
 use crate::{
     args::GenerateArguments,
+    encrypted::{Costs, Setup},
     error::Error,
     input,
     output::{self, Staged, commit_all},
@@ -48,6 +52,8 @@ pub struct Summary {
     model_cliques: usize,
     seconds: f64,
     timings: Vec<Timing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encryption: Option<Costs>,
     out: String,
 }
 
@@ -66,6 +72,7 @@ pub struct Request<'a> {
 struct Files {
     table: Staged,
     ledger: Option<Staged>,
+    report: Option<Staged>,
 }
 
 impl<'a> Request<'a> {
@@ -82,6 +89,11 @@ impl<'a> Request<'a> {
                 .as_deref()
                 .map(Staged::create)
                 .transpose()?,
+            report: arguments
+                .report
+                .as_deref()
+                .map(Staged::create)
+                .transpose()?,
         };
         let table = input::table(
             &arguments.data,
@@ -89,13 +101,7 @@ impl<'a> Request<'a> {
             &arguments.format,
             &arguments.strictness,
         )?;
-        if table.records() as u64 > arguments.record_bound {
-            return Err(Error::Usage(format!(
-                "the table has more than the {} records of --record-bound",
-                arguments.record_bound
-            )));
-        }
-        let job = job(arguments, &table, rho);
+        let job = job(arguments, &table, rho)?;
         Ok(Self {
             arguments,
             table,
@@ -111,7 +117,12 @@ impl<'a> Request<'a> {
     }
 
     /// Draws the synthetic table from the model and writes all files.
-    pub fn finish(mut self, outcome: Outcome, progress: &Progress) -> Result<Summary, Error> {
+    pub fn finish(
+        mut self,
+        outcome: Outcome,
+        costs: Option<Costs>,
+        progress: &Progress,
+    ) -> Result<Summary, Error> {
         let records = self
             .arguments
             .records
@@ -123,16 +134,33 @@ impl<'a> Request<'a> {
             Table::new(self.table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
         self.write_table(&synthetic, &mut rng)?;
         self.write_ledger(&outcome)?;
-        commit_all([self.files.table].into_iter().chain(self.files.ledger))?;
         phase.finish();
-        Ok(summary(
-            self.arguments,
-            &self.table,
-            &self.job,
-            &outcome,
-            records,
-            self.start,
-        ))
+        let summary = summary(&self, &outcome, records, costs);
+        self.write_report(&synthetic, &summary, &mut rng, progress)?;
+        let Files {
+            table,
+            ledger,
+            report,
+        } = self.files;
+        commit_all([table].into_iter().chain(ledger).chain(report))?;
+        Ok(summary)
+    }
+
+    fn write_report(
+        &mut self,
+        synthetic: &Table,
+        summary: &Summary,
+        rng: &mut impl rand::Rng,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        let Some(file) = &mut self.files.report else {
+            return Ok(());
+        };
+        let phase = progress.uncounted("evaluate");
+        let report = evaluate(&self.table, synthetic, None, rng)?;
+        file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?;
+        phase.finish();
+        Ok(())
     }
 
     fn write_table(&mut self, table: &Table, rng: &mut impl rand::Rng) -> Result<(), Error> {
@@ -160,27 +188,52 @@ impl<'a> Request<'a> {
 }
 
 fn summary(
-    arguments: &GenerateArguments,
-    table: &Table,
-    job: &Job,
+    request: &Request<'_>,
     outcome: &Outcome,
     records: usize,
-    start: Instant,
+    encryption: Option<Costs>,
 ) -> Summary {
+    let arguments = request.arguments;
     Summary {
-        dataset: table.schema().name().to_owned(),
+        dataset: request.table.schema().name().to_owned(),
         mechanism: arguments.mechanism.to_string(),
         epsilon: arguments.epsilon,
         delta: arguments.delta,
-        rho: job.rho.to_f64(),
+        rho: request.job.rho.to_f64(),
         rho_spent: outcome.spent.to_f64(),
         releases: outcome.releases.len(),
         records,
         model_bytes: outcome.model.bytes(),
         model_cliques: outcome.model.cliques().count(),
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: request.start.elapsed().as_secs_f64(),
         timings: outcome.timings.clone(),
+        encryption,
         out: arguments.out.to_string_lossy().into_owned(),
+    }
+}
+
+impl Summary {
+    /// What a report says on how the table was made.
+    fn facts(&self) -> Vec<Fact> {
+        let fact = |name: &str, value: String| Fact {
+            name: name.to_owned(),
+            value,
+        };
+        let how = match self.encryption {
+            Some(_) => "under encryption",
+            None => "in the clear",
+        };
+        vec![
+            fact("mechanism", format!("{} ({how})", self.mechanism)),
+            fact("epsilon", self.epsilon.to_string()),
+            fact("delta", format!("{:e}", self.delta)),
+            fact(
+                "rho spent",
+                format!("{:.6} of {:.6}", self.rho_spent, self.rho),
+            ),
+            fact("releases", self.releases.to_string()),
+            fact("seconds", format!("{:.1}", self.seconds)),
+        ]
     }
 }
 
@@ -193,8 +246,27 @@ pub fn local(arguments: &GenerateArguments, progress: &Progress) -> Result<(), E
         request.job.model_bytes,
     ))?;
     let outcome = run_in_the_clear(&request, progress)?;
-    let summary = request.finish(outcome, progress)?;
+    let summary = request.finish(outcome, None, progress)?;
     print_summary(arguments, &summary)
+}
+
+/// `fhaim run`: everything under encryption.
+pub fn run(arguments: &GenerateArguments, progress: &Progress) -> Result<(), Error> {
+    let summary = run_encrypted(arguments, progress)?;
+    print_summary(arguments, &summary)
+}
+
+/// A run under encryption, its files written.
+pub fn run_encrypted(arguments: &GenerateArguments, progress: &Progress) -> Result<Summary, Error> {
+    let request = Request::read(arguments)?;
+    let Request { table, job, .. } = &request;
+    let mut mechanism = arguments.mechanism.start(job.clone())?;
+    let setup = Setup::new(arguments.mechanism, job)?;
+    request.check_size(&setup.need(table, job)?)?;
+    let seed = arguments.randomness.seed();
+    let (mut source, costs) = setup.source(table, job, seed, progress)?;
+    let outcome = fhaim_synth::run(mechanism.as_mut(), &mut source, &mut follow(progress))?;
+    request.finish(outcome, Some(costs.with(&source)), progress)
 }
 
 fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcome, Error> {
@@ -217,7 +289,7 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
     // Noise drawn as it is needed is from the same distributions as a ladder's; only a run to be
     // compared with an encrypted one of the same seed draws the whole ladder.
     let ladder = match seed {
-        Some(_) => Some(Ladder::draw(mechanism.ladder_need(job)?.plan()?, &mut rng)),
+        Some(_) => Some(Ladder::draw(Setup::new(mechanism, job)?.plan(), &mut rng)),
         None => None,
     };
     let mut source = match &ladder {
@@ -250,16 +322,25 @@ pub fn print_summary(arguments: &GenerateArguments, summary: &Summary) -> Result
     ))
 }
 
-fn job(arguments: &GenerateArguments, table: &Table, rho: Rho) -> Job {
+fn job(arguments: &GenerateArguments, table: &Table, rho: Rho) -> Result<Job, Error> {
+    let shown = Layout::for_records(table.records())?.max_records() as u64;
+    let record_bound = arguments.record_bound.unwrap_or(shown);
+    if table.records() as u64 > record_bound {
+        return Err(Error::Usage(format!(
+            "the table has more than the {record_bound} records of --record-bound"
+        )));
+    }
     let domain = table.domain().clone();
-    let mut job = Job::new(domain.clone(), rho, arguments.record_bound);
+    let mut job = Job::new(domain.clone(), rho, record_bound);
+    // Charged in the clear too, so that both ways plan and release the same.
+    job.leak = leak()?;
     job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
     if let Some(target) = table.schema().target()
         && arguments.target_weight > 1
     {
         job.workload = Workload::all_pairs_with_target(&domain, target, arguments.target_weight);
     }
-    job
+    Ok(job)
 }
 
 /// Refuses results that would overwrite an input or each other.
@@ -267,6 +348,7 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
     let inputs = [&arguments.data, &arguments.schema];
     let outputs: Vec<&Path> = std::iter::once(arguments.out.as_path())
         .chain(arguments.ledger.as_deref())
+        .chain(arguments.report.as_deref())
         .collect();
     for (i, output) in outputs.iter().enumerate() {
         let clashes = inputs.iter().any(|input| same_file(input, output))

@@ -6,7 +6,9 @@
 
 mod args;
 mod bench;
+mod encrypted;
 mod error;
+mod evaluate;
 mod generate;
 mod input;
 mod output;
@@ -42,7 +44,12 @@ fn dispatch(arguments: &Arguments) -> Result<(), Error> {
     match &arguments.command {
         Command::Schema(SchemaCommand::Infer(arguments)) => schema::infer(arguments),
         Command::Schema(SchemaCommand::Check(arguments)) => schema::check(arguments),
+        Command::Run(arguments) => generate::run(arguments, &progress),
+        Command::Evaluate(arguments) => evaluate::run(arguments, &progress),
         Command::Local(arguments) => generate::local(arguments, &progress),
+        Command::Bench(BenchCommand::Compute(arguments)) => {
+            bench::compute::run(arguments, &progress)
+        }
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
     }
 }

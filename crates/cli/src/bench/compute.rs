@@ -1,0 +1,142 @@
+//! `fhaim bench compute`: every cell of every pair, under encryption, checked against its count.
+
+use std::path::{Path, PathBuf};
+
+use fhaim_domain::{ReadOptions, read_csv};
+use fhaim_he::{P1, P1_LARGE};
+use fhaim_protocol::bench::{Compute, compute};
+use rand::{TryRngCore, rngs::OsRng};
+use serde::Serialize;
+
+use crate::{args::ComputeArguments, error::Error, input, output, progress::Progress};
+
+/// Names the folder of tables (`NAME.csv`) and schemas (`NAME.schema.json`).
+const FOLDER: &str = "FHAIM_DATA_DIR";
+
+/// Schemas measured, and the table each is of.
+const TABLES: [(&str, &str); 4] = [
+    ("breast-cancer", "breast-cancer"),
+    ("compas", "compas"),
+    ("diabetes", "diabetes"),
+    ("adult-32", "adult"),
+];
+
+/// One table's figures. Seconds of tensor, switching and packing are summed over threads.
+#[derive(Debug, Serialize)]
+struct Row {
+    dataset: &'static str,
+    seconds: f64,
+    records: usize,
+    cells: usize,
+    threads: usize,
+    tensor_seconds: f64,
+    switching_seconds: f64,
+    packing_seconds: f64,
+    key_switches: u64,
+    multiply_accumulates: u64,
+    /// The kernel's multiply-accumulates a second and thread, over those of a loop in cache.
+    share_of_limit: f64,
+    encrypt_seconds: f64,
+    bytes_up: u64,
+    noise_bits_left: f64,
+    /// Most memory the process has held so far.
+    peak_memory_bytes: Option<u64>,
+}
+
+/// Measures the tables named, or all.
+pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Error> {
+    let folder = std::env::var_os(FOLDER)
+        .map(PathBuf::from)
+        .ok_or(Error::Environment(FOLDER, "of the tables"))?;
+    let wanted =
+        |name: &str| arguments.datasets.is_empty() || arguments.datasets.iter().any(|d| d == name);
+    if let Some(unknown) = arguments
+        .datasets
+        .iter()
+        .find(|d| TABLES.iter().all(|(n, _)| n != d))
+    {
+        return Err(Error::Usage(format!("there is no dataset {unknown}")));
+    }
+    let mut rows = Vec::new();
+    for (name, file) in TABLES.into_iter().filter(|(name, _)| wanted(name)) {
+        let phase = progress.uncounted(format!("compute {name}"));
+        rows.push(measure(&folder, name, file)?);
+        phase.finish();
+    }
+    if arguments.json {
+        return output::print_json(&rows);
+    }
+    output::print(&table(&rows))
+}
+
+fn measure(folder: &Path, name: &'static str, file: &str) -> Result<Row, Error> {
+    let schema = input::schema(&folder.join(format!("{name}.schema.json")))?;
+    let path = folder.join(format!("{file}.csv"));
+    let options = ReadOptions::new(path.to_string_lossy());
+    let table = read_csv(schema, input::open(&path)?, &options)?.table;
+    let set = if table.records() as u64 <= P1.max_records {
+        P1
+    } else {
+        P1_LARGE
+    };
+    let done = compute(&table, set, &mut OsRng.unwrap_err())?;
+    Ok(row(name, &done))
+}
+
+fn row(dataset: &'static str, done: &Compute) -> Row {
+    Row {
+        dataset,
+        seconds: done.seconds,
+        records: done.records,
+        cells: done.cells,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        tensor_seconds: done.work.tensor,
+        switching_seconds: done.work.switching,
+        packing_seconds: done.work.packing,
+        key_switches: done.work.key_switches,
+        multiply_accumulates: done.work.multiply_accumulates,
+        share_of_limit: done.kernel_rate / done.machine_rate,
+        encrypt_seconds: done.encrypt_seconds,
+        bytes_up: done.bytes_up,
+        noise_bits_left: done.noise_bits_left,
+        peak_memory_bytes: peak_memory(),
+    }
+}
+
+/// The process's largest resident set, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "dataset        records  cells  seconds | tensor switch  pack (thread s) | switches  \
+         MAC/limit | encrypt s  MB up | noise bits left  peak MB\n",
+    );
+    for row in rows {
+        text.push_str(&format!(
+            "{:14} {:7} {:6} {:8.3} | {:6.2} {:6.2} {:5.2}            | {:8}  {:8.0}% | {:9.2} {:6.1} | \
+             {:15.0} {:8}\n",
+            row.dataset,
+            row.records,
+            row.cells,
+            row.seconds,
+            row.tensor_seconds,
+            row.switching_seconds,
+            row.packing_seconds,
+            row.key_switches,
+            100.0 * row.share_of_limit,
+            row.encrypt_seconds,
+            row.bytes_up as f64 / 1e6,
+            row.noise_bits_left,
+            row.peak_memory_bytes.map_or("-".to_owned(), |b| (b / 1_000_000).to_string()),
+        ));
+    }
+    text.push_str("Every cell was decrypted and equals its count.\n");
+    text
+}

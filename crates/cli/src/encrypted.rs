@@ -1,0 +1,176 @@
+//! `fhaim run`: the four entities in one process, under encryption.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fhaim_domain::Table;
+use fhaim_dp::{Ladder, LadderPlan};
+use fhaim_he::{DEGREE, ParameterSet, Parameters};
+use fhaim_protocol::{
+    computation::Computation, crypto::CryptoService, generation::EncryptedSource, holder,
+};
+use fhaim_synth::{Job, LadderNeed, MechanismName, UNIT_VARIANCE};
+use rand::{TryRngCore, rngs::OsRng};
+use serde::Serialize;
+
+use crate::{
+    error::Error,
+    progress::Progress,
+    randomness::{Purpose, generator},
+    size,
+};
+
+/// Standard deviations of noise that a released value must have room for: beyond them lies less
+/// than 2^-128.
+const NOISE_REACH: f64 = 14.0;
+
+/// The largest |u(x) v(x)| of a contrast block: centred indicators of eight groups on both axes.
+const LARGEST_CONTRAST: u128 = 49;
+
+/// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
+const KEY_CIPHERTEXTS: u64 = 160;
+
+/// How a run will be encrypted: public, and fixed before anything is.
+#[derive(Debug)]
+pub struct Setup {
+    set: ParameterSet,
+    plan: LadderPlan,
+}
+
+/// Where the time of an encrypted run went, and what it would have sent.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Costs {
+    parameter_set: u8,
+    ladder_positions: usize,
+    ladder_levels: usize,
+    upload_ciphertexts: usize,
+    upload_bytes: u64,
+    keys_seconds: f64,
+    encrypt_seconds: f64,
+    compute_seconds: f64,
+    decrypt_seconds: f64,
+}
+
+impl Setup {
+    /// Chooses parameters and ladder for a mechanism's releases.
+    pub fn new(mechanism: MechanismName, job: &Job) -> Result<Self, Error> {
+        let need = mechanism.ladder_need(job)?;
+        let squares = mechanism == MechanismName::FhaimL2;
+        let set = ParameterSet::choose(
+            job.record_bound,
+            largest_release(job, &need, squares),
+            squares,
+        )?;
+        let plan = need.plan()?;
+        Ok(Self { set, plan })
+    }
+
+    /// What the noise needs in every run of the mechanism.
+    pub fn plan(&self) -> LadderPlan {
+        self.plan
+    }
+
+    /// Ciphertexts of an upload.
+    fn upload_ciphertexts(&self, table: &Table) -> Result<usize, Error> {
+        let polynomials = holder::polynomials(table, self.plan)?;
+        Ok(polynomials * self.set.plaintext_moduli.len())
+    }
+
+    fn ciphertext_bytes(&self) -> u64 {
+        (2 * DEGREE * size_of::<u64>() * self.set.ciphertext_moduli.len()) as u64
+    }
+
+    /// Memory of a run: the upload, as much again for what is computed from it, the keys, and
+    /// what a run in the clear needs.
+    pub fn need(&self, table: &Table, job: &Job) -> Result<size::Need, Error> {
+        let mut need = size::Need::local(table.schema(), table.records(), job.model_bytes);
+        let ciphertexts = 2 * self.upload_ciphertexts(table)? as u64 + KEY_CIPHERTEXTS;
+        need.other = need
+            .other
+            .saturating_add(ciphertexts.saturating_mul(self.ciphertext_bytes()));
+        Ok(need)
+    }
+
+    /// Makes keys, encrypts table and noise, and puts the services behind a source.
+    pub fn source(
+        &self,
+        table: &Table,
+        job: &Job,
+        seed: Option<u64>,
+        progress: &Progress,
+    ) -> Result<(EncryptedSource, Costs), Error> {
+        let mut rng = OsRng.unwrap_err();
+        let mut dataset = [0; 16];
+        OsRng
+            .try_fill_bytes(&mut dataset)
+            .map_err(|_| Error::NoRandomness)?;
+        let domain = || table.domain().clone();
+
+        let phase = progress.uncounted("keys");
+        let params = Parameters::new(self.set)?;
+        let crypto = CryptoService::new(
+            dataset,
+            &params,
+            domain(),
+            job.record_bound,
+            job.rho,
+            &mut rng,
+        )?;
+        let public = crypto.public_key(&mut rng)?;
+        let keys = crypto.evaluation_keys(&mut rng)?;
+        let keys_seconds = phase.finish();
+
+        let total = holder::polynomials(table, self.plan)? as u64;
+        let phase = progress.counted("encrypt", total, "polynomials");
+        let ladder = Ladder::draw(self.plan, &mut generator(seed, Purpose::Noise)?);
+        let done = AtomicU64::new(0);
+        let advance = || phase.reach(done.fetch_add(1, Ordering::Relaxed) + 1);
+        let upload = holder::encrypt(table, &ladder, &public, &mut rng, &advance)?;
+        let encrypt_seconds = phase.finish();
+
+        let costs = Costs {
+            parameter_set: self.set.id,
+            ladder_positions: self.plan.positions(),
+            ladder_levels: self.plan.levels(),
+            upload_ciphertexts: upload.ciphertexts,
+            upload_bytes: upload.ciphertexts as u64 * self.ciphertext_bytes(),
+            keys_seconds,
+            encrypt_seconds,
+            compute_seconds: 0.0,
+            decrypt_seconds: 0.0,
+        };
+        let computation = Computation::new(dataset, domain(), public, keys, upload);
+        Ok((EncryptedSource::new(computation, crypto), costs))
+    }
+}
+
+impl Costs {
+    /// With what the source spent answering.
+    pub fn with(mut self, source: &EncryptedSource) -> Self {
+        self.compute_seconds = source.seconds.computation;
+        self.decrypt_seconds = source.seconds.crypto;
+        self
+    }
+}
+
+/// A bound on every value that is decrypted, noise included.
+fn largest_release(job: &Job, need: &LadderNeed, squares: bool) -> u128 {
+    let records = u128::from(job.record_bound);
+    let widest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
+    let mut largest = LARGEST_CONTRAST.max(widest) * records;
+    if squares {
+        // weight (||M||^2 - 2 <M, target>), with sum M and every target at most N.
+        let weights = job
+            .workload
+            .pairs()
+            .iter()
+            .map(|pair| job.workload.overlap(&pair.clique()));
+        let weight = u128::from(weights.max().unwrap_or(1));
+        largest = largest.max(
+            weight
+                .saturating_mul(2)
+                .saturating_mul(records.saturating_mul(records)),
+        );
+    }
+    let sigma = (UNIT_VARIANCE as f64 * need.largest_variance_units as f64).sqrt();
+    largest.saturating_add((NOISE_REACH * sigma).ceil() as u128)
+}
