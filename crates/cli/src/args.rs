@@ -8,6 +8,12 @@ use clap::{
 };
 use fhaim_synth::MechanismName;
 
+/// delta unless another is asked for.
+pub const DEFAULT_DELTA: f64 = 1e-9;
+
+/// Model cap in MB unless another is asked for.
+pub const DEFAULT_MODEL_MB: usize = 64;
+
 /// Synthetic data from tables nobody but their holder reads.
 #[derive(Debug, Parser)]
 #[command(name = "fhaim", version, max_term_width = 100)]
@@ -23,6 +29,9 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Encrypt a real table, compute on it, and write a synthetic one with a report
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo(DemoArguments),
     /// Draft or check the public description of a table
     #[command(subcommand)]
     Schema(SchemaCommand),
@@ -49,6 +58,34 @@ pub enum SchemaCommand {
     /// Say what a schema costs and, given a table, whether the table fits it
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  fhaim demo
+  fhaim demo --out wine --epsilon 10
+
+The table is Wine Quality (red): 1,599 wines, 12 columns. It comes with this program.";
+
+/// Flags of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArguments {
+    /// Folder for the tables and the report
+    #[arg(long, value_name = "DIR", default_value = "demo")]
+    pub out: PathBuf,
+    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy
+    #[arg(
+        long,
+        value_name = "E",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    pub epsilon: f64,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub randomness: RandomnessArguments,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -102,7 +139,7 @@ pub struct GenerateArguments {
     #[arg(long, value_name = "N")]
     pub record_bound: Option<u64>,
     /// Most memory the model may take, in MB
-    #[arg(long, value_name = "MB", default_value_t = 64)]
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
     pub model_mb: usize,
     /// Weight of the pairs with the schema's target column
     #[arg(long, value_name = "W", default_value_t = 1)]
@@ -158,7 +195,7 @@ pub struct EvaluateArguments {
 }
 
 /// Where randomness comes from: the operating system, except in builds for tests.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct RandomnessArguments {
     /// Draw everything from this seed: NOT private, for tests only
     #[cfg(feature = "insecure-test-seed")]
@@ -206,8 +243,18 @@ impl FormatArguments {
     }
 }
 
+impl Default for FormatArguments {
+    /// Commas, and nothing between them for a missing value.
+    fn default() -> Self {
+        Self {
+            delimiter: b',',
+            missing: Vec::new(),
+        }
+    }
+}
+
 /// What to do with values that a schema does not have.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct StrictnessArguments {
     /// Take categories that the schema lacks for the one it declares as `other`
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! `fhaim local` and `fhaim run`: a table in, releases, a model, a synthetic table out.
 
-use std::{path::Path, time::Instant};
+use std::{fmt, path::Path, time::Instant};
 
 use fhaim_domain::{Table, WriteOptions, write_csv};
 use fhaim_dp::{Ladder, Rho, accounting};
@@ -308,18 +308,22 @@ pub fn print_summary(arguments: &GenerateArguments, summary: &Summary) -> Result
     if arguments.json {
         return output::print_json(summary);
     }
-    output::print(&format!(
-        "{}: {} synthetic records in {}\n{} releases cost rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s\n",
-        summary.dataset,
-        summary.records,
-        summary.out,
-        summary.releases,
-        summary.rho_spent,
-        summary.rho,
-        summary.epsilon,
-        summary.delta,
-        summary.seconds,
-    ))
+    output::print(&summary.to_string())
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} synthetic records in {}",
+            self.dataset, self.records, self.out
+        )?;
+        writeln!(
+            f,
+            "{} releases cost rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s",
+            self.releases, self.rho_spent, self.rho, self.epsilon, self.delta, self.seconds
+        )
+    }
 }
 
 fn job(arguments: &GenerateArguments, table: &Table, rho: Rho) -> Result<Job, Error> {

@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod demo;
 mod encrypted;
 mod error;
 mod evaluate;
@@ -44,6 +45,7 @@ fn dispatch(arguments: &Arguments) -> Result<(), Error> {
     match &arguments.command {
         Command::Schema(SchemaCommand::Infer(arguments)) => schema::infer(arguments),
         Command::Schema(SchemaCommand::Check(arguments)) => schema::check(arguments),
+        Command::Demo(arguments) => demo::run(arguments, &progress),
         Command::Run(arguments) => generate::run(arguments, &progress),
         Command::Evaluate(arguments) => evaluate::run(arguments, &progress),
         Command::Local(arguments) => generate::local(arguments, &progress),

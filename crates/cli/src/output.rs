@@ -47,11 +47,6 @@ impl Staged {
         })
     }
 
-    /// The final name.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes the whole content.
     pub fn write(
         &mut self,

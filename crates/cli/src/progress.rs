@@ -82,11 +82,6 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// `units` more are done.
-    pub fn advance(&self, units: u64) {
-        self.bar.inc(units);
-    }
-
     /// `units` are done in all.
     pub fn reach(&self, units: u64) {
         self.bar.set_position(units);

@@ -3,23 +3,11 @@
 
 use std::fmt::Write;
 
-use fhaim_domain::Schema;
-
-use crate::error::Error;
-
 /// The schema, part of this repository.
-const SCHEMA: &str = include_str!("../data/wine-quality.schema.json");
+pub const SCHEMA: &str = include_str!("../data/wine-quality.schema.json");
 
 /// Name of the target column, which the crate keeps apart from the others.
 const TARGET: &str = "quality";
-
-/// The schema of the table.
-pub fn schema() -> Result<Schema, Error> {
-    Ok(Schema::from_json(
-        "wine-quality.schema.json",
-        SCHEMA.as_bytes(),
-    )?)
-}
 
 /// The table as CSV.
 pub fn csv() -> String {
@@ -38,14 +26,15 @@ pub fn csv() -> String {
 
 #[cfg(test)]
 mod tests {
-    use fhaim_domain::{Clique, ReadOptions, read_csv};
+    use fhaim_domain::{Clique, ReadOptions, Schema, read_csv};
 
     use super::*;
 
     #[test]
     fn the_table_fits_its_schema() {
         let options = ReadOptions::new("wine-quality.csv");
-        let reading = read_csv(schema().unwrap(), csv().as_bytes(), &options).unwrap();
+        let schema = Schema::from_json("wine-quality", SCHEMA.as_bytes()).unwrap();
+        let reading = read_csv(schema, csv().as_bytes(), &options).unwrap();
         assert_eq!(reading.table.records(), 1599);
         assert!(reading.left_out.is_empty());
         // Grades 3 to 8 as published: 10, 53, 681, 638, 199, 18 wines.

@@ -1,0 +1,118 @@
+//! `fhaim demo`: a real table through the whole protocol, with nothing to prepare.
+
+use std::path::{Path, PathBuf};
+
+use fhaim_synth::MechanismName;
+use serde::Serialize;
+
+use crate::{
+    args::{
+        DEFAULT_DELTA, DEFAULT_MODEL_MB, DemoArguments, FormatArguments, GenerateArguments,
+        StrictnessArguments,
+    },
+    error::Error,
+    generate::{self, Summary},
+    output::{self, Staged},
+    progress::Progress,
+    wine,
+};
+
+/// What the demo leaves behind.
+#[derive(Debug, Serialize)]
+struct Demo {
+    real: PathBuf,
+    schema: PathBuf,
+    synthetic: PathBuf,
+    ledger: PathBuf,
+    report: String,
+    run: Summary,
+}
+
+/// Writes the table and its schema, runs, and says where the report is.
+pub fn run(arguments: &DemoArguments, progress: &Progress) -> Result<(), Error> {
+    let folder = &arguments.out;
+    std::fs::create_dir_all(folder).map_err(|source| Error::Write {
+        path: folder.clone(),
+        source,
+    })?;
+    let request = request(arguments);
+    write(&request.data, &wine::csv())?;
+    write(&request.schema, wine::SCHEMA)?;
+    let run = generate::run_encrypted(&request, progress)?;
+    let report = folder.join(REPORT);
+    let demo = Demo {
+        report: address(&report),
+        real: request.data,
+        schema: request.schema,
+        synthetic: request.out,
+        ledger: folder.join(LEDGER),
+        run,
+    };
+    if arguments.json {
+        return output::print_json(&demo);
+    }
+    output::print(&format!(
+        "{}the synthetic table is {}, the releases are in {}\nthe report is at {}\n",
+        demo.run,
+        demo.synthetic.display(),
+        demo.ledger.display(),
+        demo.report
+    ))
+}
+
+const LEDGER: &str = "ledger.json";
+const REPORT: &str = "report.html";
+
+fn request(arguments: &DemoArguments) -> GenerateArguments {
+    let folder = &arguments.out;
+    GenerateArguments {
+        data: folder.join("wine-quality.csv"),
+        schema: folder.join("wine-quality.schema.json"),
+        epsilon: arguments.epsilon,
+        delta: DEFAULT_DELTA,
+        mechanism: MechanismName::default(),
+        out: folder.join("synthetic.csv"),
+        ledger: Some(folder.join(LEDGER)),
+        report: Some(folder.join(REPORT)),
+        records: None,
+        record_bound: None,
+        model_mb: DEFAULT_MODEL_MB,
+        target_weight: 1,
+        memory_mb: None,
+        json: false,
+        format: FormatArguments::default(),
+        strictness: StrictnessArguments::default(),
+        randomness: arguments.randomness.clone(),
+    }
+}
+
+fn write(path: &Path, content: &str) -> Result<(), Error> {
+    let mut file = Staged::create(path)?;
+    file.write_bytes(content.as_bytes())?;
+    file.commit()
+}
+
+/// A file's address for a browser.
+fn address(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut address = String::from("file://");
+    for byte in path.to_string_lossy().bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            address.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_escaped() {
+        let path = Path::new("/no such folder/r\u{e9}port.html");
+        assert_eq!(address(path), "file:///no%20such%20folder/r%C3%A9port.html");
+    }
+}
