@@ -1,8 +1,37 @@
-//! Mirror descent.
+//! Mirror descent with entropy, accelerated by the memory of its steps.
+//!
+//! A mirror step subtracts a multiple of the loss's gradient (taken in the marginals) from the
+//! potentials (McKenna et al. 2019, Algorithm 1). By itself it takes thousands of steps. Since
+//! residuals are affine in the marginals, past steps tell how residuals respond to potentials:
+//! Anderson's method (Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J.
+//! Numer. Anal. 2011, the unconstrained form) first combines past steps so that the predicted
+//! residuals are least, then takes a step down the gradient that is still predicted there.
+//!
+//! Three such steps are tried, and the first that lowers the loss is taken:
+//! 1. combined, with each value's share of the gradient divided by its own curvature: near Newton's
+//!    method where cells are large against their noise; tried rarely where it keeps failing;
+//! 2. combined, down the gradient as it is;
+//! 3. down the gradient alone, shortened until the loss falls by half of what is predicted.
+
+use std::collections::VecDeque;
 
 use crate::observations::Observations;
 use crate::propagation::{Beliefs, Propagation};
-use crate::{FitOptions, FitReport};
+use crate::{Error, FitOptions, FitReport, kernel};
+
+/// Past steps kept.
+const MEMORY: usize = 10;
+
+/// Added to the diagonal of the least-squares problem, relative to its largest entry.
+const RIDGE: f64 = 1e-5;
+
+/// Accepted steps over which the fall of the loss decides whether to go on.
+const WINDOW: usize = 10;
+
+/// How far below the largest of its table a potential of a warm start may lie. Cells that an
+/// earlier fit has driven to zero would take many steps to come back; driving them down again
+/// takes few.
+const WARM_DEPTH: f64 = 10.0;
 
 /// A loss over the marginals that potentials give.
 pub(crate) struct Problem {
@@ -10,12 +39,19 @@ pub(crate) struct Problem {
     observations: Observations,
     beliefs: Beliefs,
     total: f64,
+    evaluations: usize,
 }
 
-/// Marginals of the potentials' cliques, the loss there and its gradient.
-struct Evaluation {
+/// Potentials, and what the model looks like there.
+#[derive(Clone)]
+struct Point {
+    potentials: Vec<f64>,
+    /// Marginals of the potentials' cliques, as many cells.
     marginals: Vec<f64>,
-    gradient: Vec<f64>,
+    /// The measured views, before centring.
+    merged: Vec<f64>,
+    /// Their differences from the measurements in units of sigma.
+    residuals: Vec<f64>,
     loss: f64,
 }
 
@@ -28,72 +64,373 @@ impl Problem {
             propagation,
             observations,
             total,
+            evaluations: 0,
         }
     }
 
-    /// The beliefs are those of the last evaluation.
+    /// The beliefs are those of the potentials that [`minimise`] returned.
     pub fn into_parts(self) -> (Propagation, Beliefs) {
         (self.propagation, self.beliefs)
     }
 
-    fn evaluate(&mut self, potentials: &[f64]) -> Evaluation {
-        let mut marginals = vec![0.0; potentials.len()];
-        self.propagation
-            .calibrate(potentials, self.total, &mut self.beliefs, &mut marginals);
-        let mut gradient = vec![0.0; self.observations.len()];
-        let loss = self
-            .observations
-            .loss(&marginals[..gradient.len()], &mut gradient);
-        Evaluation {
-            marginals,
-            gradient,
-            loss,
+    fn point(&self, potentials: Vec<f64>) -> Point {
+        Point {
+            marginals: vec![0.0; potentials.len()],
+            merged: vec![0.0; self.observations.values()],
+            residuals: vec![0.0; self.observations.values()],
+            loss: f64::NAN,
+            potentials,
+        }
+    }
+
+    /// Sets all else from a point's potentials.
+    fn evaluate(&mut self, point: &mut Point) {
+        self.evaluations += 1;
+        self.propagation.calibrate(
+            &point.potentials,
+            self.total,
+            &mut self.beliefs,
+            &mut point.marginals,
+        );
+        point.loss =
+            self.observations
+                .residuals(&point.marginals, &mut point.merged, &mut point.residuals);
+    }
+
+    /// Raises potentials to at most [`WARM_DEPTH`] below the largest of their table.
+    fn raise(&self, potentials: &mut [f64]) {
+        for range in self.propagation.potentials() {
+            let table = &mut potentials[range.clone()];
+            let lowest = kernel::max(table) - WARM_DEPTH;
+            table
+                .iter_mut()
+                .for_each(|x| *x = if *x < lowest { lowest } else { *x });
         }
     }
 }
 
-/// Minimises the loss by mirror descent with entropy (McKenna et al. 2019, Algorithm 1): a step
-/// subtracts a multiple of the gradient from the potentials, halved until the loss falls enough.
+/// Minimises the loss from `start` on; returns the potentials found, which were calibrated last.
 pub(crate) fn minimise(
     problem: &mut Problem,
-    mut potentials: Vec<f64>,
+    mut start: Vec<f64>,
     options: &FitOptions,
-) -> (Vec<f64>, FitReport) {
-    let mut here = problem.evaluate(&potentials);
-    let mut steps = 1;
-    let largest = here.gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-    let mut rate = if largest > 0.0 { 1.0 / largest } else { 0.0 };
-    while steps < options.steps && rate > 0.0 {
-        let mut next = potentials.clone();
-        next.iter_mut()
-            .zip(&here.gradient)
-            .for_each(|(p, g)| *p -= rate * g);
-        let there = problem.evaluate(&next);
-        steps += 1;
-        let moved: f64 = (here
-            .gradient
-            .iter()
-            .zip(&here.marginals)
-            .zip(&there.marginals))
-        .map(|((g, a), b)| g * (a - b))
-        .sum();
-        if here.loss - there.loss >= 0.5 * moved {
-            let fall = here.loss - there.loss;
-            let done = fall <= options.tolerance * here.loss;
-            (potentials, here) = (next, there);
-            rate *= 1.5;
-            if done {
-                break;
-            }
-        } else {
-            rate *= 0.5;
+) -> Result<(Vec<f64>, FitReport), Error> {
+    problem.raise(&mut start);
+    let mut here = problem.point(start);
+    problem.evaluate(&mut here);
+    if !here.loss.is_finite() {
+        return Err(Error::LossOverflow);
+    }
+    let mut next = here.clone();
+    let mut search = Search::new(problem, &here);
+    let mut losses = VecDeque::from([here.loss]);
+    // One evaluation is kept back for the end.
+    while problem.evaluations + 1 < options.steps
+        && search.step(problem, &here, &mut next, options.steps - 1)
+    {
+        search.memory.push(&here, &next);
+        std::mem::swap(&mut here, &mut next);
+        losses.push_back(here.loss);
+        if losses.len() > WINDOW
+            && let Some(before) = losses.pop_front()
+            && before - here.loss <= options.tolerance * here.loss.max(1.0)
+        {
+            break;
         }
     }
-    let here = problem.evaluate(&potentials);
+    if !search.at_accepted {
+        problem.evaluate(&mut here);
+    }
     let report = FitReport {
         loss: here.loss,
-        steps: steps + 1,
+        steps: problem.evaluations,
         seconds: 0.0,
     };
-    (potentials, report)
+    Ok((here.potentials, report))
+}
+
+/// The state of the search between steps.
+struct Search {
+    memory: Memory,
+    scaled: ScaledStep,
+    /// Length of a mirror step.
+    rate: f64,
+    /// Whether the last evaluation was of the point accepted last.
+    at_accepted: bool,
+    /// Combined potentials and the residuals predicted there.
+    combined: Vec<f64>,
+    predicted: Vec<f64>,
+    scratch: Vec<f64>,
+}
+
+/// When and how far to go along the scaled gradient.
+struct ScaledStep {
+    rate: f64,
+    /// Steps to sit out after a failure, doubled by each.
+    pause: usize,
+    left: usize,
+}
+
+impl ScaledStep {
+    /// Curvature is taken to be at least 1 / (FLOOR sigma).
+    const FLOOR: f64 = 0.3;
+    const RATES: (f64, f64) = (0.05, 1.0);
+    const LONGEST_PAUSE: usize = 64;
+
+    fn due(&mut self) -> bool {
+        let due = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        due
+    }
+
+    fn judge(&mut self, success: bool) {
+        if success {
+            self.rate = (self.rate * 1.2).min(Self::RATES.1);
+            self.pause = 1;
+        } else {
+            self.rate = (self.rate * 0.5).max(Self::RATES.0);
+            self.left = self.pause;
+            self.pause = (self.pause * 2).min(Self::LONGEST_PAUSE);
+        }
+    }
+}
+
+impl Search {
+    fn new(problem: &Problem, start: &Point) -> Self {
+        let (slope, curvature) = problem
+            .observations
+            .steepest(&start.residuals, &start.merged);
+        Self {
+            memory: Memory::default(),
+            scaled: ScaledStep {
+                rate: 0.2,
+                pause: 1,
+                left: 0,
+            },
+            // No potential moves by more than about 1 at first.
+            rate: 1.0 / slope.max(curvature).max(f64::MIN_POSITIVE),
+            at_accepted: true,
+            combined: Vec::new(),
+            predicted: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Sets `next` to a point with less loss; false if none was found in `limit` evaluations.
+    fn step(
+        &mut self,
+        problem: &mut Problem,
+        here: &Point,
+        next: &mut Point,
+        limit: usize,
+    ) -> bool {
+        self.memory
+            .combine(here, &mut self.combined, &mut self.predicted);
+        if self.scaled.due() {
+            next.potentials.clone_from(&self.combined);
+            problem.observations.descend_scaled(
+                &self.predicted,
+                &here.merged,
+                (self.scaled.rate, ScaledStep::FLOOR),
+                &mut next.potentials,
+                &mut self.scratch,
+            );
+            let success = self.try_at(problem, here, next);
+            self.scaled.judge(success);
+            if success {
+                return true;
+            }
+        }
+        if !self.memory.is_empty() && problem.evaluations < limit {
+            next.potentials.clone_from(&self.combined);
+            let (residuals, rate) = (&self.predicted, self.rate);
+            problem
+                .observations
+                .descend(residuals, rate, &mut next.potentials);
+            if self.try_at(problem, here, next) {
+                return true;
+            }
+            self.memory.forget_half();
+        }
+        self.mirror_step(problem, here, next, limit)
+    }
+
+    /// Evaluates `next`; whether it has less loss.
+    fn try_at(&mut self, problem: &mut Problem, here: &Point, next: &mut Point) -> bool {
+        problem.evaluate(next);
+        self.at_accepted = next.loss < here.loss;
+        self.at_accepted
+    }
+
+    /// A plain mirror step, halved until the loss falls by at least half of the linear prediction.
+    fn mirror_step(
+        &mut self,
+        problem: &mut Problem,
+        here: &Point,
+        next: &mut Point,
+        limit: usize,
+    ) -> bool {
+        while problem.evaluations < limit {
+            next.potentials.clone_from(&here.potentials);
+            problem
+                .observations
+                .descend(&here.residuals, self.rate, &mut next.potentials);
+            let unmoved = next.potentials == here.potentials;
+            let lower = self.try_at(problem, here, next);
+            // The prediction is the gradient times the move: residuals are affine in marginals.
+            let predicted = kernel::dot(&here.residuals, &here.residuals)
+                - kernel::dot(&here.residuals, &next.residuals);
+            if lower && here.loss - next.loss >= 0.5 * predicted {
+                self.rate *= 1.3;
+                return true;
+            }
+            self.at_accepted = false;
+            if unmoved {
+                break;
+            }
+            self.rate *= 0.5;
+        }
+        false
+    }
+}
+
+/// The last steps: how potentials moved, and residuals with them.
+#[derive(Default)]
+struct Memory {
+    moves: VecDeque<(Vec<f64>, Vec<f64>)>,
+    /// Inner products of the residuals' moves, one row for each.
+    products: VecDeque<VecDeque<f64>>,
+    /// Inner products of the residuals' moves with the residuals after the last of them.
+    slopes: VecDeque<f64>,
+}
+
+impl Memory {
+    fn is_empty(&self) -> bool {
+        self.moves.is_empty()
+    }
+
+    /// Remembers the step from `here` to `next`; the oldest makes room.
+    fn push(&mut self, here: &Point, next: &Point) {
+        let (mut potentials, mut residuals) = match self.moves.len() {
+            MEMORY => self.pop().unwrap_or_default(),
+            _ => Default::default(),
+        };
+        difference(&next.potentials, &here.potentials, &mut potentials);
+        difference(&next.residuals, &here.residuals, &mut residuals);
+        self.moves.push_back((potentials, residuals));
+        let Some((_, new)) = self.moves.back() else {
+            return;
+        };
+        let row: VecDeque<f64> = self
+            .moves
+            .iter()
+            .map(|(_, r)| kernel::dot(r, new))
+            .collect();
+        // The residuals have moved on by the new move: so have their products with older moves.
+        self.slopes
+            .iter_mut()
+            .zip(&row)
+            .for_each(|(slope, x)| *slope += x);
+        self.slopes.push_back(kernel::dot(&next.residuals, new));
+        for (older, &x) in self.products.iter_mut().zip(&row) {
+            older.push_back(x);
+        }
+        self.products.push_back(row);
+    }
+
+    fn pop(&mut self) -> Option<(Vec<f64>, Vec<f64>)> {
+        self.products.pop_front();
+        for row in &mut self.products {
+            row.pop_front();
+        }
+        self.slopes.pop_front();
+        self.moves.pop_front()
+    }
+
+    /// Drops the older half, at least one.
+    fn forget_half(&mut self) {
+        for _ in 0..self.moves.len().div_ceil(2) {
+            self.pop();
+        }
+    }
+
+    /// Adds to `here` the combination of past steps whose predicted residuals are least.
+    fn combine(&self, here: &Point, potentials: &mut Vec<f64>, residuals: &mut Vec<f64>) {
+        potentials.clone_from(&here.potentials);
+        residuals.clone_from(&here.residuals);
+        let right = self.slopes.iter().map(|slope| -slope).collect();
+        let shares = solve_ridge(&self.products, right);
+        let terms = || shares.iter().copied().zip(&self.moves);
+        kernel::combine(
+            potentials,
+            terms().map(|(share, (moved, _))| (share, &moved[..])),
+        );
+        kernel::combine(
+            residuals,
+            terms().map(|(share, (_, moved))| (share, &moved[..])),
+        );
+    }
+}
+
+fn difference(a: &[f64], b: &[f64], to: &mut Vec<f64>) {
+    to.clear();
+    to.extend(a.iter().zip(b).map(|(a, b)| a - b));
+}
+
+/// Solves (A + ridge I) x = b for a small positive semidefinite A by Cholesky's decomposition;
+/// zeros if it breaks down.
+fn solve_ridge(a: &VecDeque<VecDeque<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    let ridge = RIDGE * (0..n).map(|i| a[i][i]).fold(0.0, f64::max);
+    let mut lower = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..=i {
+            let product: f64 = (0..j).map(|k| lower[i * n + k] * lower[j * n + k]).sum();
+            if i == j {
+                let pivot = a[i][i] + ridge - product;
+                if !(pivot > 0.0 && pivot.is_finite()) {
+                    return vec![0.0; n];
+                }
+                lower[i * n + i] = pivot.sqrt();
+            } else {
+                lower[i * n + j] = (a[i][j] - product) / lower[j * n + j];
+            }
+        }
+    }
+    for i in 0..n {
+        let product: f64 = (0..i).map(|k| lower[i * n + k] * b[k]).sum();
+        b[i] = (b[i] - product) / lower[i * n + i];
+    }
+    for i in (0..n).rev() {
+        let product: f64 = (i + 1..n).map(|k| lower[k * n + i] * b[k]).sum();
+        b[i] = (b[i] - product) / lower[i * n + i];
+    }
+    b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ridge_solution_satisfies_its_equations() {
+        let a: VecDeque<VecDeque<f64>> = [[4.0, 2.0, 0.4], [2.0, 5.0, 1.0], [0.4, 1.0, 3.0]]
+            .map(VecDeque::from)
+            .into();
+        let b = vec![1.0, -2.0, 0.5];
+        let x = solve_ridge(&a, b.clone());
+        for i in 0..3 {
+            let product: f64 = (0..3).map(|j| a[i][j] * x[j]).sum();
+            assert!((product + 5.0 * RIDGE * x[i] - b[i]).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_system_without_size_or_with_nan_gives_zeros() {
+        let nan: VecDeque<VecDeque<f64>> = [VecDeque::from([f64::NAN])].into();
+        assert_eq!(solve_ridge(&nan, vec![1.0]), [0.0]);
+        let zero: VecDeque<VecDeque<f64>> = [VecDeque::from([0.0])].into();
+        assert_eq!(solve_ridge(&zero, vec![1.0]), [0.0]);
+        assert!(solve_ridge(&VecDeque::new(), vec![]).is_empty());
+    }
 }

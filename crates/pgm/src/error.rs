@@ -75,6 +75,9 @@ pub enum Error {
     /// No total was given and no measurement sees it.
     #[error("no measurement sees the total number of records, and none was given")]
     UnknownTotal,
+    /// The loss at the start is not a finite number: its squares overflow.
+    #[error("values or the total are too large for their sigma: the loss overflows")]
+    LossOverflow,
     /// An option is out of range.
     #[error("option {option} is out of range")]
     Option {

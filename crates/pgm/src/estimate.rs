@@ -87,7 +87,7 @@ pub fn fit(
     };
     let propagation = Propagation::new(&tree, domain.sizes(), &axes);
     let mut problem = Problem::new(propagation, observations, total);
-    let (potentials, mut report) = descent::minimise(&mut problem, start, options);
+    let (potentials, mut report) = descent::minimise(&mut problem, start, options)?;
     let (propagation, beliefs) = problem.into_parts();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(Model {

@@ -1,41 +1,255 @@
-//! The loss of a model's marginals against the measurements, and its gradient.
+//! Measurements as a linear map from the marginals of their cliques to whitened residuals.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use fhaim_domain::{Clique, Domain};
 
 use crate::junction::JunctionTree;
 use crate::table::{Axis, cells};
-use crate::{AxisView, Measurement};
+use crate::{AxisView, Measurement, kernel};
 
 /// Measurements grouped by clique, with their tables turned to the order of rank.
+///
+/// Lists of *cells* hold the marginals of all measured cliques one after another, lists of
+/// *values* the measured views of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Observations {
     /// Measured cliques (the empty one left out), each once; ascending.
     pub cliques: Vec<Clique>,
     /// Axes of each clique by rank.
     pub axes: Vec<Vec<Axis>>,
-    blocks: Vec<Block>,
-    /// Loss of the measurements of the total, which no marginal can change.
+    views: Vec<View>,
+    /// What the loss is more than half the squared norm of the residuals: no marginal changes it.
     constant: f64,
-    /// Memory for the largest merged table.
-    scratch: Vec<f64>,
 }
 
-/// One measurement.
+/// One way of seeing a clique's marginal, with all that was measured so.
 #[derive(Clone, Debug)]
-struct Block {
-    /// First and last (exclusive) cell of its clique's marginal among all.
-    start: usize,
-    end: usize,
+struct View {
+    /// Place of the marginal among all cells.
+    cells: Range<usize>,
+    /// Place of the view among all values.
+    values: Range<usize>,
     /// Merged cell of each cell; `None` keeps them.
     merged: Option<Vec<u32>>,
     /// The merged shape, and which axes are centred.
-    axes: Vec<(usize, bool)>,
-    /// The values, projected.
+    shape: Vec<(usize, bool)>,
+    /// The mean of the measurements by inverse variance, centred.
     target: Vec<f64>,
-    /// 1 / sigma^2.
-    weight: f64,
+    /// 1 / sigma of that mean.
+    precision: f64,
+}
+
+impl Observations {
+    /// Prepares checked measurements of a model with `total` records.
+    pub fn new(
+        domain: &Domain,
+        tree: &JunctionTree,
+        measurements: &[Measurement],
+        total: f64,
+    ) -> Self {
+        let mut alike: BTreeMap<(&Clique, Vec<AxisKey>), Vec<&Measurement>> = BTreeMap::new();
+        let mut constant = 0.0;
+        for measurement in measurements {
+            if measurement.clique.is_empty() {
+                let residual = (total - measurement.values[0]) / measurement.sigma;
+                constant += 0.5 * residual * residual;
+            } else {
+                let axes = measurement.axes.iter().map(axis_key).collect();
+                alike
+                    .entry((&measurement.clique, axes))
+                    .or_default()
+                    .push(measurement);
+            }
+        }
+        let mut observations = Self {
+            cliques: Vec::new(),
+            axes: Vec::new(),
+            views: Vec::new(),
+            constant,
+        };
+        for ((clique, _), group) in alike {
+            observations.push(domain, tree, clique, &group);
+        }
+        observations
+    }
+
+    /// Adds a view; views of one clique come one after another.
+    fn push(
+        &mut self,
+        domain: &Domain,
+        tree: &JunctionTree,
+        clique: &Clique,
+        group: &[&Measurement],
+    ) {
+        if self.cliques.last() != Some(clique) {
+            self.cliques.push(clique.clone());
+            self.axes.push(ranked(clique, domain, tree));
+        }
+        let size = self.axes.last().map_or(1, |axes| cells(axes));
+        let end = self.cells();
+        let (view, constant) = View::new(domain, tree, group, end - size..end, self.values());
+        self.views.push(view);
+        self.constant += constant;
+    }
+
+    /// Cells of all measured marginals together.
+    pub fn cells(&self) -> usize {
+        self.axes.iter().map(|axes| cells(axes)).sum()
+    }
+
+    /// Values of all views together.
+    pub fn values(&self) -> usize {
+        self.views.last().map_or(0, |view| view.values.end)
+    }
+
+    /// Sets `merged` to the merged marginals and `residuals` to what they, centred, differ from
+    /// the measurements, in units of sigma. Returns the loss.
+    pub fn residuals(&self, marginals: &[f64], merged: &mut [f64], residuals: &mut [f64]) -> f64 {
+        for view in &self.views {
+            let merged = &mut merged[view.values.clone()];
+            view.merge(&marginals[view.cells.clone()], merged);
+            let residuals = &mut residuals[view.values.clone()];
+            residuals.copy_from_slice(merged);
+            centre(&view.shape, residuals);
+            for (r, y) in residuals.iter_mut().zip(&view.target) {
+                *r = (*r - y) * view.precision;
+            }
+        }
+        self.constant + 0.5 * kernel::dot(residuals, residuals)
+    }
+
+    /// Adds `-rate` times the gradient of the loss at these residuals to `potentials`.
+    pub fn descend(&self, residuals: &[f64], rate: f64, potentials: &mut [f64]) {
+        for view in &self.views {
+            let step = -rate * view.precision;
+            let residuals = &residuals[view.values.clone()];
+            view.add_transposed(residuals, step, &mut potentials[view.cells.clone()]);
+        }
+    }
+
+    /// As [`Observations::descend`], each value's share divided by its curvature as if the values
+    /// were independent counts: merged / sigma^2, but no less than 1 / (`floor` sigma).
+    pub fn descend_scaled(
+        &self,
+        residuals: &[f64],
+        merged: &[f64],
+        (rate, floor): (f64, f64),
+        potentials: &mut [f64],
+        scratch: &mut Vec<f64>,
+    ) {
+        for view in &self.views {
+            let values = view.values.clone();
+            scratch.clear();
+            scratch.extend(
+                (residuals[values.clone()].iter().zip(&merged[values]))
+                    .map(|(residual, merged)| residual / (merged * view.precision + floor)),
+            );
+            centre(&view.shape, scratch);
+            view.add_transposed(scratch, -rate, &mut potentials[view.cells.clone()]);
+        }
+    }
+
+    /// The largest entry of the loss's gradient, in absolute value, and the largest curvature
+    /// merged / sigma^2.
+    pub fn steepest(&self, residuals: &[f64], merged: &[f64]) -> (f64, f64) {
+        let (mut slope, mut curvature) = (0.0f64, 0.0f64);
+        for view in &self.views {
+            let values = view.values.clone();
+            for (r, m) in residuals[values.clone()].iter().zip(&merged[values]) {
+                slope = slope.max((r * view.precision).abs());
+                curvature = curvature.max(m * view.precision * view.precision);
+            }
+        }
+        (slope, curvature)
+    }
+}
+
+impl View {
+    /// The view that `group`, which is not empty, was measured in, and the share of the loss by
+    /// which its members differ from their mean.
+    fn new(
+        domain: &Domain,
+        tree: &JunctionTree,
+        group: &[&Measurement],
+        cells: Range<usize>,
+        start: usize,
+    ) -> (Self, f64) {
+        let attributes = group[0].clique.attributes();
+        let sizes = group[0].shape(domain);
+        let mut by_rank: Vec<usize> = (0..attributes.len()).collect();
+        by_rank.sort_by_key(|&i| tree.rank[attributes[i]]);
+        let shape: Vec<(usize, bool)> = (by_rank.iter())
+            .map(|&i| (sizes[i], group[0].axes[i].centred))
+            .collect();
+        let axes: Vec<(usize, &AxisView)> = (by_rank.iter())
+            .map(|&i| (domain.size(attributes[i]), &group[0].axes[i]))
+            .collect();
+        let places = ascending_cells(attributes, &sizes, tree);
+        let weight: f64 = group.iter().map(|m| m.sigma.powi(-2)).sum();
+        let turned = |m: &Measurement| -> Vec<f64> {
+            let mut values = places
+                .iter()
+                .map(|&place| m.values[place])
+                .collect::<Vec<f64>>();
+            centre(&shape, &mut values);
+            values
+        };
+        let mut target = vec![0.0; places.len()];
+        for m in group {
+            let share = m.sigma.powi(-2) / weight;
+            target
+                .iter_mut()
+                .zip(turned(m))
+                .for_each(|(t, y)| *t += share * y);
+        }
+        let spread = |m: &&Measurement| -> f64 {
+            let squares = target.iter().zip(turned(m)).map(|(t, y)| (y - t) * (y - t));
+            0.5 * m.sigma.powi(-2) * squares.sum::<f64>()
+        };
+        let constant = group.iter().map(spread).sum();
+        let view = Self {
+            cells,
+            values: start..start + target.len(),
+            merged: merged_cells(&axes),
+            shape,
+            target,
+            precision: weight.sqrt(),
+        };
+        (view, constant)
+    }
+
+    fn merge(&self, marginal: &[f64], merged: &mut [f64]) {
+        match &self.merged {
+            None => merged.copy_from_slice(marginal),
+            Some(places) => {
+                merged.fill(0.0);
+                for (&place, x) in places.iter().zip(marginal) {
+                    merged[place as usize] += x;
+                }
+            }
+        }
+    }
+
+    /// Adds `by` times the transposed map of centred `values` to `cells`.
+    fn add_transposed(&self, values: &[f64], by: f64, cells: &mut [f64]) {
+        match &self.merged {
+            None => cells.iter_mut().zip(values).for_each(|(c, x)| *c += by * x),
+            Some(places) => {
+                for (&place, cell) in places.iter().zip(cells) {
+                    *cell += by * values[place as usize];
+                }
+            }
+        }
+    }
+}
+
+/// A view's order among others of one clique.
+type AxisKey = (Option<Vec<u32>>, bool);
+
+fn axis_key(axis: &AxisView) -> AxisKey {
+    (axis.groups.clone(), axis.centred)
 }
 
 /// Axes of `clique` by rank.
@@ -69,154 +283,29 @@ pub(crate) fn ascending_cells(
     places
 }
 
-impl Observations {
-    /// Prepares checked measurements; the loss will be that of a model with `total` records.
-    pub fn new(
-        domain: &Domain,
-        tree: &JunctionTree,
-        measurements: &[Measurement],
-        total: f64,
-    ) -> Self {
-        let mut starts: BTreeMap<&Clique, usize> = (measurements.iter())
-            .filter(|m| !m.clique.is_empty())
-            .map(|m| (&m.clique, 0))
-            .collect();
-        let mut end = 0;
-        let mut axes = Vec::with_capacity(starts.len());
-        for (clique, start) in &mut starts {
-            *start = end;
-            let ranked = ranked(clique, domain, tree);
-            end += cells(&ranked);
-            axes.push(ranked);
-        }
-        let mut constant = 0.0;
-        let mut blocks = Vec::with_capacity(measurements.len());
-        for measurement in measurements {
-            match starts.get(&measurement.clique) {
-                Some(&start) => blocks.push(Block::new(domain, tree, measurement, start)),
-                None => {
-                    let residual = (total - measurement.values[0]) / measurement.sigma;
-                    constant += 0.5 * residual * residual;
-                }
-            }
-        }
-        let largest = blocks.iter().map(|b| b.target.len()).max().unwrap_or(0);
-        Self {
-            cliques: starts.into_keys().cloned().collect(),
-            axes,
-            blocks,
-            constant,
-            scratch: vec![0.0; largest],
-        }
-    }
-
-    /// Cells of all measured marginals together.
-    pub fn len(&self) -> usize {
-        self.axes.iter().map(|axes| cells(axes)).sum()
-    }
-
-    /// Loss of the marginals; sets `gradient` to its gradient.
-    pub fn loss(&mut self, marginals: &[f64], gradient: &mut [f64]) -> f64 {
-        gradient.fill(0.0);
-        let mut loss = self.constant;
-        for block in &self.blocks {
-            let residual = &mut self.scratch[..block.target.len()];
-            block.project(&marginals[block.start..block.end], residual);
-            let mut squares = 0.0;
-            for (r, y) in residual.iter_mut().zip(&block.target) {
-                *r -= y;
-                squares += *r * *r;
-                *r *= block.weight;
-            }
-            loss += 0.5 * block.weight * squares;
-            block.scatter(residual, &mut gradient[block.start..block.end]);
-        }
-        loss
-    }
-}
-
-impl Block {
-    fn new(domain: &Domain, tree: &JunctionTree, measurement: &Measurement, start: usize) -> Self {
-        let attributes = measurement.clique.attributes();
-        let shape = measurement.shape(domain);
-        let mut target: Vec<f64> = ascending_cells(attributes, &shape, tree)
-            .into_iter()
-            .map(|cell| measurement.values[cell])
-            .collect();
-        let mut by_rank: Vec<usize> = (0..attributes.len()).collect();
-        by_rank.sort_by_key(|&i| tree.rank[attributes[i]]);
-        let axes: Vec<(usize, bool)> = (by_rank.iter())
-            .map(|&i| (shape[i], measurement.axes[i].centred))
-            .collect();
-        centre(&axes, &mut target);
-        let views: Vec<(usize, &AxisView)> = (by_rank.iter())
-            .map(|&i| (domain.size(attributes[i]), &measurement.axes[i]))
-            .collect();
-        let cells: usize = views.iter().map(|&(size, _)| size).product();
-        Self {
-            start,
-            end: start + cells,
-            merged: merged_cells(&views),
-            axes,
-            target,
-            weight: 1.0 / (measurement.sigma * measurement.sigma),
-        }
-    }
-
-    /// The measured view of a marginal: merged and centred.
-    fn project(&self, marginal: &[f64], view: &mut [f64]) {
-        match &self.merged {
-            None => view.copy_from_slice(marginal),
-            Some(merged) => {
-                view.fill(0.0);
-                for (&cell, x) in merged.iter().zip(marginal) {
-                    view[cell as usize] += x;
-                }
-            }
-        }
-        centre(&self.axes, view);
-    }
-
-    /// The transpose of [`Block::project`] for views that are centred already; adds.
-    fn scatter(&self, view: &[f64], gradient: &mut [f64]) {
-        match &self.merged {
-            None => crate::kernel::add(gradient, view),
-            Some(merged) => {
-                for (&cell, g) in merged.iter().zip(gradient) {
-                    *g += view[cell as usize];
-                }
-            }
-        }
-    }
-}
-
-/// The merged cell of each cell, or `None` where no axis is merged.
-fn merged_cells(views: &[(usize, &AxisView)]) -> Option<Vec<u32>> {
-    if views.iter().all(|(_, view)| view.groups.is_none()) {
+/// The merged cell of each cell, or `None` where no axis is merged; (size, view) for each axis.
+fn merged_cells(axes: &[(usize, &AxisView)]) -> Option<Vec<u32>> {
+    if axes.iter().all(|(_, view)| view.groups.is_none()) {
         return None;
     }
     let mut places = vec![0u32];
-    for &(size, view) in views {
+    for &(size, view) in axes {
         let groups = view.size(size) as u32;
+        let group = |category: usize| match &view.groups {
+            Some(groups) => groups[category],
+            None => category as u32,
+        };
         places = (places.iter())
-            .flat_map(|&place| {
-                (0..size).map(move |category| {
-                    let group = match &view.groups {
-                        Some(groups) => groups[category],
-                        None => category as u32,
-                    };
-                    place * groups + group
-                })
-            })
+            .flat_map(|&place| (0..size).map(move |category| place * groups + group(category)))
             .collect();
     }
     Some(places)
 }
 
 /// Takes the mean out along every centred axis of a table: (size, centred) for each axis.
-fn centre(axes: &[(usize, bool)], table: &mut [f64]) {
+fn centre(shape: &[(usize, bool)], table: &mut [f64]) {
     let mut inner = table.len();
-    for &(size, centred) in axes {
+    for &(size, centred) in shape {
         let slab = inner;
         inner /= size;
         if !centred {
@@ -224,8 +313,9 @@ fn centre(axes: &[(usize, bool)], table: &mut [f64]) {
         }
         for slab in table.chunks_exact_mut(slab) {
             for i in 0..inner {
-                let mean = (0..size).map(|x| slab[x * inner + i]).sum::<f64>() / size as f64;
-                (0..size).for_each(|x| slab[x * inner + i] -= mean);
+                let line = || (i..size * inner).step_by(inner);
+                let mean = line().map(|cell| slab[cell]).sum::<f64>() / size as f64;
+                line().for_each(|cell| slab[cell] -= mean);
             }
         }
     }

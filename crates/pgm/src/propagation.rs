@@ -1,13 +1,16 @@
 //! Belief propagation on a junction tree (calibration), planned once and run many times.
 //!
 //! Potentials are small log-tables over measured cliques; each is hosted by one node of the tree.
-//! A node's log-table is the sum of its potentials and of its children's messages. On the way up,
-//! the cells that share a separator state (they are contiguous) are exponentiated relative to
-//! their largest and normalised: the node then holds the conditional probabilities of its own
-//! attributes given the separator, and the logarithms of the normalisers are its message. On the
-//! way down, each block is multiplied by the parent's marginal of its separator state. So every
-//! cell is exponentiated once a round, nothing is ever divided by a marginal, and a separator
-//! state that one side deems impossible keeps the precision of the other.
+//! A node's weights are the exponentials of the sums of its potentials and of its children's
+//! messages. On the way up, a node sums the weights of the cells that share a separator state
+//! (they are contiguous); the logarithms of the sums are its message. On the way down, each block
+//! is scaled to the parent's marginal of its separator state, and smaller marginals are summed.
+//!
+//! Only the small tables are exponentiated, each relative to its largest entry, and the node's
+//! weights are products of theirs. Where such a product may have lost digits to underflow (some
+//! block's sum is below 1e-200), the node is done again with sums of logarithms and a maximum for
+//! each block: a separator state that one side deems all but impossible keeps its digits, since
+//! the other side may be as sure of the opposite.
 //!
 //! The small tables of a node form a tree: a table is carried by the node's own table or by a
 //! smaller one that has all its axes, so that a large table is passed over as rarely as possible.
@@ -17,6 +20,10 @@ use std::ops::Range;
 use crate::junction::{JunctionTree, Node};
 use crate::kernel;
 use crate::table::{Axis, Embedding, cells, is_subset};
+
+/// A block of weights (each at most 1) whose sum is larger than this has its largest ones free of
+/// underflow.
+const SMALLEST_SUM: f64 = 1e-200;
 
 /// What flows through a small table: up into it, and down out of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +131,8 @@ struct SmallTable {
     carrier: Range<usize>,
     embedding: Embedding,
     flows: Vec<Flow>,
+    /// Positions of the tables that it carries.
+    carried: Vec<usize>,
 }
 
 /// A node with everything that passing a message needs.
@@ -136,6 +145,8 @@ pub(crate) struct NodePlan {
     cells: usize,
     /// Flows of the node's own table.
     flows: Vec<Flow>,
+    /// Positions of the small tables that the node's own carries.
+    carried: Vec<usize>,
     /// Carriers before carried.
     tables: Vec<SmallTable>,
     /// Cells of all tables.
@@ -143,14 +154,22 @@ pub(crate) struct NodePlan {
 }
 
 impl NodePlan {
-    fn new(node: &Node, outlines: Vec<Outline>) -> Self {
+    fn new(node: &Node, outlines: &[Outline]) -> Self {
         let mut starts = Vec::with_capacity(outlines.len());
         let mut memory = 0;
-        for table in &outlines {
+        for table in outlines {
             starts.push(memory);
             memory += cells(&table.axes);
         }
         let range = |i: usize| starts[i]..starts[i] + cells(&outlines[i].axes);
+        // Small tables are numbered without the node's own.
+        let carried = |by: usize| -> Vec<usize> {
+            let by = Some(by);
+            (1..outlines.len())
+                .filter(|&i| outlines[i].carrier == by)
+                .map(|i| i - 1)
+                .collect()
+        };
         let tables = (outlines.iter().enumerate())
             .filter_map(|(i, table)| {
                 let carrier = table.carrier?;
@@ -160,6 +179,7 @@ impl NodePlan {
                     carrier: range(carrier),
                     embedding: Embedding::new(&outlines[carrier].axes, &table.axes),
                     flows: table.flows.clone(),
+                    carried: carried(i),
                 })
             })
             .collect();
@@ -169,8 +189,20 @@ impl NodePlan {
             parent: node.parent,
             cells: cells(&outlines[0].axes),
             flows: outlines[0].flows.clone(),
+            carried: carried(0),
             tables,
             memory,
+        }
+    }
+
+    /// Place, flows and carried tables of the node's own table (0) or of a small one (from 1).
+    fn table(&self, i: usize) -> (Range<usize>, &[Flow], &[usize]) {
+        match i.checked_sub(1) {
+            None => (0..self.cells, &self.flows, &self.carried),
+            Some(i) => {
+                let table = &self.tables[i];
+                (table.range.clone(), &table.flows, &table.carried)
+            }
         }
     }
 
@@ -197,6 +229,8 @@ pub(crate) struct Propagation {
 pub(crate) struct Beliefs {
     /// For each node, its own table and then the small ones.
     tables: Vec<Vec<f64>>,
+    /// For each node, the sums of its blocks on the way up.
+    sums: Vec<Vec<f64>>,
     /// For each node, the message to its parent; after calibration, the separator's marginal.
     messages: Vec<Vec<f64>>,
 }
@@ -218,7 +252,7 @@ impl Propagation {
     pub fn new(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Self {
         let outlines = outlines(tree, sizes, cliques);
         let nodes = (tree.nodes.iter().zip(outlines))
-            .map(|(node, outlines)| NodePlan::new(node, outlines))
+            .map(|(node, outlines)| NodePlan::new(node, &outlines))
             .collect();
         let mut end = 0;
         let potentials = (cliques.iter())
@@ -232,11 +266,15 @@ impl Propagation {
 
     /// Zeroed memory for a calibration.
     pub fn beliefs(&self) -> Beliefs {
+        let separators = || -> Vec<Vec<f64>> {
+            (self.nodes.iter())
+                .map(|n| vec![0.0; n.separator_cells()])
+                .collect()
+        };
         Beliefs {
             tables: self.nodes.iter().map(|n| vec![0.0; n.memory]).collect(),
-            messages: (self.nodes.iter())
-                .map(|n| vec![0.0; n.separator_cells()])
-                .collect(),
+            sums: separators(),
+            messages: separators(),
         }
     }
 
@@ -249,7 +287,7 @@ impl Propagation {
     pub fn bytes(&self) -> usize {
         let node = |plan: &NodePlan| {
             let offsets: usize = plan.tables.iter().map(|t| t.embedding.held_bytes()).sum();
-            (plan.memory + plan.separator_cells()) * size_of::<f64>() + offsets
+            (plan.memory + 2 * plan.separator_cells()) * size_of::<f64>() + offsets
         };
         self.nodes.iter().map(node).sum()
     }
@@ -274,66 +312,160 @@ impl Propagation {
     }
 
     /// Calibrates: from log-potentials to the marginals of a distribution scaled to `total`.
-    /// Returns the logarithm of the partition function (the sum over all cells of the exponential
-    /// of the sum of potentials).
     pub fn calibrate(
         &self,
         potentials: &[f64],
         total: f64,
         beliefs: &mut Beliefs,
         marginals: &mut [f64],
-    ) -> f64 {
-        for node in (0..self.nodes.len()).rev() {
-            self.send_up(node, potentials, beliefs);
-        }
-        let roots = (0..self.nodes.len()).filter(|&node| self.nodes[node].parent.is_none());
-        let mut log_partition = 0.0;
-        for root in roots {
-            log_partition += beliefs.messages[root][0];
-            beliefs.messages[root][0] = total;
-        }
-        for node in 0..self.nodes.len() {
-            self.send_down(node, beliefs, marginals);
-        }
-        log_partition
+    ) {
+        kernel::with_avx2!(
+            self.calibrate_avx2(potentials, total, beliefs, marginals),
+            self.calibrate_portable(potentials, total, beliefs, marginals)
+        );
     }
 
-    /// Sums a node's potentials and messages, normalises its blocks and sets its own message.
-    fn send_up(&self, node: usize, potentials: &[f64], beliefs: &mut Beliefs) {
+    /// [`Propagation::calibrate_portable`] with wider vectors; the results are the same bits.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn calibrate_avx2(
+        &self,
+        potentials: &[f64],
+        total: f64,
+        beliefs: &mut Beliefs,
+        marginals: &mut [f64],
+    ) {
+        self.calibrate_portable(potentials, total, beliefs, marginals);
+    }
+
+    #[inline(always)]
+    fn calibrate_portable(
+        &self,
+        potentials: &[f64],
+        total: f64,
+        beliefs: &mut Beliefs,
+        marginals: &mut [f64],
+    ) {
+        for node in (0..self.nodes.len()).rev() {
+            if !self.send_up(node, potentials, beliefs) {
+                self.send_up_in_logarithms(node, potentials, beliefs);
+            }
+        }
+        for (node, plan) in self.nodes.iter().enumerate() {
+            if plan.parent.is_none() {
+                beliefs.messages[node][0] = total;
+            }
+            self.send_down(node, beliefs, marginals);
+        }
+    }
+
+    /// Adds what flows up into a table to it.
+    #[inline(always)]
+    fn collect(
+        &self,
+        flows: &[Flow],
+        potentials: &[f64],
+        messages: &[Vec<f64>],
+        table: &mut [f64],
+    ) {
+        for flow in flows {
+            match *flow {
+                Flow::Potential(i) => kernel::add(table, &potentials[self.potentials[i].clone()]),
+                Flow::Message(child) => kernel::add(table, &messages[child]),
+            }
+        }
+    }
+
+    /// Multiplies a node's weights, sums its blocks and sets its message. Returns whether all
+    /// sums are far from underflow.
+    #[inline(always)]
+    fn send_up(&self, node: usize, potentials: &[f64], beliefs: &mut Beliefs) -> bool {
         let plan = &self.nodes[node];
-        let Beliefs { tables, messages } = beliefs;
+        let Beliefs {
+            tables,
+            sums,
+            messages,
+        } = beliefs;
+        let memory = &mut tables[node];
+        let mut log_scale = 0.0;
+        for i in 0..=plan.tables.len() {
+            // From the last small table to the node's own, which comes first.
+            let (range, flows, carried) = plan.table(plan.tables.len() - i);
+            let (own, smaller) = memory[range.start..].split_at_mut(range.len());
+            let mut blank = flows.is_empty();
+            if !blank {
+                own.fill(0.0);
+                self.collect(flows, potentials, messages, own);
+                log_scale += kernel::exponentiate(own);
+            }
+            for &j in carried {
+                let table = &plan.tables[j];
+                let from = &smaller[table.range.start - range.end..][..table.range.len()];
+                if blank {
+                    table.embedding.copy(from, own);
+                    blank = false;
+                } else {
+                    table.embedding.multiply(from, own);
+                }
+            }
+            if blank {
+                own.fill(1.0);
+            }
+        }
+        let mut sound = true;
+        let blocks = memory[..plan.cells].chunks_exact(plan.block());
+        for ((block, sum), message) in blocks.zip(&mut sums[node]).zip(&mut messages[node]) {
+            *sum = kernel::sum(block);
+            sound &= *sum > SMALLEST_SUM;
+            *message = log_scale + sum.ln();
+        }
+        sound
+    }
+
+    /// [`Propagation::send_up`] with sums of logarithms, each block relative to its largest.
+    #[inline(always)]
+    fn send_up_in_logarithms(&self, node: usize, potentials: &[f64], beliefs: &mut Beliefs) {
+        let plan = &self.nodes[node];
+        let Beliefs {
+            tables,
+            sums,
+            messages,
+        } = beliefs;
         let memory = &mut tables[node];
         memory.fill(0.0);
-        let collect = |flows: &[Flow], table: &mut [f64], messages: &[Vec<f64>]| {
-            for flow in flows {
-                let from = match *flow {
-                    Flow::Potential(i) => &potentials[self.potentials[i].clone()],
-                    Flow::Message(child) => &messages[child],
-                };
-                kernel::add(table, from);
-            }
-        };
-        collect(&plan.flows, &mut memory[..plan.cells], messages);
+        self.collect(&plan.flows, potentials, messages, &mut memory[..plan.cells]);
         for table in plan.tables.iter().rev() {
             let (larger, rest) = memory.split_at_mut(table.range.start);
             let own = &mut rest[..table.range.len()];
-            collect(&table.flows, own, messages);
+            self.collect(&table.flows, potentials, messages, own);
             table.embedding.add(own, &mut larger[table.carrier.clone()]);
         }
         let blocks = memory[..plan.cells].chunks_exact_mut(plan.block());
         for (block, message) in blocks.zip(&mut messages[node]) {
-            *message = kernel::normalise(block);
+            *message = kernel::max(block);
+            kernel::shift(block, -*message);
+        }
+        kernel::exponentiate_nonpositive(&mut memory[..plan.cells]);
+        let blocks = memory[..plan.cells].chunks_exact(plan.block());
+        for ((block, sum), message) in blocks.zip(&mut sums[node]).zip(&mut messages[node]) {
+            *sum = kernel::sum(block);
+            *message += sum.ln();
         }
     }
 
-    /// Scales a node's blocks by the separator's marginal and hands out its marginals.
+    /// Scales a node's blocks to the separator's marginal and hands out its marginals.
+    #[inline(always)]
     fn send_down(&self, node: usize, beliefs: &mut Beliefs, marginals: &mut [f64]) {
         let plan = &self.nodes[node];
-        let Beliefs { tables, messages } = beliefs;
+        let Beliefs {
+            tables,
+            sums,
+            messages,
+        } = beliefs;
         let memory = &mut tables[node];
         let blocks = memory[..plan.cells].chunks_exact_mut(plan.block());
-        for (block, &weight) in blocks.zip(&messages[node]) {
-            block.iter_mut().for_each(|x| *x *= weight);
+        for ((block, &sum), &marginal) in blocks.zip(&sums[node]).zip(&messages[node]) {
+            kernel::scale(block, marginal / sum);
         }
         let mut hand_out = |flows: &[Flow], table: &[f64]| {
             for flow in flows {
@@ -375,7 +507,7 @@ pub(crate) fn bytes(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>])
     }
     for node in tree.nodes.iter() {
         let separator = node.axes[..node.separator].iter().map(|&a| sizes[a]);
-        sum = sum.checked_add(separator.product::<usize>() * size_of::<f64>())?;
+        sum = sum.checked_add(separator.product::<usize>() * 2 * size_of::<f64>())?;
     }
     Some(sum)
 }

@@ -39,10 +39,12 @@ impl Model {
 fn group_by_separator(plan: &NodePlan, by_rank: &[Vec<u32>], records: usize) -> Vec<Vec<u32>> {
     let separator = &plan.axes[..plan.separator];
     let mut groups = vec![Vec::new(); separator.iter().map(|axis| axis.size).product()];
-    for record in 0..records {
-        let state = (separator.iter()).fold(0, |state, axis| {
-            state * axis.size + by_rank[axis.rank][record] as usize
-        });
+    let mut states = vec![0; records];
+    for axis in separator {
+        let values = states.iter_mut().zip(&by_rank[axis.rank]);
+        values.for_each(|(state, &value)| *state = *state * axis.size + value as usize);
+    }
+    for (record, &state) in states.iter().enumerate() {
         groups[state].push(record as u32);
     }
     groups

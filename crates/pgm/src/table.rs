@@ -74,38 +74,46 @@ impl Embedding {
         size_of_val(self.offsets.as_slice())
     }
 
-    /// The small table's cell of every cell of the large one.
-    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        (self.offsets.iter()).flat_map(move |&offset| {
-            let step = usize::from(self.kept);
-            (0..self.run).map(move |i| offset as usize + i * step)
-        })
-    }
-
-    /// Multiplies every cell of the large table by the small one's.
-    pub fn multiply(&self, small: &[f64], large: &mut [f64]) {
-        large
-            .iter_mut()
-            .zip(self.places())
-            .for_each(|(x, place)| *x *= small[place]);
-    }
-
     /// Adds the small table to every matching cell of the large one.
+    #[inline(always)]
     pub fn add(&self, small: &[f64], large: &mut [f64]) {
+        self.spread(small, large, |x, y| x + y);
+    }
+
+    /// Multiplies every matching cell of the large table by the small one's.
+    #[inline(always)]
+    pub fn multiply(&self, small: &[f64], large: &mut [f64]) {
+        self.spread(small, large, |x, y| x * y);
+    }
+
+    /// Sets every matching cell of the large table to the small one's.
+    #[inline(always)]
+    pub fn copy(&self, small: &[f64], large: &mut [f64]) {
+        self.spread(small, large, |_, y| y);
+    }
+
+    #[inline(always)]
+    fn spread(&self, small: &[f64], large: &mut [f64], apply: impl Fn(f64, f64) -> f64 + Copy) {
         let runs = large.chunks_exact_mut(self.run).zip(&self.offsets);
-        if self.kept {
+        if !self.kept {
             for (run, &offset) in runs {
-                kernel::add(run, &small[offset as usize..][..self.run]);
+                let value = small[offset as usize];
+                for x in run {
+                    *x = apply(*x, value);
+                }
             }
         } else {
             for (run, &offset) in runs {
-                let value = small[offset as usize];
-                run.iter_mut().for_each(|x| *x += value);
+                let values = &small[offset as usize..][..self.run];
+                run.iter_mut()
+                    .zip(values)
+                    .for_each(|(x, &y)| *x = apply(*x, y));
             }
         }
     }
 
     /// Sets the small table to the sums of the large one's matching cells.
+    #[inline(always)]
     pub fn sum(&self, large: &[f64], small: &mut [f64]) {
         small.fill(0.0);
         let runs = large.chunks_exact(self.run).zip(&self.offsets);
@@ -160,7 +168,6 @@ mod tests {
                 .collect();
             let places = slow_places(&large, &small);
             let embedding = Embedding::new(&large, &small);
-            assert!(embedding.places().eq(places.iter().copied()));
             assert_eq!(embedding.held_bytes(), Embedding::bytes(&large, &small));
 
             let values: Vec<f64> = (0..cells(&small)).map(|i| (i * i) as f64).collect();
