@@ -11,6 +11,13 @@ const MAX_LINES: usize = 13;
 /// Width of a drawing, in its own units: about pixels.
 const WIDTH: f64 = 360.0;
 
+/// Room for the percentage at the end of a bar.
+const VALUE_WIDTH: f64 = 38.0;
+
+/// Characters of a label at the beginning of a line, and about the width of one.
+const LONGEST_LABEL: usize = 17;
+const CHARACTER_WIDTH: f64 = 6.3;
+
 /// The drawing of a column: bars on lines where there are few values, otherwise bars side by
 /// side with the synthetic table's as steps over them.
 pub(super) struct Bars<'a>(pub(super) &'a ColumnReport);
@@ -30,6 +37,17 @@ impl Bars<'_> {
     fn largest(&self) -> f64 {
         let shares = self.0.real.iter().chain(&self.0.synthetic);
         shares.copied().fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    /// Room for the labels at the beginning of the lines.
+    fn label_width(&self) -> f64 {
+        let longest = self
+            .0
+            .labels
+            .iter()
+            .map(|label| label.chars().count())
+            .max();
+        longest.unwrap_or(0).min(LONGEST_LABEL) as f64 * CHARACTER_WIDTH + 14.0
     }
 
     fn open(&self, out: &mut Formatter<'_>, height: f64) -> fmt::Result {
@@ -55,8 +73,6 @@ impl Bars<'_> {
 
     fn lines(&self, out: &mut Formatter<'_>) -> fmt::Result {
         const LINE: f64 = 27.0;
-        const LABEL: f64 = 112.0;
-        const LENGTH: f64 = 206.0;
         let ColumnReport {
             labels,
             real,
@@ -64,6 +80,8 @@ impl Bars<'_> {
             ..
         } = self.0;
         let largest = self.largest();
+        let left = self.label_width();
+        let full = WIDTH - left - VALUE_WIDTH;
         self.open(out, LINE * labels.len() as f64 + 2.0)?;
         for (value, label) in labels.iter().enumerate() {
             let top = LINE * value as f64 + 3.0;
@@ -71,21 +89,21 @@ impl Bars<'_> {
                 out,
                 "<g><title>{}</title><text class=\"label\" x=\"{}\" y=\"{:.1}\">{}</text>",
                 Escaped(&self.title(value)),
-                LABEL - 8.0,
+                left - 8.0,
                 top + 14.5,
-                Escaped(&shorten(label, 17))
+                Escaped(&shorten(label, LONGEST_LABEL))
             )?;
             for (class, share, y) in [
                 ("real", real[value], top),
                 ("synthetic", synthetic[value], top + 11.0),
             ] {
-                let length = share / largest * LENGTH;
+                let length = share / largest * full;
                 write!(
                     out,
-                    "<rect class=\"{class}\" x=\"{LABEL}\" y=\"{y:.1}\" width=\"{length:.1}\" \
+                    "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{length:.1}\" \
                      height=\"10\" rx=\"1.5\"/><text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{}\
                      </text>",
-                    LABEL + length + 4.0,
+                    left + length + 4.0,
                     y + 8.6,
                     Escaped(&percent(share))
                 )?;
@@ -143,7 +161,7 @@ impl Bars<'_> {
         };
         writeln!(
             out,
-            "<text class=\"value\" x=\"0\" y=\"{y}\">{}</text><text class=\"label\" \
+            "<text class=\"value\" x=\"0\" y=\"{y}\">{}</text><text class=\"value end\" \
              x=\"{WIDTH}\" y=\"{y}\">{}</text>",
             Escaped(&shorten(first, 24)),
             Escaped(&shorten(last, 24))

@@ -5,12 +5,15 @@ use std::fmt::{self, Display, Formatter};
 use super::{Escaped, shorten};
 
 /// Room for the names on the left, and for the numbers above, in the drawing's units.
-const LEFT: f64 = 128.0;
+const LEFT: f64 = 116.0;
 const TOP: f64 = 18.0;
 
-/// Width that all cells share, and the smallest and largest cell.
-const CELLS: f64 = 430.0;
+/// The smallest and largest cell.
 const CELL_LIMITS: (f64, f64) = (12.0, 44.0);
+
+/// Width that all cells of a drawing share: one across the page, or three side by side.
+pub(super) const WIDE: f64 = 500.0;
+pub(super) const NARROW: f64 = 236.0;
 
 /// The smallest cell that has room for its number.
 const CELL_WITH_NUMBER: f64 = 24.0;
@@ -41,6 +44,8 @@ pub(super) struct Heatmap<'a> {
     pub(super) matrix: &'a [Vec<f64>],
     /// How values are coloured.
     pub(super) scale: Scale,
+    /// Width that all cells share.
+    pub(super) width: f64,
 }
 
 impl Heatmap<'_> {
@@ -75,7 +80,7 @@ impl Heatmap<'_> {
             "<text class=\"label\" x=\"{}\" y=\"{:.1}\">{} <tspan class=\"quiet\">{}</tspan></text>",
             LEFT - 8.0,
             y + size / 2.0 + 4.0,
-            Escaped(&shorten(self.names[row], 15)),
+            Escaped(&shorten(self.names[row], 14)),
             row + 1
         )?;
         for column in 0..self.columns.len() {
@@ -160,15 +165,20 @@ fn hundredths(value: f64) -> String {
 impl Display for Heatmap<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let count = self.columns.len();
-        let size = (CELLS / count as f64).clamp(CELL_LIMITS.0, CELL_LIMITS.1);
+        let size = (self.width / count as f64).clamp(CELL_LIMITS.0, CELL_LIMITS.1);
         let width = LEFT + (size * count as f64).max(200.0) + 4.0;
         let bottom = TOP + size * count as f64 + 10.0;
         writeln!(
             out,
-            "<svg class=\"map\" viewBox=\"0 0 {width:.0} {:.0}\" style=\"max-width:{:.0}px\" \
+            "<svg class=\"{}\" viewBox=\"0 0 {width:.0} {:.0}\" style=\"max-width:{:.0}px\" \
              role=\"img\" aria-label=\"{}\">",
+            if self.width == WIDE {
+                "map wide"
+            } else {
+                "map"
+            },
             bottom + 26.0,
-            width * 1.3,
+            width * 1.15,
             Escaped(&self.title)
         )?;
         for column in 0..count {

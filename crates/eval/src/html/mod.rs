@@ -11,7 +11,7 @@ use crate::{
     report::Report,
 };
 use bars::Bars;
-use heatmap::{Heatmap, Scale};
+use heatmap::{Heatmap, NARROW, Scale, WIDE};
 
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
@@ -353,6 +353,7 @@ impl Page<'_> {
             columns: drawn,
             matrix,
             scale,
+            width: if scale == Scale::Error { WIDE } else { NARROW },
         }
     }
 }
