@@ -316,6 +316,9 @@ pub struct CheckArguments {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
+    /// Run all mechanisms on the tables in FHAIM_DATA_DIR, in the clear
+    #[command(after_help = MECHANISMS_EXAMPLES)]
+    Mechanisms(MechanismsArguments),
     /// Compute every cell of every pair of the tables in FHAIM_DATA_DIR under encryption
     #[command(after_help = COMPUTE_EXAMPLES)]
     Compute(ComputeArguments),
@@ -334,6 +337,33 @@ Examples:
 pub struct ComputeArguments {
     /// Datasets to measure; all of them if none is named
     pub datasets: Vec<String>,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const MECHANISMS_EXAMPLES: &str = "\
+Examples:
+  FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
+  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3";
+
+/// Flags of `bench mechanisms`.
+#[derive(Debug, Args)]
+pub struct MechanismsArguments {
+    /// Datasets to run on; all of them if none is named
+    pub datasets: Vec<String>,
+    /// Run only mechanisms with this in their names
+    #[arg(long, value_name = "TEXT")]
+    pub mechanism: Option<String>,
+    /// Privacy budget (may be repeated)
+    #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
+    pub epsilon: Vec<f64>,
+    /// Runs of each: seeds 0, 1, ...
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub seeds: u64,
+    /// Most memory a model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
+    pub model_mb: usize,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,

@@ -52,6 +52,9 @@ fn dispatch(arguments: &Arguments) -> Result<(), Error> {
         Command::Bench(BenchCommand::Compute(arguments)) => {
             bench::compute::run(arguments, &progress)
         }
+        Command::Bench(BenchCommand::Mechanisms(arguments)) => {
+            bench::mechanisms::run(arguments, &progress)
+        }
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
     }
 }

@@ -1,30 +1,17 @@
 //! `fhaim bench compute`: every cell of every pair, under encryption, checked against its count.
 
-use std::path::{Path, PathBuf};
-
-use fhaim_domain::{ReadOptions, read_csv};
 use fhaim_he::{P1, P1_LARGE};
 use fhaim_protocol::bench::{Compute, compute};
 use rand::{TryRngCore, rngs::OsRng};
 use serde::Serialize;
 
-use crate::{args::ComputeArguments, error::Error, input, output, progress::Progress};
-
-/// Names the folder of tables (`NAME.csv`) and schemas (`NAME.schema.json`).
-const FOLDER: &str = "FHAIM_DATA_DIR";
-
-/// Schemas measured, and the table each is of.
-const TABLES: [(&str, &str); 4] = [
-    ("breast-cancer", "breast-cancer"),
-    ("compas", "compas"),
-    ("diabetes", "diabetes"),
-    ("adult-32", "adult"),
-];
+use super::{Dataset, datasets};
+use crate::{args::ComputeArguments, error::Error, output, progress::Progress};
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads.
 #[derive(Debug, Serialize)]
 struct Row {
-    dataset: &'static str,
+    dataset: String,
     seconds: f64,
     records: usize,
     cells: usize,
@@ -45,22 +32,10 @@ struct Row {
 
 /// Measures the tables named, or all.
 pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Error> {
-    let folder = std::env::var_os(FOLDER)
-        .map(PathBuf::from)
-        .ok_or(Error::Environment(FOLDER, "of the tables"))?;
-    let wanted =
-        |name: &str| arguments.datasets.is_empty() || arguments.datasets.iter().any(|d| d == name);
-    if let Some(unknown) = arguments
-        .datasets
-        .iter()
-        .find(|d| TABLES.iter().all(|(n, _)| n != d))
-    {
-        return Err(Error::Usage(format!("there is no dataset {unknown}")));
-    }
     let mut rows = Vec::new();
-    for (name, file) in TABLES.into_iter().filter(|(name, _)| wanted(name)) {
-        let phase = progress.uncounted(format!("compute {name}"));
-        rows.push(measure(&folder, name, file)?);
+    for dataset in datasets(&arguments.datasets)? {
+        let phase = progress.uncounted(format!("compute {}", dataset.name));
+        rows.push(measure(&dataset)?);
         phase.finish();
     }
     if arguments.json {
@@ -69,23 +44,19 @@ pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Erro
     output::print(&table(&rows))
 }
 
-fn measure(folder: &Path, name: &'static str, file: &str) -> Result<Row, Error> {
-    let schema = input::schema(&folder.join(format!("{name}.schema.json")))?;
-    let path = folder.join(format!("{file}.csv"));
-    let options = ReadOptions::new(path.to_string_lossy());
-    let table = read_csv(schema, input::open(&path)?, &options)?.table;
-    let set = if table.records() as u64 <= P1.max_records {
+fn measure(dataset: &Dataset) -> Result<Row, Error> {
+    let set = if dataset.table.records() as u64 <= P1.max_records {
         P1
     } else {
         P1_LARGE
     };
-    let done = compute(&table, set, &mut OsRng.unwrap_err())?;
-    Ok(row(name, &done))
+    let done = compute(&dataset.table, set, &mut OsRng.unwrap_err())?;
+    Ok(row(&dataset.name, &done))
 }
 
-fn row(dataset: &'static str, done: &Compute) -> Row {
+fn row(dataset: &str, done: &Compute) -> Row {
     Row {
-        dataset,
+        dataset: dataset.to_owned(),
         seconds: done.seconds,
         records: done.records,
         cells: done.cells,

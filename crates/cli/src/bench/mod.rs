@@ -1,4 +1,62 @@
 //! `fhaim bench`: speed and accuracy, beside what they are compared with.
 
 pub mod compute;
+pub mod mechanisms;
 pub mod pgm;
+
+use std::path::{Path, PathBuf};
+
+use fhaim_domain::{ReadOptions, Table, read_csv};
+
+use crate::{error::Error, input};
+
+/// Names the folder of the published tables: FILE.csv with NAME.schema.json.
+const FOLDER: &str = "FHAIM_DATA_DIR";
+
+/// Names of the tables, with the CSV file each is read from.
+const TABLES: [(&str, &str); 4] = [
+    ("breast-cancer", "breast-cancer.csv"),
+    ("compas", "compas.csv"),
+    ("diabetes", "diabetes.csv"),
+    ("adult-32", "adult.csv"),
+];
+
+/// A published table.
+pub struct Dataset {
+    /// Its name.
+    pub name: String,
+    /// Its records.
+    pub table: Table,
+}
+
+/// Reads the tables named, all of them if none is.
+fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
+    let folder = std::env::var_os(FOLDER)
+        .map(PathBuf::from)
+        .ok_or(Error::Environment(FOLDER, "of the published tables"))?;
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| !TABLES.iter().any(|(known, _)| known == name))
+    {
+        let known = TABLES.map(|(name, _)| name).join(", ");
+        return Err(Error::Usage(format!(
+            "there is no table {unknown:?}: choose from {known}"
+        )));
+    }
+    TABLES
+        .iter()
+        .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name))
+        .map(|(name, file)| read(&folder, name, file))
+        .collect()
+}
+
+fn read(folder: &Path, name: &str, file: &str) -> Result<Dataset, Error> {
+    let schema = input::schema(&folder.join(format!("{name}.schema.json")))?;
+    let path = folder.join(file);
+    let options = ReadOptions::new(path.to_string_lossy());
+    let table = read_csv(schema, input::open(&path)?, &options)?.table;
+    Ok(Dataset {
+        name: name.to_owned(),
+        table,
+    })
+}
