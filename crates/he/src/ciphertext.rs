@@ -38,7 +38,7 @@ impl Ciphertext {
     }
 
     /// Feeds every residue, little-endian, to `update`: for digests.
-    pub fn hash(&self, mut update: impl FnMut(&[u8])) {
+    pub fn digest_into(&self, mut update: impl FnMut(&[u8])) {
         update(&[self.residue as u8]);
         for residue in self.c.iter().flat_map(Poly::residues) {
             update(&residue.to_le_bytes());

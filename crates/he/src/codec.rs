@@ -216,7 +216,7 @@ impl SecretKey {
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let (_, body) = open(Kind::SecretKey, params, bytes, DEGREE)?;
         // Coefficients lie within twice the variance: one signed byte each.
-        debug_assert!(2 * ERROR_VARIANCE < 128);
+        const { assert!(2 * ERROR_VARIANCE < 128) };
         let coefficients = body.iter().map(|&b| i64::from(b as i8)).collect();
         Self::from_coefficients(params, Zeroizing::new(coefficients))
     }

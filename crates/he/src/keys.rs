@@ -136,7 +136,7 @@ fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
         out.extend(
             coefficients
                 .iter()
-                .map(|&c| limb.modulus.from_i128(i128::from(c))),
+                .map(|&c| limb.modulus.residue_of(i128::from(c))),
         );
         limb.forward(&mut out[start..]);
     }

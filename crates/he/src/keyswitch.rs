@@ -65,8 +65,8 @@ impl<'a> KeySwitcher<'a> {
         }
         for j in 0..last {
             self.multiply(key, d, j, scratch);
-            for half in 0..2 {
-                self.divide_into(j, half, into[half].limb_mut(j), scratch);
+            for (half, into) in into.iter_mut().enumerate() {
+                self.divide_into(j, half, into.limb_mut(j), scratch);
             }
         }
     }

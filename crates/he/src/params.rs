@@ -42,8 +42,8 @@ pub struct ParameterSet {
 /// P1: statistics of up to 2^18 records (the largest contrast is 49 N), t of 26 bits.
 pub const P1: ParameterSet = ParameterSet {
     id: 1,
-    ciphertext_moduli: &[0xffff_ffff_fffc_001, 0xffff_316e_37b0_001],
-    special_modulus: 0xffff_ffff_ffe8_001,
+    ciphertext_moduli: &[0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001],
+    special_modulus: 0x0fff_ffff_fffe_8001,
     plaintext_moduli: &[67_108_859],
     max_records: 1 << 18,
     flood_bits: 59,
@@ -54,11 +54,11 @@ pub const P1: ParameterSet = ParameterSet {
 pub const P1_LARGE: ParameterSet = ParameterSet {
     id: 2,
     ciphertext_moduli: &[
-        0x3f_ffff_ffef_8001,
-        0x3f_ffff_ffeb_8001,
-        0x3c_878d_44f2_0001,
+        0x003f_ffff_ffef_8001,
+        0x003f_ffff_ffeb_8001,
+        0x003c_878d_44f2_0001,
     ],
-    special_modulus: 0x3f_ffff_ffe7_c001,
+    special_modulus: 0x003f_ffff_ffe7_c001,
     plaintext_moduli: &[1_073_741_789],
     max_records: 1 << 22,
     flood_bits: 90,
@@ -70,11 +70,11 @@ pub const P1_LARGE: ParameterSet = ParameterSet {
 pub const P2: ParameterSet = ParameterSet {
     id: 3,
     ciphertext_moduli: &[
-        0x3f_ffff_ffef_8001,
-        0x3f_ffff_ffeb_8001,
-        0x3f_45d9_de3a_4001,
+        0x003f_ffff_ffef_8001,
+        0x003f_ffff_ffeb_8001,
+        0x003f_45d9_de3a_4001,
     ],
-    special_modulus: 0x3f_ffff_ffe7_c001,
+    special_modulus: 0x003f_ffff_ffe7_c001,
     plaintext_moduli: &[67_108_859, 35_163_017],
     max_records: 1 << 18,
     flood_bits: 96,
@@ -193,7 +193,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// Miller-Rabin with the bases that decide every 64-bit number (Sorenson and Webster 2015).
 fn is_prime(q: u64) -> bool {
-    if q < 41 || q % 2 == 0 || q >> 62 != 0 {
+    if q < 41 || q.is_multiple_of(2) || q >> 62 != 0 {
         return [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].contains(&q);
     }
     let m = Modulus::new(q);
@@ -304,15 +304,15 @@ mod tests {
                 ..P1
             },
             ParameterSet {
-                ciphertext_moduli: &[0xffff_ffff_fffc_001],
+                ciphertext_moduli: &[0x0fff_ffff_ffff_c001],
                 ..P1
             },
             ParameterSet {
-                special_modulus: 0xffff_ffff_fffc_001,
+                special_modulus: 0x0fff_ffff_ffff_c001,
                 ..P1
             },
             ParameterSet {
-                special_modulus: 0xffff_ffff_ffe8_003,
+                special_modulus: 0x0fff_ffff_fffe_8003,
                 ..P1
             },
             ParameterSet {
@@ -321,9 +321,9 @@ mod tests {
             },
             ParameterSet {
                 ciphertext_moduli: &[
-                    0xffff_ffff_fffc_001,
-                    0xffff_316e_37b0_001,
-                    0x3f_ffff_ffef_8001,
+                    0x0fff_ffff_ffff_c001,
+                    0x0fff_f316_e37b_0001,
+                    0x003f_ffff_ffef_8001,
                 ],
                 ..P1
             },

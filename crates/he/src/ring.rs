@@ -143,7 +143,7 @@ impl Ring {
     pub(crate) fn add_scaled_shifted(&self, sum: &mut Poly, p: &Poly, coefficient: i64, k: usize) {
         for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
             let m = limb.modulus;
-            let c = m.mont(m.from_i128(i128::from(coefficient)));
+            let c = m.mont(m.residue_of(i128::from(coefficient)));
             let (sum, p) = (sum.limb_mut(j), p.limb(j));
             if k == 0 {
                 for (s, &x) in sum.iter_mut().zip(p) {
@@ -164,7 +164,7 @@ impl Ring {
         for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
             let out = p.limb_mut(j);
             for (o, &c) in out.iter_mut().zip(coefficients) {
-                *o = limb.modulus.from_i128(c);
+                *o = limb.modulus.residue_of(c);
             }
             limb.forward(out);
         }
@@ -237,9 +237,9 @@ mod tests {
     use super::*;
 
     const MODULI: [u64; 3] = [
-        0xffff_ffff_fffc_001,
-        0xffff_316e_37b0_001,
-        0xffff_ffff_ffe8_001,
+        0x0fff_ffff_ffff_c001,
+        0x0fff_f316_e37b_0001,
+        0x0fff_ffff_fffe_8001,
     ];
 
     /// X -> X^g on coefficients: X^i becomes plus or minus X^(i g mod n).
@@ -274,9 +274,9 @@ mod tests {
             for (i, &c) in p.iter().enumerate() {
                 let e = (i + k) % (2 * n);
                 if e < n {
-                    wanted[e] = -3 * c
+                    wanted[e] = -3 * c;
                 } else {
-                    wanted[e - n] = 3 * c
+                    wanted[e - n] = 3 * c;
                 }
             }
             assert_eq!(sum, ring.transform_signed(&wanted));

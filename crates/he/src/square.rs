@@ -54,6 +54,9 @@ impl SquaredScore {
     }
 }
 
+/// The parts of one clique's score, each with its cells' targets.
+pub type ScoreParts<'s> = Vec<(&'s SquaredScore, &'s [i64])>;
+
 impl Evaluator<'_> {
     /// One page with, at position `start` + k, weight_k * (||M_k||^2 - 2 <M_k, target_k>): the caller adds
     /// the public weight_k * ||target_k||^2. A clique larger than a page is several parts, whose
@@ -64,7 +67,7 @@ impl Evaluator<'_> {
     pub fn score_at(
         &self,
         start: usize,
-        terms: &[(i64, Vec<(&SquaredScore, &[i64])>)],
+        terms: &[(i64, ScoreParts<'_>)],
         work: &mut Work,
     ) -> Result<Option<Page>> {
         if start.saturating_add(terms.len()) > PAGE {
@@ -120,7 +123,7 @@ impl Evaluator<'_> {
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
                 let m = limb.modulus;
                 let unit = m.inv(DEGREE as u64 % m.value());
-                let scale = m.mont(m.mul(m.from_i128(i128::from(weight)), unit));
+                let scale = m.mont(m.mul(m.residue_of(i128::from(weight)), unit));
                 let operands = cells.limb(j).iter().zip(reversed.limb(j));
                 for (o, (&x, &y)) in out.limb_mut(j).iter_mut().zip(operands) {
                     let inner = m.mul(x, y);

@@ -156,7 +156,7 @@ impl Accumulator {
 /// Multiply-accumulates a second of one thread on strips that never leave the first-level cache:
 /// the limit that the kernel's rate is compared with.
 pub fn multiply_accumulate_rate() -> f64 {
-    let m = Modulus::new(0xffff_ffff_fffc_001);
+    let m = Modulus::new(0x0fff_ffff_ffff_c001);
     let strip = |salt: u64| -> [[u64; STRIP]; 2] {
         [1, 2]
             .map(|half| std::array::from_fn(|i| (i as u64 * 0x9e37_79b9 + salt * half) % m.value()))

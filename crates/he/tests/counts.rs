@@ -102,6 +102,8 @@ fn check_all_pairs(
                     .pack(&operands, &placed, &mut work)
                     .unwrap()
                     .unwrap()
+                    .ciphertext()
+                    .clone()
             })
             .collect();
         let (values, noise) = keys.secret.decrypt(&pages).unwrap();

@@ -38,7 +38,7 @@ impl SealedPage {
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for ciphertext in &self.ciphertexts {
-            ciphertext.hash(|bytes| hash.update(bytes));
+            ciphertext.digest_into(|bytes| hash.update(bytes));
         }
         hash.finalize().into()
     }
