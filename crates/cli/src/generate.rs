@@ -119,7 +119,7 @@ impl<'a> Request<'a> {
     /// Draws the synthetic table from the model and writes all files.
     pub fn finish(
         mut self,
-        outcome: Outcome,
+        outcome: &Outcome,
         costs: Option<Costs>,
         progress: &Progress,
     ) -> Result<Summary, Error> {
@@ -133,9 +133,9 @@ impl<'a> Request<'a> {
         let synthetic =
             Table::new(self.table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
         self.write_table(&synthetic, &mut rng)?;
-        self.write_ledger(&outcome)?;
+        self.write_ledger(outcome)?;
         phase.finish();
-        let summary = summary(&self, &outcome, records, costs);
+        let summary = summary(&self, outcome, records, costs);
         self.write_report(&synthetic, &summary, &mut rng, progress)?;
         let Files {
             table,
@@ -246,7 +246,7 @@ pub fn local(arguments: &GenerateArguments, progress: &Progress) -> Result<(), E
         request.job.model_bytes,
     ))?;
     let outcome = run_in_the_clear(&request, progress)?;
-    let summary = request.finish(outcome, None, progress)?;
+    let summary = request.finish(&outcome, None, progress)?;
     print_summary(arguments, &summary)
 }
 
@@ -266,7 +266,7 @@ pub fn run_encrypted(arguments: &GenerateArguments, progress: &Progress) -> Resu
     let seed = arguments.randomness.seed();
     let (mut source, costs) = setup.source(table, job, seed, progress)?;
     let outcome = fhaim_synth::run(mechanism.as_mut(), &mut source, &mut follow(progress))?;
-    request.finish(outcome, Some(costs.with(&source)), progress)
+    request.finish(&outcome, Some(costs.with(&source)), progress)
 }
 
 fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcome, Error> {

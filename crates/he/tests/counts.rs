@@ -1,5 +1,7 @@
 //! Counts computed under encryption equal the plaintext's, cell for cell.
 
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
 use fhaim_he::{
     Cell, Combination, EncryptedTable, EvaluationKeys, Evaluator, Layout, P1, PAGE, ParameterSet,
     Parameters, PublicKey, SecretKey, Work, coefficient,

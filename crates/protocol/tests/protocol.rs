@@ -1,6 +1,8 @@
 //! Releases under encryption equal counts plus the holder's own noise, integer for integer, and
 //! the crypto service refuses everything that is not a fresh, bound, affordable release.
 
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
