@@ -109,7 +109,7 @@ impl<'a> KeySwitcher<'a> {
         }
     }
 
-    /// `into` += (result - [special]) / P on limb j, [.] the centred residue modulo P.
+    /// `into` += `(result - [special]) / P` on limb j, `[.]` the centred residue modulo P.
     fn divide_into(&self, j: usize, half: usize, into: &mut [u64], scratch: &mut Scratch) {
         let limb = &self.ring.limbs()[j];
         let m = limb.modulus;

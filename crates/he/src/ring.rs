@@ -1,4 +1,4 @@
-//! Z_Q[X] / (X^n + 1) in residue and transform representation.
+//! `Z_Q[X] / (X^n + 1)` in residue and transform representation.
 //!
 //! A [`Poly`] stores one limb of n residues per prime, limb after limb. The evaluator works on
 //! transforms (values at the odd powers of a primitive 2n-th root of unity) and goes back to
@@ -60,7 +60,7 @@ fn transform_of_x(plan: &Plan, degree: usize) -> Vec<u64> {
 pub(crate) struct Ring {
     degree: usize,
     limbs: Vec<Limb>,
-    /// Transform index i holds the value at root^exponents[i] (odd, below 2n).
+    /// Transform index i holds the value at `root^exponents[i]` (odd, below 2n).
     exponents: Vec<u32>,
     /// Inverse of `exponents`, indexed by (exponent - 1) / 2.
     index_of: Vec<u32>,
