@@ -57,8 +57,14 @@ fn compare(dataset: &str, reference: &Reference, steps: usize) {
     let report = model.report();
     println!(
         "{dataset}: {} steps in {:.4} s (reference {:.1} s), loss {:.9} (reference {:.6}), \
-         marginals within {worst:.2e}",
-        report.steps, report.seconds, reference.seconds, report.loss, reference.loss
+         total {:.3} (reference {:.3}), marginals within {worst:.2e}",
+        report.steps,
+        report.seconds,
+        reference.seconds,
+        report.loss,
+        reference.loss,
+        model.total(),
+        reference.total
     );
 }
 
@@ -66,7 +72,7 @@ fn planning(domain: &Domain) {
     let pairs = domain.pairs();
     for count in [0, 13, 30, 91] {
         let cliques = &pairs[..count];
-        let rounds = 2000;
+        let rounds = 2000u32;
         let (_, all) = seconds(|| {
             for _ in 0..rounds {
                 black_box(model_cells(domain, black_box(cliques)));
@@ -82,8 +88,8 @@ fn planning(domain: &Domain) {
         });
         println!(
             "planning {count} pairs: model_cells {:.2} us, one more {:.2} us",
-            all / rounds as f64 * 1e6,
-            one / rounds as f64 * 1e6
+            all / f64::from(rounds) * 1e6,
+            one / f64::from(rounds) * 1e6
         );
     }
 }

@@ -29,9 +29,11 @@ const RIDGE: f64 = 1e-5;
 const WINDOW: usize = 10;
 
 /// How far below the largest of its table a potential of a warm start may lie. Cells that an
-/// earlier fit has driven to zero would take many steps to come back; driving them down again
-/// takes few.
-const WARM_DEPTH: f64 = 10.0;
+/// earlier fit has driven to zero would take many steps to come back: a mirror step multiplies a
+/// cell by a bounded factor, and while the cell is all but empty the loss does not show that this
+/// helps, so the search may even end there. Depths add up over tables that share an attribute.
+/// Driving cells down again takes few steps.
+const WARM_DEPTH: f64 = 4.0;
 
 /// A loss over the marginals that potentials give.
 pub(crate) struct Problem {
@@ -40,6 +42,12 @@ pub(crate) struct Problem {
     beliefs: Beliefs,
     total: f64,
     evaluations: usize,
+}
+
+/// Bytes that minimising takes beside calibration, with `cells` cells in the measured marginals:
+/// potentials, marginals, views and residuals of two points, what is combined, and the memory.
+pub(crate) fn bytes(cells: usize) -> Option<usize> {
+    cells.checked_mul((2 * 4 + 3 + 2 * MEMORY) * size_of::<f64>())
 }
 
 /// Potentials, and what the model looks like there.
@@ -56,8 +64,7 @@ struct Point {
 }
 
 impl Problem {
-    /// The potentials of `propagation` are those of the observations' cliques, in the same order,
-    /// and then any others.
+    /// The potentials of `propagation` are those of the observations' cliques, in the same order.
     pub fn new(propagation: Propagation, observations: Observations, total: f64) -> Self {
         Self {
             beliefs: propagation.beliefs(),
@@ -102,9 +109,9 @@ impl Problem {
         for range in self.propagation.potentials() {
             let table = &mut potentials[range.clone()];
             let lowest = kernel::max(table) - WARM_DEPTH;
-            table
-                .iter_mut()
-                .for_each(|x| *x = if *x < lowest { lowest } else { *x });
+            for x in table {
+                *x = if *x < lowest { lowest } else { *x };
+            }
         }
     }
 }
@@ -363,11 +370,11 @@ impl Memory {
         let terms = || shares.iter().copied().zip(&self.moves);
         kernel::combine(
             potentials,
-            terms().map(|(share, (moved, _))| (share, &moved[..])),
+            &terms().map(|(share, (moved, _))| (share, &moved[..])),
         );
         kernel::combine(
             residuals,
-            terms().map(|(share, (_, moved))| (share, &moved[..])),
+            &terms().map(|(share, (_, moved))| (share, &moved[..])),
         );
     }
 }

@@ -16,40 +16,42 @@ impl Model {
     /// The marginal over `query` (axes by rank) where no node has all of it.
     ///
     /// From the leaves up, a node sends its parent the conditional distribution, given their
-    /// separator, of the queried attributes at or below it. The lowest node that has all of a
-    /// component's queried attributes at or below it ends the climb with a joint distribution.
+    /// separator, of the queried attributes in or below it. The first node that has all of a
+    /// component's queried attributes in or below it ends the climb with a joint distribution.
     pub(crate) fn eliminate(&self, query: &[Axis]) -> Result<Vec<f64>, Error> {
         let nodes = self.propagation.nodes();
         let wanted = self.queried_by_root(query);
         let mut inbox: Vec<Vec<Factor>> = nodes.iter().map(|_| Vec::new()).collect();
+        let mut ended = vec![false; nodes.len()];
         let mut parts = Vec::new();
         for node in (0..nodes.len()).rev() {
-            let plan = &nodes[node];
+            let (plan, root) = (&nodes[node], self.root(node));
             let received = std::mem::take(&mut inbox[node]);
             let own = intersection(&plan.axes[plan.separator..], query);
-            let below = received
-                .iter()
-                .fold(own, |axes, f| union(&axes, &intersection(&f.axes, query)));
-            if below.is_empty() {
+            if ended[root] || (own.is_empty() && received.is_empty()) {
                 continue;
             }
-            let top = wanted[self.root(node)].len() == below.len();
-            let factor = self.combine(node, &received, &below, top)?;
+            let within = intersection(&plan.axes, query);
+            let known = received.iter().fold(within, |axes, factor| {
+                union(&axes, &intersection(&factor.axes, query))
+            });
+            ended[root] = known.len() == wanted[root].len();
+            let factor = self.combine(node, &received, &known, ended[root])?;
             match plan.parent {
-                Some(parent) if !top => inbox[parent].push(factor),
+                Some(parent) if !ended[root] => inbox[parent].push(factor),
                 _ => parts.push(factor),
             }
         }
         self.outer_product(query, &parts)
     }
 
-    /// The distribution of `below` at a node: joint (scaled to the total) where it is the top of
+    /// The distribution of `known` at a node: joint (scaled to the total) where it is the top of
     /// the climb, else conditional on its separator.
     fn combine(
         &self,
         node: usize,
         received: &[Factor],
-        below: &[Axis],
+        known: &[Axis],
         top: bool,
     ) -> Result<Factor, Error> {
         let plan = &self.propagation.nodes()[node];
@@ -58,7 +60,7 @@ impl Model {
         } else {
             &plan.axes[..plan.separator]
         };
-        let result = union(separator, below);
+        let result = union(separator, known);
         let all = received
             .iter()
             .fold(result.clone(), |axes, f| union(&axes, &f.axes));

@@ -53,8 +53,9 @@ pub struct FitReport {
 /// factor over the junction tree of the measured cliques, one whose marginals minimise
 /// 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
 ///
-/// With `warm_start` the search begins at that model's distribution, as far as the new tree can
-/// hold it (all of it, when measurements have only been added).
+/// With `warm_start` the search begins at that model's potentials of the cliques measured now,
+/// none further than a factor of e^4 below the largest of its table: near its distribution, when
+/// measurements have only been added. A model over another domain is left aside.
 ///
 /// # Errors
 /// Measurements that do not fit the domain, values or scales that are not usable numbers, no way
@@ -76,16 +77,12 @@ pub fn fit(
     check_size(domain, &tree, &measured, options.max_bytes)?;
 
     let observations = Observations::new(domain, &tree, measurements, total);
-    let mut cliques = observations.cliques.clone();
-    if let Some(model) = warm_start {
-        cliques.extend(carried(model, &tree, &cliques));
-    }
-    let axes: Vec<_> = cliques.iter().map(|c| ranked(c, domain, &tree)).collect();
     let start = match warm_start {
-        Some(model) => warm_potentials(model, domain, &tree, &cliques),
-        None => vec![0.0; axes.iter().map(|axes| cells(axes)).sum()],
+        Some(model) => warm_potentials(model, domain, &tree, &observations.cliques),
+        None => vec![0.0; observations.cells()],
     };
-    let propagation = Propagation::new(&tree, domain.sizes(), &axes);
+    let propagation = Propagation::new(&tree, domain.sizes(), &observations.axes);
+    let cliques = observations.cliques.clone();
     let mut problem = Problem::new(propagation, observations, total);
     let (potentials, mut report) = descent::minimise(&mut problem, start, options)?;
     let (propagation, beliefs) = problem.into_parts();
@@ -123,7 +120,8 @@ fn tree_bytes(domain: &Domain, tree: &JunctionTree, cliques: &[Clique]) -> Optio
     distinct.sort_unstable();
     distinct.dedup();
     let axes: Vec<_> = distinct.iter().map(|c| ranked(c, domain, tree)).collect();
-    propagation::bytes(tree, domain.sizes(), &axes)
+    let measured = axes.iter().map(|axes| cells(axes)).sum();
+    propagation::bytes(tree, domain.sizes(), &axes)?.checked_add(descent::bytes(measured)?)
 }
 
 /// The largest clique is what to coarsen, so the error names it.
@@ -185,15 +183,6 @@ fn estimate_total(measurements: &[Measurement]) -> Option<f64> {
         sum += weight * measurement.values.iter().sum::<f64>();
     }
     (weights > 0.0).then(|| (sum / weights).max(1.0))
-}
-
-/// Cliques of an earlier model's potentials that are not measured now but that the tree can hold.
-fn carried(model: &Model, tree: &JunctionTree, measured: &[Clique]) -> Vec<Clique> {
-    let nodes: Vec<Clique> = tree.nodes.iter().map(|node| node.clique()).collect();
-    (model.cliques.iter())
-        .filter(|c| !measured.contains(c) && nodes.iter().any(|node| c.is_subset(node)))
-        .cloned()
-        .collect()
 }
 
 /// An earlier model's potentials, each turned from its tree's order of rank to that of `tree`;

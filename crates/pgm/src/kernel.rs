@@ -125,17 +125,20 @@ pub(crate) fn add(to: &mut [f64], from: &[f64]) {
 }
 
 /// Adds a combination of other rows to a row.
-pub(crate) fn combine<'a>(to: &mut [f64], terms: impl Iterator<Item = (f64, &'a [f64])> + Clone) {
+pub(crate) fn combine<'a>(
+    to: &mut [f64],
+    terms: &(impl Iterator<Item = (f64, &'a [f64])> + Clone),
+) {
     #[target_feature(enable = "avx2")]
     #[cfg(target_arch = "x86_64")]
-    fn combine_avx2<'a>(to: &mut [f64], terms: impl Iterator<Item = (f64, &'a [f64])> + Clone) {
+    fn combine_avx2<'a>(to: &mut [f64], terms: &(impl Iterator<Item = (f64, &'a [f64])> + Clone)) {
         combine_portable(to, terms);
     }
     with_avx2!(combine_avx2(to, terms), combine_portable(to, terms));
 }
 
 #[inline(always)]
-fn combine_portable<'a>(to: &mut [f64], terms: impl Iterator<Item = (f64, &'a [f64])> + Clone) {
+fn combine_portable<'a>(to: &mut [f64], terms: &(impl Iterator<Item = (f64, &'a [f64])> + Clone)) {
     // In pieces that stay in the nearest cache while all terms are added.
     const PIECE: usize = 1024;
     for (i, piece) in to.chunks_mut(PIECE).enumerate() {
@@ -144,6 +147,45 @@ fn combine_portable<'a>(to: &mut [f64], terms: impl Iterator<Item = (f64, &'a [f
             for (t, f) in piece.iter_mut().zip(from) {
                 *t += by * f;
             }
+        }
+    }
+}
+
+/// Adds rows of one matrix to rows of another, both with `columns` columns: for every term
+/// (share, t, f), share times row f of `from` to row t of `to`.
+pub(crate) fn add_rows(
+    to: &mut [f64],
+    from: &[f64],
+    columns: usize,
+    terms: impl Iterator<Item = (f64, usize, usize)>,
+) {
+    #[target_feature(enable = "avx2")]
+    #[cfg(target_arch = "x86_64")]
+    fn add_rows_avx2(
+        to: &mut [f64],
+        from: &[f64],
+        columns: usize,
+        terms: impl Iterator<Item = (f64, usize, usize)>,
+    ) {
+        add_rows_portable(to, from, columns, terms);
+    }
+    with_avx2!(
+        add_rows_avx2(to, from, columns, terms),
+        add_rows_portable(to, from, columns, terms)
+    );
+}
+
+#[inline(always)]
+fn add_rows_portable(
+    to: &mut [f64],
+    from: &[f64],
+    columns: usize,
+    terms: impl Iterator<Item = (f64, usize, usize)>,
+) {
+    for (share, t, f) in terms {
+        let to = &mut to[t * columns..][..columns];
+        for (x, y) in to.iter_mut().zip(&from[f * columns..][..columns]) {
+            *x += share * y;
         }
     }
 }

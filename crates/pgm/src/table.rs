@@ -74,6 +74,13 @@ impl Embedding {
         size_of_val(self.offsets.as_slice())
     }
 
+    /// The small table's cell of every cell of the large one, in order.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let step = usize::from(self.kept);
+        (self.offsets.iter())
+            .flat_map(move |&offset| (0..self.run).map(move |i| offset as usize + i * step))
+    }
+
     /// Adds the small table to every matching cell of the large one.
     #[inline(always)]
     pub fn add(&self, small: &[f64], large: &mut [f64]) {
@@ -168,6 +175,7 @@ mod tests {
                 .collect();
             let places = slow_places(&large, &small);
             let embedding = Embedding::new(&large, &small);
+            assert!(embedding.places().eq(places.iter().copied()));
             assert_eq!(embedding.held_bytes(), Embedding::bytes(&large, &small));
 
             let values: Vec<f64> = (0..cells(&small)).map(|i| (i * i) as f64).collect();

@@ -1,0 +1,551 @@
+//! Fitted models against the joint distribution, cell by cell.
+#![allow(clippy::unwrap_used)]
+
+use fhaim_domain::{Clique, Domain};
+use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit};
+use rand::seq::index;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A row-major table over all attributes of a domain.
+struct Joint<'a> {
+    domain: &'a Domain,
+    cells: Vec<f64>,
+}
+
+impl<'a> Joint<'a> {
+    fn of(model: &'a Model) -> Self {
+        let all = Clique::new(0..model.domain().len());
+        Self {
+            domain: model.domain(),
+            cells: model.marginal(&all).unwrap(),
+        }
+    }
+
+    fn value(&self, cell: usize, attribute: usize) -> usize {
+        let inner: usize = self.domain.sizes()[attribute + 1..].iter().product();
+        cell / inner % self.domain.size(attribute)
+    }
+
+    /// Row-major cell of the marginal over `clique`.
+    fn place(&self, cell: usize, clique: &Clique) -> usize {
+        (clique.attributes().iter()).fold(0, |place, &a| {
+            place * self.domain.size(a) + self.value(cell, a)
+        })
+    }
+
+    fn marginal(&self, clique: &Clique) -> Vec<f64> {
+        let mut sums = vec![0.0; self.domain.cells(clique).unwrap()];
+        for (cell, x) in self.cells.iter().enumerate() {
+            sums[self.place(cell, clique)] += x;
+        }
+        sums
+    }
+}
+
+/// The view of a marginal by the definition: P and G as sums over all coordinates.
+fn view(domain: &Domain, measurement: &Measurement, marginal: &[f64]) -> Vec<f64> {
+    let shape = measurement.shape(domain);
+    let attributes = measurement.clique.attributes();
+    let mut table = vec![0.0; shape.iter().product()];
+    for (cell, x) in marginal.iter().enumerate() {
+        let mut rest = cell;
+        let mut values: Vec<usize> = Vec::new();
+        for &a in attributes.iter().rev() {
+            values.push(rest % domain.size(a));
+            rest /= domain.size(a);
+        }
+        values.reverse();
+        let place =
+            (values.iter().zip(&measurement.axes).zip(&shape)).fold(0, |p, ((&v, axis), k)| {
+                p * k + axis.groups.as_ref().map_or(v, |groups| groups[v] as usize)
+            });
+        table[place] += x;
+    }
+    for i in (0..shape.len()).filter(|&i| measurement.axes[i].centred) {
+        let inner: usize = shape[i + 1..].iter().product();
+        let old = table.clone();
+        for (place, x) in table.iter_mut().enumerate() {
+            let first = place - place / inner % shape[i] * inner;
+            let sum: f64 = (0..shape[i]).map(|j| old[first + j * inner]).sum();
+            *x -= sum / shape[i] as f64;
+        }
+    }
+    table
+}
+
+fn loss(domain: &Domain, measurements: &[Measurement], joint: &Joint) -> f64 {
+    (measurements.iter())
+        .map(|m| {
+            let seen = view(domain, m, &joint.marginal(&m.clique));
+            // What was measured outside the image of P is not part of the loss.
+            let target = project(domain, m, &m.values);
+            let squares = seen.iter().zip(&target).map(|(a, b)| (a - b).powi(2));
+            0.5 * squares.sum::<f64>() / m.sigma.powi(2)
+        })
+        .sum()
+}
+
+/// Centres values that are merged already.
+fn project(domain: &Domain, measurement: &Measurement, values: &[f64]) -> Vec<f64> {
+    let merged = Domain::new(measurement.shape(domain));
+    let identity = Measurement {
+        clique: Clique::new(0..merged.len()),
+        axes: (measurement.axes.iter())
+            .map(|axis| AxisView {
+                groups: None,
+                centred: axis.centred,
+            })
+            .collect(),
+        ..measurement.clone()
+    };
+    view(&merged, &identity, values)
+}
+
+fn random_domain(rng: &mut ChaCha8Rng) -> Domain {
+    let attributes = rng.random_range(1..6);
+    Domain::new((0..attributes).map(|_| rng.random_range(1..5)).collect())
+}
+
+fn random_axis(rng: &mut ChaCha8Rng, size: usize) -> AxisView {
+    let groups = rng.random_bool(0.4).then(|| {
+        let k = rng.random_range(1..=size as u32);
+        // Every group once, then at random.
+        (0..size as u32)
+            .map(|c| if c < k { c } else { rng.random_range(0..k) })
+            .collect()
+    });
+    AxisView {
+        groups,
+        centred: rng.random_bool(0.3),
+    }
+}
+
+fn random_measurement(rng: &mut ChaCha8Rng, domain: &Domain) -> Measurement {
+    let count = rng.random_range(0..=domain.len().min(3));
+    let clique = Clique::new(index::sample(rng, domain.len(), count));
+    let axes = (clique.attributes().iter())
+        .map(|&a| random_axis(rng, domain.size(a)))
+        .collect();
+    let mut measurement = Measurement {
+        clique,
+        axes,
+        values: Vec::new(),
+        sigma: rng.random_range(0.5..3.0),
+    };
+    let cells = measurement.shape(domain).iter().product();
+    measurement.values = (0..cells).map(|_| rng.random_range(-3.0..40.0)).collect();
+    measurement
+}
+
+fn random_problem(rng: &mut ChaCha8Rng) -> (Domain, Vec<Measurement>) {
+    let domain = random_domain(rng);
+    let measurements = (0..rng.random_range(0..8))
+        .map(|_| random_measurement(rng, &domain))
+        .collect();
+    (domain, measurements)
+}
+
+fn exact(steps: usize) -> FitOptions {
+    FitOptions {
+        steps,
+        tolerance: 0.0,
+        total: Some(100.0),
+        ..FitOptions::default()
+    }
+}
+
+fn assert_close(a: &[f64], b: &[f64], within: f64) {
+    assert_eq!(a.len(), b.len());
+    for (x, y) in a.iter().zip(b) {
+        assert!((x - y).abs() <= within, "{x} and {y}");
+    }
+}
+
+#[test]
+fn every_marginal_is_that_of_one_joint_distribution() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for _ in 0..150 {
+        let (domain, measurements) = random_problem(&mut rng);
+        let model = fit(&domain, &measurements, &exact(30), None).unwrap();
+        let joint = Joint::of(&model);
+        assert!((joint.cells.iter().sum::<f64>() - 100.0).abs() < 1e-9);
+        let subsets: Vec<Clique> = (0..1u32 << domain.len())
+            .map(|bits| Clique::new((0..domain.len()).filter(|&a| bits >> a & 1 == 1)))
+            .collect();
+        for clique in &subsets {
+            assert_close(
+                &model.marginal(clique).unwrap(),
+                &joint.marginal(clique),
+                1e-9,
+            );
+        }
+        let many = model.pair_marginals(&subsets).unwrap();
+        for (clique, marginal) in subsets.iter().zip(&many) {
+            assert_close(marginal, &joint.marginal(clique), 1e-9);
+        }
+    }
+}
+
+/// Domains whose joint table is far too large to write down: trees with many nodes, where pairs
+/// meet at any height, and several components.
+#[test]
+fn pairs_at_once_are_the_marginals_one_by_one() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for attributes in [2, 8, 14, 30] {
+        let domain = Domain::new((0..attributes).map(|_| rng.random_range(1..6)).collect());
+        let pairs = domain.pairs();
+        let measured = index::sample(&mut rng, pairs.len(), pairs.len().min(attributes));
+        let measurements: Vec<Measurement> = (measured.iter())
+            .map(|i| {
+                let cells = domain.cells(&pairs[i]).unwrap();
+                let values = (0..cells).map(|_| rng.random_range(0.0..30.0)).collect();
+                Measurement::cells(pairs[i].clone(), values, 2.0)
+            })
+            .collect();
+        let model = fit(&domain, &measurements, &exact(100), None).unwrap();
+        // In any order, some twice, and beside cliques of other sizes.
+        let mut asked: Vec<Clique> = pairs.iter().rev().cloned().collect();
+        asked.extend([[0, 1], [0, 1]].map(Clique::new));
+        asked.extend([Clique::new([]), Clique::new([1]), Clique::new(0..2)]);
+        let many = model.pair_marginals(&asked).unwrap();
+        for (clique, marginal) in asked.iter().zip(&many) {
+            assert_close(marginal, &model.marginal(clique).unwrap(), 1e-9);
+        }
+        let unknown = [Clique::new([0, attributes])];
+        assert!(model.pair_marginals(&unknown).is_err());
+    }
+}
+
+#[test]
+fn the_loss_is_as_defined_and_the_least() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    for _ in 0..150 {
+        let (domain, measurements) = random_problem(&mut rng);
+        let model = fit(&domain, &measurements, &exact(3000), None).unwrap();
+        let joint = Joint::of(&model);
+        let expected = loss(&domain, &measurements, &joint);
+        assert!((model.loss() - expected).abs() <= 1e-9 * (1.0 + expected));
+        let gap = optimality_gap(&domain, &measurements, &joint);
+        assert!(
+            gap <= 1e-3 * (1.0 + expected),
+            "gap {gap} at loss {expected}"
+        );
+    }
+}
+
+/// How far the loss can be from the least over all distributions: by convexity, no more than the
+/// gradient times the joint table less the total times the gradient's smallest entry.
+fn optimality_gap(domain: &Domain, measurements: &[Measurement], joint: &Joint) -> f64 {
+    let mut gradient = vec![0.0; joint.cells.len()];
+    for m in measurements {
+        let seen = view(domain, m, &joint.marginal(&m.clique));
+        let target = project(domain, m, &m.values);
+        let residual: Vec<f64> = (seen.iter().zip(&target))
+            .map(|(a, b)| (a - b) / m.sigma.powi(2))
+            .collect();
+        for (cell, g) in gradient.iter_mut().enumerate() {
+            let mut unit = vec![0.0; domain.cells(&m.clique).unwrap()];
+            unit[joint.place(cell, &m.clique)] = 1.0;
+            // P is its own transpose and the residual is in its image.
+            let cell_view = view(domain, m, &unit);
+            *g += cell_view
+                .iter()
+                .zip(&residual)
+                .map(|(a, b)| a * b)
+                .sum::<f64>();
+        }
+    }
+    let least = gradient.iter().copied().fold(f64::INFINITY, f64::min);
+    let total: f64 = joint.cells.iter().sum();
+    gradient
+        .iter()
+        .zip(&joint.cells)
+        .map(|(g, x)| g * x)
+        .sum::<f64>()
+        - total * least
+}
+
+#[test]
+fn a_warm_start_ends_where_a_cold_one_does() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    for round in 0..400 {
+        let (domain, mut measurements) = random_problem(&mut rng);
+        let first = fit(&domain, &measurements, &exact(200), None).unwrap();
+        if round % 2 == 0 {
+            // Then the start is no distribution that was ever fitted.
+            measurements.pop();
+        }
+        measurements.extend((0..3).map(|_| random_measurement(&mut rng, &domain)));
+        let cold = fit(&domain, &measurements, &exact(3000), None).unwrap();
+        let warm = fit(&domain, &measurements, &exact(3000), Some(&first)).unwrap();
+        let apart = (cold.loss() - warm.loss()).abs();
+        assert!(
+            apart <= 1e-3 * (1.0 + cold.loss()),
+            "cold {}, warm {}",
+            cold.loss(),
+            warm.loss()
+        );
+    }
+}
+
+#[test]
+fn a_warm_start_at_the_optimum_stays_there() {
+    let domain = Domain::new(vec![3, 4, 2]);
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    // Near the marginals of one distribution without rare cells, so that no potential is deep.
+    let joint: Vec<f64> = (0..24).map(|_| rng.random_range(3.0..6.0)).collect();
+    let joint = Joint {
+        domain: &domain,
+        cells: joint,
+    };
+    let measurements: Vec<Measurement> = [[0, 1], [1, 2]]
+        .map(|pair| {
+            let clique = Clique::new(pair);
+            let noisy = joint.marginal(&clique).into_iter();
+            let values = noisy.map(|x| x + rng.random_range(-1.0..1.0)).collect();
+            Measurement::cells(clique, values, 1.0)
+        })
+        .into();
+    let options = exact(500);
+    let cold = fit(&domain, &measurements, &options, None).unwrap();
+    let few = FitOptions {
+        steps: 2,
+        ..options
+    };
+    let warm = fit(&domain, &measurements, &few, Some(&cold)).unwrap();
+    let nowhere = fit(&domain, &measurements, &few, None).unwrap();
+    assert!((warm.loss() - cold.loss()).abs() < 1e-9 * cold.loss());
+    assert!(nowhere.loss() > cold.loss() * (1.0 + 1e-3));
+    assert!(warm.report().steps <= 2);
+}
+
+#[test]
+fn the_total_is_the_inverse_variance_mean_of_what_sees_it() {
+    let domain = Domain::new(vec![2, 3]);
+    let centred = AxisView {
+        groups: None,
+        centred: true,
+    };
+    let measurements = [
+        Measurement::cells(Clique::new([]), vec![90.0], 2.0),
+        Measurement::cells(Clique::new([1]), vec![30.0, 40.0, 50.0], 1.0),
+        Measurement {
+            clique: Clique::new([0]),
+            axes: vec![centred],
+            values: vec![700.0, -700.0],
+            sigma: 1e-3,
+        },
+    ];
+    let options = FitOptions::default();
+    let model = fit(&domain, &measurements, &options, None).unwrap();
+    // Variances 4 and 3.
+    let expected = (90.0 / 4.0 + 120.0 / 3.0) / (1.0 / 4.0 + 1.0 / 3.0);
+    assert!((model.total() - expected).abs() < 1e-9);
+    let blind = fit(&domain, &measurements[2..], &options, None);
+    assert_eq!(blind.err(), Some(Error::UnknownTotal));
+}
+
+#[test]
+fn nothing_measured_is_uniform() {
+    let domain = Domain::new(vec![2, 3, 1]);
+    let model = fit(&domain, &[], &exact(10), None).unwrap();
+    let pair = model.marginal(&Clique::new([0, 1])).unwrap();
+    assert_close(&pair, &[100.0 / 6.0; 6], 1e-12);
+    assert_eq!(model.loss(), 0.0);
+    let empty = fit(&Domain::new(vec![]), &[], &exact(10), None).unwrap();
+    assert_eq!(empty.marginal(&Clique::new([])).unwrap(), [100.0]);
+    assert!(
+        empty
+            .sample(5, &mut ChaCha8Rng::seed_from_u64(0))
+            .is_empty()
+    );
+}
+
+#[test]
+fn extreme_totals_and_scales_give_finite_models() {
+    let domain = Domain::new(vec![2, 3, 2]);
+    for (total, sigma) in [(1e12, 1e-6), (1e-9, 1e9), (1e15, 1e15), (1.0, 1e-9)] {
+        let measure = |clique: Clique| {
+            let cells = domain.cells(&clique).unwrap();
+            let values = (0..cells)
+                .map(|i| total * (i as f64 - 0.5) / cells as f64)
+                .collect();
+            Measurement::cells(clique, values, sigma)
+        };
+        let measurements = [[0, 1], [1, 2], [0, 2]].map(Clique::new).map(measure);
+        let options = FitOptions {
+            total: Some(total),
+            ..FitOptions::default()
+        };
+        let model = fit(&domain, &measurements, &options, None).unwrap();
+        let joint = Joint::of(&model);
+        assert!(model.loss().is_finite());
+        assert!(joint.cells.iter().all(|x| x.is_finite() && *x >= 0.0));
+        assert!((joint.cells.iter().sum::<f64>() / total - 1.0).abs() < 1e-9);
+        let uniform = fit(&domain, &measurements, &exact(1), None).unwrap();
+        assert!(model.loss() <= uniform.loss() || total != 100.0);
+    }
+    let far = [Measurement::cells(
+        Clique::new([0]),
+        vec![1e200, 0.0],
+        1e-10,
+    )];
+    let result = fit(&domain, &far, &exact(10), None);
+    assert_eq!(result.err(), Some(Error::LossOverflow));
+}
+
+#[test]
+fn bad_input_is_refused_with_its_reason() {
+    let domain = Domain::new(vec![2, 3]);
+    let good = Measurement::cells(Clique::new([0]), vec![1.0, 2.0], 1.0);
+    let refuse = |domain: &Domain, m: &Measurement, options: &FitOptions| {
+        fit(domain, std::slice::from_ref(m), options, None)
+            .err()
+            .map(|e| e.to_string())
+    };
+    let options = FitOptions::default();
+    let nan = Measurement::cells(Clique::new([0]), vec![1.0, f64::NAN], 1.0);
+    assert_eq!(
+        refuse(&domain, &nan, &options).as_deref(),
+        Some("measurement 0, cell 1: the value is not a finite number")
+    );
+    let silent = Measurement {
+        sigma: 0.0,
+        ..good.clone()
+    };
+    assert_eq!(
+        refuse(&domain, &silent, &options).as_deref(),
+        Some("measurement 0: sigma 0 is not a usable positive number")
+    );
+    let hollow = Domain::new(vec![2, 0]);
+    assert_eq!(
+        refuse(&hollow, &good, &options).as_deref(),
+        Some("attribute 1 has no values")
+    );
+    for total in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let options = FitOptions {
+            total: Some(total),
+            ..options.clone()
+        };
+        assert!(matches!(
+            fit(&domain, &[], &options, None),
+            Err(Error::Total { .. })
+        ));
+    }
+    let negative = FitOptions {
+        tolerance: -1.0,
+        ..options.clone()
+    };
+    assert!(matches!(
+        fit(&domain, &[], &negative, None),
+        Err(Error::Option { .. })
+    ));
+    let model = fit(&domain, &[good], &options, None).unwrap();
+    assert!(matches!(
+        model.marginal(&Clique::new([5])),
+        Err(Error::UnknownAttribute { attribute: 5, .. })
+    ));
+}
+
+#[test]
+fn a_model_beyond_the_cap_is_refused_by_its_largest_clique() {
+    let domain = Domain::new(vec![50, 60, 2, 70]);
+    let wide = Measurement::cells(Clique::new([0, 1]), vec![1.0; 3000], 1.0);
+    let options = FitOptions {
+        max_bytes: 20_000,
+        ..FitOptions::default()
+    };
+    match fit(&domain, &[wide], &options, None) {
+        Err(Error::TooLarge {
+            bytes,
+            cap,
+            largest,
+            cells,
+        }) => {
+            assert!(bytes > Some(24_000));
+            assert_eq!((cap, cells), (20_000, Some(3000)));
+            assert_eq!(largest, Clique::new([0, 1]));
+        }
+        other => panic!("{:?}", other.err()),
+    }
+}
+
+#[test]
+fn the_estimate_of_bytes_is_what_a_model_holds() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for _ in 0..50 {
+        let (domain, measurements) = random_problem(&mut rng);
+        let cliques: Vec<Clique> = measurements.iter().map(|m| m.clique.clone()).collect();
+        let estimate = fhaim_pgm::model_bytes(&domain, &cliques).unwrap();
+        let model = fit(&domain, &measurements, &exact(5), None).unwrap();
+        assert!(model.bytes() <= estimate, "{} of {estimate}", model.bytes());
+        let cells = fhaim_pgm::model_cells(&domain, &cliques).unwrap();
+        assert!(model.bytes() >= 8 * cells);
+    }
+}
+
+#[test]
+fn samples_follow_the_model_to_rounding() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    for _ in 0..40 {
+        let (domain, measurements) = random_problem(&mut rng);
+        let model = fit(&domain, &measurements, &exact(200), None).unwrap();
+        let records = 20_000;
+        let columns = model.sample(records, &mut rng);
+        assert_eq!(columns.len(), domain.len());
+        for clique in model.cliques() {
+            let mut counts = vec![0.0; domain.cells(&clique).unwrap()];
+            let place = |record: usize| {
+                (clique.attributes().iter())
+                    .fold(0, |p, &a| p * domain.size(a) + columns[a][record] as usize)
+            };
+            for place in (0..records).map(place) {
+                counts[place] += 100.0 / records as f64;
+            }
+            let marginal = model.marginal(&clique).unwrap();
+            let distance: f64 = counts
+                .iter()
+                .zip(&marginal)
+                .map(|(a, b)| (a - b).abs())
+                .sum();
+            // Each cell is within one record or so for each node on the way from the root.
+            let most = 3.0 * counts.len() as f64 * 100.0 / records as f64;
+            assert!(distance <= most, "{distance} over {most}");
+        }
+    }
+}
+
+#[test]
+fn few_records_are_drawn_without_bias() {
+    let domain = Domain::new(vec![3, 2]);
+    let clique = Clique::new([0, 1]);
+    let weights = vec![1.0, 4.0, 10.0, 35.0, 30.0, 20.0];
+    let measurements = [Measurement::cells(clique, weights.clone(), 1.0)];
+    let model = fit(&domain, &measurements, &exact(1000), None).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let (rounds, records) = (20_000, 3);
+    let mut counts = [0.0; 6];
+    for _ in 0..rounds {
+        let columns = model.sample(records, &mut rng);
+        for (&x, &y) in columns[0].iter().zip(&columns[1]) {
+            counts[x as usize * 2 + y as usize] += 1.0 / (rounds * records) as f64;
+        }
+    }
+    for (count, weight) in counts.iter().zip(&weights) {
+        assert!((count - weight / 100.0).abs() < 0.01, "{counts:?}");
+    }
+}
+
+#[test]
+fn same_seed_same_records() {
+    let domain = Domain::new(vec![3, 2, 4]);
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let measurements: Vec<Measurement> = (0..4)
+        .map(|_| random_measurement(&mut rng, &domain))
+        .collect();
+    let model = fit(&domain, &measurements, &exact(50), None).unwrap();
+    let draw = |seed| model.sample(100, &mut ChaCha8Rng::seed_from_u64(seed));
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+}
