@@ -22,6 +22,8 @@ const MAX_HEADER_FIELDS: usize = 10 * MAX_COLUMNS;
 struct Bounded<R> {
     input: R,
     allowance: Rc<Cell<usize>>,
+    /// Whether the input has said that it is at its end.
+    ended: Rc<Cell<bool>>,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -36,6 +38,7 @@ impl<R: Read> Read for Bounded<R> {
         let length = buffer.len().min(allowance);
         let read = self.input.read(&mut buffer[..length])?;
         self.allowance.set(allowance.saturating_sub(read));
+        self.ended.set(read == 0 && length > 0);
         Ok(read)
     }
 }
@@ -45,6 +48,7 @@ pub(crate) struct Records<R> {
     file: String,
     reader: csv::Reader<Bounded<R>>,
     allowance: Rc<Cell<usize>>,
+    ended: Rc<Cell<bool>>,
     header: Vec<String>,
     record: ByteRecord,
     /// Records read.
@@ -60,9 +64,11 @@ impl<R: Read> Records<R> {
     /// Reads the header.
     pub(crate) fn open(file: &str, delimiter: u8, input: R) -> Result<Self, Error> {
         let allowance = Rc::new(Cell::new(MAX_RECORD_BYTES));
+        let ended = Rc::new(Cell::new(false));
         let bounded = Bounded {
             input,
             allowance: Rc::clone(&allowance),
+            ended: Rc::clone(&ended),
         };
         let reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
@@ -73,6 +79,7 @@ impl<R: Read> Records<R> {
             file: file.to_owned(),
             reader,
             allowance,
+            ended,
             header: Vec::new(),
             record: ByteRecord::new(),
             row: 0,
@@ -132,8 +139,14 @@ impl<R: Read> Records<R> {
         self.row += 1;
         let line_after = self.reader.position().line();
         let breaks = self.line_breaks();
-        self.line = (line_after + self.lag).saturating_sub(1 + breaks);
-        if self.header.len() == 1 && line_after - line_before > 1 + breaks {
+        // A record cut off by the end of the file has no line end of its own to count.
+        let (own, counted) = if self.ended.get() {
+            (0, self.lag)
+        } else {
+            (1 - self.lag, 1)
+        };
+        self.line = line_after.saturating_sub(own + breaks);
+        if self.header.len() == 1 && line_after - line_before > counted + breaks {
             return Err(Error::Blank {
                 file: self.file.clone(),
                 row: self.row,

@@ -127,6 +127,37 @@ fn lines_are_counted_through_breaks_blank_lines_and_carriage_returns() {
 }
 
 #[test]
+fn a_last_record_without_a_line_end_is_counted_like_any_other() {
+    for (csv, place) in [
+        ("age,town,dose\n1,rest,1\n1,pink,1", "row 2 (line 3)"),
+        ("age,town,dose\r\n1,rest,1\r\n1,pink,1", "row 2 (line 3)"),
+        ("age,town,dose\n\n1,pink,1", "row 1 (line 3)"),
+        // A quote left open swallows what follows.
+        ("age,town,dose\n\"1,rest,1\n2,rest,1\n", "row 1 (line 2)"),
+    ] {
+        let error = read(csv).unwrap_err();
+        assert!(error.contains(place), "{csv:?}: {error}");
+    }
+    for csv in ["a\nx\n\ny", "a\r\nx\r\n\r\ny"] {
+        let error = read_csv(single(), csv.as_bytes(), &ReadOptions::new("t.csv")).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("blank line before row 2 (line 4)"),
+            "{error}"
+        );
+    }
+    assert!(
+        read_csv(
+            single(),
+            "a\r\nx\r\ny".as_bytes(),
+            &ReadOptions::new("t.csv")
+        )
+        .is_ok()
+    );
+}
+
+#[test]
 fn the_header_must_fit_the_schema() {
     let cases = [
         ("", "t.csv: the file is empty"),
