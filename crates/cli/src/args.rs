@@ -1,6 +1,6 @@
 //! Subcommands and their flags.
 
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{
     Args, Parser, Subcommand,
@@ -134,7 +134,7 @@ pub struct GenerateArguments {
     pub report: Option<PathBuf>,
     /// Synthetic records to draw [default: as many as the model estimates there are]
     #[arg(long, value_name = "N")]
-    pub records: Option<usize>,
+    pub records: Option<NonZeroUsize>,
     /// Public bound on the number of records [default: what the size of the upload shows]
     #[arg(long, value_name = "N")]
     pub record_bound: Option<u64>,

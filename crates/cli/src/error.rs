@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use fhaim_domain::{CellProblem, HeaderProblem, SchemaProblem};
+
 /// Why a command did not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -41,6 +43,14 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// The folder of a result is not there.
+    #[error("{}: there is no folder {}: make it first", .path.display(), .folder.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+    },
     /// A mechanism or its source failed.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
@@ -72,6 +82,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// What whoever called the command can do about it, where that is not plain from the error.
+    pub fn way_out(&self) -> Option<&'static str> {
+        match self {
+            Self::Table(error) => table_way_out(error),
+            Self::Mechanism(error) => mechanism_way_out(error),
+            _ => None,
+        }
+    }
+
     /// 2 if the request cannot be carried out as it stands, 1 if carrying it out failed.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -80,6 +99,7 @@ impl Error {
             | Self::Usage(_)
             | Self::Read { .. }
             | Self::Content { .. }
+            | Self::NoFolder { .. }
             | Self::TooLarge { .. }
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
@@ -102,3 +122,58 @@ fn mechanism_exit_code(error: &fhaim_synth::Error) -> u8 {
         _ => 1,
     }
 }
+
+fn mechanism_way_out(error: &fhaim_synth::Error) -> Option<&'static str> {
+    use fhaim_synth::Error as E;
+    match error {
+        E::BudgetTooSmall(_) => Some("raise epsilon"),
+        E::ModelCap { .. } => Some("raise --model-mb, or coarsen columns"),
+        E::PlaintextOnly(_) => Some("use `fhaim local`"),
+        _ => None,
+    }
+}
+
+fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
+    use fhaim_domain::Error as E;
+    match error {
+        E::Schema { problem, .. } => match problem {
+            SchemaProblem::Json(_) => Some("`fhaim schema infer` drafts a schema from a table"),
+            _ => None,
+        },
+        E::Header { problem, .. } => header_way_out(problem),
+        E::Ragged { .. } => Some("look for a stray or an open quote, or see --delimiter"),
+        E::Cell { problem, .. } => cell_way_out(problem),
+        _ => None,
+    }
+}
+
+fn header_way_out(problem: &HeaderProblem) -> Option<&'static str> {
+    use HeaderProblem as P;
+    match problem {
+        P::NotUtf8(_) => Some(NOT_UTF8),
+        P::Repeated(_) => Some("rename one of the two"),
+        P::Missing(_) => Some("correct the schema or the table, or see --delimiter"),
+        P::Unlisted(_) => Some("add it to the schema, or leave it out with --ignore-columns"),
+        _ => None,
+    }
+}
+
+fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
+    use CellProblem as P;
+    match problem {
+        P::NotUtf8 => Some(NOT_UTF8),
+        P::Missing => Some("correct the table, or say `\"nullable\": true` in the schema"),
+        P::NotANumber(_) => Some("correct it, or name what stands for a missing value: --missing"),
+        P::NotAnInteger(_) => Some("correct it, or take `integer` out of the schema"),
+        P::OutOfRange { .. } => {
+            Some("correct it, widen the schema, or take the nearest limit: --clamp")
+        }
+        P::UnknownCategory(_) => Some(
+            "correct it, extend the schema, or take the category declared as other: --use-other",
+        ),
+        P::NoOther(_) => Some("declare one in the schema: `\"other\": CATEGORY`"),
+        _ => None,
+    }
+}
+
+const NOT_UTF8: &str = "save the table as UTF-8";

@@ -1,6 +1,6 @@
 //! `fhaim local` and `fhaim run`: a table in, releases, a model, a synthetic table out.
 
-use std::{fmt, path::Path, time::Instant};
+use std::{fmt, num::NonZeroUsize, path::Path, time::Instant};
 
 use fhaim_domain::{Table, WriteOptions, write_csv};
 use fhaim_dp::{Ladder, Rho, accounting};
@@ -126,7 +126,7 @@ impl<'a> Request<'a> {
         let records = self
             .arguments
             .records
-            .unwrap_or_else(|| (outcome.model.total().round() as usize).max(1));
+            .map_or_else(|| modelled_records(outcome), NonZeroUsize::get);
         let phase = progress.uncounted("sample");
         let mut rng = generator(self.arguments.randomness.seed(), Purpose::Records)?;
         let columns = outcome.model.sample(records, &mut rng);
@@ -185,6 +185,11 @@ impl<'a> Request<'a> {
         };
         file.write_bytes(output::to_json(&ledger)?.as_bytes())
     }
+}
+
+/// As many records as the model estimates there are, and at least one.
+fn modelled_records(outcome: &Outcome) -> usize {
+    (outcome.model.total().round() as usize).max(1)
 }
 
 fn summary(

@@ -21,7 +21,7 @@ mod wine;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, error::ErrorKind};
 
 use crate::{
     args::{Arguments, BenchCommand, Command, SchemaCommand},
@@ -30,15 +30,42 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            match error.way_out() {
+                Some(way_out) => eprintln!("error: {error} ({way_out})"),
+                None => eprintln!("error: {error}"),
+            }
             ExitCode::from(error.exit_code())
         }
     }
 }
+
+/// Help and version as they are; an error in one line, like all others.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == MISSING_COMMAND {
+        // Where standard output is gone there is nobody to tell.
+        let _ = error.print();
+        return ExitCode::from(u8::from(error.use_stderr()) * 2);
+    }
+    let text = error.render().to_string();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    eprintln!("{} (see --help)", lines.join(" "));
+    ExitCode::from(2)
+}
+
+/// `fhaim` alone prints its help, as an error.
+const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 fn dispatch(arguments: &Arguments) -> Result<(), Error> {
     let progress = Progress::new(arguments.quiet);

@@ -25,12 +25,18 @@ impl Staged {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let refuse = |source| Error::Write {
+        let refuse = |kind: io::ErrorKind| Error::Write {
             path: path.to_owned(),
-            source,
+            source: kind.into(),
         };
         if path.is_dir() {
-            return Err(refuse(io::ErrorKind::IsADirectory.into()));
+            return Err(refuse(io::ErrorKind::IsADirectory));
+        }
+        if !folder.is_dir() {
+            return Err(Error::NoFolder {
+                path: path.to_owned(),
+                folder: folder.to_owned(),
+            });
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".fhaim-");
@@ -40,7 +46,10 @@ impl Staged {
             // The rights of any new file, less the process's mask.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder).map_err(refuse)?;
+        // The system's own words would name the temporary file.
+        let file = builder
+            .tempfile_in(folder)
+            .map_err(|error| refuse(error.kind()))?;
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -149,7 +158,10 @@ mod tests {
     fn a_folder_that_is_not_there_shows_before_the_work() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing/out.csv");
-        assert!(matches!(Staged::create(&missing), Err(Error::Write { .. })));
+        assert!(matches!(
+            Staged::create(&missing),
+            Err(Error::NoFolder { .. })
+        ));
         assert!(matches!(
             Staged::create(folder.path()),
             Err(Error::Write { .. })

@@ -1,0 +1,280 @@
+//! Bad input: one line that names the file, the place and a way out; exit code 2; nothing left
+//! behind. Damaged ciphertexts and keys are refused by `fhaim-he`'s codecs, whose own tests cut
+//! and flip them.
+
+use std::{fs, process::Output};
+
+use tempfile::TempDir;
+
+use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
+
+const E1: [&str; 2] = ["--epsilon", "1"];
+
+/// Exit code 2 and one line that starts as errors do and says all of `says`.
+fn check_refusal(output: &Output, says: &[&str]) {
+    let errors = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(errors.starts_with("error: "), "{errors}");
+    for words in says {
+        assert!(errors.contains(words), "{words:?} is not in: {errors}");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+/// Both ways to generate are refused alike, and leave the folder as it was.
+fn refused_with(csv: &[u8], schema: &[u8], more: &[&str], says: &[&str]) {
+    for command in ["local", "run"] {
+        let folder = folder(csv, schema);
+        check_refusal(&fhaim(folder.path(), &generate(command, more)), says);
+        assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+        assert_eq!(fs::read(folder.path().join("t.csv")).unwrap(), csv);
+    }
+}
+
+fn refused_table(csv: impl AsRef<[u8]>, says: &[&str]) {
+    refused_with(csv.as_ref(), SCHEMA.as_bytes(), &E1, says);
+}
+
+fn refused_arguments(more: &[&str], says: &[&str]) {
+    refused_with(table(20).as_bytes(), SCHEMA.as_bytes(), more, says);
+}
+
+#[test]
+fn values_outside_the_domain() {
+    let place = |column: &str| format!("t.csv: row 2 (line 3), column \"{column}\": ");
+    for (record, column, says) in [
+        ("2,pink,1", "c", ["\"pink\" is not one of", "--use-other"]),
+        ("11,red,0", "x", ["\"11\" is outside", "--clamp"]),
+        ("-1,red,0", "x", ["from 0 to 10", "--clamp"]),
+        ("NaN,red,0", "x", ["\"NaN\" is not a number", "--missing"]),
+        ("?,red,0", "x", ["\"?\" is not a number", "--missing"]),
+        (",red,0", "x", ["the value is missing", "nullable"]),
+        ("1,,0", "c", ["the value is missing", "nullable"]),
+    ] {
+        let csv = format!("x,c,y\n1,red,0\n{record}\n");
+        refused_table(csv, &[&place(column), says[0], says[1]]);
+    }
+}
+
+#[test]
+fn ragged_rows() {
+    let says = "t.csv: row 2 (line 3): 2 fields where the header has 3";
+    refused_table("x,c,y\n1,red,0\n2,red\n", &[says, "--delimiter"]);
+    let says = "t.csv: row 1 (line 2): 4 fields where the header has 3";
+    refused_table("x,c,y\n1,red,0,\n", &[says]);
+    // A quote left open swallows the rest of the file.
+    let says = "t.csv: row 1 (line 2): 1 fields where the header has 3";
+    refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "open quote"]);
+}
+
+#[test]
+fn tables_without_records() {
+    refused_table("", &["t.csv: the file is empty: it has no header"]);
+    refused_table("\n\n", &["t.csv: the file is empty: it has no header"]);
+    refused_table("x,c,y\n", &["t.csv: the table has no records"]);
+    refused_table("x,c,y", &["t.csv: the table has no records"]);
+}
+
+#[test]
+fn columns_that_do_not_match() {
+    let missing = "t.csv: the schema's column \"c\" is missing from the header";
+    refused_table("x,y\n1,0\n", &[missing, "correct the schema or the table"]);
+    let unlisted = "t.csv: column \"z\" is not in the schema";
+    refused_table("x,c,y,z\n1,red,0,5\n", &[unlisted, "--ignore-columns"]);
+    let repeated = "t.csv: column \"x\" appears twice";
+    refused_table("x,c,y,x\n1,red,0,5\n", &[repeated, "rename"]);
+    refused_table("x;c;y\n1;red;0\n", &["\"x\" is missing", "--delimiter"]);
+}
+
+#[test]
+fn bytes_that_are_not_text() {
+    let place = "t.csv: row 2 (line 3), column \"c\": not UTF-8";
+    let way_out = "save the table as UTF-8";
+    refused_table(b"x,c,y\n1,red,0\n2,\xff,1\n", &[place, way_out]);
+    let header = "t.csv: the name of column 2 is not UTF-8";
+    refused_table(b"x,\xe9,y\n1,red,0\n", &[header, way_out]);
+    let wide: Vec<u8> = "\u{feff}x,c,y\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    refused_table(wide, &["the name of column 1 is not UTF-8", way_out]);
+    // NUL is text, but no schema has it: it is shown escaped.
+    let says = "t.csv: row 1 (line 2), column \"c\": \"re\\0d\" is not one of";
+    refused_table(b"x,c,y\n1,re\0d,0\n", &[says]);
+    refused_table(b"x,c,y\n1\0,red,0\n", &["\"1\\0\" is not a number"]);
+    refused_table(b"x\0,c,y\n1,red,0\n", &["column \"x\" is missing"]);
+    refused_table([0; 100], &["t.csv: ", "column \"x\" is missing"]);
+}
+
+#[test]
+fn budgets_out_of_range() {
+    for epsilon in ["0", "-1", "-0", "NaN", "inf", "1e-300"] {
+        let says = "epsilon must be a positive number";
+        refused_arguments(&["--epsilon", epsilon], &[says, "not "]);
+    }
+    for delta in ["0", "1", "2", "-0.5", "NaN", "inf"] {
+        let says = "delta must lie strictly between 0 and 1";
+        refused_arguments(&["--epsilon", "1", "--delta", delta], &[says, "not "]);
+    }
+    let tiny = ["--epsilon", "1e-9"];
+    refused_arguments(&tiny, &["too small", "raise epsilon"]);
+    refused_arguments(&["--epsilon", "one"], &["'one'", "--epsilon", "--help"]);
+}
+
+#[test]
+fn arguments_out_of_range() {
+    let mechanism = ["--epsilon", "1", "--mechanism", "mst"];
+    let known = "possible values: staged, fhaim-l2, aim, one-ways";
+    refused_arguments(&mechanism, &["'mst'", "--mechanism", known]);
+    refused_arguments(&["--epsilon", "1", "--records", "0"], &["--records"]);
+    let cap = ["--epsilon", "1", "--model-mb", "0"];
+    refused_arguments(&cap, &["model cap", "raise --model-mb"]);
+    let bound = ["--epsilon", "1", "--record-bound", "19"];
+    refused_arguments(&bound, &["more than the 19 records of --record-bound"]);
+    let unknown = ["--epsilon", "1", "--sigma", "3"];
+    refused_arguments(&unknown, &["'--sigma'"]);
+    refused_arguments(&[], &["--epsilon <E>"]);
+}
+
+#[test]
+fn aim_under_encryption() {
+    let folder = folder(table(20), SCHEMA);
+    let arguments = generate("run", &["--epsilon", "1", "--mechanism", "aim"]);
+    let says = ["aim reads exact marginals", "fhaim local"];
+    check_refusal(&fhaim(folder.path(), &arguments), &says);
+    assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let folder = folder(table(20), SCHEMA);
+    let refused = |arguments: &[&str], says: &[&str]| {
+        check_refusal(&fhaim(folder.path(), arguments), says);
+        assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+    };
+    for command in ["local", "run"] {
+        let run = |data: &str, schema: &str, out: &str, ledger: &str, says: &[&str]| {
+            let files = ["--data", data, "--schema", schema, "--out", out];
+            let rest = ["--ledger", ledger, "--epsilon", "1"];
+            refused(&[&[command], &files[..], &rest[..]].concat(), says);
+        };
+        let (csv, json) = ("t.csv", "t.schema.json");
+        run("no.csv", json, "o.csv", "l.json", &["no.csv: No such file"]);
+        run(".", json, "o.csv", "l.json", &[".: is a directory"]);
+        run(csv, "no.json", "o.csv", "l.json", &["no.json: No such"]);
+        let no_folder = ["no/o.csv: there is no folder no: make it first"];
+        run(csv, json, "no/o.csv", "l.json", &no_folder);
+        let no_folder = ["no/l.json: there is no folder no: make it first"];
+        run(csv, json, "o.csv", "no/l.json", &no_folder);
+        run(csv, json, "./t.csv", "l.json", &["named for two purposes"]);
+        run(csv, json, "l.json", "l.json", &["named for two purposes"]);
+    }
+}
+
+#[test]
+fn results_never_replace_a_folder() {
+    let folder = folder(table(20), SCHEMA);
+    fs::create_dir(folder.path().join("out.csv")).unwrap();
+    for command in ["local", "run"] {
+        let output = fhaim(folder.path(), &generate(command, &E1));
+        assert!(!output.status.success());
+        assert!(stderr(&output).starts_with("error: out.csv: is a directory"));
+    }
+    assert!(names(&folder.path().join("out.csv")).is_empty());
+}
+
+#[test]
+fn a_truncated_schema() {
+    let whole = SCHEMA.as_bytes();
+    for length in (0..whole.len()).step_by(9) {
+        let folder = folder(table(20), &whole[..length]);
+        let output = fhaim(folder.path(), &generate("run", &E1));
+        let says = ["t.schema.json: not a schema: ", "schema infer"];
+        check_refusal(&output, &says);
+        assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+    }
+}
+
+/// A flipped bit may leave a schema, of other words or limits. Then the table fits it or is
+/// refused; otherwise the schema is.
+#[test]
+fn a_bit_flipped_schema() {
+    let mut refused = 0;
+    for bit in (0..8 * SCHEMA.len()).step_by(23) {
+        let mut schema = SCHEMA.as_bytes().to_vec();
+        schema[bit / 8] ^= 1 << (bit % 8);
+        let folder = folder(table(20), schema);
+        let output = fhaim(folder.path(), &generate("local", &["--epsilon", "1", "-q"]));
+        if output.status.success() {
+            let check = ["schema", "check", "t.schema.json", "--data", "out.csv"];
+            assert!(fhaim(folder.path(), &check).status.success(), "bit {bit}");
+        } else {
+            check_refusal(&output, &["error: t."]);
+            assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+            refused += 1;
+        }
+    }
+    assert!(refused > 50, "{refused} refused");
+}
+
+#[test]
+fn more_memory_than_allowed() {
+    let tight = ["--epsilon", "1", "--memory-mb", "10"];
+    let says = ["MB of memory where 10 MB may be used", "--model-mb"];
+    refused_arguments(&tight, &says);
+}
+
+#[test]
+fn a_schema_too_large_for_memory_names_the_column_to_coarsen() {
+    let column = |i: usize| {
+        let bins = if i == 3 { 500 } else { 400 };
+        format!(r#"{{"name":"c{i}","kind":"numeric","min":0,"max":1,"bins":{bins}}}"#)
+    };
+    let columns: Vec<String> = (0..60).map(column).collect();
+    let schema = format!(r#"{{"name":"wide","columns":[{}]}}"#, columns.join(","));
+    let header: Vec<String> = (0..60).map(|i| format!("c{i}")).collect();
+    let csv = format!("{}\n{}\n", header.join(","), ["0.5"; 60].join(","));
+    let memory = ["--epsilon", "1", "--memory-mb", "2000"];
+    let folder = folder(csv, schema);
+    let output = fhaim(folder.path(), &generate("local", &memory));
+    check_refusal(
+        &output,
+        &["MB of memory where 2000 MB", "coarsen column \"c"],
+    );
+}
+
+/// More one-hot columns than a schema may have.
+#[test]
+fn a_schema_too_wide_names_the_widest_column() {
+    let column = |i: usize| {
+        let bins = if i == 3 { 9000 } else { 2000 };
+        format!(r#"{{"name":"c{i}","kind":"numeric","min":0,"max":1,"bins":{bins}}}"#)
+    };
+    let columns: Vec<String> = (0..60).map(column).collect();
+    let schema = format!(r#"{{"name":"wide","columns":[{}]}}"#, columns.join(","));
+    let says = ["t.schema.json: ", "column \"c3\" has the most"];
+    refused_with(b"c1\n1\n", schema.as_bytes(), &E1, &says);
+}
+
+#[test]
+fn tables_that_cannot_be_compared_or_described() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("t.schema.json"), SCHEMA).unwrap();
+    fs::write(folder.path().join("t.csv"), table(20)).unwrap();
+    fs::write(folder.path().join("bad.csv"), "x,c,y\n1,pink,0\n").unwrap();
+    let place = "bad.csv: row 1 (line 2), column \"c\": \"pink\"";
+    for command in [
+        "evaluate --real t.csv --synthetic bad.csv --schema t.schema.json --out r.html",
+        "evaluate --real bad.csv --synthetic t.csv --schema t.schema.json --out r.html",
+        "schema check t.schema.json --data bad.csv",
+    ] {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        check_refusal(&fhaim(folder.path(), &arguments), &[place]);
+    }
+    fs::write(folder.path().join("bad.csv"), "x,c,y\n1,pink\n").unwrap();
+    let infer = "schema infer --data bad.csv --out s.json".split(' ');
+    let ragged = "bad.csv: row 1 (line 2): 2 fields where the header has 3";
+    check_refusal(&fhaim(folder.path(), &infer.collect::<Vec<_>>()), &[ragged]);
+    assert_eq!(names(folder.path()), ["bad.csv", "t.csv", "t.schema.json"]);
+}

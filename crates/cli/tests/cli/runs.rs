@@ -1,0 +1,84 @@
+//! Commands that succeed, and what they leave behind.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
+
+#[test]
+fn local_and_run_write_a_table_that_fits_the_schema() {
+    for command in ["local", "run"] {
+        let folder = folder(table(200), SCHEMA);
+        let more = "--epsilon 10 --records 50 --ledger l.json --report r.html --json";
+        let more: Vec<&str> = more.split(' ').collect();
+        let output = fhaim(folder.path(), &generate(command, &more));
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["records"], 50);
+        assert!(summary["rho_spent"].as_f64() <= summary["rho"].as_f64());
+        assert_eq!(summary["encryption"].is_object(), command == "run");
+        let names = names(folder.path());
+        assert_eq!(
+            names,
+            ["l.json", "out.csv", "r.html", "t.csv", "t.schema.json"]
+        );
+        let check = ["schema", "check", "t.schema.json", "--data", "out.csv"];
+        let output = fhaim(folder.path(), &check);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("the table fits: 50 records"));
+        let evaluate = "evaluate --real t.csv --synthetic out.csv --schema t.schema.json";
+        let evaluate: Vec<&str> = evaluate.split(' ').collect();
+        assert!(fhaim(folder.path(), &evaluate).status.success());
+    }
+}
+
+#[test]
+fn a_draft_is_a_schema_and_says_that_it_is_a_draft() {
+    let folder = folder(table(50), SCHEMA);
+    let infer = ["schema", "infer", "--data", "t.csv", "--target", "y"];
+    let output = fhaim(folder.path(), &infer);
+    assert!(output.status.success());
+    assert!(stderr(&output).contains("This is a draft."));
+    fs::write(folder.path().join("draft.json"), &output.stdout).unwrap();
+    let check = ["schema", "check", "draft.json", "--data", "t.csv", "--json"];
+    let output = fhaim(folder.path(), &check);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["records"], 50);
+}
+
+#[test]
+fn a_bench_without_its_tables_says_what_to_set() {
+    let folder = TempDir::new().unwrap();
+    for (bench, variable) in [
+        ("compute", "FHAIM_DATA_DIR"),
+        ("mechanisms", "FHAIM_DATA_DIR"),
+        ("pgm", "FHAIM_REFERENCE_DIR"),
+    ] {
+        let output = fhaim(folder.path(), &["bench", bench]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(&format!("{variable} is not set")));
+    }
+}
+
+/// One table, one budget: the demo ends with a table that fits its schema and a page.
+#[test]
+fn the_demo_leaves_a_table_and_a_page() {
+    let folder = TempDir::new().unwrap();
+    let output = fhaim(folder.path(), &["demo", "--out", "d", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let demo: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = demo["report"].as_str().unwrap();
+    assert!(report.starts_with("file:///") && report.ends_with("/d/report.html"));
+    let page = fs::read_to_string(folder.path().join("d/report.html")).unwrap();
+    assert!(
+        page.to_lowercase().starts_with("<!doctype html>") && page.trim_end().ends_with("</html>")
+    );
+    let check = [
+        "schema",
+        "check",
+        "d/wine-quality.schema.json",
+        "--data",
+        "d/synthetic.csv",
+    ];
+    assert!(fhaim(folder.path(), &check).status.success());
+}
