@@ -90,6 +90,14 @@ impl LadderPlan {
         RawPlan { positions, levels }.try_into()
     }
 
+    /// A ladder of `positions` positions and `levels` levels.
+    ///
+    /// # Errors
+    /// As [`LadderPlan::new`].
+    pub fn with_levels(positions: usize, levels: usize) -> Result<Self, Error> {
+        RawPlan { positions, levels }.try_into()
+    }
+
     /// A ladder that lasts for releases of `cells` cells in all, however many they are and in
     /// whatever order they come.
     ///
@@ -146,6 +154,22 @@ impl LadderPlan {
     /// Number of samples to draw.
     pub fn samples(&self) -> usize {
         self.positions * self.levels * DIGIT_SAMPLES
+    }
+
+    /// Draws one vector of (`page`, `level`) by itself: [`PAGE`] samples, zero at positions beyond
+    /// the plan, or `None` outside the ladder. The level's three vectors are drawn alike.
+    pub fn draw_vector<R: CryptoRng + ?Sized>(
+        &self,
+        page: usize,
+        level: usize,
+        rng: &mut R,
+    ) -> Option<Zeroizing<Vec<i64>>> {
+        if page >= self.pages() || level >= self.levels {
+            return None;
+        }
+        let mut samples = Zeroizing::new(vec![0; PAGE]);
+        draw_samples(level, rng, &mut samples[..self.used(page)]);
+        Some(samples)
     }
 
     /// Positions of `page` that carry noise.
@@ -407,11 +431,16 @@ fn fill_vectors(plan: LadderPlan, key: &[u8; 32], samples: &mut [i64]) {
 fn fill_vector(plan: LadderPlan, key: &[u8; 32], vector: usize, samples: &mut [i64]) {
     let level = vector / DIGIT_SAMPLES % plan.levels;
     let page = vector / DIGIT_SAMPLES / plan.levels;
-    // A plan has at most MAX_LEVELS = 27 levels, so the scale is at most 2 * 2^26.
-    let gaussian = DiscreteGaussian::new(BASE_SCALE << level).expect("scale within 2^27");
     let mut rng = ChaCha20Rng::from_seed(*key);
     rng.set_stream(vector as u64);
-    for sample in &mut samples[..plan.used(page)] {
-        *sample = gaussian.sample(&mut rng);
+    draw_samples(level, &mut rng, &mut samples[..plan.used(page)]);
+}
+
+/// Fills `samples` with discrete Gaussians of the level's scale.
+fn draw_samples<R: CryptoRng + ?Sized>(level: usize, rng: &mut R, samples: &mut [i64]) {
+    // A plan has at most MAX_LEVELS = 27 levels, so the scale is at most 2 * 2^26.
+    let gaussian = DiscreteGaussian::new(BASE_SCALE << level).expect("scale within 2^27");
+    for sample in samples {
+        *sample = gaussian.sample(rng);
     }
 }

@@ -71,6 +71,16 @@ impl Rho {
         Ok(value * 2f64.powi(Self::FRACTION_BITS as i32))
     }
 
+    /// One of `parts` equal shares, rounded down; everything where `parts` is 0.
+    pub fn share(self, parts: u32) -> Self {
+        Self(self.0 / u128::from(parts.max(1)))
+    }
+
+    /// The cost times 2^80.
+    pub fn count(self) -> u128 {
+        self.0
+    }
+
     /// The nearest double, for display and for planning.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 2f64.powi(Self::FRACTION_BITS as i32)

@@ -10,6 +10,12 @@ pub enum Error {
     /// The noise ladder or the ledger refused.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
+    /// The mechanism refuses the terms.
+    #[error(transparent)]
+    Mechanism(#[from] fhaim_synth::Error),
+    /// Terms that cannot be met.
+    #[error("{0}")]
+    Terms(String),
     /// The table does not have what its schema promises.
     #[error("table: {0}")]
     Table(String),

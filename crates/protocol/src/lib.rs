@@ -16,5 +16,6 @@ pub mod crypto;
 mod error;
 pub mod generation;
 pub mod holder;
+pub mod terms;
 
 pub use error::Error;

@@ -1,0 +1,115 @@
+//! Accounts, sessions and API keys.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Text that must not be printed: passwords, tokens, keys.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String, format = Password)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        zeroize::Zeroize::zeroize(&mut self.0);
+    }
+}
+
+/// Who signs up or in.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credentials {
+    /// An address, compared without regard to case.
+    #[schema(min_length = 3, max_length = 254, example = "ana@hospital.example")]
+    pub email: String,
+    /// At least 12 characters.
+    #[schema(min_length = 12, max_length = 1024)]
+    pub password: Secret,
+}
+
+/// An account.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Account {
+    /// Its identifier: the subject of its tokens.
+    pub id: Uuid,
+    /// The address it signs in with.
+    pub email: String,
+    /// When it was made.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// Tokens of a session. The access token is good for all three services.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// For the `Authorization: Bearer` header.
+    pub access_token: Secret,
+    /// Seconds until the access token expires.
+    pub expires_in: u64,
+    /// Good for one refresh; absent for sessions of API keys.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refresh_token: Option<Secret>,
+}
+
+/// Exchanges a refresh token for a new session. A refresh token seen twice ends all sessions
+/// that came from the same sign-in.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Refresh {
+    /// The token of the last session.
+    pub refresh_token: Secret,
+}
+
+/// Exchanges an API key for a session.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyExchange {
+    /// The key, as it was shown once.
+    pub api_key: Secret,
+}
+
+/// A new API key.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewApiKey {
+    /// What the key is for.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: String,
+}
+
+/// An API key, without its text.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiKey {
+    /// Its identifier.
+    pub id: Uuid,
+    /// What it is for.
+    pub name: String,
+    /// When it was made.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// When it was last exchanged for a session.
+    #[serde(
+        with = "time::serde::rfc3339::option",
+        skip_serializing_if = "Option::is_none",
+        default
+    )]
+    pub last_used_at: Option<OffsetDateTime>,
+}
+
+/// An API key just made: the only time its text is shown.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ApiKeyMade {
+    /// The key's entry.
+    pub key: ApiKey,
+    /// The text to keep.
+    pub text: Secret,
+}

@@ -1,0 +1,89 @@
+//! Datasets as the generation service lists them.
+
+use fhaim_domain::Schema;
+use fhaim_protocol::terms::Terms;
+use fhaim_synth::MechanismName;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::Cost;
+
+/// What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
+/// works out the plan for itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = TermsDocument)]
+pub struct WireTerms(pub Terms);
+
+/// The fields of [`WireTerms`].
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Terms)]
+pub struct TermsDocument {
+    /// The table's public schema.
+    #[schema(value_type = Object)]
+    pub schema: Schema,
+    /// The whole privacy budget of the dataset.
+    #[schema(exclusive_minimum = 0.0, example = 1.0)]
+    pub epsilon: f64,
+    /// Its delta.
+    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 1e-9)]
+    pub delta: f64,
+    /// `staged`, `fhaim-l2` or `one-ways`.
+    #[schema(value_type = String, example = "staged")]
+    pub mechanism: MechanismName,
+    /// No table of the dataset has more records. Public.
+    #[schema(minimum = 1)]
+    pub record_bound: u64,
+    /// Runs the budget is shared by, equally.
+    #[schema(minimum = 1, maximum = 64)]
+    pub runs: u32,
+    /// Most bytes a model may take.
+    #[schema(minimum = 1)]
+    pub model_bytes: usize,
+    /// Weight of the pairs with the schema's target.
+    #[schema(minimum = 1)]
+    pub target_weight: u32,
+}
+
+/// A new dataset.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDataset {
+    /// A name for people.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: String,
+    /// What is fixed for good.
+    pub terms: WireTerms,
+}
+
+/// How far a dataset is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DatasetState {
+    /// Waiting for its encrypted records.
+    Uploading,
+    /// Complete: jobs can run.
+    Ready,
+}
+
+/// A dataset.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Dataset {
+    /// Its identifier, the same at all services.
+    pub id: Uuid,
+    /// A name for people.
+    pub name: String,
+    /// What is fixed for good.
+    pub terms: WireTerms,
+    /// How far it is.
+    pub state: DatasetState,
+    /// The budget that epsilon and delta come to.
+    pub budget: Cost,
+    /// Runs not yet begun.
+    pub runs_left: u32,
+    /// When it was made.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}

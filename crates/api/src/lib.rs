@@ -1,0 +1,59 @@
+//! What passes between the services, their users and each other: wire types without I/O.
+//!
+//! | module | routes of |
+//! |---|---|
+//! | [`account`] | generation: accounts, sessions, API keys |
+//! | [`dataset`] | generation: datasets |
+//! | [`job`] | generation: jobs, their events and results |
+//! | [`upload`] | computation: objects of an upload |
+//! | [`batch`] | computation: releases a job asks for |
+//! | [`keys`] | crypto: key sets, the ledger, decryption, the audit log |
+//! | [`problem`] | all: errors (RFC 9457) |
+//!
+//! Identifiers are UUIDs; times are RFC 3339 in UTC; privacy costs are exact counts of 2^-80
+//! beside a double for display. Every JSON body is read strictly: an unknown field is an error.
+
+pub mod account;
+pub mod batch;
+pub mod dataset;
+mod digest;
+pub mod job;
+pub mod keys;
+pub mod problem;
+pub mod token;
+pub mod upload;
+
+pub use digest::{Digest, DigestError};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A privacy cost: exact, and as a number to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// The cost times 2^80, in decimal.
+    #[schema(example = "18101922084672512")]
+    pub exact: String,
+    /// The nearest double.
+    pub rho: f64,
+}
+
+impl From<fhaim_dp::Rho> for Cost {
+    fn from(rho: fhaim_dp::Rho) -> Self {
+        Self {
+            exact: rho.count().to_string(),
+            rho: rho.to_f64(),
+        }
+    }
+}
+
+/// A page of a list: `items`, and where the next page starts if there is one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Page<T> {
+    /// The items, newest first.
+    pub items: Vec<T>,
+    /// Value for `after` that continues the list; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<String>,
+}

@@ -1,0 +1,63 @@
+//! Claims of the tokens that users and services present.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A service, as tokens name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// Accounts, jobs, models.
+    Generation,
+    /// Ciphertexts.
+    Computation,
+    /// Keys and the ledger.
+    Crypto,
+}
+
+impl Service {
+    /// The name in configurations, tokens and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Generation => "generation",
+            Self::Computation => "computation",
+            Self::Crypto => "crypto",
+        }
+    }
+}
+
+impl std::fmt::Display for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Who a token speaks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A user: `sub` is the account.
+    User,
+    /// A service: `sub` is absent, `iss` names it.
+    Service,
+}
+
+/// The claims of an access token (RFC 7519), signed with Ed25519.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// The service that issued it.
+    pub iss: Service,
+    /// The services it is for.
+    pub aud: Vec<Service>,
+    /// Who it speaks for.
+    pub role: Role,
+    /// The account, for users.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sub: Option<Uuid>,
+    /// Issued at, seconds since 1970.
+    pub iat: u64,
+    /// Expires at, seconds since 1970.
+    pub exp: u64,
+    /// Its identifier.
+    pub jti: Uuid,
+}

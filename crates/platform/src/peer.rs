@@ -1,0 +1,275 @@
+//! Calls from service to service: signed, retried with backoff, with the caller's request id.
+//!
+//! Every call is idempotent, so a lost answer is fetched again by the same call.
+
+use fhaim_api::problem::Problem;
+use fhaim_api::token::Service;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::token::Signer;
+
+/// A token for one call and its retries.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
+
+/// First and longest wait between tries.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Why a call had no good answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// The service answered with a problem.
+    #[error("the {service} service: {problem}")]
+    Problem {
+        /// Who answered.
+        service: Service,
+        /// With what.
+        problem: Box<Problem>,
+    },
+    /// No answer, or none that can be read, after all tries.
+    #[error("the {service} service does not answer: {reason}")]
+    Unreachable {
+        /// Who did not answer.
+        service: Service,
+        /// What the last try ended with.
+        reason: String,
+    },
+    /// A call cannot be signed.
+    #[error("a call cannot be signed")]
+    Unsigned,
+}
+
+/// What a test may do with every message between services.
+pub type Tap = Arc<dyn Fn(Exchange<'_>) + Send + Sync>;
+
+/// One message between services, as a tap sees it.
+#[derive(Clone, Copy)]
+pub struct Exchange<'a> {
+    /// Who called.
+    pub from: Service,
+    /// Who was called.
+    pub to: Service,
+    /// Method and path.
+    pub call: (&'a Method, &'a str),
+    /// What was sent.
+    pub sent: &'a [u8],
+    /// What came back.
+    pub received: &'a [u8],
+}
+
+/// A client of one other service.
+#[derive(Clone)]
+pub struct PeerClient {
+    own: Service,
+    peer: Service,
+    base: String,
+    signer: Arc<Signer>,
+    http: reqwest::Client,
+    tries: u32,
+    tap: Option<Tap>,
+}
+
+impl fmt::Debug for PeerClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PeerClient({} at {})", self.peer, self.base)
+    }
+}
+
+/// A body to send.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// None.
+    Empty,
+    /// JSON, already written.
+    Json(Vec<u8>),
+    /// Bytes.
+    Bytes(bytes::Bytes),
+}
+
+impl PeerClient {
+    /// A client of the service at a base address.
+    pub fn new(
+        own: Service,
+        peer: Service,
+        base: &str,
+        signer: Arc<Signer>,
+        http: reqwest::Client,
+    ) -> Self {
+        Self {
+            own,
+            peer,
+            base: base.trim_end_matches('/').to_owned(),
+            signer,
+            http,
+            tries: 8,
+            tap: None,
+        }
+    }
+
+    /// With a tap that sees every message.
+    #[must_use]
+    pub fn with_tap(mut self, tap: Option<Tap>) -> Self {
+        self.tap = tap;
+        self
+    }
+
+    /// A call whose answer is JSON.
+    ///
+    /// # Errors
+    /// See [`PeerError`].
+    pub async fn json<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<T, PeerError> {
+        let bytes = self.bytes(method, path, body).await?;
+        serde_json::from_slice(&bytes).map_err(|error| self.unreachable(error))
+    }
+
+    /// A call whose answer is bytes.
+    ///
+    /// # Errors
+    /// See [`PeerError`].
+    pub async fn bytes(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<bytes::Bytes, PeerError> {
+        let token = self.signer.service_token(self.peer, TOKEN_LIFETIME);
+        let token = token.map_err(|_: Failure| PeerError::Unsigned)?;
+        let (mut wait, longest) = BACKOFF;
+        let mut last = String::new();
+        for attempt in 0..self.tries {
+            if attempt > 0 {
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(longest);
+            }
+            let response = match self.send(&method, path, &body, &token).await {
+                Ok(response) => response,
+                Err(error) => {
+                    last = error.without_url().to_string();
+                    continue;
+                }
+            };
+            let status = response.status();
+            if let Some(seconds) = retry_after(&response) {
+                wait = Duration::from_secs(seconds).min(longest);
+            }
+            let received = match response.bytes().await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    last = error.without_url().to_string();
+                    continue;
+                }
+            };
+            self.show(&method, path, &body, &received);
+            if status.is_success() {
+                return Ok(received);
+            }
+            if !worth_another_try(status) {
+                return Err(self.problem(status, &received));
+            }
+            last = status.to_string();
+        }
+        Err(self.unreachable(last))
+    }
+
+    async fn send(
+        &self,
+        method: &Method,
+        path: &str,
+        body: &Body,
+        token: &str,
+    ) -> Result<reqwest::Response, reqwest::Error> {
+        let address = format!("{}{path}", self.base);
+        let mut request = self
+            .http
+            .request(method.clone(), address)
+            .header(AUTHORIZATION, format!("Bearer {token}"));
+        if let Some(id) = crate::server::current_request_id() {
+            request = request.header(crate::server::REQUEST_ID, id);
+        }
+        request = match body {
+            Body::Empty => request,
+            Body::Json(json) => request
+                .header(CONTENT_TYPE, "application/json")
+                .body(json.clone()),
+            Body::Bytes(bytes) => request
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .body(bytes.clone()),
+        };
+        request.send().await
+    }
+
+    fn show(&self, method: &Method, path: &str, body: &Body, received: &[u8]) {
+        let Some(tap) = &self.tap else {
+            return;
+        };
+        let sent = match body {
+            Body::Empty => &[][..],
+            Body::Json(json) => json,
+            Body::Bytes(bytes) => bytes,
+        };
+        tap(Exchange {
+            from: self.own,
+            to: self.peer,
+            call: (method, path),
+            sent,
+            received,
+        });
+    }
+
+    fn problem(&self, status: StatusCode, received: &[u8]) -> PeerError {
+        match serde_json::from_slice(received) {
+            Ok(problem) => PeerError::Problem {
+                service: self.peer,
+                problem: Box::new(problem),
+            },
+            Err(_) => self.unreachable(status),
+        }
+    }
+
+    fn unreachable(&self, reason: impl fmt::Display) -> PeerError {
+        PeerError::Unreachable {
+            service: self.peer,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+fn worth_another_try(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS
+        || status == StatusCode::BAD_GATEWAY
+        || status == StatusCode::SERVICE_UNAVAILABLE
+        || status == StatusCode::GATEWAY_TIMEOUT
+}
+
+fn retry_after(response: &reqwest::Response) -> Option<u64> {
+    response
+        .headers()
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+/// The HTTP client all calls share: TLS by rustls, no call longer than a minute.
+///
+/// # Errors
+/// Where the system's certificates cannot be used.
+pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
+    // Fails only where a provider is installed already, which is what is wanted.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(60))
+        .build()
+}

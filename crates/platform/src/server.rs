@@ -1,0 +1,132 @@
+//! Listening: request ids, logs, metrics, health, and an end without broken answers.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::shutdown::Shutdown;
+use crate::{Failure, telemetry};
+
+/// The header that follows a request from service to service.
+pub const REQUEST_ID: &str = "x-request-id";
+
+/// The largest body that a route reads unless it says otherwise.
+pub const BODY_LIMIT: usize = 4 << 20;
+
+tokio::task_local! {
+    static CURRENT: HeaderValue;
+}
+
+/// The id of the request being answered.
+pub fn current_request_id() -> Option<HeaderValue> {
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+/// Runs work under a request id of its own, so that calls it makes can be followed.
+pub async fn with_request_id<F: Future>(work: F) -> F::Output {
+    let id = new_id();
+    let span = tracing::info_span!("work", id = id.to_str().unwrap_or(""));
+    CURRENT.scope(id, work.instrument(span)).await
+}
+
+fn new_id() -> HeaderValue {
+    let id = Uuid::new_v4().to_string();
+    // A UUID is printable ASCII.
+    HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("none"))
+}
+
+/// Tells whether a service can do its work.
+pub type Ready = Arc<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
+
+/// A service's routes with everything around them.
+pub fn around(service: Service, routes: Router, ready: Ready) -> Router {
+    let health = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz).with_state(ready))
+        .route("/metrics", get(metrics));
+    // Installs the recorder before the first request is counted.
+    let _ = telemetry::metrics();
+    health
+        .merge(routes)
+        .fallback(|| async { Failure::not_found() })
+        .method_not_allowed_fallback(|| async { Failure::bare(ProblemKind::MethodNotAllowed) })
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(CatchPanicLayer::custom(
+            |_: Box<dyn std::any::Any + Send>| {
+                Failure::internal("a handler panicked").into_response()
+            },
+        ))
+        .layer(middleware::from_fn_with_state(service, observe))
+}
+
+async fn readyz(State(ready): State<Ready>) -> Result<&'static str, Failure> {
+    match ready().await {
+        Ok(()) => Ok("ready\n"),
+        Err(failure) => Err(Failure::bare(ProblemKind::Unavailable).because(failure)),
+    }
+}
+
+async fn metrics() -> Result<impl IntoResponse, Failure> {
+    let handle = telemetry::metrics().ok_or_else(|| Failure::internal("no metrics"))?;
+    let text = (header::CONTENT_TYPE, "text/plain; version=0.0.4");
+    Ok(([text], handle.render()))
+}
+
+/// Gives the request an id, logs it, measures it, and puts the id on the answer.
+async fn observe(State(service): State<Service>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request.headers().get(REQUEST_ID);
+    let id = id.filter(|id| is_id(id)).cloned().unwrap_or_else(new_id);
+    let path = request.extensions().get::<MatchedPath>();
+    let route = path.map_or("none", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
+    let span = tracing::info_span!(
+        "request", %service, %method, route, id = id.to_str().unwrap_or("")
+    );
+    let answer = CURRENT.scope(id.clone(), next.run(request).instrument(span.clone()));
+    let mut response = answer.await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    let status = response.status().as_u16();
+    let seconds = started.elapsed().as_secs_f64();
+    span.in_scope(|| tracing::debug!(status, seconds, "answered"));
+    let labels = [
+        ("service", service.to_string()),
+        ("method", method.to_string()),
+        ("route", route),
+        ("status", status.to_string()),
+    ];
+    metrics::counter!("http_requests_total", &labels).increment(1);
+    metrics::histogram!("http_request_seconds", &labels).record(seconds);
+    response
+}
+
+/// What we make ourselves: anything else a caller might put into our logs.
+fn is_id(id: &HeaderValue) -> bool {
+    id.to_str().is_ok_and(|id| Uuid::try_parse(id).is_ok())
+}
+
+/// Answers until `shutdown` is raised, then lets what is under way end.
+///
+/// # Errors
+/// A failure of the listener.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: Shutdown,
+) -> std::io::Result<()> {
+    axum::serve(listener, router)
+        .with_graceful_shutdown(async move { shutdown.raised().await })
+        .await
+}

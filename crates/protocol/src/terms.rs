@@ -1,0 +1,160 @@
+//! What a holder fixes when a dataset's key is made, and what follows from it for everyone.
+//!
+//! All of it is public. Holder, crypto service and computation service work a [`Plan`] out from
+//! the same [`Terms`], so that none has to take another's word for the budget or the ladder.
+
+use crate::Error;
+use crate::crypto::leak;
+use fhaim_domain::Schema;
+use fhaim_dp::{LadderPlan, PAGE, Rho, accounting};
+use fhaim_he::{ParameterSet, Parameters};
+use fhaim_synth::{Job, LadderNeed, MechanismName, UNIT_VARIANCE, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Standard deviations of noise that a released value must have room for: beyond them lies less
+/// than 2^-128.
+const NOISE_REACH: f64 = 14.0;
+
+/// The largest |u(x) v(x)| of a contrast block: centred indicators of eight groups on both axes.
+const LARGEST_CONTRAST: u128 = 49;
+
+/// The most runs a dataset can be planned for.
+pub const MAX_RUNS: u32 = 64;
+
+/// What the holder decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// The table's public description.
+    pub schema: Schema,
+    /// The whole privacy budget of the dataset.
+    pub epsilon: f64,
+    /// Its delta.
+    pub delta: f64,
+    /// How synthetic tables will be made.
+    pub mechanism: MechanismName,
+    /// N: the table has at most so many records.
+    pub record_bound: u64,
+    /// Runs the budget is shared by, equally.
+    pub runs: u32,
+    /// Most bytes a model's junction tree may take.
+    pub model_bytes: usize,
+    /// Weight of the workload's pairs with the schema's target attribute, if it has one.
+    pub target_weight: u32,
+}
+
+/// What follows from [`Terms`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Encryption parameters.
+    pub set: ParameterSet,
+    /// The dataset's budget.
+    pub budget: Rho,
+    /// What every run is about; its `rho` is one run's share of the budget.
+    pub job: Job,
+    /// Runs the budget is shared by.
+    pub runs: u32,
+    /// Noise of one run.
+    pub run_ladder: LadderPlan,
+}
+
+impl Terms {
+    /// Terms of one run with the default model cap and no weights.
+    pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
+        Self {
+            schema,
+            epsilon,
+            delta,
+            mechanism: MechanismName::default(),
+            record_bound,
+            runs: 1,
+            model_bytes: fhaim_synth::DEFAULT_MODEL_BYTES,
+            target_weight: 1,
+        }
+    }
+
+    /// The plan, the same wherever it is worked out.
+    ///
+    /// # Errors
+    /// A budget that is none, no runs or too many, a domain or model cap that the mechanism
+    /// refuses, values too large for every parameter set.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        if !(1..=MAX_RUNS).contains(&self.runs) {
+            return Err(Error::Terms(format!(
+                "{} runs: there must be 1 to {MAX_RUNS}",
+                self.runs
+            )));
+        }
+        let budget = accounting::rho(self.epsilon, self.delta)?;
+        let job = self.job(budget.share(self.runs))?;
+        let need = self.mechanism.ladder_need(&job)?;
+        let squares = self.mechanism == MechanismName::FhaimL2;
+        let set = ParameterSet::choose(
+            self.record_bound,
+            largest_release(&job, &need, squares),
+            squares,
+        )?;
+        Ok(Plan {
+            set,
+            budget,
+            run_ladder: need.plan()?,
+            job,
+            runs: self.runs,
+        })
+    }
+
+    fn job(&self, rho: Rho) -> Result<Job, Error> {
+        let domain = self.schema.domain().clone();
+        let mut job = Job::new(domain.clone(), rho, self.record_bound);
+        job.leak = leak()?;
+        job.model_bytes = self.model_bytes;
+        if let Some(target) = self.schema.target()
+            && self.target_weight > 1
+        {
+            job.workload = Workload::all_pairs_with_target(&domain, target, self.target_weight);
+        }
+        Ok(job)
+    }
+}
+
+impl Plan {
+    /// The parameters, with their tables.
+    ///
+    /// # Errors
+    /// What their validation refuses.
+    pub fn parameters(&self) -> Result<Parameters, Error> {
+        Ok(Parameters::new(self.set)?)
+    }
+
+    /// Noise of all runs: run r uses the pages from `r * run_ladder.pages()` on.
+    ///
+    /// # Errors
+    /// More positions than a ladder has.
+    pub fn ladder(&self) -> Result<LadderPlan, Error> {
+        if self.runs == 1 {
+            return Ok(self.run_ladder);
+        }
+        let positions = self.run_ladder.pages() * PAGE * self.runs as usize;
+        Ok(LadderPlan::with_levels(
+            positions,
+            self.run_ladder.levels(),
+        )?)
+    }
+}
+
+/// A bound on every value that is decrypted, noise included.
+fn largest_release(job: &Job, need: &LadderNeed, squares: bool) -> u128 {
+    let records = u128::from(job.record_bound);
+    let widest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
+    let mut largest = LARGEST_CONTRAST.max(widest) * records;
+    if squares {
+        // weight (||M||^2 - 2 <M, target>), with sum M and every target at most N.
+        let pairs = job.workload.pairs().iter();
+        let weights = pairs.map(|pair| job.workload.overlap(&pair.clique()));
+        let weight = u128::from(weights.max().unwrap_or(1));
+        let norm = records.saturating_mul(records).saturating_mul(2);
+        largest = largest.max(weight.saturating_mul(norm));
+    }
+    let sigma = (UNIT_VARIANCE as f64 * need.largest_variance_units as f64).sqrt();
+    largest.saturating_add((NOISE_REACH * sigma).ceil() as u128)
+}
