@@ -6,7 +6,11 @@ use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{DEGREE, ParameterSet, Parameters};
 use fhaim_protocol::{
-    computation::Computation, crypto::CryptoService, generation::EncryptedSource, holder,
+    computation::Computation,
+    crypto::CryptoService,
+    generation::EncryptedSource,
+    holder::{self, Holder, Noise},
+    upload::UploadPlan,
 };
 use fhaim_synth::{Job, LadderNeed, MechanismName, UNIT_VARIANCE};
 use rand::{TryRngCore, rngs::OsRng};
@@ -69,10 +73,9 @@ impl Setup {
         self.plan
     }
 
-    /// Ciphertexts of an upload.
-    fn upload_ciphertexts(&self, table: &Table) -> Result<usize, Error> {
-        let polynomials = holder::polynomials(table, self.plan)?;
-        Ok(polynomials * self.set.plaintext_moduli.len())
+    fn upload_plan(&self, table: &Table) -> Result<UploadPlan, Error> {
+        let (domain, records) = (table.domain(), table.records());
+        Ok(UploadPlan::for_table(domain, records, self.plan, &self.set)?)
     }
 
     fn ciphertext_bytes(&self) -> u64 {
@@ -83,7 +86,7 @@ impl Setup {
     /// what a run in the clear needs.
     pub fn need(&self, table: &Table, job: &Job) -> Result<size::Need, Error> {
         let mut need = size::Need::local(table.schema(), table.records(), job.model_bytes);
-        let ciphertexts = 2 * self.upload_ciphertexts(table)? as u64 + KEY_CIPHERTEXTS;
+        let ciphertexts = 2 * self.upload_plan(table)?.ciphertext_count() as u64 + KEY_CIPHERTEXTS;
         need.other = need
             .other
             .saturating_add(ciphertexts.saturating_mul(self.ciphertext_bytes()));
@@ -119,20 +122,22 @@ impl Setup {
         let keys = crypto.evaluation_keys(&mut rng)?;
         let keys_seconds = phase.finish();
 
-        let total = holder::polynomials(table, self.plan)? as u64;
+        let plan = self.upload_plan(table)?;
+        let total = plan.object_count() as u64;
         let phase = progress.counted("encrypt", total, "polynomials");
         let ladder = Ladder::draw(self.plan, &mut generator(seed, Purpose::Noise)?);
         let done = AtomicU64::new(0);
         let advance = || phase.reach(done.fetch_add(1, Ordering::Relaxed) + 1);
-        let upload = holder::encrypt(table, &ladder, &public, &mut rng, &advance)?;
+        let holder = Holder::new(table, Noise::Drawn(&ladder), &public, plan)?;
+        let upload = holder::encrypt(&holder, &mut rng, &advance)?;
         let encrypt_seconds = phase.finish();
 
         let costs = Costs {
             parameter_set: self.set.id,
             ladder_positions: self.plan.positions(),
             ladder_levels: self.plan.levels(),
-            upload_ciphertexts: upload.ciphertexts,
-            upload_bytes: upload.ciphertexts as u64 * self.ciphertext_bytes(),
+            upload_ciphertexts: plan.ciphertext_count(),
+            upload_bytes: plan.ciphertext_count() as u64 * self.ciphertext_bytes(),
             keys_seconds,
             encrypt_seconds,
             compute_seconds: 0.0,

@@ -7,16 +7,33 @@
 
 use crate::error::{Error, Result};
 use crate::params::DEGREE;
+use serde::{Deserialize, Serialize};
 
 /// Cells, and noise positions, of a page.
 pub const PAGE: usize = DEGREE;
 
 /// The shape of an encrypted table. Public: it shows the number of records only up to a
 /// multiple of 8192 or, below that, a power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawLayout")]
 pub struct Layout {
     chunks: usize,
     stride: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLayout {
+    chunks: usize,
+    stride: usize,
+}
+
+impl TryFrom<RawLayout> for Layout {
+    type Error = Error;
+
+    fn try_from(raw: RawLayout) -> Result<Self> {
+        Self::from_parts(raw.chunks, raw.stride)
+    }
 }
 
 impl Layout {

@@ -1,8 +1,10 @@
 //! Measures Compute: every cell of every pair of attributes, under encryption.
 
-use crate::{Error, holder};
+use crate::Error;
+use crate::holder::{self, Holder, Noise};
+use crate::upload::UploadPlan;
 use fhaim_domain::{Clique, Table};
-use fhaim_dp::{Ladder, LadderPlan};
+use fhaim_dp::LadderPlan;
 use fhaim_he::{
     Cell, Combination, Evaluator, PAGE, ParameterSet, Parameters, SecretKey, Work, coefficient,
     multiply_accumulate_rate,
@@ -46,8 +48,10 @@ pub fn compute<R: RngCore + CryptoRng>(
     let public = secret.public_key(rng)?;
     let keys = secret.evaluation_keys(rng)?;
     let started = std::time::Instant::now();
-    let no_noise = Ladder::draw(LadderPlan::new(0, 1)?, &mut *rng);
-    let upload = holder::encrypt(table, &no_noise, &public, rng, &|| ())?;
+    let no_noise = LadderPlan::new(0, 1)?;
+    let plan = UploadPlan::for_table(table.domain(), table.records(), no_noise, &set)?;
+    let holder = Holder::new(table, Noise::Fresh, &public, plan)?;
+    let upload = holder::encrypt(&holder, rng, &|| ())?;
     let encrypt_seconds = started.elapsed().as_secs_f64();
     let cells = all_pairs(table);
     let columns: Vec<_> = (0..table.domain().columns())
@@ -85,7 +89,7 @@ pub fn compute<R: RngCore + CryptoRng>(
         cells: cells.len(),
         encrypt_seconds,
         seconds,
-        bytes_up: upload.ciphertexts as u64 * set.ciphertext_bytes() as u64,
+        bytes_up: plan.ciphertext_count() as u64 * set.ciphertext_bytes() as u64,
         noise_bits_left: set.noise_budget() - noise,
         kernel_rate: work.multiply_accumulates as f64 / work.tensor,
         machine_rate: multiply_accumulate_rate(),

@@ -1,7 +1,7 @@
 //! The computation entity: turns requests into sealed pages, on ciphertexts alone.
 
 use crate::Error;
-use crate::holder::{EncryptedLadder, Upload};
+use crate::upload::{EncryptedLadder, Upload};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::{Allocator, Digits, Span};
 use fhaim_he::{

@@ -19,6 +19,9 @@ pub enum Error {
     /// The table does not have what its schema promises.
     #[error("table: {0}")]
     Table(String),
+    /// An object that is not of an upload.
+    #[error("upload: {0}")]
+    Object(&'static str),
     /// A statistic that is not of the dataset's domain.
     #[error("release {number}: {reason}")]
     Statistic {

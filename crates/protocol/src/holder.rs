@@ -1,138 +1,164 @@
 //! The data entity: encrypts a table and a ladder of noise, then goes offline.
 
 use crate::Error;
+use crate::upload::{Object, Upload, UploadPlan, encode_object};
 use fhaim_domain::Table;
-use fhaim_dp::{DIGIT_SAMPLES, Ladder, LadderPlan};
-use fhaim_he::{Ciphertext, EncryptedTable, Layout, PAGE, PublicKey, coefficient};
+use fhaim_dp::Ladder;
+use fhaim_he::{Ciphertext, PAGE, PublicKey, coefficient};
 use rand::{CryptoRng, RngCore, SeedableRng, rngs::StdRng};
-use rayon::prelude::*;
+use zeroize::Zeroizing;
 
-/// Noise under encryption: one ciphertext a ladder vector and plaintext modulus.
-#[derive(Clone, Debug)]
-pub struct EncryptedLadder {
-    plan: LadderPlan,
-    /// Vectors by (page, level, index), row-major; one ciphertext a plaintext modulus.
-    vectors: Vec<Vec<Ciphertext>>,
+/// Where a holder's noise comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Noise<'a> {
+    /// Each vector is drawn when it is encrypted, and forgotten: an object encrypted again holds
+    /// other noise.
+    Fresh,
+    /// From a ladder drawn before.
+    Drawn(&'a Ladder),
 }
 
-impl EncryptedLadder {
-    /// The ladder's public size.
-    pub fn plan(&self) -> LadderPlan {
-        self.plan
-    }
+/// A table about to be encrypted.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<'a> {
+    table: &'a Table,
+    noise: Noise<'a>,
+    public: &'a PublicKey,
+    plan: UploadPlan,
+}
 
-    /// The vector at (page, level, index) under plaintext modulus `residue`.
-    pub(crate) fn vector(
-        &self,
-        page: usize,
-        level: usize,
-        index: usize,
-        residue: usize,
-    ) -> Option<&Ciphertext> {
-        if level >= self.plan.levels() || index >= DIGIT_SAMPLES {
-            return None;
+impl<'a> Holder<'a> {
+    /// A holder who follows `plan`.
+    ///
+    /// # Errors
+    /// [`Error::Object`] where the plan is not the table's, the ladder's or the key's.
+    pub fn new(
+        table: &'a Table,
+        noise: Noise<'a>,
+        public: &'a PublicKey,
+        plan: UploadPlan,
+    ) -> Result<Self, Error> {
+        let set = public.params().set();
+        let wanted = UploadPlan::for_table(table.domain(), table.records(), plan.ladder, set)?;
+        if plan != wanted || matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder) {
+            return Err(Error::Object("the plan is not this table's"));
         }
-        let vector = (page * self.plan.levels() + level) * DIGIT_SAMPLES + index;
-        self.vectors.get(vector)?.get(residue)
+        Ok(Self {
+            table,
+            noise,
+            public,
+            plan,
+        })
+    }
+
+    /// The public shape of the upload.
+    pub fn plan(&self) -> &UploadPlan {
+        &self.plan
+    }
+
+    /// Encrypts one object.
+    ///
+    /// # Errors
+    /// [`Error::Object`] for an object that the plan does not have.
+    pub fn encrypt<R: RngCore + CryptoRng>(
+        &self,
+        object: Object,
+        rng: &mut R,
+    ) -> Result<Vec<Ciphertext>, Error> {
+        match object {
+            _ if !self.plan.contains(object) => Err(Error::Object("the upload has no such object")),
+            Object::Column { column, chunk } => self.encrypt_column(column, chunk, rng),
+            Object::Noise { page, level, index } => match self.noise {
+                Noise::Fresh => {
+                    let samples = self.plan.ladder.draw_vector(page, level, rng);
+                    encrypt_noise(self.public, samples.as_ref().map(|s| s.as_slice()), rng)
+                }
+                Noise::Drawn(ladder) => {
+                    encrypt_noise(self.public, ladder.vector(page, level, index), rng)
+                }
+            },
+        }
+    }
+
+    /// Encrypts one object and encodes it.
+    ///
+    /// # Errors
+    /// As [`Holder::encrypt`].
+    pub fn encode<R: RngCore + CryptoRng>(
+        &self,
+        object: Object,
+        rng: &mut R,
+    ) -> Result<Vec<u8>, Error> {
+        let ciphertexts = self.encrypt(object, rng)?;
+        Ok(encode_object(self.public.params(), &ciphertexts))
+    }
+
+    fn encrypt_column<R: RngCore + CryptoRng>(
+        &self,
+        column: usize,
+        chunk: usize,
+        rng: &mut R,
+    ) -> Result<Vec<Ciphertext>, Error> {
+        let position = self.table.domain().one_hot_position(column);
+        let (attribute, category) = position.ok_or(Error::Object("no such column"))?;
+        let codes = self.table.column(attribute).chunks(PAGE).nth(chunk);
+        let codes = codes.ok_or(Error::Object("no such chunk"))?;
+        let bits = codes.iter().map(|&code| i64::from(code == category));
+        let bits = Zeroizing::new(bits.collect::<Vec<i64>>());
+        Ok(self.public.encrypt(&bits, rng)?)
     }
 }
 
-/// Everything a holder uploads.
-#[derive(Clone, Debug)]
-pub struct Upload {
-    /// One-hot columns.
-    pub table: EncryptedTable,
-    /// Noise for every release to come.
-    pub ladder: EncryptedLadder,
-    /// Number of ciphertexts in both.
-    pub ciphertexts: usize,
+/// Encrypts a ladder vector: the sample of position p becomes coefficient [`coefficient`]`(p)`.
+fn encrypt_noise<R: RngCore + CryptoRng>(
+    public: &PublicKey,
+    samples: Option<&[i64]>,
+    rng: &mut R,
+) -> Result<Vec<Ciphertext>, Error> {
+    let samples = samples.ok_or(Error::Object("the ladder has no such vector"))?;
+    let mut coefficients = Zeroizing::new(vec![0; PAGE]);
+    for (position, &sample) in samples.iter().enumerate() {
+        coefficients[coefficient(position)] = sample;
+    }
+    Ok(public.encrypt(&coefficients, rng)?)
 }
 
-/// Encrypts the one-hot columns of `table` and the noise of `ladder` under the dataset's key.
-/// `progress` is told of every polynomial encrypted, out of [`polynomials`].
+/// Encrypts everything in one go, on all cores; `progress` is told of every object done, out of
+/// [`UploadPlan::object_count`].
 ///
 /// # Errors
-/// [`Error::Table`] for a table without records; what the encryption refuses.
+/// What the encryption refuses.
 pub fn encrypt<R: RngCore + CryptoRng>(
-    table: &Table,
-    ladder: &Ladder,
-    public: &PublicKey,
+    holder: &Holder<'_>,
     rng: &mut R,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Upload, Error> {
-    let layout = Layout::for_records(table.records())?;
-    let domain = table.domain();
-    let columns: Vec<(usize, u32)> = (0..domain.columns())
-        .filter_map(|c| domain.one_hot_position(c))
-        .collect();
-    // Every polynomial has a generator of its own, so that threads do not share one.
-    let seeds = |n: usize, rng: &mut R| -> Vec<[u8; 32]> {
-        let mut seed = || {
-            let mut seed = [0; 32];
-            rng.fill_bytes(&mut seed);
-            seed
-        };
-        (0..n).map(|_| seed()).collect()
+    // Every object has a generator of its own, so that threads do not share one.
+    let seeded = |object| {
+        let mut seed = Zeroizing::new([0; 32]);
+        rng.fill_bytes(seed.as_mut());
+        (object, seed)
     };
-    let column_seeds = seeds(columns.len() * layout.chunks(), rng);
-    let encrypt_chunk = |(column, chunk): (usize, usize)| -> Result<Vec<Ciphertext>, Error> {
-        let (attribute, category) = columns[column];
-        let start = chunk * PAGE;
-        let end = table.records().min(start + PAGE);
-        let bits: Vec<i64> = table.column(attribute)[start..end]
-            .iter()
-            .map(|&code| i64::from(code == category))
-            .collect();
-        let mut rng = StdRng::from_seed(column_seeds[column * layout.chunks() + chunk]);
-        let encrypted = public.encrypt(&bits, &mut rng)?;
+    let objects: Vec<_> = holder.plan.objects().map(seeded).collect();
+    let encrypt = |(object, seed): &(Object, Zeroizing<[u8; 32]>)| {
+        let encrypted = holder.encrypt(*object, &mut StdRng::from_seed(**seed));
         progress();
-        Ok(encrypted)
+        encrypted
     };
-    let encrypted = (0..columns.len())
-        .into_par_iter()
-        .map(|column| {
-            (0..layout.chunks())
-                .map(|chunk| encrypt_chunk((column, chunk)))
-                .collect()
-        })
-        .collect::<Result<Vec<Vec<_>>, Error>>()?;
-    let plan = ladder.plan();
-    let ladder_seeds = seeds(plan.vectors(), rng);
-    let encrypt_vector = |vector: usize| -> Result<Vec<Ciphertext>, Error> {
-        let (page, rest) = (
-            vector / (plan.levels() * DIGIT_SAMPLES),
-            vector % (plan.levels() * DIGIT_SAMPLES),
-        );
-        let samples = ladder
-            .vector(page, rest / DIGIT_SAMPLES, rest % DIGIT_SAMPLES)
-            .ok_or_else(|| Error::Table("the ladder is smaller than its plan".to_owned()))?;
-        let mut coefficients = vec![0; PAGE];
-        for (position, &sample) in samples.iter().enumerate() {
-            coefficients[coefficient(position)] = sample;
-        }
-        let mut rng = StdRng::from_seed(ladder_seeds[vector]);
-        let encrypted = public.encrypt(&coefficients, &mut rng)?;
-        progress();
-        Ok(encrypted)
-    };
-    let vectors = (0..plan.vectors())
-        .into_par_iter()
-        .map(encrypt_vector)
-        .collect::<Result<_, _>>()?;
-    let ciphertexts = polynomials(table, plan)? * public.params().residues();
-    let table = EncryptedTable::new(public.params(), layout, encrypted)?;
-    Ok(Upload {
-        table,
-        ladder: EncryptedLadder { plan, vectors },
-        ciphertexts,
+    let mut encrypted = map(&objects, encrypt).into_iter();
+    let missing = || Err(Error::Object("an object is missing"));
+    Upload::from_objects(holder.public.params(), holder.plan, |_| {
+        encrypted.next().unwrap_or_else(missing)
     })
 }
 
-/// Number of polynomials an upload encrypts: columns times chunks, and ladder vectors.
-///
-/// # Errors
-/// For a table without records.
-pub fn polynomials(table: &Table, plan: LadderPlan) -> Result<usize, Error> {
-    let layout = Layout::for_records(table.records())?;
-    Ok(table.domain().columns() * layout.chunks() + plan.vectors())
+#[cfg(feature = "threads")]
+fn map<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+    use rayon::prelude::*;
+    items.par_iter().map(f).collect()
+}
+
+#[cfg(not(feature = "threads"))]
+fn map<T, U>(items: &[T], f: impl Fn(&T) -> U) -> Vec<U> {
+    items.iter().map(f).collect()
 }

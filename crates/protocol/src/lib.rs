@@ -2,7 +2,7 @@
 //!
 //! | entity | module | holds | sends |
 //! |---|---|---|---|
-//! | data entity | [`holder`] | the table, the noise it draws | ciphertexts, to computation |
+//! | data entity | [`holder`], [`upload`] | the table, the noise it draws | ciphertexts, to computation |
 //! | computation entity | [`computation`] | ciphertexts, public and evaluation keys | sealed pages, to crypto |
 //! | crypto-service entity | [`crypto`] | the secret key, the ledger | keys; released integers |
 //! | generation entity | [`generation`] | released integers | requests, to computation |
@@ -17,5 +17,6 @@ mod error;
 pub mod generation;
 pub mod holder;
 pub mod terms;
+pub mod upload;
 
 pub use error::Error;

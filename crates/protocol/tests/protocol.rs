@@ -3,16 +3,21 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
-use fhaim_domain::{Schema, Table};
+use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
 use fhaim_protocol::{
-    Error, computation::Computation, crypto::CryptoService, generation::EncryptedSource, holder,
+    Error,
+    computation::Computation,
+    crypto::CryptoService,
+    generation::EncryptedSource,
+    holder::{self, Holder, Noise},
+    upload::{Object, Upload, UploadPlan, decode_object},
 };
 use fhaim_synth::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
-use rand::{Rng, SeedableRng};
+use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 const DATASET: [u8; 16] = [7; 16];
 
@@ -57,7 +62,9 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
     let plan = LadderPlan::for_any_order(500, 1 << 44).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
-    let upload = holder::encrypt(&table, &ladder, &public, &mut rng, &|| ()).unwrap();
+    let upload_plan = UploadPlan::for_table(&domain, records, plan, &set).unwrap();
+    let holder = Holder::new(&table, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
+    let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     Setting {
         table,
@@ -177,6 +184,53 @@ fn contrasts_are_exact_with_and_without_slots_and_over_chunks() {
     for records in [30, 700, 9000] {
         check(setting(P1, &[3, 2, 5], records, 100.0), &contrast_batches());
     }
+}
+
+#[test]
+fn an_upload_comes_together_from_objects_made_by_themselves() {
+    let mut setting = setting(P1, &[3, 2, 5], 9000, 100.0);
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let public = setting.crypto.public_key(&mut rng).unwrap();
+    let keys = setting.crypto.evaluation_keys(&mut rng).unwrap();
+    let (table, params) = (&setting.table, public.params());
+    let domain = table.domain().clone();
+    let plan = UploadPlan::for_table(&domain, 9000, setting.ladder.plan(), &P1).unwrap();
+    let noise = Noise::Drawn(&setting.ladder);
+    let holder = Holder::new(table, noise, &public, plan).unwrap();
+    let mut objects: Vec<Object> = plan.objects().collect();
+    objects.shuffle(&mut rng);
+    let stored: HashMap<String, Vec<u8>> = objects
+        .iter()
+        .map(|&object| (object.name(), holder.encode(object, &mut rng).unwrap()))
+        .collect();
+    let fetch = |object: Object| decode_object(params, &plan, object, &stored[&object.name()]);
+    let upload = Upload::from_objects(params, plan, fetch).unwrap();
+    setting.computation = Computation::new(DATASET, domain, public, keys, upload);
+    check(setting, &contrast_batches());
+}
+
+#[test]
+fn a_plan_that_is_not_the_tables_is_refused() {
+    let setting = setting(P1, &[3, 2, 5], 30, 1.0);
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let public = setting.crypto.public_key(&mut rng).unwrap();
+    let ladder = setting.ladder.plan();
+    let plan = |sizes: Vec<usize>, records, ladder, set| {
+        UploadPlan::for_table(&Domain::new(sizes), records, ladder, set).unwrap()
+    };
+    let refused = |plan| {
+        let holder = Holder::new(&setting.table, Noise::Drawn(&setting.ladder), &public, plan);
+        assert!(matches!(holder, Err(Error::Object(_))));
+    };
+    refused(plan(vec![3, 2, 6], 30, ladder, &P1));
+    refused(plan(vec![3, 2, 5], 300, ladder, &P1));
+    refused(plan(vec![3, 2, 5], 30, ladder, &P2));
+    refused(plan(
+        vec![3, 2, 5],
+        30,
+        LadderPlan::new(500, 1).unwrap(),
+        &P1,
+    ));
 }
 
 #[test]
