@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn noiseless_answers_equal_the_projected_marginal() {
-        let counts: Vec<f64> = (0..120).map(|cell| (cell * 37 % 11) as f64).collect();
+        let counts: Vec<f64> = (0..120).map(|cell| f64::from(cell * 37 % 11)).collect();
         let (a, b) = (merges(10), merges(12));
         for (ka, kb) in [(2, 2), (2, 5), (5, 3), (8, 2), (9, 12), (10, 4), (2, 12)] {
             let block = Block::pair(BlockAxis::merged(0, &a, ka), BlockAxis::merged(1, &b, kb));

@@ -59,7 +59,7 @@ impl Default for StagedOptions {
             fine_probe_from: 1500.0,
             fine_probe_resolves: 0.95,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
-            block_cells: 1 << 16,
+            block_cells: 1 << 13,
             fit_steps: 100,
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
