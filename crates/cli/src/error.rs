@@ -136,10 +136,10 @@ fn mechanism_way_out(error: &fhaim_synth::Error) -> Option<&'static str> {
 fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
     use fhaim_domain::Error as E;
     match error {
-        E::Schema { problem, .. } => match problem {
-            SchemaProblem::Json(_) => Some("`fhaim schema infer` drafts a schema from a table"),
-            _ => None,
-        },
+        E::Schema {
+            problem: SchemaProblem::Json(_),
+            ..
+        } => Some("`fhaim schema infer` drafts a schema from a table"),
         E::Header { problem, .. } => header_way_out(problem),
         E::Ragged { .. } => Some("look for a stray or an open quote, or see --delimiter"),
         E::Cell { problem, .. } => cell_way_out(problem),

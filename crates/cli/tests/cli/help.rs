@@ -1,7 +1,5 @@
 //! What the command says about itself.
 
-use std::{fs, path::PathBuf};
-
 use tempfile::TempDir;
 
 use crate::fhaim;
@@ -34,6 +32,8 @@ fn help(command: &str) -> String {
 #[test]
 #[cfg(not(feature = "insecure-test-seed"))] // its flag is not part of the agreement
 fn help_is_as_it_was() {
+    use std::{fs, path::PathBuf};
+
     let snapshots = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     for command in COMMANDS {
         let help = help(command);
