@@ -361,9 +361,9 @@ pub struct MechanismsArguments {
     /// Runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub seeds: u64,
-    /// Most memory a model may take, in MB
-    #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
-    pub model_mb: usize,
+    /// Most memory a model may take, in MB; by default 0.5, and 1 on adult-32
+    #[arg(long, value_name = "MB", value_parser = megabytes)]
+    pub model_mb: Option<f64>,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
@@ -383,6 +383,13 @@ pub struct PgmArguments {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn megabytes(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(mb) if mb > 0.0 && mb.is_finite() => Ok(mb),
+        _ => Err("a positive number".to_owned()),
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
