@@ -6,10 +6,11 @@ use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{DEGREE, ParameterSet, Parameters};
 use fhaim_protocol::{
-    computation::Computation,
-    crypto::CryptoService,
+    computation::{Computation, JobState},
+    crypto::{CryptoService, Dataset},
     generation::EncryptedSource,
     holder::{self, Holder, Noise},
+    request::{DatasetId, JobId},
     upload::UploadPlan,
 };
 use fhaim_synth::{Job, LadderNeed, MechanismName, UNIT_VARIANCE};
@@ -75,7 +76,9 @@ impl Setup {
 
     fn upload_plan(&self, table: &Table) -> Result<UploadPlan, Error> {
         let (domain, records) = (table.domain(), table.records());
-        Ok(UploadPlan::for_table(domain, records, self.plan, &self.set)?)
+        Ok(UploadPlan::for_table(
+            domain, records, self.plan, &self.set,
+        )?)
     }
 
     fn ciphertext_bytes(&self) -> u64 {
@@ -102,22 +105,20 @@ impl Setup {
         progress: &Progress,
     ) -> Result<(EncryptedSource, Costs), Error> {
         let mut rng = OsRng.unwrap_err();
-        let mut dataset = [0; 16];
+        let mut id = [0; 16];
         OsRng
-            .try_fill_bytes(&mut dataset)
+            .try_fill_bytes(&mut id)
             .map_err(|_| Error::NoRandomness)?;
         let domain = || table.domain().clone();
 
         let phase = progress.uncounted("keys");
         let params = Parameters::new(self.set)?;
-        let crypto = CryptoService::new(
-            dataset,
-            &params,
-            domain(),
-            job.record_bound,
-            job.rho,
-            &mut rng,
-        )?;
+        let dataset = Dataset {
+            id: DatasetId(id),
+            domain: domain(),
+            record_bound: job.record_bound,
+        };
+        let crypto = CryptoService::new(dataset, &params, job.rho, &mut rng)?;
         let public = crypto.public_key(&mut rng)?;
         let keys = crypto.evaluation_keys(&mut rng)?;
         let keys_seconds = phase.finish();
@@ -143,8 +144,10 @@ impl Setup {
             compute_seconds: 0.0,
             decrypt_seconds: 0.0,
         };
-        let computation = Computation::new(dataset, domain(), public, keys, upload);
-        Ok((EncryptedSource::new(computation, crypto), costs))
+        let computation = Computation::new(DatasetId(id), domain(), public, keys, upload);
+        // A dataset of one job.
+        let state = JobState::new(JobId(id), 0, self.plan);
+        Ok((EncryptedSource::new(computation, crypto, state), costs))
     }
 }
 

@@ -252,6 +252,11 @@ impl Allocator {
         }
     }
 
+    /// The ladder's size.
+    pub fn plan(&self) -> LadderPlan {
+        self.plan
+    }
+
     /// Positions for release `number` of `cells` cells, in order of the cells.
     ///
     /// # Errors

@@ -37,6 +37,19 @@ impl Ciphertext {
         self.residue
     }
 
+    /// Whether the residues are as many as the set has limbs, each below its prime.
+    fn is_of(&self, params: &Parameters) -> bool {
+        let moduli = params.set().ciphertext_moduli;
+        let in_range = |p: &Poly| {
+            let limbs = p.residues().chunks_exact(DEGREE).zip(moduli);
+            p.residues().len() == moduli.len() * DEGREE
+                && limbs
+                    .into_iter()
+                    .all(|(limb, q)| limb.iter().all(|x| x < q))
+        };
+        self.residue < params.residues() && self.c.iter().all(in_range)
+    }
+
     /// Feeds every residue, little-endian, to `update`: for digests.
     pub fn digest_into(&self, mut update: impl FnMut(&[u8])) {
         update(&[self.residue as u8]);
@@ -153,6 +166,9 @@ impl SecretKey {
     /// ciphertexts that are not one polynomial's.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<(Zeroizing<Vec<i128>>, f64)> {
         let set = self.params().set();
+        if !ciphertexts.iter().all(|c| c.is_of(self.params())) {
+            return Err(Error::Mismatch("a ciphertext of another parameter set"));
+        }
         if ciphertexts.len() != set.plaintext_moduli.len()
             || ciphertexts.iter().enumerate().any(|(k, c)| c.residue != k)
         {

@@ -1,72 +1,80 @@
 //! The computation entity: turns requests into sealed pages, on ciphertexts alone.
+//!
+//! [`Computation`] is what a service holds of a dataset in memory and can build again from stored
+//! bytes at any time. What must survive a crash is small: for each job its [`JobState`] and the
+//! batches sealed so far, which [`Computation::answer`] returns and does not keep.
 
 use crate::Error;
+use crate::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
 use crate::upload::{EncryptedLadder, Upload};
 use fhaim_domain::{Clique, Domain};
-use fhaim_dp::{Allocator, Digits, Span};
+use fhaim_dp::{Allocator, Digits, LadderPlan, Span};
 use fhaim_he::{
-    Cell, Ciphertext, Combination, EncryptedTable, EvaluationKeys, Evaluator, Operands, PAGE, Page,
-    PublicKey, SquaredScore, Work, seal,
+    Cell, Combination, EncryptedTable, EvaluationKeys, Evaluator, Operands, PAGE, Page, PublicKey,
+    SquaredScore, Work, seal,
 };
 use fhaim_synth::{Axis, ReleaseRequest, SquaredTerm, Statistic};
 use rand::{CryptoRng, RngCore};
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// Positions of a page that belong to one release.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The release.
-    pub number: u32,
-    /// Its positions, in the order of its cells.
-    pub span: Span,
+/// Where a job is on its dataset's noise ladder: what the service keeps of a job beside the
+/// batches it has sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobState {
+    job: JobId,
+    first_page: usize,
+    allocator: Allocator,
 }
 
-/// A sealed page: noise of one variance on the parts' positions, uniform values elsewhere.
-#[derive(Clone, Debug)]
-pub struct SealedPage {
-    /// One ciphertext a plaintext modulus.
-    pub ciphertexts: Vec<Ciphertext>,
-    /// Noise variance of every part, in the ladder's units.
-    pub variance_units: u64,
-    /// Which releases the page answers, ascending.
-    pub parts: Vec<Part>,
-}
-
-impl SealedPage {
-    /// SHA-256 of the ciphertexts' encodings.
-    pub fn digest(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for ciphertext in &self.ciphertexts {
-            ciphertext.digest_into(|bytes| hash.update(bytes));
+impl JobState {
+    /// A job that has released nothing, the dataset's run number `run`: every run needs `plan`,
+    /// and takes the ladder's pages from `run * plan.pages()` on. No two jobs of a dataset may
+    /// have the same number, or noise would be used twice.
+    pub fn new(job: JobId, run: u32, plan: LadderPlan) -> Self {
+        Self {
+            job,
+            first_page: plan.pages().saturating_mul(run as usize),
+            allocator: Allocator::new(plan),
         }
-        hash.finalize().into()
+    }
+
+    /// The job.
+    pub fn job(&self) -> JobId {
+        self.job
+    }
+
+    /// Positions of the dataset's ladder for a release.
+    fn allocate(&mut self, request: &ReleaseRequest) -> Result<Vec<Span>, Error> {
+        let cells = request.statistic.cells();
+        let mut spans = self.allocator.allocate(request.number, cells)?;
+        for span in &mut spans {
+            span.page += self.first_page;
+        }
+        Ok(spans)
     }
 }
 
-/// What the computation entity sends to the crypto service.
+/// A sealed batch and the job's state after it. Both must be durable, in one transaction, before
+/// the request is sent: a batch sealed again would be other ciphertexts with the same noise.
 #[derive(Clone, Debug)]
-pub struct DecryptRequest {
-    /// The dataset whose key and ledger are meant.
-    pub dataset: [u8; 16],
-    /// The releases, in the order asked.
-    pub releases: Vec<ReleaseRequest>,
-    /// The pages that carry them.
-    pub pages: Vec<SealedPage>,
+pub struct Answer {
+    /// For the crypto service.
+    pub request: DecryptRequest,
+    /// What the job's next batch starts from.
+    pub state: JobState,
 }
 
-/// The service's state for one dataset and job.
+/// The service's view of one dataset.
 #[derive(Debug)]
 pub struct Computation {
-    dataset: [u8; 16],
+    dataset: DatasetId,
     domain: Domain,
     public: PublicKey,
     keys: EvaluationKeys,
     table: EncryptedTable,
     ladder: EncryptedLadder,
-    allocator: Allocator,
-    /// Sealed batches by first release number: a retry is answered with the same ciphertexts.
-    sealed: BTreeMap<u32, DecryptRequest>,
     /// Squares by clique and plaintext modulus, in parts of a page.
     squares: HashMap<(Clique, usize), Vec<SquaredScore>>,
     work: Work,
@@ -105,13 +113,12 @@ fn intern(
 impl Computation {
     /// Takes an upload in.
     pub fn new(
-        dataset: [u8; 16],
+        dataset: DatasetId,
         domain: Domain,
         public: PublicKey,
         keys: EvaluationKeys,
         upload: Upload,
     ) -> Self {
-        let allocator = Allocator::new(upload.ladder.plan());
         Self {
             dataset,
             domain,
@@ -119,8 +126,6 @@ impl Computation {
             keys,
             table: upload.table,
             ladder: upload.ladder,
-            allocator,
-            sealed: BTreeMap::new(),
             squares: HashMap::new(),
             work: Work::default(),
         }
@@ -131,50 +136,47 @@ impl Computation {
         self.work
     }
 
-    /// Computes a batch and seals it. The same batch again is answered with the same
-    /// ciphertexts: noise is used once.
+    /// Computes a batch of a job and seals it. The caller answers a batch that was sealed before
+    /// with the ciphertexts of then (see [`Answer`] and [`DecryptRequest::answers`]).
     ///
     /// # Errors
-    /// [`Error::Statistic`] for what the domain does not have, [`Error::Privacy`] where the
-    /// ladder does not suffice, [`Error::Encryption`] where noise would not be hidden.
+    /// [`Error::Statistic`] for what the domain does not have, [`Error::Privacy`] for release
+    /// numbers used before and where the ladder does not suffice, [`Error::Encryption`] where
+    /// noise would not be hidden.
     pub fn answer<R: RngCore + CryptoRng>(
         &mut self,
+        state: &JobState,
         requests: &[ReleaseRequest],
         rng: &mut R,
-    ) -> Result<DecryptRequest, Error> {
-        let Some(first) = requests.first().map(|r| r.number) else {
-            return Ok(DecryptRequest {
-                dataset: self.dataset,
-                releases: Vec::new(),
-                pages: Vec::new(),
-            });
-        };
-        if let Some(before) = self.sealed.get(&first) {
-            let same = before.releases == requests;
-            return if same {
-                Ok(before.clone())
-            } else {
-                Err(fhaim_dp::Error::Conflict(first).into())
-            };
-        }
-        for request in requests {
-            self.check(request)?;
-        }
-        let mut allocator = self.allocator.clone();
+    ) -> Result<Answer, Error> {
+        self.check_state(state)?;
+        let mut state = state.clone();
         let mut spans = Vec::with_capacity(requests.len());
         for request in requests {
-            spans.push(allocator.allocate(request.number, request.statistic.cells())?);
+            self.check(request)?;
+            spans.push(state.allocate(request)?);
         }
         let pages = self.pages(requests, &spans)?;
-        let pages = self.seal(requests, &spans, &pages, rng)?;
-        let answer = DecryptRequest {
+        let request = DecryptRequest {
             dataset: self.dataset,
+            job: state.job,
             releases: requests.to_vec(),
-            pages,
+            pages: self.seal(requests, &spans, &pages, rng)?,
         };
-        self.allocator = allocator;
-        self.sealed.insert(first, answer.clone());
-        Ok(answer)
+        Ok(Answer { request, state })
+    }
+
+    /// Refuses a job whose positions are not all within the ladder.
+    fn check_state(&self, state: &JobState) -> Result<(), Error> {
+        let (plan, ladder) = (state.allocator.plan(), self.ladder.plan());
+        let end = state
+            .first_page
+            .saturating_mul(PAGE)
+            .saturating_add(plan.positions());
+        if end > ladder.positions() || plan.levels() > ladder.levels() {
+            return Err(fhaim_he::Error::OutOfRange("noise beyond the ladder").into());
+        }
+        Ok(())
     }
 
     fn check(&self, request: &ReleaseRequest) -> Result<(), Error> {

@@ -22,6 +22,9 @@ pub enum Error {
     /// An object that is not of an upload.
     #[error("upload: {0}")]
     Object(&'static str),
+    /// A request for decryption that does not hold together.
+    #[error("request: {0}")]
+    Request(&'static str),
     /// A statistic that is not of the dataset's domain.
     #[error("release {number}: {reason}")]
     Statistic {

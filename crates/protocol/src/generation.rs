@@ -1,7 +1,9 @@
 //! The generation entity's view: a source of releases that it cannot look behind.
 
-use crate::computation::Computation;
+use crate::Error;
+use crate::computation::{Answer, Computation, JobState};
 use crate::crypto::CryptoService;
+use crate::request::DecryptRequest;
 use fhaim_synth::{ReleaseRequest, Source, SourceError, Statistic};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
@@ -12,6 +14,9 @@ use rand::rngs::OsRng;
 pub struct EncryptedSource {
     computation: Computation,
     crypto: CryptoService,
+    state: JobState,
+    /// Batches sealed so far.
+    sealed: Vec<DecryptRequest>,
     /// Seconds spent computing and decrypting.
     pub seconds: Seconds,
 }
@@ -26,13 +31,29 @@ pub struct Seconds {
 }
 
 impl EncryptedSource {
-    /// A source over both services.
-    pub fn new(computation: Computation, crypto: CryptoService) -> Self {
+    /// A source over both services, for one job.
+    pub fn new(computation: Computation, crypto: CryptoService, state: JobState) -> Self {
         Self {
             computation,
             crypto,
+            state,
+            sealed: Vec::new(),
             seconds: Seconds::default(),
         }
+    }
+
+    /// Index of the sealed batch for `requests`: that of before, if they were asked for before.
+    fn seal(&mut self, requests: &[ReleaseRequest]) -> Result<usize, Error> {
+        for (index, sealed) in self.sealed.iter().enumerate() {
+            if sealed.answers(requests)? {
+                return Ok(index);
+            }
+        }
+        let mut rng = OsRng.unwrap_err();
+        let Answer { request, state } = self.computation.answer(&self.state, requests, &mut rng)?;
+        self.state = state;
+        self.sealed.push(request);
+        Ok(self.sealed.len() - 1)
     }
 
     /// The computation entity.
@@ -48,14 +69,15 @@ impl EncryptedSource {
 
 impl Source for EncryptedSource {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
         let started = std::time::Instant::now();
-        let sealed = self
-            .computation
-            .answer(requests, &mut OsRng.unwrap_err())
-            .map_err(SourceError::backend)?;
+        let sealed = self.seal(requests).map_err(SourceError::backend)?;
         self.seconds.computation += started.elapsed().as_secs_f64();
         let started = std::time::Instant::now();
-        let mut answers = self.crypto.decrypt(&sealed).map_err(SourceError::backend)?;
+        let answers = self.crypto.decrypt(&self.sealed[sealed]);
+        let mut answers = answers.map_err(SourceError::backend)?;
         self.seconds.crypto += started.elapsed().as_secs_f64();
         for (request, answer) in requests.iter().zip(&mut answers) {
             add_public_part(&request.statistic, answer)

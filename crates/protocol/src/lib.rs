@@ -8,14 +8,17 @@
 //! | generation entity | [`generation`] | released integers | requests, to computation |
 //!
 //! In one process the entities are values that call each other; services put HTTP and a database
-//! around the same values. Nothing passes between them but the message types of these modules.
+//! around the same values. Nothing passes between them but [`upload`]'s objects, keys, and the
+//! [`request`]s for decryption with their answers.
 
 pub mod bench;
+mod codec;
 pub mod computation;
 pub mod crypto;
 mod error;
 pub mod generation;
 pub mod holder;
+pub mod request;
 pub mod terms;
 pub mod upload;
 

@@ -4,14 +4,15 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_domain::{Domain, Schema, Table};
-use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho};
-use fhaim_he::{P1, P2, ParameterSet, Parameters};
+use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
+use fhaim_he::{P1, P1_LARGE, P2, PAGE, ParameterSet, Parameters};
 use fhaim_protocol::{
     Error,
-    computation::Computation,
-    crypto::CryptoService,
+    computation::{Answer, Computation, JobState},
+    crypto::{CryptoService, Dataset},
     generation::EncryptedSource,
     holder::{self, Holder, Noise},
+    request::{DatasetId, DecryptRequest, JobId},
     upload::{Object, Upload, UploadPlan, decode_object},
 };
 use fhaim_synth::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
@@ -19,7 +20,8 @@ use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use std::{collections::HashMap, sync::Arc};
 
-const DATASET: [u8; 16] = [7; 16];
+const DATASET: DatasetId = DatasetId([7; 16]);
+const JOB: JobId = JobId([1; 16]);
 
 fn table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Table {
     let column = |(i, n): (usize, &usize)| {
@@ -56,11 +58,15 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
     let params = Parameters::new(set).unwrap();
     let domain = table.domain().clone();
     let budget = Rho::from_f64_down(budget).unwrap();
-    let crypto =
-        CryptoService::new(DATASET, &params, domain.clone(), 10_000, budget, &mut rng).unwrap();
+    let dataset = Dataset {
+        id: DATASET,
+        domain: domain.clone(),
+        record_bound: 10_000,
+    };
+    let crypto = CryptoService::new(dataset, &params, budget, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
-    let plan = LadderPlan::for_any_order(500, 1 << 44).unwrap();
+    let plan = LadderPlan::for_any_order(500, 1 << 30).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &set).unwrap();
     let holder = Holder::new(&table, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
@@ -155,7 +161,8 @@ fn check(setting: Setting, batches: &[Vec<ReleaseRequest>]) {
         crypto,
     } = setting;
     let mut allocator = Allocator::new(ladder.plan());
-    let mut source = EncryptedSource::new(computation, crypto);
+    let mut source =
+        EncryptedSource::new(computation, crypto, JobState::new(JOB, 0, ladder.plan()));
     for batch in batches {
         let answers = source.release(batch).unwrap();
         assert_eq!(
@@ -176,7 +183,7 @@ fn check(setting: Setting, batches: &[Vec<ReleaseRequest>]) {
         }
     }
     let debits: usize = batches.iter().map(Vec::len).sum();
-    assert_eq!(source.crypto().ledger().entries().len(), debits);
+    assert_eq!(source.crypto().ledger(JOB).unwrap().entries().len(), debits);
 }
 
 #[test]
@@ -261,48 +268,155 @@ fn squared_scores_are_exact() {
     }
 }
 
+fn answer(
+    computation: &mut Computation,
+    state: &JobState,
+    batch: &[ReleaseRequest],
+    rng: &mut ChaCha20Rng,
+) -> Answer {
+    computation.answer(state, batch, rng).unwrap()
+}
+
+fn refused(crypto: &mut CryptoService, request: &DecryptRequest) {
+    let before = crypto.ledger(request.job).unwrap();
+    let error = crypto.decrypt(request).unwrap_err();
+    assert!(matches!(error, Error::Refused), "{error}");
+    assert_eq!(crypto.ledger(request.job).unwrap(), before);
+}
+
 #[test]
 fn refusals_are_generic_and_leave_the_ledger_unchanged() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let Setting {
         mut computation,
         mut crypto,
+        ladder,
         ..
     } = setting(P1, &[3, 2, 5], 100, 0.5);
+    let start = JobState::new(JOB, 0, ladder.plan());
     let batches = contrast_batches();
-    let sealed = computation.answer(&batches[0], &mut rng).unwrap();
-    let refused = |crypto: &mut CryptoService, request: &_| {
-        let before = crypto.ledger().clone();
-        let error = crypto.decrypt(request).unwrap_err();
-        assert!(matches!(error, Error::Refused), "{error}");
-        assert_eq!(crypto.ledger(), &before);
-    };
-    let mut other = sealed.clone();
-    other.dataset = [8; 16];
-    refused(&mut crypto, &other);
-    let mut less_noise = sealed.clone();
-    less_noise.releases[1].variance_units += 1;
-    refused(&mut crypto, &less_noise);
-    let mut missing = sealed.clone();
-    missing.pages.pop();
-    refused(&mut crypto, &missing);
-    crypto.decrypt(&sealed).unwrap();
+    let Answer {
+        request: sealed,
+        state,
+    } = answer(&mut computation, &start, &batches[0], &mut rng);
+    let changes: [fn(&mut DecryptRequest); 12] = [
+        |r| r.dataset = DatasetId([8; 16]),
+        |r| r.releases[1].variance_units += 1,
+        |r| r.releases[2].number = 1,
+        |r| r.releases[0].statistic = Statistic::OneWay(centred(0, 4)),
+        |r| drop(r.pages.pop()),
+        |r| r.pages[0].parts.clear(),
+        |r| r.pages[0].parts[0].number = 9,
+        |r| r.pages[1].parts[1].span.start -= 1,
+        |r| r.pages[1].parts[1].span.start = 8190,
+        |r| r.pages[1].parts[1].span.start = usize::MAX,
+        |r| r.pages[1].parts[1].span.page += 1,
+        |r| r.pages[1].parts[1].span.len = 0,
+    ];
+    for change in changes {
+        let mut changed = sealed.clone();
+        change(&mut changed);
+        assert_ne!(changed, sealed);
+        refused(&mut crypto, &changed);
+    }
+    let first = crypto.decrypt(&sealed).unwrap();
+    assert_eq!(crypto.decrypt(&sealed).unwrap(), first);
     // The same numbers with other ciphertexts: a second draw of mask and flood.
-    let Setting {
-        computation: mut twin,
-        ..
-    } = setting(P1, &[3, 2, 5], 100, 0.5);
-    let mut conflicting = twin.answer(&batches[0], &mut rng).unwrap();
-    refused(&mut crypto, &conflicting);
-    conflicting.releases[0].number = 90;
-    refused(&mut crypto, &conflicting);
+    let again = answer(&mut computation, &start, &batches[0], &mut rng).request;
+    refused(&mut crypto, &again);
     // Over budget: variance 4 for a block that one record moves by 6 in squared norm.
-    let statistic = Statistic::Product(centred(0, 3), centred(1, 2));
     let costly = [ReleaseRequest {
         number: 3,
-        statistic,
+        statistic: Statistic::Product(centred(0, 3), centred(1, 2)),
         variance_units: 1,
     }];
-    let costly = computation.answer(&costly, &mut rng).unwrap();
-    refused(&mut crypto, &costly);
+    let costly = answer(&mut computation, &state, &costly, &mut rng);
+    refused(&mut crypto, &costly.request);
+}
+
+#[test]
+fn ciphertexts_of_another_set_are_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let mut small = setting(P1, &[3, 2, 5], 100, 0.5);
+    let mut large = setting(P1_LARGE, &[3, 2, 5], 100, 0.5);
+    let state = JobState::new(JOB, 0, small.ladder.plan());
+    let batch = &contrast_batches()[0];
+    let request = answer(&mut large.computation, &state, batch, &mut rng).request;
+    refused(&mut small.crypto, &request);
+    let request = answer(&mut small.computation, &state, batch, &mut rng).request;
+    refused(&mut large.crypto, &request);
+}
+
+/// Two jobs share the budget, each on pages of its own, and neither ledger sees the other's
+/// numbers; state and batches pass through their stored forms between steps.
+#[test]
+fn jobs_are_restored_and_share_the_budget() {
+    let mut rng = ChaCha20Rng::seed_from_u64(9);
+    let sizes = [3, 2, 5];
+    let mut setting = setting(P1, &sizes, 100, 0.5);
+    let run = LadderPlan::new(500, 1 << 10).unwrap();
+    let plan = LadderPlan::with_levels(2 * PAGE, run.levels()).unwrap();
+    let public = setting.crypto.public_key(&mut rng).unwrap();
+    let keys = setting.crypto.evaluation_keys(&mut rng).unwrap();
+    let ladder = Ladder::draw(plan, &mut rng);
+    let domain = setting.table.domain().clone();
+    let upload_plan = UploadPlan::for_table(&domain, 100, plan, &P1).unwrap();
+    let noise = Noise::Drawn(&ladder);
+    let holder = Holder::new(&setting.table, noise, &public, upload_plan).unwrap();
+    let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
+    let params = public.params().clone();
+    let mut computation = Computation::new(DATASET, domain, public, keys, upload);
+
+    let statistic = Statistic::OneWay(centred(2, 5));
+    // rho = 20 / (2 * 4 * 11), 0.23 of 0.5: two fit, a third does not.
+    let request = |number| ReleaseRequest {
+        number,
+        statistic: statistic.clone(),
+        variance_units: 11,
+    };
+    let exact = exact(&setting.table, &statistic);
+    for run_number in 0..3u32 {
+        let job = JobId([run_number as u8; 16]);
+        let state = JobState::new(job, run_number, run);
+        if run_number == 2 {
+            let beyond = computation.answer(&state, &[request(0)], &mut rng);
+            assert!(matches!(beyond, Err(Error::Encryption(_))));
+            continue;
+        }
+        let Answer {
+            request: sealed,
+            state,
+        } = computation.answer(&state, &[request(0)], &mut rng).unwrap();
+        let bytes = sealed.to_bytes(&params);
+        let sealed = DecryptRequest::from_bytes(&params, &bytes).unwrap();
+        let cells = setting.crypto.decrypt(&sealed).unwrap().remove(0);
+        let span = Span {
+            page: run_number as usize,
+            start: 0,
+            len: 5,
+        };
+        let noise = ladder.noise(span, 11).unwrap();
+        let expected: Vec<i64> = exact.iter().zip(noise.iter()).map(|(e, n)| e + n).collect();
+        assert_eq!(cells, expected);
+        // The same batch is found again, another under its numbers is not.
+        assert!(sealed.answers(&[request(0)]).unwrap());
+        assert!(!sealed.answers(&[request(1)]).unwrap());
+        assert!(sealed.answers(&[request(0), request(1)]).is_err());
+        // The stored state goes on behind what is used up.
+        let json = serde_json::to_string(&state).unwrap();
+        let state: JobState = serde_json::from_str(&json).unwrap();
+        assert!(
+            computation
+                .answer(&state, &[request(0)], &mut rng)
+                .is_ok_and(|answer| {
+                    answer.request.pages[0].parts[0].span == span && answer.state == state
+                })
+        );
+        let next = computation.answer(&state, &[request(1)], &mut rng).unwrap();
+        assert_eq!(next.request.pages[0].parts[0].span.start, 5);
+        if run_number == 1 {
+            refused(&mut setting.crypto, &next.request);
+        }
+        assert_eq!(setting.crypto.ledger(job).unwrap().entries().len(), 1);
+    }
 }
