@@ -11,9 +11,10 @@ use fhaim_protocol::{
     generation::EncryptedSource,
     holder::{self, Holder, Noise},
     request::{DatasetId, JobId},
+    terms::encryption,
     upload::UploadPlan,
 };
-use fhaim_synth::{Job, LadderNeed, MechanismName, UNIT_VARIANCE};
+use fhaim_synth::{Job, MechanismName};
 use rand::{TryRngCore, rngs::OsRng};
 use serde::Serialize;
 
@@ -23,13 +24,6 @@ use crate::{
     randomness::{Purpose, generator},
     size,
 };
-
-/// Standard deviations of noise that a released value must have room for: beyond them lies less
-/// than 2^-128.
-const NOISE_REACH: f64 = 14.0;
-
-/// The largest |u(x) v(x)| of a contrast block: centred indicators of eight groups on both axes.
-const LARGEST_CONTRAST: u128 = 49;
 
 /// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
 const KEY_CIPHERTEXTS: u64 = 160;
@@ -58,14 +52,7 @@ pub struct Costs {
 impl Setup {
     /// Chooses parameters and ladder for a mechanism's releases.
     pub fn new(mechanism: MechanismName, job: &Job) -> Result<Self, Error> {
-        let need = mechanism.ladder_need(job)?;
-        let squares = mechanism == MechanismName::FhaimL2;
-        let set = ParameterSet::choose(
-            job.record_bound,
-            largest_release(job, &need, squares),
-            squares,
-        )?;
-        let plan = need.plan()?;
+        let (set, plan) = encryption(mechanism, job)?;
         Ok(Self { set, plan })
     }
 
@@ -158,27 +145,4 @@ impl Costs {
         self.decrypt_seconds = source.seconds.crypto;
         self
     }
-}
-
-/// A bound on every value that is decrypted, noise included.
-fn largest_release(job: &Job, need: &LadderNeed, squares: bool) -> u128 {
-    let records = u128::from(job.record_bound);
-    let widest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
-    let mut largest = LARGEST_CONTRAST.max(widest) * records;
-    if squares {
-        // weight (||M||^2 - 2 <M, target>), with sum M and every target at most N.
-        let weights = job
-            .workload
-            .pairs()
-            .iter()
-            .map(|pair| job.workload.overlap(&pair.clique()));
-        let weight = u128::from(weights.max().unwrap_or(1));
-        largest = largest.max(
-            weight
-                .saturating_mul(2)
-                .saturating_mul(records.saturating_mul(records)),
-        );
-    }
-    let sigma = (UNIT_VARIANCE as f64 * need.largest_variance_units as f64).sqrt();
-    largest.saturating_add((NOISE_REACH * sigma).ceil() as u128)
 }

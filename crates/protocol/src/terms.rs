@@ -21,6 +21,10 @@ const LARGEST_CONTRAST: u128 = 49;
 /// The most runs a dataset can be planned for.
 pub const MAX_RUNS: u32 = 64;
 
+/// The most attributes and one-hot columns of a schema.
+const MAX_ATTRIBUTES: usize = 1000;
+const MAX_COLUMNS: usize = 50_000;
+
 /// What the holder decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,22 +89,31 @@ impl Terms {
                 self.runs
             )));
         }
+        self.check_size()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let job = self.job(budget.share(self.runs))?;
-        let need = self.mechanism.ladder_need(&job)?;
-        let squares = self.mechanism == MechanismName::FhaimL2;
-        let set = ParameterSet::choose(
-            self.record_bound,
-            largest_release(&job, &need, squares),
-            squares,
-        )?;
+        let (set, run_ladder) = encryption(self.mechanism, &job)?;
         Ok(Plan {
             set,
             budget,
-            run_ladder: need.plan()?,
+            run_ladder,
             job,
             runs: self.runs,
         })
+    }
+
+    /// Refuses what would keep a service busy before it is known to be possible.
+    fn check_size(&self) -> Result<(), Error> {
+        let domain = self.schema.domain();
+        if domain.len() > MAX_ATTRIBUTES || domain.columns() > MAX_COLUMNS {
+            return Err(Error::Terms(format!(
+                "the schema has {} attributes and {} categories in all: at most {MAX_ATTRIBUTES} \
+                 and {MAX_COLUMNS} can be planned for; leave columns out or use fewer bins",
+                domain.len(),
+                domain.columns()
+            )));
+        }
+        Ok(())
     }
 
     fn job(&self, rho: Rho) -> Result<Job, Error> {
@@ -142,6 +155,21 @@ impl Plan {
     }
 }
 
+/// Parameters and noise for one run of a mechanism.
+///
+/// # Errors
+/// What the mechanism refuses; values too large for every parameter set.
+pub fn encryption(
+    mechanism: MechanismName,
+    job: &Job,
+) -> Result<(ParameterSet, LadderPlan), Error> {
+    let need = mechanism.ladder_need(job)?;
+    let squares = mechanism == MechanismName::FhaimL2;
+    let largest = largest_release(job, &need, squares);
+    let set = ParameterSet::choose(job.record_bound, largest, squares)?;
+    Ok((set, need.plan()?))
+}
+
 /// A bound on every value that is decrypted, noise included.
 fn largest_release(job: &Job, need: &LadderNeed, squares: bool) -> u128 {
     let records = u128::from(job.record_bound);
@@ -157,4 +185,51 @@ fn largest_release(job: &Job, need: &LadderNeed, squares: bool) -> u128 {
     }
     let sigma = (UNIT_VARIANCE as f64 * need.largest_variance_units as f64).sqrt();
     largest.saturating_add((NOISE_REACH * sigma).ceil() as u128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms() -> Terms {
+        let json = r#"{"name":"t","columns":[
+            {"name":"a","kind":"categorical","categories":["x","y"]},
+            {"name":"b","kind":"numeric","min":0,"max":10,"bins":5}]}"#;
+        let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+        Terms::new(schema, 1.0, 1e-9, 512)
+    }
+
+    #[test]
+    fn runs_share_the_budget_and_have_pages_of_their_own() {
+        let one = terms().plan().unwrap();
+        assert_eq!(one.ladder().unwrap(), one.run_ladder);
+        let three = Terms { runs: 3, ..terms() };
+        let three = three.plan().unwrap();
+        let shares = Rho::checked_sum([three.job.rho; 3]).unwrap();
+        assert!(shares <= three.budget && three.budget == one.budget);
+        let ladder = three.ladder().unwrap();
+        assert_eq!(ladder.pages(), 3 * three.run_ladder.pages());
+        assert_eq!(ladder.levels(), three.run_ladder.levels());
+    }
+
+    #[test]
+    fn the_plan_survives_json_and_impossible_terms_are_refused() {
+        let text = serde_json::to_string(&terms()).unwrap();
+        let read: Terms = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.plan().unwrap(), terms().plan().unwrap());
+        let unknown = text.replacen('{', r#"{"extra":1,"#, 1);
+        assert!(serde_json::from_str::<Terms>(&unknown).is_err());
+        for runs in [0, MAX_RUNS + 1] {
+            assert!(Terms { runs, ..terms() }.plan().is_err());
+        }
+        for epsilon in [0.0, -1.0, f64::NAN] {
+            assert!(Terms { epsilon, ..terms() }.plan().is_err());
+        }
+        let record_bound = u64::MAX;
+        let endless = Terms {
+            record_bound,
+            ..terms()
+        };
+        assert!(endless.plan().is_err());
+    }
 }

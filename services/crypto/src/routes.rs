@@ -1,0 +1,228 @@
+//! The HTTP surface.
+
+#![allow(unused_qualifications)] // in what utoipa expands to
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use fhaim_api::Page;
+use fhaim_api::keys::{AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet};
+use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::token::Service;
+use fhaim_platform::Failure;
+use fhaim_platform::extract::{Json, Path, Query};
+use fhaim_platform::token::{Caller, Peer, User};
+use serde::Deserialize;
+use utoipa::{IntoParams, OpenApi, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::keys::Part;
+use crate::{State, audit, decryption, keys, ledger};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "fhaim crypto service",
+        description = "Keys, the privacy ledger, decryption."
+    ),
+    components(schemas(Problem))
+)]
+struct Document;
+
+/// All routes, documented.
+pub fn documented() -> OpenApiRouter<State> {
+    let decryptions = OpenApiRouter::new()
+        .routes(routes!(decrypt))
+        .layer(DefaultBodyLimit::max(decryption::BODY_LIMIT));
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(jwks))
+        .routes(routes!(document))
+        .routes(routes!(create, show, destroy))
+        .routes(routes!(public_key))
+        .routes(routes!(evaluation_keys))
+        .routes(routes!(show_ledger))
+        .routes(routes!(show_audit))
+        .merge(decryptions)
+}
+
+/// Keys that this service signs its tokens with.
+#[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
+    responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
+async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize> {
+    axum::Json(state.signer.jwks())
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "service",
+    responses((status = 200, description = "The OpenAPI document", body = Object)))]
+async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
+    axum::Json(crate::openapi())
+}
+
+/// Makes a dataset's key set and fixes its plan and budget for good.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "keys", request_body = NewKeySet,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 201, description = "Made", body = KeySet),
+        (status = 200, description = "It was made before, with the same terms", body = KeySet),
+        (status = "4XX", description = "Not made", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn create(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+    Json(new): Json<NewKeySet>,
+) -> Result<(StatusCode, axum::Json<KeySet>), Failure> {
+    let (set, made) = keys::create(&state, dataset, owner, new.terms.0).await?;
+    let status = if made {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, axum::Json(set)))
+}
+
+/// A dataset's key set.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "keys",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The key set", body = KeySet),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<KeySet>, Failure> {
+    Ok(axum::Json(keys::show(&state, dataset, owner).await?))
+}
+
+/// Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays.
+#[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "keys",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Destroyed"),
+        (status = "4XX", description = "Not destroyed", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn destroy(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    keys::destroy(&state, dataset, owner).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The key to encrypt under, for the dataset's owner and the computation service.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/public-key", tag = "keys",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The encoded key", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn public_key(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(dataset): Path<Uuid>,
+) -> Result<Response, Failure> {
+    let stored = match caller {
+        Caller::User(owner) => keys::find_owned(&state, dataset, owner).await?,
+        Caller::Service(Service::Computation) => keys::find(&state, dataset).await?,
+        Caller::Service(_) => return Err(Failure::bare(ProblemKind::Forbidden)),
+    };
+    Ok(octets(keys::part(&state, &stored, Part::Public).await?))
+}
+
+/// The keys to compute with, for the computation service.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/evaluation-keys", tag = "keys",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The encoded keys", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn evaluation_keys(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+) -> Result<Response, Failure> {
+    peer.must_be(Service::Computation)?;
+    let stored = keys::find(&state, dataset).await?;
+    Ok(octets(keys::part(&state, &stored, Part::Evaluation).await?))
+}
+
+fn octets(bytes: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
+}
+
+/// Debits and decrypts a batch of releases, for the computation service. The same request again
+/// is answered the same, without a debit; any other under the same numbers is refused.
+#[utoipa::path(post, path = "/v1/datasets/{dataset}/jobs/{job}/decryptions", tag = "releases",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The released integers", body = Decrypted),
+        (status = "4XX", description = "Refused, whatever the reason", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn decrypt(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, job)): Path<(Uuid, Uuid)>,
+    body: Bytes,
+) -> Result<axum::Json<Decrypted>, Failure> {
+    peer.must_be(Service::Computation)?;
+    let answers = decryption::decrypt(&state, peer, dataset, job, body).await?;
+    Ok(axum::Json(Decrypted { answers }))
+}
+
+/// The privacy ledger of a dataset, itemised; it outlives the keys.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/ledger", tag = "releases",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The ledger", body = DatasetLedger),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_ledger(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<DatasetLedger>, Failure> {
+    Ok(axum::Json(ledger::show(&state, dataset, owner).await?))
+}
+
+/// Where a list goes on.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct After {
+    /// The last number seen.
+    #[serde(default)]
+    #[param(minimum = 0)]
+    after: u32,
+}
+
+/// Entries of one page of the audit log.
+const AUDIT_PAGE: usize = 200;
+
+/// Everything that was asked of a dataset's keys, oldest first.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/audit", tag = "releases",
+    params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "A page of the audit log", body = Page<AuditEntry>),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_audit(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+    Query(page): Query<After>,
+) -> Result<axum::Json<Page<AuditEntry>>, Failure> {
+    keys::find_owned(&state, dataset, owner).await?;
+    let items = audit::read(&state, dataset, page.after.into(), AUDIT_PAGE as i64).await?;
+    let full = items.len() == AUDIT_PAGE;
+    let next = items.last().filter(|_| full).map(|e| e.number.to_string());
+    Ok(axum::Json(Page { items, next }))
+}
