@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fhaim_domain::Table;
+use fhaim_domain::{Domain, Table};
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{DEGREE, ParameterSet, Parameters};
 use fhaim_protocol::{
@@ -61,26 +61,13 @@ impl Setup {
         self.plan
     }
 
-    fn upload_plan(&self, table: &Table) -> Result<UploadPlan, Error> {
-        let (domain, records) = (table.domain(), table.records());
-        Ok(UploadPlan::for_table(
-            domain, records, self.plan, &self.set,
-        )?)
+    fn upload_plan(&self, domain: &Domain, records: usize) -> Result<UploadPlan, Error> {
+        let plan = UploadPlan::for_table(domain, records, self.plan, &self.set);
+        Ok(plan?)
     }
 
     fn ciphertext_bytes(&self) -> u64 {
         (2 * DEGREE * size_of::<u64>() * self.set.ciphertext_moduli.len()) as u64
-    }
-
-    /// Memory of a run: the upload, as much again for what is computed from it, the keys, and
-    /// what a run in the clear needs.
-    pub fn need(&self, table: &Table, job: &Job) -> Result<size::Need, Error> {
-        let mut need = size::Need::local(table.schema(), table.records(), job.model_bytes);
-        let ciphertexts = 2 * self.upload_plan(table)?.ciphertext_count() as u64 + KEY_CIPHERTEXTS;
-        need.other = need
-            .other
-            .saturating_add(ciphertexts.saturating_mul(self.ciphertext_bytes()));
-        Ok(need)
     }
 
     /// Makes keys, encrypts table and noise, and puts the services behind a source.
@@ -110,7 +97,7 @@ impl Setup {
         let keys = crypto.evaluation_keys(&mut rng)?;
         let keys_seconds = phase.finish();
 
-        let plan = self.upload_plan(table)?;
+        let plan = self.upload_plan(table.domain(), table.records())?;
         let total = plan.object_count() as u64;
         let phase = progress.counted("encrypt", total, "polynomials");
         let ladder = Ladder::draw(self.plan, &mut generator(seed, Purpose::Noise)?);
@@ -136,6 +123,26 @@ impl Setup {
         let state = JobState::new(JobId(id), 0, self.plan);
         Ok((EncryptedSource::new(computation, crypto, state), costs))
     }
+}
+
+/// Bytes of memory that a run of `mechanism` takes for a table of `records` records over
+/// `domain`: the upload, as much again for what is computed from it, the keys, and what a run in
+/// the clear needs.
+pub fn bytes(
+    mechanism: MechanismName,
+    job: &Job,
+    domain: &Domain,
+    records: usize,
+) -> Result<u64, Error> {
+    let job = Job {
+        domain: domain.clone(),
+        ..job.clone()
+    };
+    let setup = Setup::new(mechanism, &job)?;
+    let upload = setup.upload_plan(domain, records)?.ciphertext_count() as u64;
+    let ciphertexts = upload.saturating_mul(2).saturating_add(KEY_CIPHERTEXTS);
+    Ok(size::local_bytes(domain, records, job.model_bytes)
+        .saturating_add(ciphertexts.saturating_mul(setup.ciphertext_bytes())))
 }
 
 impl Costs {

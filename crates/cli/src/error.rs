@@ -66,13 +66,11 @@ pub enum Error {
     /// The operating system has no randomness to give.
     #[error("the operating system's random generator failed")]
     NoRandomness,
-    /// More memory than there is.
-    #[error("this needs about {needed} MB of memory where {limit} MB may be used: {advice}")]
+    /// A schema that is more than the machine, or the protocol, can do.
+    #[error("{reason}: {advice}")]
     TooLarge {
-        /// MB needed.
-        needed: u64,
-        /// MB allowed.
-        limit: u64,
+        /// What is too large.
+        reason: String,
         /// What to do about it.
         advice: String,
     },
@@ -86,7 +84,9 @@ impl Error {
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
-            Self::Mechanism(error) => mechanism_way_out(error),
+            Self::Mechanism(error) | Self::Protocol(fhaim_protocol::Error::Mechanism(error)) => {
+                mechanism_way_out(error)
+            }
             _ => None,
         }
     }
@@ -104,7 +104,12 @@ impl Error {
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
             | Self::Environment(..) => 2,
-            Self::Mechanism(error) => mechanism_exit_code(error),
+            Self::Mechanism(error) | Self::Protocol(fhaim_protocol::Error::Mechanism(error)) => {
+                mechanism_exit_code(error)
+            }
+            Self::Protocol(fhaim_protocol::Error::Encryption(fhaim_he::Error::NoParameters {
+                ..
+            })) => 2,
             Self::Model(_)
             | Self::Write { .. }
             | Self::Encryption(_)

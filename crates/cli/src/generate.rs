@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, path::Path, time::Instant};
 
-use fhaim_domain::{Table, WriteOptions, write_csv};
+use fhaim_domain::{Domain, Table, WriteOptions, write_csv};
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{Fact, evaluate, html_page};
 use fhaim_he::Layout;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{
     args::GenerateArguments,
-    encrypted::{Costs, Setup},
+    encrypted::{self, Costs, Setup},
     error::Error,
     input,
     output::{self, Staged, commit_all},
@@ -111,9 +111,10 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Refuses a run that needs more memory than there is.
-    pub fn check_size(&self, need: &size::Need) -> Result<(), Error> {
-        need.check(self.table.schema(), size::limit(self.arguments.memory_mb))
+    /// Refuses a run that needs more memory than there is, by the bytes that each domain needs.
+    fn check_size(&self, bytes: impl Fn(&Domain) -> Result<u64, Error>) -> Result<u64, Error> {
+        let limit = size::limit(self.arguments.memory_mb);
+        size::check(self.table.schema(), limit, bytes)
     }
 
     /// Draws the synthetic table from the model and writes all files.
@@ -245,11 +246,8 @@ impl Summary {
 /// `fhaim local`: everything in the clear.
 pub fn local(arguments: &GenerateArguments, progress: &Progress) -> Result<(), Error> {
     let request = Request::read(arguments)?;
-    request.check_size(&size::Need::local(
-        request.table.schema(),
-        request.table.records(),
-        request.job.model_bytes,
-    ))?;
+    let (records, model_bytes) = (request.table.records(), request.job.model_bytes);
+    request.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))?;
     let outcome = run_in_the_clear(&request, progress)?;
     let summary = request.finish(&outcome, None, progress)?;
     print_summary(arguments, &summary)
@@ -265,9 +263,10 @@ pub fn run(arguments: &GenerateArguments, progress: &Progress) -> Result<(), Err
 pub fn run_encrypted(arguments: &GenerateArguments, progress: &Progress) -> Result<Summary, Error> {
     let request = Request::read(arguments)?;
     let Request { table, job, .. } = &request;
-    let mut mechanism = arguments.mechanism.start(job.clone())?;
-    let setup = Setup::new(arguments.mechanism, job)?;
-    request.check_size(&setup.need(table, job)?)?;
+    let name = arguments.mechanism;
+    request.check_size(|domain| encrypted::bytes(name, job, domain, table.records()))?;
+    let mut mechanism = name.start(job.clone())?;
+    let setup = Setup::new(name, job)?;
     let seed = arguments.randomness.seed();
     let (mut source, costs) = setup.source(table, job, seed, progress)?;
     let outcome = fhaim_synth::run(mechanism.as_mut(), &mut source, &mut follow(progress))?;

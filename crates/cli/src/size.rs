@@ -1,7 +1,7 @@
 //! What a run will need, before it starts: refused with the reason and the column to coarsen when
 //! it is too much.
 
-use fhaim_domain::{Schema, check_schema};
+use fhaim_domain::{Domain, Schema, pair_cells};
 
 use crate::error::Error;
 
@@ -15,64 +15,87 @@ const CELL_BYTES: u64 = 8;
 /// the model's marginals.
 const PAIR_TABLES: u64 = 3;
 
-/// What is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// For tables over all pairs of columns.
-    pub pairs: u64,
-    /// For everything else.
-    pub other: u64,
+/// Bytes of a run in the clear over `domain`: tables over all pairs, the records and their
+/// synthetic copy, a model with its messages and gradient.
+pub fn local_bytes(domain: &Domain, records: usize, model_bytes: usize) -> u64 {
+    let codes = (records * domain.len() * size_of::<u32>()) as u64;
+    pair_cells(domain)
+        .saturating_mul(CELL_BYTES * PAIR_TABLES)
+        .saturating_add(2 * codes)
+        .saturating_add((model_bytes as u64).saturating_mul(4))
 }
 
-impl Need {
-    /// To run a mechanism in the clear.
-    pub fn local(schema: &Schema, records: usize, model_bytes: usize) -> Self {
-        let cells = check_schema(schema, None).pair_cells;
-        let codes = (records * schema.columns().len() * size_of::<u32>()) as u64;
-        Self {
-            pairs: cells.saturating_mul(CELL_BYTES * PAIR_TABLES),
-            // The table, its synthetic copy, and a model with its messages and gradient.
-            other: 2 * codes + 4 * model_bytes as u64,
-        }
+/// The bytes that `bytes` says the schema's domain needs, if they are within `limit`. Otherwise
+/// the refusal says how far its widest columns would have to be coarsened.
+pub fn check(
+    schema: &Schema,
+    limit: u64,
+    bytes: impl Fn(&Domain) -> Result<u64, Error>,
+) -> Result<u64, Error> {
+    let needed = bytes(schema.domain());
+    if matches!(needed, Ok(needed) if needed <= limit) {
+        return needed;
     }
-
-    /// All of it.
-    pub fn bytes(&self) -> u64 {
-        self.pairs.saturating_add(self.other)
-    }
-
-    /// Refuses what does not fit `limit` bytes, naming the columns to coarsen.
-    pub fn check(&self, schema: &Schema, limit: u64) -> Result<(), Error> {
-        if self.bytes() <= limit {
-            return Ok(());
-        }
-        let for_pairs = limit.saturating_sub(self.other);
-        let cells = for_pairs / (CELL_BYTES * PAIR_TABLES);
-        let suggestions = check_schema(schema, Some(cells)).suggestions;
-        let advice = match suggestions.first() {
-            Some(widest) if for_pairs > 0 => format!(
-                "coarsen column {:?} from {} to {} values{}",
-                widest.column,
-                widest.from,
-                widest.to,
-                others(suggestions.len() - 1)
-            ),
-            _ => "use a machine with more memory or a smaller --model-mb".to_owned(),
-        };
-        Err(Error::TooLarge {
-            needed: megabytes(self.bytes()),
-            limit: megabytes(limit),
-            advice,
-        })
-    }
+    let fits = |domain: &Domain| bytes(domain).is_ok_and(|needed| needed <= limit);
+    let reason = match needed {
+        Ok(needed) => format!(
+            "this needs about {} MB of memory where {} MB may be used",
+            megabytes(needed),
+            megabytes(limit)
+        ),
+        // No size at all: the refusal stands if coarsening does not help.
+        Err(error) => match most_values(schema.domain(), fits) {
+            Some(_) => error.to_string(),
+            None => return Err(error),
+        },
+    };
+    let advice = match most_values(schema.domain(), fits) {
+        Some(most) => coarsen(schema, most),
+        None => "use a machine with more memory, fewer columns or a smaller --model-mb".to_owned(),
+    };
+    Err(Error::TooLarge { reason, advice })
 }
 
-fn others(count: usize) -> String {
-    match count {
+/// The largest number of values to cut every column down to for the domain to fit, if any does.
+fn most_values(domain: &Domain, fits: impl Fn(&Domain) -> bool) -> Option<usize> {
+    let capped = |most: usize| {
+        let sizes = domain.sizes().iter().map(|&size| size.min(most));
+        Domain::new(sizes.collect())
+    };
+    let (mut low, mut high) = (2, domain.sizes().iter().copied().max()?);
+    if !fits(&capped(low)) {
+        return None;
+    }
+    // `low` fits, and `high` does not unless the two meet.
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if fits(&capped(middle)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(low)
+}
+
+/// Names the widest of the columns with more than `most` values.
+fn coarsen(schema: &Schema, most: usize) -> String {
+    let columns = schema.columns();
+    let wide = || columns.iter().filter(|column| column.size() > most);
+    // Of columns as wide the first: `max_by_key` would name the last.
+    let Some(widest) = wide().rev().max_by_key(|column| column.size()) else {
+        return "use a machine with more memory".to_owned();
+    };
+    let others = match wide().count() - 1 {
         0 => String::new(),
-        1 => ", and one more (see fhaim schema check)".to_owned(),
-        count => format!(", and {count} more (see fhaim schema check)"),
-    }
+        1 => ", and one more column likewise".to_owned(),
+        count => format!(", and {count} more columns likewise"),
+    };
+    format!(
+        "coarsen column {:?} from {} to {most} values{others}",
+        widest.name(),
+        widest.size()
+    )
 }
 
 /// Bytes as MB, rounded up.
@@ -102,36 +125,50 @@ fn available() -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn schema(columns: usize, bins: usize) -> Schema {
-        let column =
-            |i| format!(r#"{{"name":"c{i}","kind":"numeric","min":0,"max":1,"bins":{bins}}}"#);
-        let columns: Vec<String> = (0..columns).map(column).collect();
+    fn schema(bins: &[usize]) -> Schema {
+        let column = |(i, bins): (usize, &usize)| {
+            format!(r#"{{"name":"c{i}","kind":"numeric","min":0,"max":1,"bins":{bins}}}"#)
+        };
+        let columns: Vec<String> = bins.iter().enumerate().map(column).collect();
         let json = format!(r#"{{"name":"t","columns":[{}]}}"#, columns.join(","));
         Schema::from_json("t", json.as_bytes()).unwrap()
     }
 
-    #[test]
-    fn too_large_a_schema_names_a_column_and_the_advice_suffices() {
-        let wide = schema(200, 400);
-        let need = Need::local(&wide, 1000, 64 << 20);
-        let limit = 2_000_000_000;
-        let refused = need.check(&wide, limit).unwrap_err().to_string();
-        assert!(refused.contains("coarsen column \"c"), "{refused}");
-        assert!(refused.contains("2000 MB"), "{refused}");
+    fn local(schema: &Schema, model_bytes: usize, limit: u64) -> Result<u64, String> {
+        let bytes = |domain: &Domain| Ok(local_bytes(domain, 1000, model_bytes));
+        check(schema, limit, bytes).map_err(|error| error.to_string())
+    }
 
-        let fits = schema(200, 50);
-        assert!(
-            Need::local(&fits, 1000, 64 << 20)
-                .check(&fits, limit)
-                .is_ok()
-        );
+    #[test]
+    fn too_large_a_schema_names_the_widest_column_and_the_advice_suffices() {
+        let mut bins = vec![390; 200];
+        bins[7] = 400;
+        let limit = 2_000_000_000;
+        let refused = local(&schema(&bins), 64 << 20, limit).unwrap_err();
+        let advice = "coarsen column \"c7\" from 400 to 60 values, and 199 more columns likewise";
+        assert!(refused.ends_with(advice), "{refused}");
+        assert!(refused.contains("2000 MB"), "{refused}");
+        assert!(local(&schema(&[60; 200]), 64 << 20, limit).is_ok());
+        assert!(local(&schema(&[61; 200]), 64 << 20, limit).is_err());
     }
 
     #[test]
     fn too_large_a_model_is_not_blamed_on_a_column() {
-        let small = schema(3, 5);
-        let need = Need::local(&small, 1000, 1 << 32);
-        let refused = need.check(&small, 1 << 30).unwrap_err().to_string();
+        let refused = local(&schema(&[5; 3]), 1 << 32, 1 << 30).unwrap_err();
         assert!(refused.contains("--model-mb"), "{refused}");
+    }
+
+    #[test]
+    fn a_refusal_that_coarsening_cures_says_so_and_any_other_stands() {
+        let small_alone = |domain: &Domain| match domain.columns() {
+            0..100 => Ok(1),
+            _ => Err(Error::Usage("too wide".to_owned())),
+        };
+        let refused = check(&schema(&[80, 40]), 1, small_alone).unwrap_err();
+        let says = "too wide: coarsen column \"c0\" from 80 to 59 values";
+        assert_eq!(refused.to_string(), says);
+        let never = |_: &Domain| Err(Error::Usage("no".to_owned()));
+        let refused = check(&schema(&[80, 40]), 1, never).unwrap_err();
+        assert_eq!(refused.to_string(), "no");
     }
 }

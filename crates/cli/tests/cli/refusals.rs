@@ -236,12 +236,11 @@ fn a_schema_too_large_for_memory_names_the_column_to_coarsen() {
     let header: Vec<String> = (0..60).map(|i| format!("c{i}")).collect();
     let csv = format!("{}\n{}\n", header.join(","), ["0.5"; 60].join(","));
     let memory = ["--epsilon", "1", "--memory-mb", "2000"];
-    let folder = folder(csv, schema);
-    let output = fhaim(folder.path(), &generate("local", &memory));
-    check_refusal(
-        &output,
-        &["MB of memory where 2000 MB", "coarsen column \"c"],
-    );
+    let says = [
+        "MB of memory where 2000 MB",
+        "coarsen column \"c3\" from 500 to ",
+    ];
+    refused_with(csv.as_bytes(), schema.as_bytes(), &memory, &says);
 }
 
 /// More one-hot columns than a schema may have.
