@@ -6,8 +6,10 @@ use fhaim_he::{
     Cell, Combination, EncryptedTable, EvaluationKeys, Evaluator, Layout, P1, PAGE, ParameterSet,
     Parameters, PublicKey, SecretKey, Work, coefficient,
 };
-use rand::{Rng, SeedableRng};
+use proptest::prelude::*;
+use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use std::sync::OnceLock;
 
 struct Keys {
     secret: SecretKey,
@@ -129,16 +131,81 @@ fn random_table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Vec<V
         .collect()
 }
 
+/// One key set for all tests of this file.
+fn shared_keys() -> &'static Keys {
+    static KEYS: OnceLock<Keys> = OnceLock::new();
+    KEYS.get_or_init(|| keys(P1, &mut ChaCha20Rng::seed_from_u64(11)))
+}
+
+/// Encrypts a random table and compares every cell of every pair with its count.
+fn counts_are_exact(records: usize, sizes: &[usize], seed: u64) {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let columns = random_table(sizes, records, &mut rng);
+    let noise = check_all_pairs(shared_keys(), sizes, &columns, &mut rng);
+    eprintln!("{records} records, domains {sizes:?}: noise {noise} bits");
+}
+
+/// Numbers of records at which chunks and blocks begin and end.
+const EDGES: [usize; 12] = [
+    1, 63, 64, 65, 2048, 4095, 4096, 4097, 8191, 8192, 8193, 20_000,
+];
+
 #[test]
-fn every_layout_counts_exactly() {
-    let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let keys = keys(P1, &mut rng);
-    for records in [
-        1, 63, 64, 65, 286, 4095, 4096, 4097, 8191, 8192, 8193, 20_000,
-    ] {
-        let sizes = [3, 2, 4];
-        let columns = random_table(&sizes, records, &mut rng);
-        let noise = check_all_pairs(&keys, &sizes, &columns, &mut rng);
-        eprintln!("{records} records: noise {noise} bits");
+fn counts_are_exact_at_every_edge() {
+    for (seed, records) in EDGES.into_iter().enumerate() {
+        counts_are_exact(records, &[3, 2, 4], seed as u64);
+    }
+}
+
+#[test]
+fn counts_are_exact_in_the_widest_shapes() {
+    counts_are_exact(20_000, &[40, 12], 1);
+    counts_are_exact(300, &[40; 3], 2);
+    counts_are_exact(60, &[4, 2, 9, 2, 3, 13, 2, 5, 2, 40, 3, 6], 3);
+}
+
+/// Leaves of the packing tree and ciphertexts encrypted: what a random table may cost.
+const MOST_WORK: usize = 150;
+
+/// Cuts the largest domain, then the last attribute, until the table is cheap enough.
+fn affordable(records: usize, mut sizes: Vec<usize>) -> Vec<usize> {
+    let layout = Layout::for_records(records).unwrap();
+    let work = |sizes: &[usize]| {
+        let columns: usize = sizes.iter().sum();
+        let squares: usize = sizes.iter().map(|n| n * n).sum();
+        let cells = (columns * columns - squares) / 2;
+        cells / layout.slots() + columns * layout.chunks()
+    };
+    while work(&sizes) > MOST_WORK {
+        match sizes.iter_mut().max() {
+            Some(largest) if *largest > 3 => *largest -= *largest / 3,
+            _ => drop(sizes.pop()),
+        }
+    }
+    sizes
+}
+
+fn any_table() -> impl Strategy<Value = (usize, Vec<usize>, u64)> {
+    let records = prop_oneof![
+        1 => prop::sample::select(&EDGES[..]),
+        2 => 1..600usize,
+        1 => 600..=20_000usize,
+    ];
+    let sizes = prop::collection::vec(2..=40usize, 2..=12);
+    (records, sizes, any::<u64>())
+        .prop_map(|(records, sizes, seed)| (records, affordable(records, sizes), seed))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 12,
+        max_shrink_iters: 8,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn counts_are_exact_on_random_tables((records, sizes, seed) in any_table()) {
+        counts_are_exact(records, &sizes, seed);
     }
 }

@@ -5,6 +5,7 @@
 //! batches sealed so far, which [`Computation::answer`] returns and does not keep.
 
 use crate::Error;
+use crate::holder::map;
 use crate::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
 use crate::upload::{EncryptedLadder, Upload};
 use fhaim_domain::{Clique, Domain};
@@ -13,7 +14,7 @@ use fhaim_he::{
     Cell, Combination, EncryptedTable, EvaluationKeys, Evaluator, Operands, PAGE, Page, PublicKey,
     SquaredScore, Work, seal,
 };
-use fhaim_synth::{Axis, ReleaseRequest, SquaredTerm, Statistic};
+use fhaim_synth::{Axis, ReleaseRequest, Statistic};
 use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -254,17 +255,12 @@ impl Computation {
         let Statistic::SquaredScores(terms) = &request.statistic else {
             return Ok(BTreeMap::new());
         };
+        let cliques: Vec<Clique> = terms.iter().map(|term| term.clique.clone()).collect();
+        self.compute_squares(&cliques)?;
         let evaluator = Evaluator::new(&self.keys, self.table.layout());
         let mut work = Work::default();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
         for residue in 0..self.public.params().residues() {
-            for term in terms {
-                let key = (term.clique.clone(), residue);
-                if !self.squares.contains_key(&key) {
-                    let squares = self.square(&evaluator, term, residue, &mut work)?;
-                    self.squares.insert(key, squares);
-                }
-            }
             let mut rest = terms.as_slice();
             for span in spans {
                 let (now, later) = rest.split_at(span.len.min(rest.len()));
@@ -287,21 +283,50 @@ impl Computation {
         Ok(pages)
     }
 
+    /// The marginals of pairs and their squares: Compute in the FHAIM paper's sense. Scores of
+    /// the same pairs then take plaintext products alone; scores of others compute them when they
+    /// are first asked for.
+    ///
+    /// # Errors
+    /// [`Error::Statistic`] for what is not a pair of the domain; [`Error::Encryption`] under
+    /// parameters without room for squares.
+    pub fn compute_squares(&mut self, pairs: &[Clique]) -> Result<(), Error> {
+        let residues = 0..self.public.params().residues();
+        let missing: Vec<(Clique, usize)> = residues
+            .flat_map(|residue| pairs.iter().map(move |pair| (pair.clone(), residue)))
+            .filter(|key| !self.squares.contains_key(key))
+            .collect();
+        let evaluator = Evaluator::new(&self.keys, self.table.layout());
+        let computed = map(&missing, |(pair, residue)| {
+            let mut work = Work::default();
+            let squares = self.square(&evaluator, pair, *residue, &mut work)?;
+            Ok::<_, Error>((squares, work))
+        });
+        for (key, computed) in missing.into_iter().zip(computed) {
+            let (squares, work) = computed?;
+            self.squares.insert(key, squares);
+            self.work += work;
+        }
+        Ok(())
+    }
+
     fn square(
         &self,
         evaluator: &Evaluator<'_>,
-        term: &SquaredTerm,
+        pair: &Clique,
         residue: usize,
         work: &mut Work,
     ) -> Result<Vec<SquaredScore>, Error> {
         let offsets = self.domain.one_hot_offsets();
-        let [a, b] = term.clique.attributes() else {
-            return Err(Error::Statistic {
-                number: 0,
-                reason: "a score needs a pair".to_owned(),
-            });
+        let (a, b) = match *pair.attributes() {
+            [a, b] if b < self.domain.len() => (a, b),
+            _ => {
+                return Err(Error::Statistic {
+                    number: 0,
+                    reason: "a score needs a pair of the domain".to_owned(),
+                });
+            }
         };
-        let (a, b) = (*a, *b);
         let column =
             |attribute: usize, category: usize| Combination::column(offsets[attribute] + category);
         let right: Vec<_> = (0..self.domain.size(a)).map(|u| column(a, u)).collect();

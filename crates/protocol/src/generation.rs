@@ -4,6 +4,7 @@ use crate::Error;
 use crate::computation::{Answer, Computation, JobState};
 use crate::crypto::CryptoService;
 use crate::request::DecryptRequest;
+use fhaim_domain::Clique;
 use fhaim_synth::{ReleaseRequest, Source, SourceError, Statistic};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
@@ -54,6 +55,17 @@ impl EncryptedSource {
         self.state = state;
         self.sealed.push(request);
         Ok(self.sealed.len() - 1)
+    }
+
+    /// Has the computation entity compute the squares of pairs ahead of their first scores.
+    ///
+    /// # Errors
+    /// As [`Computation::compute_squares`].
+    pub fn compute_squares(&mut self, pairs: &[Clique]) -> Result<(), Error> {
+        let started = std::time::Instant::now();
+        self.computation.compute_squares(pairs)?;
+        self.seconds.computation += started.elapsed().as_secs_f64();
+        Ok(())
     }
 
     /// The computation entity.

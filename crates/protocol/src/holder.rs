@@ -152,13 +152,15 @@ pub fn encrypt<R: RngCore + CryptoRng>(
     })
 }
 
+/// `f` of every item, on all cores.
 #[cfg(feature = "threads")]
-fn map<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+pub(crate) fn map<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
     use rayon::prelude::*;
     items.par_iter().map(f).collect()
 }
 
+/// `f` of every item.
 #[cfg(not(feature = "threads"))]
-fn map<T, U>(items: &[T], f: impl Fn(&T) -> U) -> Vec<U> {
+pub(crate) fn map<T, U>(items: &[T], f: impl Fn(&T) -> U) -> Vec<U> {
     items.iter().map(f).collect()
 }

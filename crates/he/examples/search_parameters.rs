@@ -1,0 +1,207 @@
+//! Finds the primes of every parameter set again, and says whether `params.rs` holds them.
+//!
+//! What the primes must satisfy, with n = 8192:
+//! - each ciphertext prime and the key-switching prime is 1 modulo 2n, for the transform;
+//! - together they have at most 218 bits: the homomorphic encryption security standard (Albrecht
+//!   et al. 2018, table 1, degree 8192) allows that for 128-bit security against classical
+//!   attacks with a ternary secret, the narrowest it lists;
+//! - q = -1 modulo each plaintext modulus, so that products need no correction factor.
+//!
+//! The search is deterministic: largest primes first.
+//!
+//! ```sh
+//! cargo run --release -p fhaim-he --example search_parameters
+//! ```
+
+use fhaim_he::{DEGREE, P1, P1_LARGE, P2, ParameterSet};
+
+/// Largest modulus in bits, the key-switching prime included.
+const SECURE_BITS: u32 = 218;
+
+const TWICE_DEGREE: u64 = 2 * DEGREE as u64;
+
+/// Primes of a set.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    ciphertext: Vec<u64>,
+    special: u64,
+    plaintext: Vec<u64>,
+}
+
+fn main() {
+    let searches = [
+        ("P1", P1, single(26, 60, 1)),
+        ("P1_LARGE", P1_LARGE, single(30, 54, 2)),
+        ("P2", P2, double(26, 54)),
+    ];
+    let mut all = true;
+    for (name, set, found) in searches {
+        let same = found.as_ref() == Some(&constants(&set));
+        all &= same;
+        print(name, found.as_ref(), same);
+    }
+    if !all {
+        std::process::exit(1);
+    }
+}
+
+fn constants(set: &ParameterSet) -> Found {
+    Found {
+        ciphertext: set.ciphertext_moduli.to_vec(),
+        special: set.special_modulus,
+        plaintext: set.plaintext_moduli.to_vec(),
+    }
+}
+
+fn print(name: &str, found: Option<&Found>, same: bool) {
+    let Some(found) = found else {
+        println!("{name}: the search finds no primes");
+        return;
+    };
+    let bits: u32 = found
+        .ciphertext
+        .iter()
+        .chain([&found.special])
+        .map(|q| 64 - q.leading_zeros())
+        .sum();
+    let verdict = if same { "as in" } else { "DIFFERS FROM" };
+    println!("{name} ({verdict} params.rs; {bits} of {SECURE_BITS} bits)");
+    let ciphertext: Vec<String> = found
+        .ciphertext
+        .iter()
+        .map(|q| format!("{q:#018x}"))
+        .collect();
+    println!("    ciphertext_moduli: [{}]", ciphertext.join(", "));
+    println!("    special_modulus: {:#018x}", found.special);
+    println!("    plaintext_moduli: {:?}", found.plaintext);
+}
+
+/// One plaintext modulus, the largest prime of `t_bits`. The first `free` ciphertext primes and
+/// the special one are the largest of `bits`; one more makes q = -1 modulo t.
+fn single(t_bits: u32, bits: u32, free: usize) -> Option<Found> {
+    let t = (1..1u64 << t_bits).rev().find(|&t| is_prime(t))?;
+    let (mut ciphertext, special) = largest(bits, free)?;
+    let last = closing(&ciphertext, special, t, bits).next()?;
+    ciphertext.push(last);
+    Some(Found {
+        ciphertext,
+        special,
+        plaintext: vec![t],
+    })
+}
+
+/// Two plaintext moduli: as [`single`], with the first closing prime for which q + 1 has a second
+/// prime factor of `t_bits`.
+fn double(t_bits: u32, bits: u32) -> Option<Found> {
+    let t = (1..1u64 << t_bits).rev().find(|&t| is_prime(t))?;
+    let factors = primes_of(t_bits);
+    let (free, special) = largest(bits, 2)?;
+    closing(&free, special, t, bits).find_map(|last| {
+        let ciphertext = [free.as_slice(), &[last]].concat();
+        let divides = |&&d: &&u64| d != t && modulo(&ciphertext, d) == d - 1;
+        let second = *factors.iter().find(divides)?;
+        Some(Found {
+            ciphertext,
+            special,
+            plaintext: vec![t, second],
+        })
+    })
+}
+
+/// The largest `free` + 1 primes of `bits` that are 1 modulo 2n; the last of them apart.
+fn largest(bits: u32, free: usize) -> Option<(Vec<u64>, u64)> {
+    let top = (1u64 << bits) + 1 - TWICE_DEGREE;
+    let mut primes = (0..top / TWICE_DEGREE)
+        .map(|k| top - k * TWICE_DEGREE)
+        .filter(|&q| is_prime(q));
+    let ciphertext = primes.by_ref().take(free).collect();
+    Some((ciphertext, primes.next()?))
+}
+
+/// Primes x of `bits`, descending, that are 1 modulo 2n with the product of `primes` and x -1
+/// modulo t.
+fn closing(primes: &[u64], special: u64, t: u64, bits: u32) -> impl Iterator<Item = u64> {
+    // x = 1 + 2n y with y = (r - 1) / 2n modulo t, r = -1 / product.
+    let inverse = |a: u64| power(a, t - 2, t);
+    let residue = t - inverse(modulo(primes, t));
+    let y = multiply((residue + t - 1) % t, inverse(TWICE_DEGREE % t), t);
+    let (first, step) = (1 + TWICE_DEGREE * y, TWICE_DEGREE * t);
+    let most = ((1u64 << bits) - 1 - first) / step;
+    let taken = [primes, &[special]].concat();
+    (0..=most)
+        .rev()
+        .map(move |k| first + k * step)
+        .take_while(move |&x| x >> (bits - 1) == 1)
+        .filter(move |x| is_prime(*x) && !taken.contains(x))
+}
+
+/// The product of `factors` modulo d.
+fn modulo(factors: &[u64], d: u64) -> u64 {
+    factors
+        .iter()
+        .fold(1, |product, &q| multiply(product, q % d, d))
+}
+
+fn multiply(a: u64, b: u64, m: u64) -> u64 {
+    (u128::from(a) * u128::from(b) % u128::from(m)) as u64
+}
+
+fn power(mut base: u64, mut exponent: u64, m: u64) -> u64 {
+    let mut result = 1;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = multiply(result, base, m);
+        }
+        base = multiply(base, base, m);
+        exponent >>= 1;
+    }
+    result
+}
+
+/// Miller-Rabin with the first twelve primes as bases: no error below 2^64 (Sorenson and Webster
+/// 2015).
+fn is_prime(q: u64) -> bool {
+    const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
+    if q < 2 || BASES.iter().any(|&p| q.is_multiple_of(p)) {
+        return BASES.contains(&q);
+    }
+    let twos = (q - 1).trailing_zeros();
+    BASES.iter().all(|&base| {
+        let mut x = power(base, (q - 1) >> twos, q);
+        x == 1
+            || (0..twos).any(|_| {
+                let hit = x == q - 1;
+                x = multiply(x, x, q);
+                hit
+            })
+    })
+}
+
+/// All primes of exactly `bits` bits, ascending (sieve of Eratosthenes).
+fn primes_of(bits: u32) -> Vec<u64> {
+    let end = 1usize << bits;
+    let mut composite = vec![false; end];
+    let mut p = 2;
+    while p * p < end {
+        if !composite[p] {
+            (p * p..end).step_by(p).for_each(|k| composite[k] = true);
+        }
+        p += 1;
+    }
+    (end / 2..end)
+        .filter(|&k| !composite[k])
+        .map(|k| k as u64)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_holds_what_the_search_finds() {
+        assert_eq!(single(26, 60, 1), Some(constants(&P1)));
+        assert_eq!(single(30, 54, 2), Some(constants(&P1_LARGE)));
+        assert_eq!(double(26, 54), Some(constants(&P2)));
+    }
+}
