@@ -1,8 +1,11 @@
 //! `fhaim run`: the four entities in one process, under encryption.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use fhaim_domain::{Domain, Table};
+use fhaim_domain::{Clique, Domain, Table};
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{DEGREE, ParameterSet, Parameters};
 use fhaim_protocol::{
@@ -14,7 +17,7 @@ use fhaim_protocol::{
     terms::encryption,
     upload::UploadPlan,
 };
-use fhaim_synth::{Job, MechanismName};
+use fhaim_synth::{Job, MechanismName, Phase, Timing};
 use rand::{TryRngCore, rngs::OsRng};
 use serde::Serialize;
 
@@ -45,8 +48,24 @@ pub struct Costs {
     upload_bytes: u64,
     keys_seconds: f64,
     encrypt_seconds: f64,
+    /// The computation entity, in all, and the crypto service.
     compute_seconds: f64,
     decrypt_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<Rounds>,
+}
+
+/// Seconds of the FHAIM paper's three operations.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Rounds {
+    /// Compute: the marginals of all pairs, and their squares.
+    compute: f64,
+    /// Rounds of Select and Measure.
+    rounds: usize,
+    /// Select: noisy scores of all candidates, mean of a round.
+    select: f64,
+    /// Measure: the noisy cells of the winner, mean of a round.
+    measure: f64,
 }
 
 impl Setup {
@@ -117,6 +136,7 @@ impl Setup {
             encrypt_seconds,
             compute_seconds: 0.0,
             decrypt_seconds: 0.0,
+            rounds: None,
         };
         let computation = Computation::new(DatasetId(id), domain(), public, keys, upload);
         // A dataset of one job.
@@ -146,10 +166,59 @@ pub fn bytes(
 }
 
 impl Costs {
-    /// With what the source spent answering.
-    pub fn with(mut self, source: &EncryptedSource) -> Self {
+    /// With what the source spent answering the batches of `timings`.
+    pub fn with(mut self, source: &EncryptedSource, timings: &[Timing]) -> Self {
         self.compute_seconds = source.seconds.computation;
         self.decrypt_seconds = source.seconds.crypto;
+        if let Some(rounds) = &mut self.rounds {
+            rounds.select = mean_seconds(timings, Phase::Select);
+            rounds.measure = mean_seconds(timings, Phase::Measure);
+            rounds.rounds = batches(timings, Phase::Measure).count();
+        }
         self
+    }
+
+    /// The paper's three operations, where the mechanism is the paper's.
+    pub fn rounds(&self) -> Option<&Rounds> {
+        self.rounds.as_ref()
+    }
+}
+
+/// Compute, as the FHAIM paper has it: all pairs' marginals and squares, ahead of the first round.
+pub fn compute(
+    source: &mut EncryptedSource,
+    job: &Job,
+    costs: &mut Costs,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let pairs: Vec<Clique> = job.workload.pairs().iter().map(|p| p.clique()).collect();
+    let phase = progress.uncounted("compute");
+    source.compute_squares(&pairs)?;
+    costs.rounds = Some(Rounds {
+        compute: phase.finish(),
+        rounds: 0,
+        select: 0.0,
+        measure: 0.0,
+    });
+    Ok(())
+}
+
+fn batches(timings: &[Timing], phase: Phase) -> impl Iterator<Item = f64> {
+    let of_phase = timings.iter().filter(move |timing| timing.phase == phase);
+    of_phase.map(|timing| timing.release_seconds)
+}
+
+fn mean_seconds(timings: &[Timing], phase: Phase) -> f64 {
+    let seconds: Vec<f64> = batches(timings, phase).collect();
+    seconds.iter().sum::<f64>() / seconds.len().max(1) as f64
+}
+
+impl fmt::Display for Rounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "Compute {:.2} s, Select {:.3} s and Measure {:.3} s a round, {} rounds",
+            self.compute, self.select, self.measure, self.rounds
+        )
     }
 }

@@ -268,9 +268,13 @@ pub fn run_encrypted(arguments: &GenerateArguments, progress: &Progress) -> Resu
     let mut mechanism = name.start(job.clone())?;
     let setup = Setup::new(name, job)?;
     let seed = arguments.randomness.seed();
-    let (mut source, costs) = setup.source(table, job, seed, progress)?;
+    let (mut source, mut costs) = setup.source(table, job, seed, progress)?;
+    if name == MechanismName::FhaimL2 {
+        encrypted::compute(&mut source, job, &mut costs, progress)?;
+    }
     let outcome = fhaim_synth::run(mechanism.as_mut(), &mut source, &mut follow(progress))?;
-    request.finish(&outcome, Some(costs.with(&source)), progress)
+    let costs = costs.with(&source, &outcome.timings);
+    request.finish(&outcome, Some(costs), progress)
 }
 
 fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcome, Error> {
@@ -326,7 +330,11 @@ impl fmt::Display for Summary {
             f,
             "{} releases cost rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s",
             self.releases, self.rho_spent, self.rho, self.epsilon, self.delta, self.seconds
-        )
+        )?;
+        match self.encryption.as_ref().and_then(Costs::rounds) {
+            Some(rounds) => rounds.fmt(f),
+            None => Ok(()),
+        }
     }
 }
 
