@@ -1,0 +1,222 @@
+//! The HTTP surface.
+
+#![allow(unused_qualifications)] // in what utoipa expands to
+
+use axum::body::Bytes;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, StatusCode};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fhaim_api::Digest;
+use fhaim_api::batch::{Batch, BatchStatus};
+use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::token::Service;
+use fhaim_api::upload::{Complete, Missing, NewUpload, Upload};
+use fhaim_platform::Failure;
+use fhaim_platform::extract::{Json, Path};
+use fhaim_platform::token::{Caller, Peer, User};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::{State, batches, uploads};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "fhaim computation service",
+        description = "Ciphertexts in, releases out."
+    ),
+    components(schemas(Problem))
+)]
+struct Document;
+
+/// All routes, documented.
+pub fn documented() -> OpenApiRouter<State> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(jwks))
+        .routes(routes!(document))
+        .routes(routes!(register, show, delete))
+        .routes(routes!(missing))
+        .routes(routes!(put_object))
+        .routes(routes!(complete))
+        .routes(routes!(batch))
+}
+
+/// Keys that this service signs its tokens with.
+#[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
+    responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
+async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize> {
+    axum::Json(state.signer.jwks())
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "service",
+    responses((status = 200, description = "The OpenAPI document", body = Object)))]
+async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
+    axum::Json(crate::openapi())
+}
+
+/// Registers a dataset for upload, after its keys were made at the crypto service.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "uploads", request_body = NewUpload,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 201, description = "Registered", body = Upload),
+        (status = 200, description = "It was registered before, alike", body = Upload),
+        (status = "4XX", description = "Not registered", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn register(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+    Json(new): Json<NewUpload>,
+) -> Result<(StatusCode, axum::Json<Upload>), Failure> {
+    let (upload, made) = uploads::register(&state, dataset, owner, new).await?;
+    let status = if made {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, axum::Json(upload)))
+}
+
+/// How far an upload is, for its owner and the generation service.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "uploads",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The upload", body = Upload),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<Upload>, Failure> {
+    let stored = match caller {
+        Caller::User(owner) => uploads::find_owned(&state, dataset, owner).await?,
+        Caller::Service(Service::Generation) => uploads::find(&state, dataset).await?,
+        Caller::Service(_) => return Err(Failure::bare(ProblemKind::Forbidden)),
+    };
+    Ok(axum::Json(uploads::show(&state, &stored).await?))
+}
+
+/// Deletes an upload for good.
+#[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "uploads",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = "4XX", description = "Not deleted", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn delete(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    uploads::delete(&state, &stored).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The objects of a contribution that are still missing.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/missing",
+    tag = "uploads", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
+    responses(
+        (status = 200, description = "Their names", body = Missing),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn missing(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path((dataset, contribution)): Path<(Uuid, u32)>,
+) -> Result<axum::Json<Missing>, Failure> {
+    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    let missing = uploads::missing(&state, &stored, contribution).await?;
+    Ok(axum::Json(missing))
+}
+
+/// Takes one object in.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/contributions/{contribution}/objects/{object}",
+    tag = "uploads", security(("bearer" = [])),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    params(("dataset" = Uuid, Path), ("contribution" = u32, Path),
+        ("object" = String, Path, description = "`column/12/3` or `noise/0/4/1`, its slashes percent-encoded"),
+        ("Content-Digest" = String, Header, description = "`sha-256=:<base64>:` (RFC 9530)")),
+    responses(
+        (status = 204, description = "Stored"),
+        (status = "4XX", description = "Not stored", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn put_object(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path((dataset, contribution, object)): Path<(Uuid, u32, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<StatusCode, Failure> {
+    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    let digest = content_digest(&headers)?;
+    uploads::put(&state, &stored, contribution, &object, digest, body).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn content_digest(headers: &HeaderMap) -> Result<Digest, Failure> {
+    let wanted = || {
+        let detail = "the header Content-Digest must be sha-256=:<base64>:";
+        Failure::new(ProblemKind::Invalid, detail)
+    };
+    let header = headers.get("content-digest").ok_or_else(wanted)?;
+    let text = header.to_str().map_err(|_| wanted())?;
+    let text = text
+        .strip_prefix("sha-256=:")
+        .and_then(|t| t.strip_suffix(':'));
+    let bytes = STANDARD
+        .decode(text.ok_or_else(wanted)?)
+        .map_err(|_| wanted())?;
+    Ok(Digest(bytes.try_into().map_err(|_| wanted())?))
+}
+
+/// Seals an upload: nothing can be added or changed after.
+#[utoipa::path(post, path = "/v1/datasets/{dataset}/contributions/{contribution}/complete",
+    tag = "uploads", request_body = Complete, security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
+    responses(
+        (status = 200, description = "Sealed", body = Upload),
+        (status = "4XX", description = "Not sealed", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn complete(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path((dataset, contribution)): Path<(Uuid, u32)>,
+    Json(body): Json<Complete>,
+) -> Result<axum::Json<Upload>, Failure> {
+    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    let upload = uploads::complete(&state, &stored, contribution, &body).await?;
+    Ok(axum::Json(upload))
+}
+
+/// Asks for a batch of releases, for the generation service; asked again, says where it is.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}/batches/{first}", tag = "releases",
+    request_body = Batch, security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path), ("first" = u32, Path)),
+    responses(
+        (status = 200, description = "Released or refused", body = BatchStatus),
+        (status = 202, description = "Under way: ask again", body = BatchStatus),
+        (status = "4XX", description = "Not a batch", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn batch(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, job, first)): Path<(Uuid, Uuid, u32)>,
+    Json(batch): Json<Batch>,
+) -> Result<(StatusCode, axum::Json<BatchStatus>), Failure> {
+    peer.must_be(Service::Generation)?;
+    let status = batches::ask(&state, dataset, job, first, &batch).await?;
+    let code = match status {
+        BatchStatus::Queued | BatchStatus::Running { .. } => StatusCode::ACCEPTED,
+        BatchStatus::Released { .. } | BatchStatus::Refused { .. } => StatusCode::OK,
+    };
+    Ok((code, axum::Json(status)))
+}
