@@ -1,0 +1,435 @@
+//! HTTP: addresses, the session, and calls that are tried again.
+
+use fhaim_api::account::{
+    Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Secret, Session,
+};
+use fhaim_api::problem::Problem;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use crate::Error;
+
+/// First and longest wait between tries of a call.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// Tries of a call that gets no answer: about a minute in all.
+const TRIES: u32 = 10;
+
+/// A session is renewed so long before it expires.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// Base addresses of the services.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoints {
+    /// Accounts, jobs, results.
+    pub generation: String,
+    /// Uploads.
+    pub computation: String,
+    /// Keys and the ledger.
+    pub crypto: String,
+}
+
+impl Endpoints {
+    /// All services behind one origin, as `fhaim up` and the reverse proxy serve them.
+    pub fn behind(origin: &str) -> Self {
+        let origin = origin.trim_end_matches('/');
+        let at = |service: &str| format!("{origin}/{service}");
+        Self {
+            generation: at("generation"),
+            computation: at("computation"),
+            crypto: at("crypto"),
+        }
+    }
+}
+
+/// What renews a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Login {
+    /// A refresh token, good once: see [`Client::login`] for the one that follows.
+    Refresh(Secret),
+    /// An API key.
+    ApiKey(Secret),
+}
+
+#[derive(Debug, Default)]
+struct Current {
+    login: Option<Login>,
+    access: Option<(Secret, Instant)>,
+}
+
+/// Told whenever the login changes, so that it can be kept.
+type OnLogin = Arc<dyn Fn(&Login) + Send + Sync>;
+
+/// A client of all three services. Cheap to clone; clones share the session.
+#[derive(Clone)]
+pub struct Client {
+    endpoints: Arc<Endpoints>,
+    http: reqwest::Client,
+    current: Arc<Mutex<Current>>,
+    on_login: Option<OnLogin>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({:?})", self.endpoints)
+    }
+}
+
+/// What a call sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Empty,
+    Json(Vec<u8>),
+    Bytes(bytes::Bytes),
+}
+
+impl Body {
+    pub(crate) fn json(value: &impl Serialize) -> Self {
+        // Wire types have text keys and derive Serialize: writing them cannot fail.
+        Self::Json(serde_json::to_vec(value).unwrap_or_default())
+    }
+}
+
+impl Client {
+    /// A client that is not signed in.
+    ///
+    /// # Errors
+    /// Where the system's certificates cannot be used.
+    pub fn new(endpoints: Endpoints) -> Result<Self, Error> {
+        // Fails only where a provider is installed already, which is what is wanted.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .read_timeout(Duration::from_secs(120))
+            .build()
+            .map_err(|error| Error::unreachable("TLS", error))?;
+        Ok(Self {
+            endpoints: Arc::new(endpoints),
+            http,
+            current: Arc::default(),
+            on_login: None,
+        })
+    }
+
+    /// With a login kept from before.
+    #[must_use]
+    pub fn with_login(self, login: Login) -> Self {
+        Self {
+            current: Arc::new(Mutex::new(Current {
+                login: Some(login),
+                access: None,
+            })),
+            ..self
+        }
+    }
+
+    /// With someone to tell whenever the login changes.
+    #[must_use]
+    pub fn on_login(self, tell: impl Fn(&Login) + Send + Sync + 'static) -> Self {
+        Self {
+            on_login: Some(Arc::new(tell)),
+            ..self
+        }
+    }
+
+    /// The addresses.
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// What renews the session, to be kept for next time.
+    pub async fn login(&self) -> Option<Login> {
+        self.current.lock().await.login.clone()
+    }
+
+    /// Makes an account.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn sign_up(&self, credentials: &Credentials) -> Result<Account, Error> {
+        let address = format!("{}/v1/accounts", self.endpoints.generation);
+        let body = Body::json(credentials);
+        read(
+            &address,
+            self.send(Method::POST, &address, &body, None).await?,
+        )
+        .await
+    }
+
+    /// Signs in.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn sign_in(&self, credentials: &Credentials) -> Result<(), Error> {
+        let session = self.session("", &Body::json(credentials)).await?;
+        self.keep(&mut *self.current.lock().await, session, None);
+        Ok(())
+    }
+
+    /// Signs in with an API key.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn sign_in_with_key(&self, api_key: Secret) -> Result<(), Error> {
+        let body = Body::json(&KeyExchange {
+            api_key: api_key.clone(),
+        });
+        let session = self.session("/api-key", &body).await?;
+        let login = Login::ApiKey(api_key);
+        self.keep(&mut *self.current.lock().await, session, Some(login));
+        Ok(())
+    }
+
+    async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
+        let address = format!("{}/v1/sessions{path}", self.endpoints.generation);
+        read(
+            &address,
+            self.send(Method::POST, &address, body, None).await?,
+        )
+        .await
+    }
+
+    fn keep(&self, current: &mut Current, session: Session, login: Option<Login>) {
+        let lifetime = Duration::from_secs(session.expires_in);
+        let until = Instant::now() + lifetime.saturating_sub(MARGIN);
+        let Session {
+            access_token,
+            refresh_token,
+            ..
+        } = session;
+        current.access = Some((access_token, until));
+        if let Some(login) = login.or(refresh_token.map(Login::Refresh)) {
+            if let Some(tell) = &self.on_login {
+                tell(&login);
+            }
+            current.login = Some(login);
+        }
+    }
+
+    /// An access token, renewed if it is about to expire.
+    pub(crate) async fn token(&self) -> Result<Secret, Error> {
+        let mut current = self.current.lock().await;
+        if let Some((token, until)) = &current.access
+            && Instant::now() < *until
+        {
+            return Ok(token.clone());
+        }
+        let (session, login) = match current.login.clone().ok_or(Error::SignedOut)? {
+            Login::Refresh(refresh_token) => {
+                let body = Body::json(&Refresh { refresh_token });
+                (self.session("/refresh", &body).await?, None)
+            }
+            Login::ApiKey(api_key) => {
+                let body = Body::json(&KeyExchange {
+                    api_key: api_key.clone(),
+                });
+                let session = self.session("/api-key", &body).await?;
+                (session, Some(Login::ApiKey(api_key)))
+            }
+        };
+        let token = session.access_token.clone();
+        self.keep(&mut current, session, login);
+        Ok(token)
+    }
+
+    /// Forgets the session, here and at the service.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn sign_out(&self) -> Result<(), Error> {
+        let login = {
+            let mut current = self.current.lock().await;
+            current.access = None;
+            current.login.take()
+        };
+        if let Some(Login::Refresh(refresh_token)) = login {
+            let address = format!("{}/v1/sessions", self.endpoints.generation);
+            let body = Body::json(&Refresh { refresh_token });
+            self.send(Method::DELETE, &address, &body, None).await?;
+        }
+        Ok(())
+    }
+
+    /// The account that is signed in.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn account(&self) -> Result<Account, Error> {
+        let address = format!("{}/v1/account", self.endpoints.generation);
+        self.json(Method::GET, &address, Body::Empty).await
+    }
+
+    /// Makes an API key; its text is in the answer and nowhere else.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn create_key(&self, name: &str) -> Result<ApiKeyMade, Error> {
+        let address = format!("{}/v1/api-keys", self.endpoints.generation);
+        let body = Body::json(&NewApiKey {
+            name: name.to_owned(),
+        });
+        self.json(Method::POST, &address, body).await
+    }
+
+    /// The account's API keys.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
+        let address = format!("{}/v1/api-keys", self.endpoints.generation);
+        self.list(&address).await
+    }
+
+    /// Ends an API key.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn delete_key(&self, key: Uuid) -> Result<(), Error> {
+        let address = format!("{}/v1/api-keys/{key}", self.endpoints.generation);
+        self.call(Method::DELETE, &address, Body::Empty).await?;
+        Ok(())
+    }
+
+    /// All pages of a list.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, address: &str) -> Result<Vec<T>, Error> {
+        let mut items = Vec::new();
+        let mut next: Option<String> = None;
+        loop {
+            let page = match &next {
+                Some(after) => format!("{address}?after={after}"),
+                None => address.to_owned(),
+            };
+            let page: fhaim_api::Page<T> = self.json(Method::GET, &page, Body::Empty).await?;
+            items.extend(page.items);
+            match page.next {
+                Some(after) => next = Some(after),
+                None => return Ok(items),
+            }
+        }
+    }
+
+    /// A call as the signed-in user whose answer is JSON.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        address: &str,
+        body: Body,
+    ) -> Result<T, Error> {
+        let response = self.call(method, address, body).await?;
+        read(address, response).await
+    }
+
+    /// A call as the signed-in user.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        address: &str,
+        body: Body,
+    ) -> Result<Response, Error> {
+        let token = self.token().await?;
+        let mut headers = HeaderMap::new();
+        self.authorize(&mut headers, &token, address)?;
+        self.send(method, address, &body, Some(headers)).await
+    }
+
+    pub(crate) fn authorize(
+        &self,
+        headers: &mut HeaderMap,
+        token: &Secret,
+        address: &str,
+    ) -> Result<(), Error> {
+        let mut value: reqwest::header::HeaderValue = format!("Bearer {}", token.0)
+            .parse()
+            .map_err(|_| Error::Answer {
+                address: address.to_owned(),
+                reason: "the access token is not one".to_owned(),
+            })?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+        Ok(())
+    }
+
+    /// Sends a call until it is answered; every call is safe to repeat.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        address: &str,
+        body: &Body,
+        headers: Option<HeaderMap>,
+    ) -> Result<Response, Error> {
+        let headers = headers.unwrap_or_default();
+        let (mut wait, longest) = BACKOFF;
+        for attempt in 1.. {
+            let mut request = self.http.request(method.clone(), address);
+            request = match body {
+                Body::Empty => request,
+                Body::Json(json) => request
+                    .header(CONTENT_TYPE, "application/json")
+                    .body(json.clone()),
+                Body::Bytes(bytes) => request
+                    .header(CONTENT_TYPE, "application/octet-stream")
+                    .body(bytes.clone()),
+            };
+            let answer = request.headers(headers.clone()).send().await;
+            match answer {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(response) if !worth_another_try(response.status()) || attempt >= TRIES => {
+                    return Err(problem(address, response).await);
+                }
+                Ok(response) => {
+                    let after = response.headers().get(RETRY_AFTER);
+                    let after = after.and_then(|v| v.to_str().ok()?.parse().ok());
+                    wait = after.map_or(wait, Duration::from_secs).min(longest);
+                }
+                Err(error) if attempt >= TRIES || error.is_builder() => {
+                    return Err(Error::unreachable(address, error));
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(longest);
+        }
+        Err(Error::Interrupted)
+    }
+}
+
+fn worth_another_try(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    )
+}
+
+async fn problem(address: &str, response: Response) -> Error {
+    let status = response.status();
+    match response.json::<Problem>().await {
+        Ok(problem) => Error::Problem {
+            problem: Box::new(problem),
+        },
+        Err(_) => Error::Answer {
+            address: address.to_owned(),
+            reason: status.to_string(),
+        },
+    }
+}
+
+pub(crate) async fn read<T: DeserializeOwned>(
+    address: &str,
+    response: Response,
+) -> Result<T, Error> {
+    response.json().await.map_err(|error| Error::Answer {
+        address: address.to_owned(),
+        reason: error.without_url().to_string(),
+    })
+}

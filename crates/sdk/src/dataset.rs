@@ -1,0 +1,160 @@
+//! Datasets: made known to all three services, listed, deleted.
+
+use fhaim_api::Digest;
+use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
+use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::upload::{NewUpload, Upload, WireLayout};
+use fhaim_he::{Layout, PublicKey};
+use fhaim_protocol::terms::{Plan, Terms};
+use reqwest::Method;
+use uuid::Uuid;
+
+use crate::client::Body;
+use crate::{Client, Error};
+
+impl Client {
+    /// Makes a dataset known to the generation service.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn create_dataset(&self, name: &str, terms: Terms) -> Result<Dataset, Error> {
+        let address = format!("{}/v1/datasets", self.endpoints().generation);
+        let body = Body::json(&NewDataset {
+            name: name.to_owned(),
+            terms: WireTerms(terms),
+        });
+        self.json(Method::POST, &address, body).await
+    }
+
+    /// All datasets of the account, newest first.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn datasets(&self) -> Result<Vec<Dataset>, Error> {
+        self.list(&format!("{}/v1/datasets", self.endpoints().generation))
+            .await
+    }
+
+    /// One dataset.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn dataset(&self, id: Uuid) -> Result<Dataset, Error> {
+        let address = format!("{}/v1/datasets/{id}", self.endpoints().generation);
+        self.json(Method::GET, &address, Body::Empty).await
+    }
+
+    /// Has the dataset's keys made and its upload registered, checks that the services see the
+    /// same plan as this machine, and returns the key to encrypt under.
+    ///
+    /// # Errors
+    /// [`Error::Disagreement`] where a service does not; what the services refuse.
+    pub async fn prepare(
+        &self,
+        dataset: &Dataset,
+        layout: Layout,
+    ) -> Result<(Plan, PublicKey), Error> {
+        let terms = dataset.terms.0.clone();
+        let plan = tokio::task::spawn_blocking(move || terms.plan())
+            .await
+            .map_err(|_| Error::Interrupted)??;
+        let set = self.make_keys(dataset, &plan).await?;
+        let public = self.public_key(dataset.id, &set, &plan).await?;
+        self.register(dataset, layout).await?;
+        Ok((plan, public))
+    }
+
+    async fn make_keys(&self, dataset: &Dataset, plan: &Plan) -> Result<KeySet, Error> {
+        let address = format!("{}/v1/datasets/{}", self.endpoints().crypto, dataset.id);
+        let body = Body::json(&NewKeySet {
+            terms: dataset.terms.clone(),
+        });
+        let set: KeySet = self.json(Method::PUT, &address, body).await?;
+        if set.terms != dataset.terms {
+            return Err(Error::Disagreement("the keys were made with other terms"));
+        }
+        if set.parameter_set != plan.set.id || set.budget != plan.budget.into() {
+            return Err(Error::Disagreement("another budget or other parameters"));
+        }
+        Ok(set)
+    }
+
+    async fn public_key(&self, id: Uuid, set: &KeySet, plan: &Plan) -> Result<PublicKey, Error> {
+        let address = format!("{}/v1/datasets/{id}/public-key", self.endpoints().crypto);
+        let response = self.call(Method::GET, &address, Body::Empty).await?;
+        let bytes = response.bytes().await;
+        let bytes = bytes.map_err(|error| Error::unreachable(&address, error))?;
+        if Digest::of(&bytes) != set.public_key {
+            return Err(Error::Disagreement(
+                "the public key is not the one announced",
+            ));
+        }
+        let key = PublicKey::from_bytes(&plan.parameters()?, &bytes);
+        Ok(key.map_err(fhaim_protocol::Error::from)?)
+    }
+
+    async fn register(&self, dataset: &Dataset, layout: Layout) -> Result<Upload, Error> {
+        let id = dataset.id;
+        let address = format!("{}/v1/datasets/{id}", self.endpoints().computation);
+        let body = Body::json(&NewUpload {
+            terms: dataset.terms.clone(),
+            layout: WireLayout {
+                chunks: layout.chunks(),
+                stride: layout.stride(),
+            },
+        });
+        self.json(Method::PUT, &address, body).await
+    }
+
+    /// How far a dataset's upload is.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn upload_state(&self, id: Uuid) -> Result<Upload, Error> {
+        let address = format!("{}/v1/datasets/{id}", self.endpoints().computation);
+        self.json(Method::GET, &address, Body::Empty).await
+    }
+
+    /// The dataset's privacy ledger, from the crypto service itself.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn ledger(&self, id: Uuid) -> Result<DatasetLedger, Error> {
+        let address = format!("{}/v1/datasets/{id}/ledger", self.endpoints().crypto);
+        self.json(Method::GET, &address, Body::Empty).await
+    }
+
+    /// Everything that was asked of the dataset's keys, oldest first.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn audit(&self, id: Uuid) -> Result<Vec<AuditEntry>, Error> {
+        let address = format!("{}/v1/datasets/{id}/audit", self.endpoints().crypto);
+        self.list(&address).await
+    }
+
+    /// Deletes a dataset everywhere: its keys first, after which nothing of it can be decrypted,
+    /// then its ciphertexts, then its jobs and results.
+    ///
+    /// # Errors
+    /// What a service refuses; what was deleted before stays deleted, and the call can be made
+    /// again.
+    pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
+        let services = [
+            &self.endpoints().crypto,
+            &self.endpoints().computation,
+            &self.endpoints().generation,
+        ];
+        for service in services {
+            let address = format!("{service}/v1/datasets/{id}");
+            match self.call(Method::DELETE, &address, Body::Empty).await {
+                Ok(_) => {}
+                // It never got so far, or an earlier call did.
+                Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! What can go wrong between a holder and the services.
+
+use fhaim_api::problem::{Problem, ProblemKind};
+use std::path::PathBuf;
+
+/// An error of the SDK. None carries a value of the table.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A service answered with a problem.
+    #[error("{problem}")]
+    Problem {
+        /// What it said.
+        problem: Box<Problem>,
+    },
+    /// A service cannot be reached.
+    #[error("{address}: {reason}")]
+    Unreachable {
+        /// Where it should be.
+        address: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// A service answered with something else than it should.
+    #[error("{address}: not an answer of this service: {reason}")]
+    Answer {
+        /// Who answered.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nobody is signed in.
+    #[error("nobody is signed in")]
+    SignedOut,
+    /// A service's key or plan is not what this machine worked out from the same terms.
+    #[error("the services do not agree with this machine: {0}")]
+    Disagreement(&'static str),
+    /// Encryption or planning failed.
+    #[error(transparent)]
+    Protocol(#[from] fhaim_protocol::Error),
+    /// The record of an interrupted upload cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Downloaded data cannot be written.
+    #[error("cannot write what was downloaded: {0}")]
+    Write(#[from] std::io::Error),
+    /// A thread ended before its work.
+    #[error("a thread ended before its work")]
+    Interrupted,
+}
+
+impl Error {
+    /// The kind of problem a service answered with.
+    pub fn kind(&self) -> Option<ProblemKind> {
+        match self {
+            Self::Problem { problem } => Some(problem.kind),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn unreachable(address: &str, error: reqwest::Error) -> Self {
+        // The address of the error may carry a query; ours does not.
+        let error = error.without_url();
+        let mut reason = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            reason = cause.to_string();
+            source = cause.source();
+        }
+        Self::Unreachable {
+            address: address.to_owned(),
+            reason,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The record of an upload under way, kept beside the holder's other files, so that an upload
+//! broken off goes on with what is missing.
+//!
+//! One JSON object a line: first the dataset and a digest of the table, then every object the
+//! service has confirmed. A line that was cut off by a crash is left out.
+
+use fhaim_api::Digest;
+use fhaim_protocol::upload::Object;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+use crate::Error;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    dataset: Uuid,
+    table: Digest,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    object: Object,
+    digest: Digest,
+}
+
+/// The record of one upload.
+#[derive(Debug)]
+pub struct Journal {
+    path: Option<PathBuf>,
+    file: Option<File>,
+    sent: BTreeMap<String, Digest>,
+}
+
+impl Journal {
+    /// A record in memory alone.
+    pub fn in_memory() -> Self {
+        Self {
+            path: None,
+            file: None,
+            sent: BTreeMap::new(),
+        }
+    }
+
+    /// The record in a file, begun or gone on with. `table` is a digest of the table's file.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] for a file of another dataset or another table, or one that cannot be
+    /// read or written.
+    pub fn open(path: &Path, dataset: Uuid, table: Digest) -> Result<Self, Error> {
+        let fault = |reason: String| Error::Journal {
+            path: path.to_owned(),
+            reason,
+        };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(fault(error.to_string())),
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text[..whole].lines();
+        let wanted = Head { dataset, table };
+        let begun = match lines.next() {
+            Some(line) => {
+                let head: Head =
+                    serde_json::from_str(line).map_err(|error| fault(error.to_string()))?;
+                if head.dataset != dataset {
+                    return Err(fault("it is the record of another dataset".to_owned()));
+                }
+                if head != wanted {
+                    let reason = "the table is not the one the upload began with";
+                    return Err(fault(reason.to_owned()));
+                }
+                true
+            }
+            None => false,
+        };
+        let mut sent = BTreeMap::new();
+        for line in lines {
+            let line: Line = serde_json::from_str(line).map_err(|e| fault(e.to_string()))?;
+            sent.insert(line.object.name(), line.digest);
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| fault(error.to_string()))?;
+        let mut journal = Self {
+            path: Some(path.to_owned()),
+            file: Some(file),
+            sent,
+        };
+        journal.cut(whole as u64)?;
+        if !begun {
+            journal.write(&wanted)?;
+        }
+        Ok(journal)
+    }
+
+    fn cut(&mut self, length: u64) -> Result<(), Error> {
+        use std::io::{Seek, SeekFrom};
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let cut = file
+            .set_len(length)
+            .and_then(|()| file.seek(SeekFrom::End(0)));
+        let done = cut.map(|_| ());
+        done.map_err(|error| self.fault(&error))
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> Result<(), Error> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_string(line).unwrap_or_default();
+        text.push('\n');
+        let written = file.write_all(text.as_bytes());
+        written.map_err(|error| self.fault(&error))
+    }
+
+    fn fault(&self, error: &std::io::Error) -> Error {
+        Error::Journal {
+            path: self.path.clone().unwrap_or_default(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// Records an object that the service has confirmed.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] where the file cannot be written.
+    pub fn confirm(&mut self, object: Object, digest: Digest) -> Result<(), Error> {
+        self.write(&Line { object, digest })?;
+        self.sent.insert(object.name(), digest);
+        Ok(())
+    }
+
+    /// Objects confirmed, by name.
+    pub fn sent(&self) -> &BTreeMap<String, Digest> {
+        &self.sent
+    }
+
+    /// Forgets an object that the service does not have after all.
+    pub fn forget(&mut self, name: &str) {
+        self.sent.remove(name);
+    }
+
+    /// Removes the file: the upload is complete.
+    pub fn finish(self) {
+        if let Some(path) = self.path {
+            // What stays behind is of no use and does no harm.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: Object = Object::Column {
+        column: 1,
+        chunk: 2,
+    };
+
+    #[test]
+    fn a_record_survives_a_crash_at_any_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..=whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let mut journal = Journal::open(&path, dataset, table).unwrap();
+            assert_eq!(journal.sent().len(), usize::from(length == whole.len()));
+            journal.confirm(OBJECT, Digest::of(b"2")).unwrap();
+            let read = Journal::open(&path, dataset, table).unwrap();
+            assert_eq!(read.sent()["column/1/2"], Digest::of(b"2"));
+        }
+    }
+
+    #[test]
+    fn another_table_or_dataset_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        Journal::open(&path, dataset, table).unwrap();
+        assert!(Journal::open(&path, Uuid::new_v4(), table).is_err());
+        assert!(Journal::open(&path, dataset, Digest::of(b"other")).is_err());
+        Journal::open(&path, dataset, table).unwrap().finish();
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,18 @@
+//! The data entity: encrypts a table on its holder's machine, and talks to the services.
+//!
+//! A [`Client`] signs in and keeps its session fresh. [`Client::prepare`] makes a dataset known to
+//! all three services; [`Client::upload`] encrypts and sends it, and goes on where it stopped;
+//! then jobs run without the holder. Plaintext and noise never leave this crate.
+
+mod client;
+mod dataset;
+mod error;
+mod job;
+mod journal;
+mod upload;
+
+pub use client::{Client, Endpoints, Login};
+pub use error::Error;
+pub use job::Events;
+pub use journal::Journal;
+pub use upload::{Progress, Source};
