@@ -230,15 +230,15 @@ impl Summary {
             None => "in the clear",
         };
         vec![
-            fact("mechanism", format!("{} ({how})", self.mechanism)),
-            fact("epsilon", self.epsilon.to_string()),
-            fact("delta", format!("{:e}", self.delta)),
+            fact("Mechanism", format!("{} ({how})", self.mechanism)),
+            fact("Epsilon", self.epsilon.to_string()),
+            fact("Delta", format!("{:e}", self.delta)),
             fact(
-                "rho spent",
+                "Rho spent",
                 format!("{:.6} of {:.6}", self.rho_spent, self.rho),
             ),
-            fact("releases", self.releases.to_string()),
-            fact("seconds", format!("{:.1}", self.seconds)),
+            fact("Releases", self.releases.to_string()),
+            fact("Seconds", format!("{:.1}", self.seconds)),
         ]
     }
 }

@@ -162,6 +162,14 @@ impl Binning {
         (edge(bin), edge(bin.saturating_add(1)))
     }
 
+    /// The smallest and the largest number with [`Binning::decimals`] decimals in bin `bin`: of an
+    /// integer column, its integers. A bin past the last counts as the last.
+    pub fn numbers(&self, bin: u32) -> (f64, f64) {
+        let bin = bin.min(self.bins - 1);
+        let (first, last) = (self.first_step(bin), self.last_step(bin));
+        (self.value(first), self.value(last))
+    }
+
     /// A number drawn uniformly from those with [`Binning::decimals`] decimals in bin `bin`;
     /// [`Binning::bin`] gives it back its bin. A bin past the last counts as the last.
     pub fn sample(&self, bin: u32, rng: &mut (impl Rng + ?Sized)) -> f64 {

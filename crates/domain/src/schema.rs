@@ -199,8 +199,8 @@ impl Column {
         }
     }
 
-    /// What `code` stands for, in words for a person: a category, the limits of a bin,
-    /// `(missing)`, or `(none)` if there is no such code.
+    /// What `code` stands for, in words for a person: a category, the limits of a bin (its
+    /// integers, in a column of integers), `(missing)`, or `(none)` if there is no such code.
     pub fn label(&self, code: u32) -> String {
         if self.null_code() == Some(code) {
             return "(missing)".to_owned();
@@ -210,13 +210,17 @@ impl Column {
                 Some(category) => category.clone(),
                 None => "(none)".to_owned(),
             },
-            Kind::Numeric(binning) if code < binning.bins() => {
+            Kind::Numeric(binning) if code >= binning.bins() => "(none)".to_owned(),
+            Kind::Numeric(binning) if binning.integer() => match binning.numbers(code) {
+                (first, last) if first == last => first.to_string(),
+                (first, last) => format!("{first} to {last}"),
+            },
+            Kind::Numeric(binning) => {
                 let (low, high) = binning.edges(code);
                 // Three digits past the width's first: exact for any limits a person would write.
                 let decimals = binning.decimals() as usize + 1;
                 format!("{} to {}", short(low, decimals), short(high, decimals))
             }
-            Kind::Numeric(_) => "(none)".to_owned(),
         }
     }
 }

@@ -49,6 +49,16 @@ fn a_schema_reads_as_it_is_written() {
 }
 
 #[test]
+fn bins_of_one_integer_are_labelled_by_it() {
+    let grade = json!({"name": "g", "kind": "numeric", "min": -1, "max": 9, "bins": 11,
+        "integer": true});
+    let schema = with_column(&grade).unwrap();
+    let label = |code| schema.columns()[0].label(code);
+    let expected: Vec<String> = (-1..10).map(|g| g.to_string()).collect();
+    assert_eq!((0..11).map(label).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn codes_decode_to_values_and_labels() {
     let schema = parse(&example()).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -56,7 +66,9 @@ fn codes_decode_to_values_and_labels() {
         panic!("four columns")
     };
     let label = |column: &Column, code| column.label(code);
+    assert_eq!(label(age, 0), "0 to 9");
     assert_eq!(label(age, 9), "90 to 100");
+    assert_eq!(label(age, 10), "(none)");
     assert_eq!(label(dose, 0), "-0.5 to 0");
     assert_eq!(label(dose, 6), "(missing)");
     assert_eq!(label(town, 1), "B");

@@ -9,7 +9,8 @@
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
 use crate::keys::{
-    ERROR_VARIANCE, EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, SecretKey, expand,
+    ERROR_VARIANCE, EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, SecretKey,
+    expand,
 };
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
@@ -269,6 +270,7 @@ impl EvaluationKeys {
         [&self.relinearise, &self.inversion]
             .into_iter()
             .chain(&self.packing)
+            .chain(&self.squares)
     }
 
     /// Encodes the keys: of each, a seed for the uniform half and the other half.
@@ -294,7 +296,7 @@ impl EvaluationKeys {
         let moduli = all_moduli(params);
         let digits = params.set().ciphertext_moduli.len();
         let digit = moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
-        let length = (LEVELS + 2) * (32 + digits * digit);
+        let length = (2 + LEVELS + FIRST_LEVELS) * (32 + digits * digit);
         let (_, mut body) = open(Kind::EvaluationKeys, params, bytes, length)?;
         let mut key = || -> Result<KeySwitchKey> {
             let (seed, rest) = body.split_first_chunk::<32>().ok_or(Error::Malformed {
@@ -318,11 +320,13 @@ impl EvaluationKeys {
         };
         let (relinearise, inversion) = (key()?, key()?);
         let packing = (0..LEVELS).map(|_| key()).collect::<Result<_>>()?;
+        let squares = (0..FIRST_LEVELS).map(|_| key()).collect::<Result<_>>()?;
         Ok(Self {
             params: params.clone(),
             relinearise,
             inversion,
             packing,
+            squares,
         })
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::keys::EvaluationKeys;
-use crate::keyswitch::Scratch;
+use crate::keys::{EvaluationKeys, KeySwitchKey, Pair};
+use crate::keyswitch::{Lifted, Scratch};
 use crate::layout::{Layout, PAGE};
 use crate::noise;
-use crate::packing::Packer;
+use crate::packing::{Packer, Unpacked};
 use crate::params::{DEGREE, Parameters};
-use crate::ring::Poly;
-use crate::tensor::{Operand, Product, Tensor};
+use crate::ring::{Limb, Poly};
+use crate::tensor::{Operand, Product, Tensor, Triple};
 use std::sync::Arc;
 
 /// An encrypted table as the computation service holds it: `columns[c][chunk]`, one ciphertext
@@ -110,20 +110,31 @@ pub enum Cell {
 pub struct Work {
     /// Multiply-accumulates of residues in the tensor kernel.
     pub multiply_accumulates: u64,
-    /// Key switches: inversions, relinearisations, packing merges.
+    /// Polynomials whose key was switched: of right forms, products and merges.
     pub key_switches: u64,
+    /// Transforms of one limb that the key switches made.
+    pub transforms: u64,
     /// Seconds in the tensor kernel.
     pub tensor: f64,
-    /// Seconds relinearising and inverting.
+    /// Seconds making right forms, and merging leaves, which also relinearises.
     pub switching: f64,
-    /// Seconds in packing merges.
+    /// Seconds in the other levels of packing.
     pub packing: f64,
+}
+
+impl Work {
+    /// Adds what a thread's scratch has counted.
+    pub(crate) fn count(&mut self, scratch: &Scratch) {
+        self.key_switches += scratch.switches;
+        self.transforms += scratch.transforms_made;
+    }
 }
 
 impl std::ops::AddAssign for Work {
     fn add_assign(&mut self, other: Self) {
         self.multiply_accumulates += other.multiply_accumulates;
         self.key_switches += other.key_switches;
+        self.transforms += other.transforms;
         self.tensor += other.tensor;
         self.switching += other.switching;
         self.packing += other.packing;
@@ -181,8 +192,10 @@ struct Leaf {
     sums: Vec<(usize, usize)>,
 }
 
-/// Leaves of a subtree that one thread computes as a tile.
+/// One thread computes a subtree of 2^TILE_HEIGHT leaves as a tile. Every tree is higher: the
+/// smallest stride leaves 2^6 leaves.
 const TILE_HEIGHT: usize = 4;
+const _: () = assert!(Layout::MIN_STRIDE >> TILE_HEIGHT > 0);
 
 impl<'a> Evaluator<'a> {
     /// Tables for one layout.
@@ -214,11 +227,17 @@ impl<'a> Evaluator<'a> {
         self.keys
     }
 
-    /// into += the pair under s that encrypts `c2` under s^2.
-    pub(crate) fn relinearise(&self, c2: &Poly, into: &mut [Poly; 2], scratch: &mut Scratch) {
-        self.packer
-            .switcher
-            .add(&self.keys.relinearise, c2, into, scratch);
+    /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
+    pub(crate) fn relinearise(&self, [c0, c1, c2]: Triple, scratch: &mut Scratch) -> Pair {
+        self.switch([c0, c1], &self.keys.relinearise, &c2, scratch)
+    }
+
+    /// `pair` plus the pair under s that encrypts `d` under the key's source.
+    fn switch(&self, pair: Pair, key: &KeySwitchKey, d: &Poly, scratch: &mut Scratch) -> Pair {
+        let switcher = &self.packer.switcher;
+        let mut lifted = switcher.lift(pair);
+        switcher.add(&[(key, d)], &mut lifted, scratch);
+        switcher.lower(lifted, scratch)
     }
 
     /// Builds left and right forms of combinations of the table's columns. A right form takes a
@@ -258,14 +277,17 @@ impl<'a> Evaluator<'a> {
         let right_noise = right.iter().map(|c| c.variance() + switch).collect();
         let left = map(left, |c| self.combine(columns, residue, c));
         let right_left = map(right, |c| self.combine(columns, residue, c));
-        let right = map(&right_left, |operand| {
+        let inverted = map(&right_left, |operand| {
             let mut scratch = Scratch::new(self.keys.params.ring());
-            operand
-                .iter()
-                .map(|c| Arc::new(self.invert(c, &mut scratch)))
-                .collect()
+            let invert = |c: &Arc<Ciphertext>| Arc::new(self.invert(c, &mut scratch));
+            let inverted: Operand = operand.iter().map(invert).collect();
+            (inverted, scratch)
         });
-        work.key_switches += (right.len() * self.layout.chunks()) as u64;
+        let mut right = Vec::with_capacity(inverted.len());
+        for (operand, scratch) in inverted {
+            work.count(&scratch);
+            right.push(operand);
+        }
         work.switching += started.seconds();
         Ok(Operands {
             residue,
@@ -305,13 +327,10 @@ impl<'a> Evaluator<'a> {
             }
             out
         };
-        let mut out = [image(&c.c[0]), ring.zero()];
-        self.packer
-            .switcher
-            .add(&self.keys.inversion, &image(&c.c[1]), &mut out, scratch);
+        let pair = [image(&c.c[0]), ring.zero()];
         Ciphertext {
             residue: c.residue,
-            c: out,
+            c: self.switch(pair, &self.keys.inversion, &image(&c.c[1]), scratch),
         }
     }
 
@@ -329,6 +348,9 @@ impl<'a> Evaluator<'a> {
         let leaves = self.leaves(operands, cells)?;
         let (packed, done) = self.subtree(operands, &leaves, self.packer.height());
         *work += done;
+        let mut scratch = Scratch::new(self.keys.params.ring());
+        let packed = packed.map(|root| self.packer.finish(operands.residue, root, &mut scratch));
+        work.count(&scratch);
         let noisiest = leaves.iter().map(|leaf| self.leaf_variance(operands, leaf));
         let noisiest = noisiest.fold(0.0, f64::max);
         let deviation = (noisiest + self.packing_variance(self.layout.stride())).sqrt();
@@ -416,12 +438,12 @@ impl<'a> Evaluator<'a> {
         operands: &Operands,
         leaves: &[Leaf],
         height: usize,
-    ) -> (Option<Ciphertext>, Work) {
+    ) -> (Option<Lifted>, Work) {
         if leaves.is_empty() {
             return (None, Work::default());
         }
         if height <= TILE_HEIGHT {
-            return self.tile(operands, leaves, height);
+            return self.tile(operands, leaves);
         }
         let half = 1 << (height - 1);
         let middle = leaves.partition_point(|leaf| leaf.index & half == 0);
@@ -435,100 +457,85 @@ impl<'a> Evaluator<'a> {
         let mut scratch = Scratch::new(self.keys.params.ring());
         let merged = self.packer.merge(height - 1, u, v, &mut scratch);
         work.packing += started.seconds();
-        work.key_switches += 1;
+        work.count(&scratch);
         (merged, work)
     }
 
-    fn tile(
-        &self,
-        operands: &Operands,
-        leaves: &[Leaf],
-        height: usize,
-    ) -> (Option<Ciphertext>, Work) {
+    /// Multiplies and packs the leaves of a subtree of height [`TILE_HEIGHT`].
+    fn tile(&self, operands: &Operands, leaves: &[Leaf]) -> (Option<Lifted>, Work) {
         let mut work = Work::default();
         let mut scratch = Scratch::new(self.keys.params.ring());
-        let ciphertexts = self.tensor_tile(operands, leaves, &mut scratch, &mut work);
         let started = Clock::start();
-        let mut nodes: Vec<Option<Ciphertext>> = (0..1usize << height).map(|_| None).collect();
-        for (leaf, ciphertext) in leaves.iter().zip(ciphertexts) {
-            let width = nodes.len();
-            nodes[leaf.index % width] = Some(ciphertext);
+        let unpacked = self.tensor_tile(operands, leaves, &mut work);
+        work.tensor += started.seconds();
+
+        let started = Clock::start();
+        const WIDTH: usize = 1 << TILE_HEIGHT;
+        let mut row: [Option<Unpacked>; WIDTH] = std::array::from_fn(|_| None);
+        for (leaf, unpacked) in leaves.iter().zip(unpacked) {
+            row[leaf.index % WIDTH] = Some(unpacked);
         }
-        for level in 0..height {
-            let mut pairs = nodes.into_iter();
-            let mut merged = Vec::with_capacity(1 << (height - 1 - level));
-            while let (Some(u), Some(v)) = (pairs.next(), pairs.next()) {
-                work.key_switches += u64::from(u.is_some() || v.is_some());
-                merged.push(self.packer.merge(level, u, v, &mut scratch));
-            }
-            nodes = merged;
+        let merge = |u, v| self.packer.merge_leaves(u, v, &mut scratch);
+        let mut nodes = merge_row(row.into(), merge);
+        work.switching += started.seconds();
+
+        let started = Clock::start();
+        for height in 1..TILE_HEIGHT {
+            nodes = merge_row(nodes, |u, v| self.packer.merge(height, u, v, &mut scratch));
         }
         work.packing += started.seconds();
+        work.count(&scratch);
         (nodes.pop().flatten(), work)
     }
 
-    /// The relinearised leaves, times stride^-1 modulo q.
-    fn tensor_tile(
-        &self,
-        operands: &Operands,
-        leaves: &[Leaf],
-        scratch: &mut Scratch,
-        work: &mut Work,
-    ) -> Vec<Ciphertext> {
+    /// The leaves times stride^-1 modulo q, not relinearised.
+    fn tensor_tile(&self, operands: &Operands, leaves: &[Leaf], work: &mut Work) -> Vec<Unpacked> {
         let ring = self.keys.params.ring();
         let t = self.keys.params.set().plaintext_moduli[operands.residue];
-        let unit = self.inverse_stride();
-        let scale = ring.ciphertext_limbs().iter().zip(&unit);
+        let units = self.units();
+        let limbs = ring.ciphertext_limbs().iter().zip(&units);
         let tensor = Tensor {
             ring,
             left: &operands.left,
             right: &operands.right,
             stride: self.layout.stride(),
-            scale: scale
-                .map(|(limb, &u)| limb.modulus.mul(t % limb.modulus.value(), u))
+            scale: limbs
+                .map(|(limb, &[u0, u1])| [u0, u1, u1].map(|u| limb.modulus.mul(t, u)))
                 .collect(),
         };
-        let started = Clock::start();
         let products: Vec<&[Product]> = leaves.iter().map(|l| l.products.as_slice()).collect();
         let triples = tensor.tile(&products);
         let terms: usize = products.iter().map(|p| p.len()).sum();
         let limbs = ring.ciphertext_limbs().len();
         work.multiply_accumulates += (4 * terms * self.layout.chunks() * limbs * DEGREE) as u64;
-        work.tensor += started.seconds();
-        let started = Clock::start();
-        let finish = |(leaf, [c0, c1, c2]): (&Leaf, [Poly; 3])| {
-            let mut c = [c0, c1];
-            if !leaf.products.is_empty() {
-                self.packer
-                    .switcher
-                    .add(&self.keys.relinearise, &c2, &mut c, scratch);
-                work.key_switches += 1;
-            }
-            self.add_sums(operands, &leaf.sums, &unit, &mut c);
-            Ciphertext {
-                residue: operands.residue,
-                c,
-            }
+        let unpacked = |(leaf, [c0, c1, c2]): (&Leaf, Triple)| {
+            let mut pair = [c0, c1];
+            self.add_sums(operands, &leaf.sums, &units, &mut pair);
+            let [c0, c1] = pair;
+            let c2 = (!leaf.products.is_empty()).then_some(c2);
+            Unpacked { c0, c1, c2 }
         };
-        let out = leaves.iter().zip(triples).map(finish).collect();
-        work.switching += started.seconds();
-        out
+        leaves.iter().zip(triples).map(unpacked).collect()
     }
 
-    /// stride^-1 modulo each ciphertext prime.
-    fn inverse_stride(&self) -> Vec<u64> {
+    /// What leaves enter packing with, modulo each ciphertext prime: stride^-1, and P times that
+    /// for the first polynomial.
+    fn units(&self) -> Vec<[u64; 2]> {
         let limbs = self.keys.params.ring().ciphertext_limbs().iter();
-        limbs
-            .map(|limb| limb.modulus.inv(self.layout.stride() as u64))
-            .collect()
+        let unit = |(j, limb): (usize, &Limb)| {
+            let unit = limb.modulus.inv(self.layout.stride() as u64);
+            let special = self.packer.switcher.special_modulo(j);
+            [limb.modulus.mul(special, unit), unit]
+        };
+        limbs.enumerate().map(unit).collect()
     }
 
     fn add_sums(
         &self,
         operands: &Operands,
         sums: &[(usize, usize)],
-        unit: &[u64],
-        into: &mut [Poly; 2],
+        units: &[[u64; 2]],
+        into: &mut Pair,
     ) {
         if sums.is_empty() {
             return;
@@ -544,7 +551,7 @@ impl<'a> Evaluator<'a> {
             }
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
                 let m = limb.modulus;
-                let unit = u128::from(m.mont(unit[j]));
+                let unit = u128::from(m.mont(units[j][half]));
                 let ones = self.ones.limb(j);
                 for ((o, &x), &one) in into.limb_mut(j).iter_mut().zip(shifted.limb(j)).zip(ones) {
                     let summed = m.redc(u128::from(x) * u128::from(one));
@@ -553,6 +560,19 @@ impl<'a> Evaluator<'a> {
             }
         }
     }
+}
+
+/// The next level of a tree: every two neighbours merged.
+pub(crate) fn merge_row<T, U>(
+    row: Vec<Option<T>>,
+    mut merge: impl FnMut(Option<T>, Option<T>) -> Option<U>,
+) -> Vec<Option<U>> {
+    let mut row = row.into_iter();
+    let mut merged = Vec::with_capacity(row.len().div_ceil(2));
+    while let Some(u) = row.next() {
+        merged.push(merge(u, row.next().flatten()));
+    }
+    merged
 }
 
 /// Wall time where there is a clock; the browser's target has none.

@@ -4,6 +4,7 @@
 //! made here, because packing needs automorphisms the library does not offer (X -> X^(2^l + 1)).
 
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::{Poly, Ring};
 use fhe::bfv::{
@@ -25,6 +26,9 @@ pub(crate) const ERROR_VARIANCE: usize = 10;
 
 /// Packing levels: level l applies X -> X^(2^l + 1), l = 1..=13.
 pub(crate) const LEVELS: usize = DEGREE.trailing_zeros() as usize;
+
+/// Levels 1..=8, at which some layout's tree begins: from one slot to n / MIN_STRIDE.
+pub(crate) const FIRST_LEVELS: usize = (DEGREE / Layout::MIN_STRIDE).trailing_zeros() as usize + 1;
 
 /// The dataset's secret key. Held by the crypto service alone; wiped on drop.
 pub struct SecretKey {
@@ -98,32 +102,34 @@ impl SecretKey {
         let ring = self.params.ring();
         let n = DEGREE;
         let secret = full_transform(ring, &self.coefficients);
+        let image = |p: &[u64], g: usize| {
+            let map = ring.automorphism(g);
+            let mut image = Zeroizing::new(vec![0; p.len()]);
+            for (out, limb) in image.chunks_exact_mut(n).zip(p.chunks_exact(n)) {
+                for (o, &i) in out.iter_mut().zip(&map) {
+                    *o = limb[i as usize];
+                }
+            }
+            image
+        };
         let mut square = secret.clone();
         for (j, limb) in ring.limbs().iter().enumerate() {
             for x in &mut square[j * n..(j + 1) * n] {
                 *x = limb.modulus.mul(*x, *x);
             }
         }
-        let mut galois = |g: usize| {
-            let map = ring.automorphism(g);
-            let mut image = Zeroizing::new(vec![0; secret.len()]);
-            for (out, limb) in image.chunks_exact_mut(n).zip(secret.chunks_exact(n)) {
-                for (o, &i) in out.iter_mut().zip(&map) {
-                    *o = limb[i as usize];
-                }
-            }
-            KeySwitchKey::generate(ring, &secret, &image, rng)
-        };
-        let packing = (1..=LEVELS)
-            .map(|level| galois((1 << level) + 1))
-            .collect::<Result<_>>()?;
-        let inversion = galois(2 * n - 1)?;
-        let relinearise = KeySwitchKey::generate(ring, &secret, &square, rng)?;
+        let mut key = |source: &[u64]| KeySwitchKey::generate(ring, &secret, source, rng);
+        let sigma = |level: usize| (1 << level) + 1;
         Ok(EvaluationKeys {
             params: self.params.clone(),
-            relinearise,
-            inversion,
-            packing,
+            relinearise: key(&square)?,
+            inversion: key(&image(&secret, 2 * n - 1))?,
+            packing: (1..=LEVELS)
+                .map(|level| key(&image(&secret, sigma(level))))
+                .collect::<Result<_>>()?,
+            squares: (1..=FIRST_LEVELS)
+                .map(|level| key(&image(&square, sigma(level))))
+                .collect::<Result<_>>()?,
         })
     }
 }
@@ -223,6 +229,8 @@ pub struct EvaluationKeys {
     pub(crate) inversion: KeySwitchKey,
     /// Entry l - 1: s(X^(2^l + 1)) -> s.
     pub(crate) packing: Vec<KeySwitchKey>,
+    /// Entry l - 1: s^2(X^(2^l + 1)) -> s, for the levels that merge leaves.
+    pub(crate) squares: Vec<KeySwitchKey>,
 }
 
 impl EvaluationKeys {

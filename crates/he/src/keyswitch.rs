@@ -1,138 +1,256 @@
 //! Key switching: from a polynomial under some secret s' to a pair under s.
 //!
 //! Residue decomposition with one special prime P: digit i of d is its residue modulo q_i, and
-//! sum_i digit_i * key_i is P d s' + noise under s; dividing by P shrinks the noise. With L
-//! ciphertext primes a switch takes L^2 + L forward transforms of digits and results, and L + 2
-//! inverse ones: 12 in all at L = 2.
+//! sum_i digit_i * key_i, over all primes, is P d s' + noise under s; dividing by P shrinks the
+//! noise. Transforms are what it costs, and two things save some:
+//! - polynomials under several secrets are summed over all primes and divided once;
+//! - the first half of a pair, which only additions and automorphisms follow, stays multiplied by
+//!   P until the end ([`Lifted`]).
+//!
+//! With L ciphertext primes and k polynomials a switch takes k (L + L^2) + 1 + L transforms, and
+//! the last division 1 + L: at L = 2, 9 for one polynomial, 21 for three, and 3 at the end.
 
 use crate::keys::{KeySwitchKey, Pair};
+use crate::modular::Modulus;
 use crate::ring::{Poly, Ring};
+
+/// A pair (c0, c1) under s, c0 held as P c0 over all primes.
+#[derive(Clone, Debug)]
+pub(crate) struct Lifted {
+    pub(crate) c0: Poly,
+    pub(crate) c1: Poly,
+}
 
 /// The evaluator's key-switching interface: this module alone knows how digits are made.
 #[derive(Debug)]
 pub(crate) struct KeySwitcher<'a> {
     ring: &'a Ring,
+    /// P modulo each ciphertext prime, in Montgomery form.
+    special: Vec<u64>,
     /// P^-1 modulo each ciphertext prime, in Montgomery form.
     special_inverse: Vec<u64>,
 }
 
-/// Working memory of one thread: L + 1 digit limbs and two result limbs.
+/// Polynomials that one switch can add up.
+const MOST_TERMS: usize = 3;
+
+/// Working memory of one thread, and what it has done.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    digits: Poly,
-    lifted: Vec<Vec<u64>>,
-    special: [Vec<u64>; 2],
-    result: [Vec<u64>; 2],
+    /// Coefficients of each term's digits.
+    digits: Vec<Vec<u64>>,
+    /// Their transforms modulo one prime.
+    transforms: Vec<Vec<u64>>,
+    /// Both halves of the sum of digits times keys, modulo one prime.
+    products: [Vec<u64>; 2],
+    /// Coefficients modulo P of what is divided by P.
+    remainder: Vec<u64>,
+    /// Polynomials switched.
+    pub(crate) switches: u64,
+    /// Transforms made, of one limb each.
+    pub(crate) transforms_made: u64,
 }
 
 impl Scratch {
     pub(crate) fn new(ring: &Ring) -> Self {
         let limb = || vec![0; ring.degree()];
+        let digits = MOST_TERMS * ring.ciphertext_limbs().len();
         Self {
-            digits: ring.zero(),
-            lifted: ring.ciphertext_limbs().iter().map(|_| limb()).collect(),
-            special: [limb(), limb()],
-            result: [limb(), limb()],
+            digits: (0..digits).map(|_| limb()).collect(),
+            transforms: (0..digits).map(|_| limb()).collect(),
+            products: [limb(), limb()],
+            remainder: limb(),
+            switches: 0,
+            transforms_made: 0,
         }
     }
 }
 
 impl<'a> KeySwitcher<'a> {
     pub(crate) fn new(ring: &'a Ring) -> Self {
-        let special = ring.special().modulus.value();
-        let inverse = |m: crate::modular::Modulus| m.mont(m.inv(special % m.value()));
-        let limbs = ring.ciphertext_limbs().iter();
+        let p = ring.special().modulus.value();
+        let limbs = ring.ciphertext_limbs().iter().map(|limb| limb.modulus);
         Self {
             ring,
-            special_inverse: limbs.map(|l| inverse(l.modulus)).collect(),
+            special: limbs.clone().map(|m| m.mont(p % m.value())).collect(),
+            special_inverse: limbs.map(|m| m.mont(m.inv(p % m.value()))).collect(),
         }
     }
 
-    /// `into` += the pair under s that encrypts `d` under the key's source; `d` and `into` are
-    /// transforms.
-    pub(crate) fn add(&self, key: &KeySwitchKey, d: &Poly, into: &mut Pair, scratch: &mut Scratch) {
+    /// P modulo ciphertext prime j.
+    pub(crate) fn special_modulo(&self, j: usize) -> u64 {
+        let m = self.ring.ciphertext_limbs()[j].modulus;
+        m.redc(u128::from(self.special[j]))
+    }
+
+    /// P times a polynomial over the ciphertext primes.
+    pub(crate) fn times_special(&self, mut c: Poly) -> Poly {
+        for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
+            let p = u128::from(self.special[j]);
+            for x in c.limb_mut(j) {
+                *x = limb.modulus.redc(u128::from(*x) * p);
+            }
+        }
+        c
+    }
+
+    /// Multiplies the first half by P.
+    pub(crate) fn lift(&self, [c0, c1]: Pair) -> Lifted {
+        let mut c0 = self.times_special(c0);
+        c0.extend();
+        Lifted { c0, c1 }
+    }
+
+    /// Divides the first half by P.
+    pub(crate) fn lower(&self, lifted: Lifted, scratch: &mut Scratch) -> Pair {
+        let Lifted { mut c0, c1 } = lifted;
+        let special = self.ring.ciphertext_limbs().len();
+        scratch.remainder.copy_from_slice(c0.limb(special));
+        self.ring.special().inverse(&mut scratch.remainder);
+        scratch.transforms_made += 1;
+        c0.truncate();
+        for j in 0..special {
+            self.divide(j, c0.limb_mut(j), scratch);
+        }
+        [c0, c1]
+    }
+
+    /// `into` += the pair under s that encrypts the sum of the terms' polynomials, each under its
+    /// key's source. Polynomials are transforms; there are at most three.
+    pub(crate) fn add(
+        &self,
+        terms: &[(&KeySwitchKey, &Poly)],
+        into: &mut Lifted,
+        scratch: &mut Scratch,
+    ) {
         let limbs = self.ring.limbs();
-        let last = limbs.len() - 1;
-        scratch.digits.clone_from(d);
-        for (i, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
-            limb.inverse(scratch.digits.limb_mut(i));
+        let special = limbs.len() - 1;
+        let digits = scratch.digits.chunks_mut(special);
+        for (digits, (_, d)) in digits.zip(terms) {
+            for (i, digit) in digits.iter_mut().enumerate() {
+                digit.copy_from_slice(d.limb(i));
+                limbs[i].inverse(digit);
+            }
         }
         // The special prime first: its result is what the other limbs divide away.
-        self.multiply(key, d, last, scratch);
-        std::mem::swap(&mut scratch.special, &mut scratch.result);
-        for half in &mut scratch.special {
-            limbs[last].inverse(half);
+        self.multiply(terms, special, scratch);
+        add_to(
+            limbs[special].modulus,
+            into.c0.limb_mut(special),
+            &scratch.products[0],
+        );
+        std::mem::swap(&mut scratch.remainder, &mut scratch.products[1]);
+        limbs[special].inverse(&mut scratch.remainder);
+        for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
+            self.multiply(terms, j, scratch);
+            add_to(limb.modulus, into.c0.limb_mut(j), &scratch.products[0]);
+            let mut half = std::mem::take(&mut scratch.products[1]);
+            self.divide(j, &mut half, scratch);
+            add_to(limb.modulus, into.c1.limb_mut(j), &half);
+            scratch.products[1] = half;
         }
-        for j in 0..last {
-            self.multiply(key, d, j, scratch);
-            for (half, into) in into.iter_mut().enumerate() {
-                self.divide_into(j, half, into.limb_mut(j), scratch);
-            }
-        }
+        scratch.switches += terms.len() as u64;
+        scratch.transforms_made += (terms.len() * special + 1) as u64;
     }
 
-    /// Limb j of sum_i digit_i * key_i, for both halves of the key.
-    fn multiply(&self, key: &KeySwitchKey, d: &Poly, j: usize, scratch: &mut Scratch) {
-        let n = self.ring.degree();
+    /// Limb j of the sum of digits times keys, both halves.
+    fn multiply(&self, terms: &[(&KeySwitchKey, &Poly)], j: usize, scratch: &mut Scratch) {
+        let primes = self.ring.ciphertext_limbs().len();
         let limb = &self.ring.limbs()[j];
-        let (m, q) = (limb.modulus, limb.modulus.value());
-        for (i, lifted) in scratch.lifted.iter_mut().enumerate() {
+        let used = terms.len() * primes;
+        for (k, transform) in scratch.transforms[..used].iter_mut().enumerate() {
+            let i = k % primes;
             if i == j {
-                lifted.copy_from_slice(d.limb(i));
+                transform.copy_from_slice(terms[k / primes].1.limb(i));
                 continue;
             }
-            // Primes of a set differ by less than a factor of two: one subtraction reduces.
-            for (l, &x) in lifted.iter_mut().zip(scratch.digits.limb(i)) {
-                *l = if x >= q { x - q } else { x };
-            }
-            limb.forward(lifted);
+            reduce_once(limb.modulus, &scratch.digits[k], transform);
+            limb.forward(transform);
+            scratch.transforms_made += 1;
         }
+        let n = self.ring.degree();
         let range = j * n..(j + 1) * n;
-        for (out, halves) in scratch.result.iter_mut().zip([&key.b, &key.a]) {
-            match (scratch.lifted.as_slice(), halves.as_slice()) {
-                ([x, y], [k, l]) => {
-                    let keys = k[range.clone()].iter().zip(&l[range.clone()]);
-                    for ((o, (&x, &y)), (&k, &l)) in out.iter_mut().zip(x.iter().zip(y)).zip(keys) {
-                        let sum = u128::from(x) * u128::from(k) + u128::from(y) * u128::from(l);
-                        *o = m.redc(sum);
-                    }
-                }
-                (lifted, digits) => {
-                    out.fill(0);
-                    for (x, k) in lifted.iter().zip(digits) {
-                        for ((o, &x), &k) in out.iter_mut().zip(x).zip(&k[range.clone()]) {
-                            *o = m.add(*o, m.redc(u128::from(x) * u128::from(k)));
-                        }
-                    }
-                }
-            }
-        }
+        let [b, a] = &mut scratch.products;
+        let keys = terms.iter().flat_map(|(key, _)| &key.b);
+        let halves = keys.map(|half| &half[range.clone()]);
+        inner_product(limb.modulus, &scratch.transforms[..used], halves, b);
+        let keys = terms.iter().flat_map(|(key, _)| &key.a);
+        let halves = keys.map(|half| &half[range.clone()]);
+        inner_product(limb.modulus, &scratch.transforms[..used], halves, a);
     }
 
-    /// `into` += `(result - [special]) / P` on limb j, `[.]` the centred residue modulo P.
-    fn divide_into(&self, j: usize, half: usize, into: &mut [u64], scratch: &mut Scratch) {
+    /// x <- (x - [remainder]) / P on limb j, [.] the centred residue modulo P.
+    fn divide(&self, j: usize, x: &mut [u64], scratch: &mut Scratch) {
         let limb = &self.ring.limbs()[j];
         let m = limb.modulus;
         let p = self.ring.special().modulus.value();
         let p_mod_q = p % m.value();
-        // The digits are used up: their first limb serves as a buffer.
-        let lifted = &mut scratch.lifted[0];
-        for (l, &x) in lifted.iter_mut().zip(&scratch.special[half]) {
-            let reduced = if x >= m.value() { x - m.value() } else { x };
-            *l = if x > p / 2 {
-                m.sub(reduced, p_mod_q)
-            } else {
-                reduced
-            };
+        // The transforms of digits are used up: the first serves as a buffer.
+        let buffer = &mut scratch.transforms[0];
+        reduce_once(m, &scratch.remainder, buffer);
+        for (reduced, &r) in buffer.iter_mut().zip(&scratch.remainder) {
+            *reduced = m.sub(*reduced, if r > p / 2 { p_mod_q } else { 0 });
         }
-        limb.forward(lifted);
+        limb.forward(buffer);
+        scratch.transforms_made += 1;
         let inverse = u128::from(self.special_inverse[j]);
-        for ((o, &r), &l) in into
-            .iter_mut()
-            .zip(&scratch.result[half])
-            .zip(lifted.iter())
-        {
-            *o = m.add(*o, m.redc(u128::from(m.sub(r, l)) * inverse));
+        for (x, &r) in x.iter_mut().zip(buffer.iter()) {
+            *x = m.redc(u128::from(m.sub(*x, r)) * inverse);
         }
+    }
+}
+
+/// Primes of a set differ by less than a factor of two: one subtraction reduces a residue of one
+/// modulo another.
+fn reduce_once(m: Modulus, from: &[u64], to: &mut [u64]) {
+    let q = m.value();
+    for (to, &x) in to.iter_mut().zip(from) {
+        *to = if x >= q { x - q } else { x };
+    }
+}
+
+fn add_to(m: Modulus, sum: &mut [u64], x: &[u64]) {
+    for (sum, &x) in sum.iter_mut().zip(x) {
+        *sum = m.add(*sum, x);
+    }
+}
+
+/// out = sum_k x_k * y_k, y in Montgomery form.
+fn inner_product<'k>(
+    m: Modulus,
+    x: &[Vec<u64>],
+    y: impl Iterator<Item = &'k [u64]>,
+    out: &mut [u64],
+) {
+    let y: Vec<&[u64]> = y.collect();
+    // One and three polynomials, at two and three ciphertext primes.
+    match x.len() {
+        2 => products::<2>(m, x, &y, out),
+        3 => products::<3>(m, x, &y, out),
+        6 => products::<6>(m, x, &y, out),
+        9 => products::<9>(m, x, &y, out),
+        _ => {
+            out.fill(0);
+            let mut one = vec![0; out.len()];
+            for k in 0..x.len() {
+                products::<1>(m, &x[k..=k], &y[k..=k], &mut one);
+                add_to(m, out, &one);
+            }
+        }
+    }
+}
+
+/// The inner product of K pairs, reduced once: K q^2 stays below 2^64 q, as every parameter set
+/// is checked for.
+fn products<const K: usize>(m: Modulus, x: &[Vec<u64>], y: &[&[u64]], out: &mut [u64]) {
+    let n = out.len();
+    let x: [&[u64]; K] = std::array::from_fn(|k| &x[k][..n]);
+    let y: [&[u64]; K] = std::array::from_fn(|k| &y[k][..n]);
+    for (i, out) in out.iter_mut().enumerate() {
+        let mut sum = 0;
+        for k in 0..K {
+            sum += u128::from(x[k][i]) * u128::from(y[k][i]);
+        }
+        *out = m.redc(sum);
     }
 }

@@ -27,5 +27,6 @@ pub use layout::{Layout, PAGE, coefficient};
 pub use noise::LEAK_BITS;
 pub use params::{DEGREE, P1, P1_LARGE, P2, ParameterSet, Parameters};
 pub use release::seal;
+pub use ring::transform_seconds;
 pub use square::{ScoreParts, SquaredScore};
 pub use tensor::multiply_accumulate_rate;

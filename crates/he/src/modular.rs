@@ -48,6 +48,20 @@ impl Modulus {
         }
     }
 
+    /// Products of residues whose sum stays below 2^64 q: what [`Modulus::redc`] reduces, and what
+    /// may be added between two [`Modulus::fold`]s.
+    #[inline]
+    pub(crate) const fn lazy_products(self) -> usize {
+        (u64::MAX / self.q) as usize
+    }
+
+    /// Brings x, below 2^65 q, below 2^64 q without changing it modulo q.
+    #[inline(always)]
+    pub(crate) const fn fold(self, x: u128) -> u128 {
+        let high = (self.q as u128) << 64;
+        if x >= high { x - high } else { x }
+    }
+
     /// x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.
     #[inline]
     pub(crate) const fn mont(self, x: u64) -> u64 {

@@ -6,12 +6,24 @@
 //! coefficients have cancelled and the wanted ones are multiplied by s. The leaves enter times
 //! s^-1 modulo q, so that the result is the plain value: the message is then exact, and the
 //! noise of the product is not multiplied either, only that of the key switches is.
+//!
+//! Products are not relinearised by themselves: the first level switches from s^2, sigma(s) and
+//! sigma(s^2) at once.
 
 use crate::ciphertext::Ciphertext;
-use crate::keys::{EvaluationKeys, LEVELS};
-use crate::keyswitch::{KeySwitcher, Scratch};
+use crate::keys::{EvaluationKeys, LEVELS, Pair};
+use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Poly, Ring};
+
+/// What the tree starts from: c0 times the special prime P over the ciphertext primes (modulo P
+/// it is zero), c1 under s and, of products, c2 under s^2.
+#[derive(Clone, Debug)]
+pub(crate) struct Unpacked {
+    pub(crate) c0: Poly,
+    pub(crate) c1: Poly,
+    pub(crate) c2: Option<Poly>,
+}
 
 /// Precomputed tables of the packing tree for one number of slots.
 #[derive(Debug)]
@@ -22,7 +34,7 @@ pub(crate) struct Packer<'a> {
     levels: Vec<Level>,
 }
 
-/// One level: the permutation of sigma and the transform of X^k over each ciphertext prime.
+/// One level: the permutation of sigma and the transform of X^k over every prime.
 #[derive(Debug)]
 struct Level {
     number: usize,
@@ -38,7 +50,7 @@ impl<'a> Packer<'a> {
             number,
             permutation: ring.automorphism((1 << number) + 1),
             monomial: ring
-                .ciphertext_limbs()
+                .limbs()
                 .iter()
                 .map(|limb| ring.monomial_transform(limb, DEGREE >> number))
                 .collect(),
@@ -52,65 +64,116 @@ impl<'a> Packer<'a> {
         }
     }
 
+    /// A ciphertext as a leaf.
+    pub(crate) fn unpacked(&self, [c0, c1]: Pair) -> Unpacked {
+        let c0 = self.switcher.times_special(c0);
+        Unpacked { c0, c1, c2: None }
+    }
+
     /// Height of the tree: 2^height leaves make a page.
     pub(crate) fn height(&self) -> usize {
         self.levels.len()
     }
 
-    /// Merges two subtrees of height `height` (counted from the leaves, 0); an absent one is zero.
+    /// Merges two leaves; an absent one is zero.
+    pub(crate) fn merge_leaves(
+        &self,
+        u: Option<Unpacked>,
+        v: Option<Unpacked>,
+        scratch: &mut Scratch,
+    ) -> Option<Lifted> {
+        let level = &self.levels[0];
+        let [u0, u1, u2] = parts(u);
+        let [v0, v1, v2] = parts(v);
+        let (mut c0, difference) = self.spread(level, u0, v0)?;
+        self.add_image(level, &difference, &mut c0);
+        c0.extend();
+        let (c1, difference) = self.spread(level, u1, v1)?;
+        let mut merged = Lifted { c0, c1 };
+        let image = self.image(level, &difference);
+        let sigma = &self.keys.packing[level.number - 1];
+        match self.spread(level, u2, v2) {
+            None => self.switcher.add(&[(sigma, &image)], &mut merged, scratch),
+            Some((c2, difference)) => {
+                let square = &self.keys.squares[level.number - 1];
+                let terms = [
+                    (sigma, &image),
+                    (&self.keys.relinearise, &c2),
+                    (square, &self.image(level, &difference)),
+                ];
+                self.switcher.add(&terms, &mut merged, scratch);
+            }
+        }
+        Some(merged)
+    }
+
+    /// Merges two subtrees of height `height` (at least 1; leaves have 0); an absent one is zero.
     pub(crate) fn merge(
         &self,
         height: usize,
-        u: Option<Ciphertext>,
-        v: Option<Ciphertext>,
+        u: Option<Lifted>,
+        v: Option<Lifted>,
         scratch: &mut Scratch,
-    ) -> Option<Ciphertext> {
+    ) -> Option<Lifted> {
         let level = &self.levels[height];
-        let (mut sum, difference) = match (u, v) {
+        let (u0, u1) = u.map(|u| (u.c0, u.c1)).unzip();
+        let (v0, v1) = v.map(|v| (v.c0, v.c1)).unzip();
+        let (mut c0, difference) = self.spread(level, u0, v0)?;
+        self.add_image(level, &difference, &mut c0);
+        let (c1, difference) = self.spread(level, u1, v1)?;
+        let mut merged = Lifted { c0, c1 };
+        let sigma = &self.keys.packing[level.number - 1];
+        let image = self.image(level, &difference);
+        self.switcher.add(&[(sigma, &image)], &mut merged, scratch);
+        Some(merged)
+    }
+
+    /// The tree's root as a ciphertext.
+    pub(crate) fn finish(&self, residue: usize, root: Lifted, scratch: &mut Scratch) -> Ciphertext {
+        let c = self.switcher.lower(root, scratch);
+        Ciphertext { residue, c }
+    }
+
+    /// (u + X^k v, u - X^k v), over as many primes as u and v have.
+    fn spread(&self, level: &Level, u: Option<Poly>, v: Option<Poly>) -> Option<(Poly, Poly)> {
+        let (mut u, mut v) = match (u, v) {
             (None, None) => return None,
-            (Some(u), None) => (u.clone(), u),
-            (Some(mut u), Some(mut v)) => {
-                self.butterfly(level, &mut u, &mut v);
-                (u, v)
-            }
-            (None, Some(mut v)) => {
-                let mut u = Ciphertext {
-                    residue: v.residue,
-                    c: [self.ring.zero(), self.ring.zero()],
-                };
-                self.butterfly(level, &mut u, &mut v);
-                (u, v)
-            }
+            (Some(u), None) => return Some((u.clone(), u)),
+            (Some(u), Some(v)) => (u, v),
+            (None, Some(v)) => (v.zero_like(), v),
         };
-        let mut image = self.ring.zero();
-        self.permute(&level.permutation, &difference.c[0], &mut image);
-        sum.c[0].add_assign(&image, self.ring);
-        self.permute(&level.permutation, &difference.c[1], &mut image);
-        let key = &self.keys.packing[level.number - 1];
-        self.switcher.add(key, &image, &mut sum.c, scratch);
-        Some(sum)
+        for (j, limb) in self.ring.limbs()[..u.limbs()].iter().enumerate() {
+            let m = limb.modulus;
+            let pairs = u.limb_mut(j).iter_mut().zip(v.limb_mut(j));
+            for ((u, v), &x) in pairs.zip(&level.monomial[j]) {
+                let shifted = m.redc(u128::from(*v) * u128::from(x));
+                (*u, *v) = (m.add(*u, shifted), m.sub(*u, shifted));
+            }
+        }
+        Some((u, v))
     }
 
-    /// (u, v) <- (u + X^k v, u - X^k v)
-    fn butterfly(&self, level: &Level, u: &mut Ciphertext, v: &mut Ciphertext) {
-        for (u, v) in u.c.iter_mut().zip(&mut v.c) {
-            for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
-                let m = limb.modulus;
-                let pairs = u.limb_mut(j).iter_mut().zip(v.limb_mut(j));
-                for ((u, v), &x) in pairs.zip(&level.monomial[j]) {
-                    let shifted = m.redc(u128::from(*v) * u128::from(x));
-                    (*u, *v) = (m.add(*u, shifted), m.sub(*u, shifted));
-                }
+    /// sum += sigma(p)
+    fn add_image(&self, level: &Level, p: &Poly, sum: &mut Poly) {
+        for (j, limb) in self.ring.limbs()[..p.limbs()].iter().enumerate() {
+            let source = p.limb(j);
+            for (s, &i) in sum.limb_mut(j).iter_mut().zip(&level.permutation) {
+                *s = limb.modulus.add(*s, source[i as usize]);
             }
         }
     }
 
-    fn permute(&self, map: &[u32], from: &Poly, to: &mut Poly) {
-        for j in 0..self.ring.ciphertext_limbs().len() {
-            let source = from.limb(j);
-            for (t, &i) in to.limb_mut(j).iter_mut().zip(map) {
-                *t = source[i as usize];
-            }
-        }
+    /// sigma(p)
+    fn image(&self, level: &Level, p: &Poly) -> Poly {
+        let mut image = p.zero_like();
+        self.add_image(level, p, &mut image);
+        image
+    }
+}
+
+fn parts(leaf: Option<Unpacked>) -> [Option<Poly>; 3] {
+    match leaf {
+        None => [None, None, None],
+        Some(leaf) => [Some(leaf.c0), Some(leaf.c1), leaf.c2],
     }
 }

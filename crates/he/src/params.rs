@@ -169,6 +169,12 @@ impl ParameterSet {
         if all.iter().any(|&q| all.iter().any(|&other| other >= 2 * q)) {
             return broken("primes must be within a factor of two of each other");
         }
+        if all
+            .iter()
+            .any(|&q| u64::MAX / q < 3 * self.ciphertext_moduli.len() as u64)
+        {
+            return broken("sums of digits times keys would not fit 128 bits");
+        }
         for (i, &t) in self.plaintext_moduli.iter().enumerate() {
             let q_mod_t = self
                 .ciphertext_moduli

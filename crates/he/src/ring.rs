@@ -6,7 +6,9 @@
 //! order fhe-math uses, so residues pass between the two crates as they are.
 
 use crate::error::{Error, Result};
+use crate::evaluate::Clock;
 use crate::modular::Modulus;
+use crate::params::Parameters;
 use tfhe_ntt::prime64::Plan;
 
 /// One prime of the chain with its transform.
@@ -172,6 +174,21 @@ impl Ring {
     }
 }
 
+/// Seconds that one transform of one limb takes a thread with its data in cache, the mean of both
+/// directions: the limit that key switches are compared with.
+pub fn transform_seconds(params: &Parameters) -> f64 {
+    let limb = params.ring().special();
+    let mut values: Vec<u64> = (0..params.ring().degree() as u64).collect();
+    let rounds = 100;
+    let clock = Clock::start();
+    for _ in 0..rounds {
+        limb.forward(&mut values);
+        limb.inverse(&mut values);
+    }
+    std::hint::black_box(&values);
+    clock.seconds() / f64::from(2 * rounds)
+}
+
 /// Discrete logarithms of the transform's evaluation points to the base of the first.
 fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
     let m = limb.modulus;
@@ -195,7 +212,7 @@ fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
     ))
 }
 
-/// A polynomial over the ciphertext primes, limb after limb.
+/// A polynomial over the first primes of the ring, limb after limb: the ciphertext primes or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Poly {
     degree: usize,
@@ -207,6 +224,30 @@ impl Poly {
     pub(crate) fn from_residues(degree: usize, residues: Vec<u64>) -> Self {
         debug_assert_eq!(residues.len() % degree, 0);
         Self { degree, residues }
+    }
+
+    /// Number of limbs.
+    pub(crate) fn limbs(&self) -> usize {
+        self.residues.len() / self.degree
+    }
+
+    /// Zero over the same primes.
+    pub(crate) fn zero_like(&self) -> Self {
+        Self {
+            degree: self.degree,
+            residues: vec![0; self.residues.len()],
+        }
+    }
+
+    /// Appends a limb of zeros.
+    pub(crate) fn extend(&mut self) {
+        self.residues.resize(self.residues.len() + self.degree, 0);
+    }
+
+    /// Drops the last limb.
+    pub(crate) fn truncate(&mut self) {
+        self.residues
+            .truncate(self.residues.len().saturating_sub(self.degree));
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::evaluate::{Clock, Evaluator, Page, Work};
+use crate::evaluate::{Clock, Evaluator, Page, Work, merge_row};
 use crate::keyswitch::Scratch;
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
@@ -43,9 +43,8 @@ impl SquaredScore {
         let poly = |p: &fhe_math::rq::Poly| {
             Poly::from_residues(DEGREE, p.coefficients().iter().copied().collect())
         };
-        let mut c = [poly(c0), poly(c1)];
-        evaluator.relinearise(&poly(c2), &mut c, &mut scratch);
-        work.key_switches += 2;
+        let c = evaluator.relinearise([poly(c0), poly(c1), poly(c2)], &mut scratch);
+        work.count(&scratch);
         work.switching += started.seconds();
         Ok(Self {
             cells,
@@ -139,17 +138,16 @@ impl Evaluator<'_> {
     fn trace(&self, leaves: Vec<Option<Ciphertext>>, work: &mut Work) -> Option<Ciphertext> {
         let packer = Packer::new(self.keys(), 1);
         let mut scratch = Scratch::new(self.params().ring());
-        let mut nodes = leaves;
-        for height in 0..packer.height() {
-            let mut merged = Vec::with_capacity(nodes.len().div_ceil(2));
-            let mut pairs = nodes.into_iter();
-            while let Some(u) = pairs.next() {
-                let v = pairs.next().flatten();
-                work.key_switches += u64::from(u.is_some() || v.is_some());
-                merged.push(packer.merge(height, u, v, &mut scratch));
-            }
-            nodes = merged;
+        let residue = leaves.iter().flatten().next()?.residue;
+        let unpacked = |leaf: Ciphertext| packer.unpacked(leaf.c);
+        let row = leaves.into_iter().map(|leaf| leaf.map(unpacked)).collect();
+        let mut nodes = merge_row(row, |u, v| packer.merge_leaves(u, v, &mut scratch));
+        for height in 1..packer.height() {
+            nodes = merge_row(nodes, |u, v| packer.merge(height, u, v, &mut scratch));
         }
-        nodes.pop().flatten()
+        let root = nodes.pop().flatten()?;
+        let packed = packer.finish(residue, root, &mut scratch);
+        work.count(&scratch);
+        Some(packed)
     }
 }

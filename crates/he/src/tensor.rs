@@ -7,7 +7,8 @@
 //! `2^64 / q` of them have met, or at the end.
 //!
 //! This is the inner loop of the whole system. It walks a tile of leaves strip by strip, so that
-//! the operands' strips stay in cache while all leaves of the tile use them.
+//! right operands' strips stay in cache while all leaves of the tile use them, and sums over
+//! products and record chunks in registers, one coefficient after the other.
 
 use crate::ciphertext::Ciphertext;
 use crate::modular::Modulus;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 /// Coefficients a tile works on at a time.
 const STRIP: usize = 256;
+
+type Strip = [u64; STRIP];
 
 /// A column combination over all record chunks, in left or right form.
 pub(crate) type Operand = Vec<Arc<Ciphertext>>;
@@ -28,25 +31,23 @@ pub(crate) struct Product {
     pub(crate) left: Vec<(usize, usize)>,
 }
 
-/// The operands, the stride of slots, and the constant (t times whatever packing asks for) that
-/// every product is multiplied by.
+/// The operands, the stride of slots, and what every product is multiplied by.
 #[derive(Debug)]
 pub(crate) struct Tensor<'a> {
     pub(crate) ring: &'a Ring,
     pub(crate) left: &'a [Operand],
     pub(crate) right: &'a [Operand],
     pub(crate) stride: usize,
-    /// Per ciphertext prime, an ordinary residue.
-    pub(crate) scale: Vec<u64>,
+    /// Constants of the three polynomials, per ciphertext prime: t times whatever packing asks
+    /// for, as ordinary residues.
+    pub(crate) scale: Vec<[u64; 3]>,
 }
 
 /// A ciphertext under (1, s, s^2).
 pub(crate) type Triple = [Poly; 3];
 
-struct Accumulator {
-    sums: [[u128; STRIP]; 3],
-    pending: u64,
-}
+/// Two ciphertexts' strips: the left's two polynomials, the right's two.
+type Term<'a> = [&'a Strip; 4];
 
 impl Tensor<'_> {
     /// The tensor of each leaf: sum over its products and over record chunks.
@@ -56,121 +57,146 @@ impl Tensor<'_> {
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
             let m = limb.modulus;
             // Two reductions by 2^-64 follow: one from the sum, one from this product.
-            let scale = u128::from(m.mont(m.mont(self.scale[j])));
-            for start in (0..self.ring.degree()).step_by(STRIP) {
+            let scale = self.scale[j].map(|scale| u128::from(m.mont(m.mont(scale))));
+            for strip in 0..self.ring.degree() / STRIP {
                 for (leaf, out) in leaves.iter().zip(&mut out) {
-                    let mut sum = self.strip(limb, j, start, leaf);
-                    sum.fold(m);
-                    for (sums, out) in sum.sums.iter().zip(out.iter_mut()) {
-                        let out = &mut out.limb_mut(j)[start..start + STRIP];
-                        for (o, &sum) in out.iter_mut().zip(sums) {
-                            *o = m.redc(u128::from(m.redc(sum)) * scale);
-                        }
-                    }
+                    let built = self.build(limb, j, strip, leaf);
+                    let terms = self.terms(j, strip, leaf, &built);
+                    let [c0, c1, c2] = out;
+                    let out = [c0, c1, c2].map(|p| strip_mut(p, j, strip));
+                    accumulate(m, &terms, scale, out);
                 }
             }
         }
         out
     }
 
-    fn strip(&self, limb: &Limb, j: usize, start: usize, leaf: &[Product]) -> Accumulator {
-        let mut sum = Accumulator {
-            sums: [[0; STRIP]; 3],
-            pending: 0,
-        };
-        let mut built = [[0; STRIP]; 2];
-        for product in leaf {
-            for (chunk, right) in self.right[product.right].iter().enumerate() {
-                let cut = |p: &'_ Poly| -> [u64; STRIP] {
-                    let mut strip = [0; STRIP];
-                    strip.copy_from_slice(&p.limb(j)[start..start + STRIP]);
-                    strip
-                };
-                if let [(0, only)] = product.left[..] {
-                    built = [0, 1].map(|half| cut(&self.left[only][chunk].c[half]));
-                } else {
-                    self.build(limb, j, start, chunk, &product.left, &mut built);
-                }
-                let right = [0, 1].map(|half| cut(&right.c[half]));
-                sum.add(limb.modulus, &built, &right);
+    /// One strip of the left operands of a leaf's products, chunk after chunk, where they must be
+    /// put together: sums over (slot, operand) of X^(slot * stride) * operand.
+    fn build(&self, limb: &Limb, j: usize, strip: usize, leaf: &[Product]) -> Vec<[Strip; 2]> {
+        let mut built = Vec::new();
+        for product in leaf.iter().filter(|product| single(product).is_none()) {
+            for chunk in 0..self.right[product.right].len() {
+                built.push(self.shifted_sum(limb, j, strip, chunk, &product.left));
             }
         }
-        sum
+        built
     }
 
-    /// The strip of the sum over (slot, operand) of X^(slot * stride) * operand.
-    fn build(
+    fn shifted_sum(
         &self,
         limb: &Limb,
         j: usize,
-        start: usize,
+        strip: usize,
         chunk: usize,
         left: &[(usize, usize)],
-        built: &mut [[u64; STRIP]; 2],
-    ) {
-        *built = [[0; STRIP]; 2];
+    ) -> [Strip; 2] {
         let m = limb.modulus;
-        for &(slot, operand) in left {
-            let [c0, c1] = &self.left[operand][chunk].c;
-            let [b0, b1] = &mut *built;
-            let strips = c0.limb(j)[start..].iter().zip(&c1.limb(j)[start..]);
-            let built = b0.iter_mut().zip(b1.iter_mut());
-            for (i, ((b0, b1), (&x0, &x1))) in built.zip(strips).enumerate() {
-                let shift = u128::from(self.ring.monomial(limb, slot * self.stride, start + i));
-                *b0 = m.add(*b0, m.redc(u128::from(x0) * shift));
-                *b1 = m.add(*b1, m.redc(u128::from(x1) * shift));
+        let mut sums = [[0u128; STRIP]; 2];
+        for group in left.chunks(m.lazy_products()) {
+            for &(slot, operand) in group {
+                let k = slot * self.stride;
+                let monomial: Strip =
+                    std::array::from_fn(|i| self.ring.monomial(limb, k, strip * STRIP + i));
+                let c = &self.left[operand][chunk].c;
+                for (sum, p) in sums.iter_mut().zip(c) {
+                    let p = strip_of(p, j, strip);
+                    for (sum, (&x, &shift)) in sum.iter_mut().zip(p.iter().zip(&monomial)) {
+                        *sum += u128::from(x) * u128::from(shift);
+                    }
+                }
+            }
+            for sum in sums.iter_mut().flatten() {
+                *sum = m.fold(*sum);
             }
         }
+        sums.map(|sum| sum.map(|sum| m.redc(sum)))
+    }
+
+    /// A leaf's pairs of strips, over its products and record chunks.
+    fn terms<'a>(
+        &'a self,
+        j: usize,
+        strip: usize,
+        leaf: &[Product],
+        built: &'a [[Strip; 2]],
+    ) -> Vec<Term<'a>> {
+        let mut built = built.iter();
+        let mut terms = Vec::new();
+        for product in leaf {
+            for (chunk, right) in self.right[product.right].iter().enumerate() {
+                let [y0, y1] = [0, 1].map(|half| strip_of(&right.c[half], j, strip));
+                let left = match single(product) {
+                    Some(left) => {
+                        let c = &self.left[left][chunk].c;
+                        Some([0, 1].map(|half| strip_of(&c[half], j, strip)))
+                    }
+                    None => built.next().map(|[x0, x1]| [x0, x1]),
+                };
+                // `build` made one for every product and chunk without a single operand.
+                if let Some([x0, x1]) = left {
+                    terms.push([x0, x1, y0, y1]);
+                }
+            }
+        }
+        terms
     }
 }
 
-impl Accumulator {
-    /// Brings sums below q * 2^64, where one reduction suffices. Since the last fold they grew
-    /// by at most that much: `pending` pairs of products below q^2.
-    fn fold(&mut self, m: Modulus) {
-        let high = u128::from(m.value()) << 64;
-        for sum in self.sums.iter_mut().flatten() {
-            *sum = if *sum >= high { *sum - high } else { *sum };
-        }
-        self.pending = 0;
+/// The operand of a product that needs no shift and no sum.
+fn single(product: &Product) -> Option<usize> {
+    match product.left[..] {
+        [(0, only)] => Some(only),
+        _ => None,
     }
+}
 
-    /// Adds the tensor of two strips.
-    #[inline]
-    fn add(&mut self, m: Modulus, left: &[[u64; STRIP]; 2], right: &[[u64; STRIP]; 2]) {
-        if self.pending >= (u64::MAX / m.value()) / 2 {
-            self.fold(m);
+fn strip_of(p: &Poly, j: usize, strip: usize) -> &Strip {
+    &p.limb(j).as_chunks::<STRIP>().0[strip]
+}
+
+fn strip_mut(p: &mut Poly, j: usize, strip: usize) -> &mut Strip {
+    &mut p.limb_mut(j).as_chunks_mut::<STRIP>().0[strip]
+}
+
+/// out = scale * 2^-128 * sum over terms of (x0 y0, x0 y1 + x1 y0, x1 y1).
+fn accumulate(m: Modulus, terms: &[Term<'_>], scale: [u128; 3], out: [&mut Strip; 3]) {
+    let group = (m.lazy_products() / 2).max(1);
+    let [out0, out1, out2] = out;
+    for i in 0..STRIP {
+        let mut sums = [0u128; 3];
+        for terms in terms.chunks(group) {
+            for [x0, x1, y0, y1] in terms {
+                let [x0, x1, y0, y1] = [x0[i], x1[i], y0[i], y1[i]].map(u128::from);
+                sums[0] += x0 * y0;
+                sums[1] += x0 * y1 + x1 * y0;
+                sums[2] += x1 * y1;
+            }
+            sums = sums.map(|sum| m.fold(sum));
         }
-        self.pending += 1;
-        let [s0, s1, s2] = &mut self.sums;
-        let ([x0, x1], [y0, y1]) = (left, right);
-        for i in 0..STRIP {
-            let [x0, x1, y0, y1] = [x0[i], x1[i], y0[i], y1[i]].map(u128::from);
-            s0[i] += x0 * y0;
-            s1[i] += x0 * y1 + x1 * y0;
-            s2[i] += x1 * y1;
-        }
+        let reduce = |k: usize| m.redc(u128::from(m.redc(sums[k])) * scale[k]);
+        (out0[i], out1[i], out2[i]) = (reduce(0), reduce(1), reduce(2));
     }
 }
 
 /// Multiply-accumulates a second of one thread on strips that never leave the first-level cache:
 /// the limit that the kernel's rate is compared with.
 pub fn multiply_accumulate_rate() -> f64 {
+    const TERMS: usize = 4;
     let m = Modulus::new(0x0fff_ffff_ffff_c001);
-    let strip = |salt: u64| -> [[u64; STRIP]; 2] {
-        [1, 2]
-            .map(|half| std::array::from_fn(|i| (i as u64 * 0x9e37_79b9 + salt * half) % m.value()))
+    let strip = |salt: u64| -> Strip {
+        std::array::from_fn(|i| (i as u64 * 0x9e37_79b9 + salt * 0x1234_5678_9abc) % m.value())
     };
-    let (left, right) = (strip(3), strip(5));
-    let mut sum = Accumulator {
-        sums: [[0; STRIP]; 3],
-        pending: 0,
-    };
+    let strips: [Strip; 4] = std::array::from_fn(|k| strip(k as u64));
+    let [x0, x1, y0, y1] = &strips;
+    let mut out = [[0; STRIP]; 3];
     let clock = crate::evaluate::Clock::start();
-    let rounds = 20_000;
+    let rounds = 10_000;
     for _ in 0..rounds {
-        sum.add(m, std::hint::black_box(&left), std::hint::black_box(&right));
+        let terms = std::hint::black_box([[x0, x1, y0, y1]; TERMS]);
+        let [out0, out1, out2] = &mut out;
+        accumulate(m, &terms, [1; 3], [out0, out1, out2]);
+        std::hint::black_box(&out);
     }
-    std::hint::black_box(&sum.sums);
-    f64::from(rounds) * (4 * STRIP) as f64 / clock.seconds()
+    f64::from(rounds) * (4 * TERMS * STRIP) as f64 / clock.seconds()
 }

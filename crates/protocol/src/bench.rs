@@ -7,7 +7,7 @@ use fhaim_domain::{Clique, Table};
 use fhaim_dp::LadderPlan;
 use fhaim_he::{
     Cell, Combination, Evaluator, PAGE, ParameterSet, Parameters, SecretKey, Work, coefficient,
-    multiply_accumulate_rate,
+    multiply_accumulate_rate, transform_seconds,
 };
 use rand::{CryptoRng, RngCore};
 
@@ -32,6 +32,9 @@ pub struct Compute {
     pub kernel_rate: f64,
     /// See [`Compute::kernel_rate`].
     pub machine_rate: f64,
+    /// Seconds that the key switches' transforms alone would take a thread, in cache, of the
+    /// seconds spent switching keys.
+    pub transform_seconds: f64,
 }
 
 /// Encrypts `table`, computes all its pairs, decrypts and compares every cell with its count.
@@ -93,6 +96,7 @@ pub fn compute<R: RngCore + CryptoRng>(
         noise_bits_left: set.noise_budget() - noise,
         kernel_rate: work.multiply_accumulates as f64 / work.tensor,
         machine_rate: multiply_accumulate_rate(),
+        transform_seconds: work.transforms as f64 * transform_seconds(&params),
         work,
     })
 }

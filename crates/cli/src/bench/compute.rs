@@ -23,6 +23,9 @@ struct Row {
     multiply_accumulates: u64,
     /// The kernel's multiply-accumulates a second and thread, over those of a loop in cache.
     share_of_limit: f64,
+    transforms: u64,
+    /// What the transforms would take in cache, over the seconds spent switching and packing.
+    transform_share: f64,
     encrypt_seconds: f64,
     bytes_up: u64,
     noise_bits_left: f64,
@@ -67,6 +70,8 @@ fn row(dataset: &str, done: &Compute) -> Row {
         key_switches: done.work.key_switches,
         multiply_accumulates: done.work.multiply_accumulates,
         share_of_limit: done.kernel_rate / done.machine_rate,
+        transforms: done.work.transforms,
+        transform_share: done.transform_seconds / (done.work.switching + done.work.packing),
         encrypt_seconds: done.encrypt_seconds,
         bytes_up: done.bytes_up,
         noise_bits_left: done.noise_bits_left,
@@ -86,13 +91,13 @@ fn peak_memory() -> Option<u64> {
 
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "dataset        records  cells  seconds | tensor switch  pack (thread s) | switches  \
-         MAC/limit | encrypt s  MB up | noise bits left  peak MB\n",
+        "dataset        records  cells  seconds | tensor switch  pack (thread s) | switches \
+         transforms | of limit: MAC switch | encrypt s  MB up | noise bits left  peak MB\n",
     );
     for row in rows {
         text.push_str(&format!(
-            "{:14} {:7} {:6} {:8.3} | {:6.2} {:6.2} {:5.2}            | {:8}  {:8.0}% | {:9.2} {:6.1} | \
-             {:15.0} {:8}\n",
+            "{:14} {:7} {:6} {:8.3} | {:6.2} {:6.2} {:5.2}            | {:8} {:10} | {:12.0}% {:5.0}% | \
+             {:9.2} {:6.1} | {:15.0} {:8}\n",
             row.dataset,
             row.records,
             row.cells,
@@ -101,7 +106,9 @@ fn table(rows: &[Row]) -> String {
             row.switching_seconds,
             row.packing_seconds,
             row.key_switches,
+            row.transforms,
             100.0 * row.share_of_limit,
+            100.0 * row.transform_share,
             row.encrypt_seconds,
             row.bytes_up as f64 / 1e6,
             row.noise_bits_left,

@@ -63,9 +63,7 @@ fn on_a_small_table() {
     fs::write(&data, table(500)).unwrap();
     fs::write(&schema, SCHEMA).unwrap();
     for mechanism in ["staged", "fhaim-l2", "one-ways"] {
-        for epsilon in ["1", "10"] {
-            check_agreement(&data, &schema, mechanism, epsilon);
-        }
+        check_agreement(&data, &schema, mechanism, "10");
     }
 }
 
