@@ -1,0 +1,1 @@
+//! The computation entity as a service.

@@ -1,0 +1,1 @@
+//! The crypto-service entity as a service.
