@@ -84,6 +84,25 @@ pub enum Error {
         /// Name of the field.
         option: &'static str,
     },
+    /// A value that the attribute does not have.
+    #[error("attribute {attribute} has no value {value}")]
+    UnknownValue {
+        /// Index of the attribute.
+        attribute: usize,
+        /// The value asked for.
+        value: usize,
+    },
+    /// A condition that next to no record meets.
+    #[error("the model has no records whose attribute {attribute} is {value}, given the others")]
+    Impossible {
+        /// Index of the attribute.
+        attribute: usize,
+        /// The value asked for.
+        value: usize,
+    },
+    /// Bytes that are not a saved model.
+    #[error("not a saved model: {0}")]
+    Saved(&'static str),
     /// A model would take more memory than allowed.
     #[error(
         "the model would take {} for a cap of {cap} bytes: its largest clique is attributes {:?} with {}",

@@ -147,7 +147,7 @@ fn check_size(
     })
 }
 
-fn junction_tree(domain: &Domain, cliques: &[Clique]) -> JunctionTree {
+pub(crate) fn junction_tree(domain: &Domain, cliques: &[Clique]) -> JunctionTree {
     let mut graph = ModelGraph::new(domain);
     cliques.iter().for_each(|clique| graph.add(clique));
     graph.junction_tree()

@@ -24,6 +24,7 @@ mod descent;
 mod elimination;
 mod error;
 mod estimate;
+mod given;
 mod junction;
 mod kernel;
 mod measurement;
@@ -32,6 +33,7 @@ mod observations;
 mod pairs;
 mod propagation;
 mod sample;
+mod saved;
 mod table;
 
 pub use error::Error;

@@ -1,0 +1,58 @@
+//! Models given what some attributes are.
+
+use fhaim_domain::Clique;
+
+use crate::{Error, Model};
+
+/// Log-potential of a value that is ruled out. Finite, so that sums and differences of it are
+/// numbers; its exponential is zero beside that of any fitted potential.
+const RULED_OUT: f64 = -1e300;
+
+/// The least share of the records that a condition may leave: below it the model has nothing to
+/// go by but rounding.
+const LEAST_SHARE: f64 = 1e-12;
+
+impl Model {
+    /// The distribution of the records that have each attribute's value, scaled to the same
+    /// total: exact, by evidence on the junction tree (Koller and Friedman 2009, section 10.3.3).
+    /// Every record drawn from it meets all conditions.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAttribute`], [`Error::UnknownValue`], and [`Error::Impossible`] for the
+    /// first condition that leaves less than 10^-12 of the records that meet those before it.
+    pub fn given(&self, conditions: &[(usize, u32)]) -> Result<Self, Error> {
+        let mut model = self.clone();
+        for &(attribute, value) in conditions {
+            model = model.given_one(attribute, value as usize)?;
+        }
+        Ok(model)
+    }
+
+    fn given_one(&self, attribute: usize, value: usize) -> Result<Self, Error> {
+        let clique = Clique::new([attribute]);
+        let marginal = self.marginal(&clique)?;
+        let Some(&records) = marginal.get(value) else {
+            return Err(Error::UnknownValue { attribute, value });
+        };
+        let met = records > LEAST_SHARE * self.total();
+        if !met {
+            return Err(Error::Impossible { attribute, value });
+        }
+        let mut parts = self.parts();
+        let place = match parts.cliques.binary_search(&clique) {
+            Ok(place) => place,
+            Err(place) => {
+                // One attribute alone joins nothing: the junction tree stays as it is.
+                parts.cliques.insert(place, clique);
+                parts.tables.insert(place, vec![0.0; marginal.len()]);
+                place
+            }
+        };
+        for (other, potential) in parts.tables[place].iter_mut().enumerate() {
+            if other != value {
+                *potential = RULED_OUT;
+            }
+        }
+        Self::assemble(parts, self.max_bytes)
+    }
+}
