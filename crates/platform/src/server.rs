@@ -9,6 +9,7 @@ use axum::routing::get;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use futures_util::future::BoxFuture;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
@@ -117,7 +118,8 @@ fn is_id(id: &HeaderValue) -> bool {
     id.to_str().is_ok_and(|id| Uuid::try_parse(id).is_ok())
 }
 
-/// Answers until `shutdown` is raised, then lets what is under way end.
+/// Answers until `shutdown` is raised, then lets what is under way end. Handlers find the
+/// caller's address in `ConnectInfo`.
 ///
 /// # Errors
 /// A failure of the listener.
@@ -126,7 +128,8 @@ pub async fn serve(
     router: Router,
     shutdown: Shutdown,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router)
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service)
         .with_graceful_shutdown(async move { shutdown.raised().await })
         .await
 }
