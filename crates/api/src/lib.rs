@@ -26,7 +26,7 @@ pub mod upload;
 pub use digest::{Digest, DigestError};
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A privacy cost: exact, and as a number to show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -56,4 +56,18 @@ pub struct Page<T> {
     /// Value for `after` that continues the list; absent at its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<String>,
+}
+
+/// Which part of a list to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Paging {
+    /// `next` of the page before; absent for the first page.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<String>,
+    /// Most items to show.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[param(minimum = 1, maximum = 100, default = 50)]
+    pub limit: Option<u32>,
 }
