@@ -1,0 +1,130 @@
+//! How often one caller may try to sign in.
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use fhaim_api::problem::ProblemKind;
+use fhaim_platform::Failure;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::convert::Infallible;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::{Limits, State};
+
+/// The address a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client(pub IpAddr);
+
+impl FromRequestParts<State> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Infallible> {
+        let header = state.config.limits.address_header.as_deref();
+        let forwarded = header.and_then(|name| last_address(parts, name));
+        let connected = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let address = forwarded.or_else(|| connected.map(|info| info.0.ip()));
+        // Without an address all callers share one allowance.
+        Ok(Self(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
+    }
+}
+
+/// The last address of a list in a header: the one that the nearest proxy added.
+fn last_address(parts: &Parts, name: &str) -> Option<IpAddr> {
+    let list = parts.headers.get_all(name).iter().next_back()?;
+    list.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+}
+
+/// Who shares an allowance: an IPv4 address, or a whole /64, of which one caller has plenty.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}
+
+/// Allowances by address and by account.
+pub struct SignInLimits {
+    by_address: DefaultKeyedRateLimiter<IpAddr>,
+    by_email: DefaultKeyedRateLimiter<String>,
+}
+
+impl SignInLimits {
+    /// Full allowances.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            by_address: RateLimiter::keyed(Quota::per_minute(limits.sign_ins_per_address)),
+            by_email: RateLimiter::keyed(Quota::per_minute(limits.sign_ins_per_email)),
+        }
+    }
+
+    /// Takes one try off an address' allowance.
+    ///
+    /// # Errors
+    /// [`ProblemKind::TooManyRequests`], with the seconds to wait.
+    pub fn try_address(&self, Client(address): Client) -> Result<(), Failure> {
+        check(&self.by_address, &network(address))
+    }
+
+    /// Takes one try off an account's allowance, whether or not there is such an account.
+    ///
+    /// # Errors
+    /// [`ProblemKind::TooManyRequests`], with the seconds to wait.
+    pub fn try_email(&self, email: &str) -> Result<(), Failure> {
+        check(&self.by_email, &email.to_lowercase())
+    }
+
+    /// Forgets callers whose allowance is full again.
+    pub fn forget(&self) {
+        self.by_address.retain_recent();
+        self.by_email.retain_recent();
+    }
+}
+
+fn check<K: Hash + Eq + Clone>(
+    limiter: &DefaultKeyedRateLimiter<K>,
+    key: &K,
+) -> Result<(), Failure> {
+    limiter.check_key(key).map_err(|not_until| {
+        let wait = not_until.wait_time_from(DefaultClock::default().now());
+        let seconds = wait.as_secs() + 1;
+        let detail = format!("too many tries: wait {seconds} s");
+        let mut failure = Failure::new(ProblemKind::TooManyRequests, detail);
+        failure.problem.retry_after = Some(seconds);
+        failure
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    #[test]
+    fn the_last_entry_of_the_last_header_counts() {
+        let parts = |values: &[&str]| {
+            let request = values
+                .iter()
+                .fold(Request::builder(), |r, v| r.header("x-from", *v));
+            request.body(()).unwrap().into_parts().0
+        };
+        let found = |values: &[&str]| last_address(&parts(values), "x-from");
+        assert_eq!(found(&["6.6.6.6, 10.0.0.1"]), Some([10, 0, 0, 1].into()));
+        assert_eq!(found(&["6.6.6.6", "10.0.0.2"]), Some([10, 0, 0, 2].into()));
+        assert_eq!(found(&["nobody"]), None);
+        assert_eq!(found(&[]), None);
+    }
+
+    #[test]
+    fn neighbours_in_a_network_share_an_allowance() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let same = |a, b| network(address(a)) == network(address(b));
+        assert!(same("2001:db8::1", "2001:db8::ffff:2"));
+        assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(!same("10.0.0.1", "10.0.0.2"));
+        assert!(same("10.0.0.1", "::ffff:10.0.0.1"));
+    }
+}

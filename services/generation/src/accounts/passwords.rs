@@ -1,0 +1,111 @@
+//! Password hashes: Argon2id (RFC 9106), off the threads that answer.
+
+use argon2::Argon2;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{Error, PasswordHasher, PasswordVerifier};
+use fhaim_api::account::Secret;
+use fhaim_platform::Failure;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// Hashes worked out at a time, each in 19 MiB.
+const AT_ONCE: usize = 4;
+
+/// Hashes passwords and compares them.
+pub struct Passwords {
+    /// The hash of a password that nobody has.
+    decoy: String,
+    permits: Semaphore,
+}
+
+impl Passwords {
+    /// Works out the hash that unknown addresses are compared with.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub async fn new() -> Result<Self, Failure> {
+        let nobody = Secret(super::tokens::random()?.0.clone());
+        Ok(Self {
+            decoy: blocking(move || hash(&nobody)).await??,
+            permits: Semaphore::new(AT_ONCE),
+        })
+    }
+
+    /// A password's hash, with its salt and parameters (a PHC string).
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub async fn hash(&self, password: Secret) -> Result<String, Failure> {
+        let _permit = self.permits.acquire().await.map_err(Failure::internal)?;
+        blocking(move || hash(&password)).await?
+    }
+
+    /// Whether a password is the one of a hash. Without a hash it is not, after as much work, so
+    /// that the time taken does not tell which addresses have accounts.
+    ///
+    /// # Errors
+    /// A hash that cannot be read.
+    pub async fn verify(&self, password: Secret, hash: Option<String>) -> Result<bool, Failure> {
+        let _permit = self.permits.acquire().await.map_err(Failure::internal)?;
+        let known = hash.is_some();
+        let hash = hash.unwrap_or_else(|| self.decoy.clone());
+        let same = blocking(move || {
+            match Argon2::default().verify_password(password.0.as_bytes(), hash.as_str()) {
+                Ok(()) => Ok(true),
+                Err(Error::PasswordInvalid) => Ok(false),
+                Err(error) => Err(Failure::internal(error)),
+            }
+        });
+        Ok(same.await?? && known)
+    }
+}
+
+fn hash(password: &Secret) -> Result<String, Failure> {
+    let hash: PasswordHash = Argon2::default()
+        .hash_password(password.0.as_bytes())
+        .map_err(Failure::internal)?;
+    Ok(hash.to_string())
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    spawn_blocking(work).await.map_err(Failure::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[tokio::test]
+    async fn the_right_password_and_no_other_is_accepted() {
+        let passwords = Passwords::new().await.unwrap();
+        let secret = |text: &str| Secret(text.to_owned());
+        let hash = passwords.hash(secret("correct horse")).await.unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        let verify = |text, hash| passwords.verify(secret(text), hash);
+        assert!(verify("correct horse", Some(hash.clone())).await.unwrap());
+        assert!(!verify("correct house", Some(hash)).await.unwrap());
+        assert!(!verify("correct horse", None).await.unwrap());
+        assert!(verify("a", Some("no hash".into())).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn unknown_addresses_take_as_much_work() {
+        let passwords = Passwords::new().await.unwrap();
+        let secret = || Secret("correct horse".to_owned());
+        let hash = passwords.hash(secret()).await.unwrap();
+        // The least of a few, so that a busy machine does not decide.
+        let mut least = [Duration::MAX; 2];
+        for _ in 0..5 {
+            for (least, hash) in least.iter_mut().zip([Some(hash.clone()), None]) {
+                let started = Instant::now();
+                passwords.verify(secret(), hash).await.unwrap();
+                *least = started.elapsed().min(*least);
+            }
+        }
+        let [known, unknown] = least.map(|least| least.as_secs_f64());
+        assert!(unknown > 0.5 * known && known > 0.5 * unknown, "{least:?}");
+    }
+}

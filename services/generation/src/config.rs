@@ -1,0 +1,55 @@
+//! Configuration.
+
+use fhaim_platform::config::Common;
+use serde::Deserialize;
+use std::num::NonZeroU32;
+
+/// Configuration of the generation service.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What every service needs. `peers` must name the computation service.
+    pub common: Common,
+    /// Whether anyone may sign up. Closed, only [`crate::State::create_account`] makes accounts.
+    #[serde(default = "open")]
+    pub sign_up: bool,
+    /// Bounds on what one caller may ask for.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+fn open() -> bool {
+    true
+}
+
+/// Bounds on what one caller may ask for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Sign-ins and sign-ups a minute from one address (for IPv6, from one /64).
+    pub sign_ins_per_address: NonZeroU32,
+    /// Sign-ins a minute to one account, whoever tries.
+    pub sign_ins_per_email: NonZeroU32,
+    /// Behind a reverse proxy: the header whose last entry is the caller's address, such as
+    /// `x-forwarded-for`. Name none where callers connect directly: they could write it.
+    pub address_header: Option<String>,
+    /// The largest model that a dataset's terms may allow, in bytes of its junction tree.
+    pub model_bytes: usize,
+    /// Models kept in memory between requests, in bytes.
+    pub cached_model_bytes: usize,
+    /// Synthetic tables drawn at a time.
+    pub synthetic_tables: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sign_ins_per_address: NonZeroU32::MIN.saturating_add(59),
+            sign_ins_per_email: NonZeroU32::MIN.saturating_add(9),
+            address_header: None,
+            model_bytes: 256 << 20,
+            cached_model_bytes: 512 << 20,
+            synthetic_tables: 32,
+        }
+    }
+}

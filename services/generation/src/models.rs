@@ -1,0 +1,107 @@
+//! Models of finished jobs: blobs, and the last few in memory.
+
+use bytes::Bytes;
+use fhaim_pgm::Model;
+use fhaim_platform::Failure;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use crate::{State, datasets};
+
+/// Bytes that a query of a model may take for each byte its terms allow: what a fit may take.
+const QUERY_BYTES_PER_MODEL_BYTE: usize = 64;
+
+struct Kept {
+    dataset: Uuid,
+    job: Uuid,
+    model: Arc<Model>,
+}
+
+/// Models in memory, the last used first, up to a number of bytes.
+pub struct Models {
+    kept: Mutex<VecDeque<Kept>>,
+    bytes: usize,
+}
+
+impl Models {
+    /// None yet, and at most so many bytes of them.
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            kept: Mutex::default(),
+            bytes,
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, job: Uuid) -> Option<Arc<Model>> {
+        let mut kept = self.kept();
+        let place = kept.iter().position(|other| other.job == job)?;
+        let found = kept.remove(place)?;
+        let model = found.model.clone();
+        kept.push_front(found);
+        Some(model)
+    }
+
+    fn keep(&self, dataset: Uuid, job: Uuid, model: &Arc<Model>) {
+        let mut kept = self.kept();
+        kept.retain(|other| other.job != job);
+        kept.push_front(Kept {
+            dataset,
+            job,
+            model: model.clone(),
+        });
+        let mut bytes = 0;
+        kept.retain(|other| {
+            bytes += other.model.bytes();
+            bytes <= self.bytes
+        });
+    }
+
+    /// Forgets the models of a dataset.
+    pub fn forget(&self, dataset: Uuid) {
+        self.kept().retain(|other| other.dataset != dataset);
+    }
+}
+
+fn name(dataset: Uuid, job: Uuid) -> String {
+    format!(
+        "{}/jobs/{job}/model",
+        datasets::folder(&dataset.to_string())
+    )
+}
+
+/// Stores a job's model.
+///
+/// # Errors
+/// A failure of the blobs.
+pub async fn put(state: &State, dataset: Uuid, job: Uuid, model: Vec<u8>) -> Result<(), Failure> {
+    let blob = name(dataset, job);
+    Ok(state.blobs.put(&blob, Bytes::from(model)).await?)
+}
+
+/// A job's model.
+///
+/// # Errors
+/// A failure of the blobs, or a blob that is no model.
+pub async fn get(
+    state: &State,
+    dataset: Uuid,
+    job: Uuid,
+    model_bytes: usize,
+) -> Result<Arc<Model>, Failure> {
+    if let Some(model) = state.models.find(job) {
+        return Ok(model);
+    }
+    let saved = state.blobs.get(&name(dataset, job)).await?;
+    let cap = model_bytes.saturating_mul(QUERY_BYTES_PER_MODEL_BYTE);
+    let model = spawn_blocking(move || Model::load(&saved, cap)).await;
+    let model = model.map_err(Failure::internal)?;
+    let model = Arc::new(model.map_err(Failure::internal)?);
+    state.models.keep(dataset, job, &model);
+    Ok(model)
+}

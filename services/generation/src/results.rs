@@ -1,0 +1,260 @@
+//! What a job leaves: its releases, its model.
+
+use fhaim_api::job::{Job, JobProgress, JobState, ModelView, OneWayView, ReleasedStatistic};
+use fhaim_api::problem::ProblemKind;
+use fhaim_domain::{Clique, Schema};
+use fhaim_pgm::Model;
+use fhaim_platform::Failure;
+use fhaim_protocol::terms::Terms;
+use fhaim_synth::{Axis, ReleaseRequest, Statistic};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use crate::{State, jobs, models, rows, run};
+
+/// A release with its phase.
+struct Released {
+    phase: String,
+    request: ReleaseRequest,
+    values: Vec<i64>,
+}
+
+/// What a job has released so far, in order.
+///
+/// # Errors
+/// There is no such job.
+pub async fn releases(
+    state: &State,
+    owner: Uuid,
+    job: Uuid,
+) -> Result<Vec<ReleasedStatistic>, Failure> {
+    let job = jobs::show(state, owner, job).await?;
+    let terms = terms(state, job.dataset).await?;
+    let released = released(state, job.id).await?;
+    let itemised = spawn_blocking(move || {
+        let plan = terms.plan().map_err(Failure::internal)?;
+        let item = |released| itemise(&terms.schema, &plan.job, released);
+        released.into_iter().map(item).collect()
+    });
+    itemised.await.map_err(Failure::internal)?
+}
+
+fn itemise(
+    schema: &Schema,
+    job: &fhaim_synth::Job,
+    released: Released,
+) -> Result<ReleasedStatistic, Failure> {
+    let Released {
+        phase,
+        request,
+        values,
+    } = released;
+    let clique = request.statistic.clique();
+    let columns = clique.attributes().iter();
+    let names = columns.filter_map(|&a| Some(schema.columns().get(a)?.name().to_owned()));
+    Ok(ReleasedStatistic {
+        number: request.number,
+        phase,
+        attributes: names.collect(),
+        sigma: request.sigma(),
+        cost: run::cost(&request, job).map_err(Failure::internal)?.into(),
+        statistic: request.statistic,
+        values,
+    })
+}
+
+async fn terms(state: &State, dataset: Uuid) -> Result<Terms, Failure> {
+    let row = sqlx::query("SELECT terms FROM datasets WHERE id = $1")
+        .bind(dataset.to_string())
+        .fetch_optional(state.store.pool())
+        .await?;
+    rows::json(&row.ok_or_else(Failure::not_found)?, "terms")
+}
+
+async fn released(state: &State, job: Uuid) -> Result<Vec<Released>, Failure> {
+    let rows = sqlx::query(
+        "SELECT progress, requests, answers FROM batches \
+         WHERE job = $1 AND answers IS NOT NULL ORDER BY number",
+    )
+    .bind(job.to_string())
+    .fetch_all(state.store.pool())
+    .await?;
+    let mut released = Vec::new();
+    for row in rows {
+        let progress: JobProgress = rows::json(&row, "progress")?;
+        let requests: Vec<ReleaseRequest> = rows::json(&row, "requests")?;
+        let answers: Vec<Vec<i64>> = rows::json(&row, "answers")?;
+        let pairs = requests.into_iter().zip(answers);
+        released.extend(pairs.map(|(request, values)| Released {
+            phase: progress.phase.clone(),
+            request,
+            values,
+        }));
+    }
+    Ok(released)
+}
+
+/// A finished job's model, with what it is a model of.
+pub struct Fitted {
+    /// The job.
+    pub job: Job,
+    /// The dataset's terms.
+    pub terms: Terms,
+    /// The model.
+    pub model: Arc<Model>,
+}
+
+/// The model of an owner's job.
+///
+/// # Errors
+/// There is no such job, or it is not done.
+pub async fn fitted(state: &State, owner: Uuid, job: Uuid) -> Result<Fitted, Failure> {
+    let job = jobs::show(state, owner, job).await?;
+    if job.state != JobState::Done {
+        let detail = format!("the job has no model: it is {}", rows::name(job.state)?);
+        return Err(Failure::new(ProblemKind::Conflict, detail));
+    }
+    let terms = terms(state, job.dataset).await?;
+    let model = models::get(state, job.dataset, job.id, terms.model_bytes).await?;
+    Ok(Fitted { job, terms, model })
+}
+
+/// The model, for people to look at.
+///
+/// # Errors
+/// There is no such job, or it is not done.
+pub async fn view(state: &State, owner: Uuid, job: Uuid) -> Result<ModelView, Failure> {
+    let Fitted { job, terms, model } = fitted(state, owner, job).await?;
+    let released = released(state, job.id).await?;
+    let view = spawn_blocking(move || model_view(&terms.schema, &model, &released));
+    view.await.map_err(Failure::internal)?
+}
+
+fn model_view(schema: &Schema, model: &Model, released: &[Released]) -> Result<ModelView, Failure> {
+    let mut pairs = BTreeSet::new();
+    for released in released {
+        if let Statistic::Product(a, b) = &released.request.statistic {
+            pairs.insert([a.attribute, b.attribute]);
+        }
+    }
+    let one_ways = (0..schema.columns().len()).map(|a| one_way(schema, model, released, a));
+    Ok(ModelView {
+        total: model.total(),
+        attributes: (schema.columns().iter())
+            .map(|column| column.name().to_owned())
+            .collect(),
+        measured_pairs: pairs.into_iter().collect(),
+        cliques: model.cliques().map(|c| c.attributes().to_vec()).collect(),
+        one_ways: one_ways.collect::<Result<_, _>>()?,
+        bytes: model.bytes(),
+    })
+}
+
+fn one_way(
+    schema: &Schema,
+    model: &Model,
+    released: &[Released],
+    attribute: usize,
+) -> Result<OneWayView, Failure> {
+    let column = &schema.columns()[attribute];
+    let fitted = model.marginal(&Clique::new([attribute]));
+    let releases = released.iter().filter_map(|released| {
+        let Statistic::OneWay(axis) = &released.request.statistic else {
+            return None;
+        };
+        let counts =
+            (axis.attribute == attribute).then(|| counts(axis, &released.values, model.total()))?;
+        Some((counts?, 1.0 / released.request.variance_units as f64))
+    });
+    Ok(OneWayView {
+        // A schema's columns have at most 10,001 codes.
+        labels: (0..column.size() as u32)
+            .map(|code| column.label(code))
+            .collect(),
+        fitted: fitted.map_err(Failure::internal)?,
+        measured: weighted_mean(releases),
+    })
+}
+
+/// The mean of counts by weight; empty if there are none.
+fn weighted_mean(counts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
+    let (mut mean, mut weights) = (Vec::new(), 0.0);
+    for (counts, weight) in counts {
+        weights += weight;
+        if mean.is_empty() {
+            mean = vec![0.0; counts.len()];
+        }
+        for (mean, count) in mean.iter_mut().zip(counts) {
+            *mean += (count - *mean) * weight / weights;
+        }
+    }
+    mean
+}
+
+/// Counts of an attribute's categories from its released functions, where these are the contrast
+/// of two, centred indicators or plain ones (docs/MECHANISM.md, C): what was not released is the
+/// total.
+fn counts(axis: &Axis, values: &[i64], total: f64) -> Option<Vec<f64>> {
+    let functions = &axis.functions;
+    let categories = functions.first()?.len();
+    if let [function] = functions.as_slice()
+        && function.as_slice() == [1, -1]
+        && let [difference] = values
+    {
+        let half = *difference as f64 / 2.0;
+        return Some(vec![total / 2.0 + half, total / 2.0 - half]);
+    }
+    if functions.len() != categories || values.len() != categories {
+        return None;
+    }
+    let is_diagonal = |own: i64, other: i64| {
+        (functions.iter().enumerate()).all(|(f, function)| {
+            let mut values = function.iter().enumerate();
+            values.all(|(x, &value)| value == if x == f { own } else { other })
+        })
+    };
+    let k = categories as i64;
+    if is_diagonal(1, 0) {
+        Some(values.iter().map(|&count| count as f64).collect())
+    } else if is_diagonal(k - 1, -1) {
+        // k times the count, less the total.
+        let count = |&value: &i64| (value as f64 + total) / k as f64;
+        Some(values.iter().map(count).collect())
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_come_back_from_every_kind_of_one_way() {
+        let released = |functions: &[Vec<i64>], truth: &[i64]| {
+            let axis = Axis {
+                attribute: 0,
+                functions: functions.to_vec(),
+            };
+            let value = |u: &Vec<i64>| u.iter().zip(truth).map(|(u, n)| u * n).sum();
+            let values: Vec<i64> = functions.iter().map(value).collect();
+            counts(&axis, &values, truth.iter().sum::<i64>() as f64)
+        };
+        let truth = [7.0, 11.0, 2.0];
+        let plain = [vec![1, 0, 0], vec![0, 1, 0], vec![0, 0, 1]];
+        let centred = [vec![2, -1, -1], vec![-1, 2, -1], vec![-1, -1, 2]];
+        assert_eq!(released(&plain, &[7, 11, 2]).unwrap(), truth);
+        assert_eq!(released(&centred, &[7, 11, 2]).unwrap(), truth);
+        assert_eq!(released(&[vec![1, -1]], &[9, 4]).unwrap(), [9.0, 4.0]);
+        assert_eq!(released(&[vec![1, 2, 3]], &[7, 11, 2]), None);
+    }
+
+    #[test]
+    fn repeated_measurements_count_by_their_precision() {
+        let mean = weighted_mean([(vec![1.0, 0.0], 1.0), (vec![4.0, 3.0], 2.0)].into_iter());
+        assert_eq!(mean, [3.0, 2.0]);
+        assert!(weighted_mean(std::iter::empty()).is_empty());
+    }
+}

@@ -1,0 +1,457 @@
+//! The HTTP surface.
+
+use axum::extract::{FromRequestParts, State as Shared};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use fhaim_api::account::{
+    Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Session,
+};
+use fhaim_api::dataset::{Dataset, NewDataset};
+use fhaim_api::job::{Draw, Job, JobEvent, ModelView, ReleasedStatistic};
+use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::token::Service;
+use fhaim_api::{Page, Paging};
+use fhaim_platform::extract::{Json, Path, Query};
+use fhaim_platform::token::User;
+use fhaim_platform::{Failure, server};
+use std::sync::Arc;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::accounts::Client;
+use crate::answers::{
+    Conflict, Forbidden, Internal, Invalid, Malformed, NotFound, TooLarge, TooManyRequests,
+    Unauthenticated, Unavailable, UnsupportedMediaType,
+};
+use crate::{State, accounts, datasets, events, jobs, results, synthetic};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "fhaim generation service",
+        description = "Accounts, datasets, jobs, models, synthetic tables."
+    ),
+    components(schemas(Problem, JobEvent)),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+/// Signed-in routes take an access token.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let components = document.components.get_or_insert_with(Default::default);
+        components.add_security_scheme("bearer", scheme);
+    }
+}
+
+/// The service's routes with everything around them.
+pub fn router(state: State) -> axum::Router {
+    let ready = state.clone();
+    let ready: server::Ready = Arc::new(move || Box::pin(ready.clone().ready()));
+    let (routes, _) = documented().split_for_parts();
+    server::around(Service::Generation, routes.with_state(state), ready)
+}
+
+/// The OpenAPI document.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    documented().split_for_parts().1
+}
+
+fn documented() -> OpenApiRouter<State> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(jwks))
+        .routes(routes!(document))
+        .routes(routes!(sign_up))
+        .routes(routes!(sign_in, end_session))
+        .routes(routes!(refresh_session))
+        .routes(routes!(exchange_key))
+        .routes(routes!(show_account))
+        .routes(routes!(list_keys, make_key))
+        .routes(routes!(delete_key))
+        .routes(routes!(list_datasets, make_dataset))
+        .routes(routes!(show_dataset, delete_dataset))
+        .routes(routes!(make_dataset_ready))
+        .routes(routes!(list_jobs, make_job))
+        .routes(routes!(show_job))
+        .routes(routes!(cancel_job))
+        .routes(routes!(retry_job))
+        .routes(routes!(watch_job))
+        .routes(routes!(list_releases))
+        .routes(routes!(show_model))
+        .routes(routes!(draw_table))
+}
+
+type Answer<T> = Result<axum::Json<T>, Failure>;
+
+type Made<T> = Result<(StatusCode, axum::Json<T>), Failure>;
+
+/// Keys that this service signs tokens with.
+#[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
+    responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
+async fn jwks(Shared(state): Shared<State>) -> Response {
+    axum::Json(state.signer.jwks()).into_response()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "service",
+    responses((status = 200, description = "The OpenAPI document", body = Object)))]
+async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
+    axum::Json(openapi())
+}
+
+/// Signs up.
+#[utoipa::path(post, path = "/v1/accounts", tag = "accounts", request_body = Credentials,
+    responses((status = 201, description = "The account", body = Account),
+        Malformed, Forbidden, Conflict, TooLarge, UnsupportedMediaType, Invalid, TooManyRequests,
+        Internal, Unavailable))]
+async fn sign_up(
+    Shared(state): Shared<State>,
+    client: Client,
+    Json(credentials): Json<Credentials>,
+) -> Made<Account> {
+    if !state.config.sign_up {
+        let detail = "sign-up is closed: ask who runs this service for an account";
+        return Err(Failure::new(ProblemKind::Forbidden, detail));
+    }
+    state.sign_ins.try_address(client)?;
+    let account = accounts::create(&state, credentials).await?;
+    Ok((StatusCode::CREATED, axum::Json(account)))
+}
+
+/// Signs in.
+#[utoipa::path(post, path = "/v1/sessions", tag = "accounts", request_body = Credentials,
+    responses((status = 201, description = "The session", body = Session),
+        Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, TooManyRequests,
+        Internal, Unavailable))]
+async fn sign_in(
+    Shared(state): Shared<State>,
+    client: Client,
+    Json(credentials): Json<Credentials>,
+) -> Made<Session> {
+    let session = accounts::sign_in(&state, client, credentials).await?;
+    Ok((StatusCode::CREATED, axum::Json(session)))
+}
+
+/// Ends all sessions that came from the same sign-in as a refresh token.
+#[utoipa::path(delete, path = "/v1/sessions", tag = "accounts", request_body = Refresh,
+    responses((status = 204, description = "There are no such sessions any more"),
+        Malformed, TooLarge, UnsupportedMediaType, Invalid, Internal, Unavailable))]
+async fn end_session(
+    Shared(state): Shared<State>,
+    Json(refresh): Json<Refresh>,
+) -> Result<StatusCode, Failure> {
+    accounts::end(&state, &refresh.refresh_token).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Exchanges a refresh token, which is good for one use, for a new session.
+#[utoipa::path(post, path = "/v1/sessions/refresh", tag = "accounts", request_body = Refresh,
+    responses((status = 201, description = "The session", body = Session),
+        Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, Internal,
+        Unavailable))]
+async fn refresh_session(
+    Shared(state): Shared<State>,
+    Json(refresh): Json<Refresh>,
+) -> Made<Session> {
+    let session = accounts::refresh(&state, &refresh.refresh_token).await?;
+    Ok((StatusCode::CREATED, axum::Json(session)))
+}
+
+/// Exchanges an API key for a session.
+#[utoipa::path(post, path = "/v1/sessions/api-key", tag = "accounts", request_body = KeyExchange,
+    responses((status = 201, description = "The session", body = Session),
+        Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, Internal,
+        Unavailable))]
+async fn exchange_key(
+    Shared(state): Shared<State>,
+    Json(exchange): Json<KeyExchange>,
+) -> Made<Session> {
+    let session = accounts::exchange(&state, &exchange.api_key).await?;
+    Ok((StatusCode::CREATED, axum::Json(session)))
+}
+
+/// The caller's account.
+#[utoipa::path(get, path = "/v1/account", tag = "accounts", security(("bearer" = [])),
+    responses((status = 200, description = "The account", body = Account),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn show_account(Shared(state): Shared<State>, User(id): User) -> Answer<Account> {
+    Ok(axum::Json(accounts::show(&state, id).await?))
+}
+
+/// The caller's API keys.
+#[utoipa::path(get, path = "/v1/api-keys", tag = "accounts", security(("bearer" = [])),
+    params(Paging),
+    responses((status = 200, description = "A page of keys", body = Page<ApiKey>),
+        Unauthenticated, Forbidden, Invalid, Internal, Unavailable))]
+async fn list_keys(
+    Shared(state): Shared<State>,
+    User(id): User,
+    Query(paging): Query<Paging>,
+) -> Answer<Page<ApiKey>> {
+    Ok(axum::Json(accounts::list_keys(&state, id, &paging).await?))
+}
+
+/// Makes an API key; its text is shown this once.
+#[utoipa::path(post, path = "/v1/api-keys", tag = "accounts", security(("bearer" = [])),
+    request_body = NewApiKey,
+    responses((status = 201, description = "The key", body = ApiKeyMade),
+        Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge,
+        UnsupportedMediaType, Invalid, Internal, Unavailable))]
+async fn make_key(
+    Shared(state): Shared<State>,
+    User(id): User,
+    Json(new): Json<NewApiKey>,
+) -> Made<ApiKeyMade> {
+    let key = accounts::make_key(&state, id, new).await?;
+    Ok((StatusCode::CREATED, axum::Json(key)))
+}
+
+/// Deletes an API key.
+#[utoipa::path(delete, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
+    params(("id" = Uuid, Path)),
+    responses((status = 204, description = "Deleted"),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn delete_key(
+    Shared(state): Shared<State>,
+    User(account): User,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    accounts::delete_key(&state, account, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The caller's datasets.
+#[utoipa::path(get, path = "/v1/datasets", tag = "datasets", security(("bearer" = [])),
+    params(Paging),
+    responses((status = 200, description = "A page of datasets", body = Page<Dataset>),
+        Unauthenticated, Forbidden, Invalid, Internal, Unavailable))]
+async fn list_datasets(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Query(paging): Query<Paging>,
+) -> Answer<Page<Dataset>> {
+    Ok(axum::Json(datasets::list(&state, owner, &paging).await?))
+}
+
+/// Makes a dataset. Its key and its upload are made under the same identifier at the crypto and
+/// the computation service.
+#[utoipa::path(post, path = "/v1/datasets", tag = "datasets", security(("bearer" = [])),
+    request_body = NewDataset,
+    responses((status = 201, description = "The dataset", body = Dataset),
+        Malformed, Unauthenticated, Forbidden, TooLarge, UnsupportedMediaType, Invalid, Internal,
+        Unavailable))]
+async fn make_dataset(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Json(new): Json<NewDataset>,
+) -> Made<Dataset> {
+    let dataset = datasets::create(&state, owner, new).await?;
+    Ok((StatusCode::CREATED, axum::Json(dataset)))
+}
+
+/// A dataset.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "datasets", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path)),
+    responses((status = 200, description = "The dataset", body = Dataset),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn show_dataset(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Answer<Dataset> {
+    Ok(axum::Json(datasets::show(&state, owner, dataset).await?))
+}
+
+/// Deletes this service's part of a dataset: jobs, releases, models. Refused while a job is
+/// queued or running.
+#[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+    responses((status = 204, description = "Deleted"),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn delete_dataset(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    datasets::delete(&state, owner, dataset).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Marks a dataset as ready for jobs, once the computation service has all of its objects.
+#[utoipa::path(post, path = "/v1/datasets/{dataset}/ready", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+    responses((status = 200, description = "The dataset", body = Dataset),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn make_dataset_ready(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Answer<Dataset> {
+    Ok(axum::Json(
+        datasets::make_ready(&state, owner, dataset).await?,
+    ))
+}
+
+/// A dataset's jobs.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/jobs", tag = "jobs", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), Paging),
+    responses((status = 200, description = "A page of jobs", body = Page<Job>),
+        Unauthenticated, Forbidden, NotFound, Invalid, Internal, Unavailable))]
+async fn list_jobs(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+    Query(paging): Query<Paging>,
+) -> Answer<Page<Job>> {
+    Ok(axum::Json(
+        jobs::list(&state, owner, dataset, &paging).await?,
+    ))
+}
+
+/// Queues a job: one run of the dataset's mechanism, on one share of its budget.
+#[utoipa::path(post, path = "/v1/datasets/{dataset}/jobs", tag = "jobs",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+    responses((status = 201, description = "The job", body = Job),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn make_job(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Made<Job> {
+    let job = jobs::create(&state, owner, dataset).await?;
+    Ok((StatusCode::CREATED, axum::Json(job)))
+}
+
+/// A job.
+#[utoipa::path(get, path = "/v1/jobs/{job}", tag = "jobs", security(("bearer" = [])),
+    params(("job" = Uuid, Path)),
+    responses((status = 200, description = "The job", body = Job),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn show_job(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+) -> Answer<Job> {
+    Ok(axum::Json(jobs::show(&state, owner, job).await?))
+}
+
+/// Cancels a job that is queued or running. What it has released stays released, and paid for.
+#[utoipa::path(post, path = "/v1/jobs/{job}/cancel", tag = "jobs", security(("bearer" = [])),
+    params(("job" = Uuid, Path)),
+    responses((status = 200, description = "The job", body = Job),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn cancel_job(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+) -> Answer<Job> {
+    Ok(axum::Json(jobs::cancel(&state, owner, job).await?))
+}
+
+/// Queues a job that failed or was cancelled again. It goes on where it was.
+#[utoipa::path(post, path = "/v1/jobs/{job}/retry", tag = "jobs", security(("bearer" = [])),
+    params(("job" = Uuid, Path)),
+    responses((status = 200, description = "The job", body = Job),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn retry_job(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+) -> Answer<Job> {
+    Ok(axum::Json(jobs::retry(&state, owner, job).await?))
+}
+
+/// Number of the last event that a client saw before it reconnects.
+struct LastEvent(i64);
+
+impl<S: Sync> FromRequestParts<S> for LastEvent {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let Some(header) = parts.headers.get("last-event-id") else {
+            return Ok(Self(0));
+        };
+        let number = header.to_str().ok().and_then(|text| text.parse().ok());
+        match number {
+            Some(number) if number >= 0 => Ok(Self(number)),
+            _ => {
+                let detail = "Last-Event-ID must be the number of an event";
+                Err(Failure::new(ProblemKind::Malformed, detail))
+            }
+        }
+    }
+}
+
+/// A job's events as they happen, each the `data` of a server-sent event (see `JobEvent`) with
+/// its number as `id`. Ends when the job does; a client that reconnects goes on after
+/// `Last-Event-ID`.
+#[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "jobs", security(("bearer" = [])),
+    params(("job" = Uuid, Path),
+        ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last event seen")),
+    responses(
+        (status = 200, description = "Events", body = String, content_type = "text/event-stream"),
+        Malformed, Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn watch_job(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+    LastEvent(last): LastEvent,
+) -> Result<Response, Failure> {
+    jobs::show(&state, owner, job).await?;
+    Ok(events::watch(state, job, last).into_response())
+}
+
+/// What a job has released so far, with what each release cost.
+#[utoipa::path(get, path = "/v1/jobs/{job}/releases", tag = "results", security(("bearer" = [])),
+    params(("job" = Uuid, Path)),
+    responses((status = 200, description = "The releases", body = Vec<ReleasedStatistic>),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn list_releases(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+) -> Answer<Vec<ReleasedStatistic>> {
+    Ok(axum::Json(results::releases(&state, owner, job).await?))
+}
+
+/// The model of a finished job.
+#[utoipa::path(get, path = "/v1/jobs/{job}/model", tag = "results", security(("bearer" = [])),
+    params(("job" = Uuid, Path)),
+    responses((status = 200, description = "The model", body = ModelView),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn show_model(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+) -> Answer<ModelView> {
+    Ok(axum::Json(results::view(&state, owner, job).await?))
+}
+
+/// A synthetic table drawn from the model of a finished job, streamed as it is drawn. With
+/// conditions, its records are those that the model says meet them all.
+#[utoipa::path(get, path = "/v1/jobs/{job}/synthetic", tag = "results", security(("bearer" = [])),
+    params(("job" = Uuid, Path), Draw),
+    responses(
+        (status = 200, description = "The table", headers(
+            ("fhaim-seed" = u64, description = "The seed it was drawn with"),
+            ("fhaim-rows" = u64, description = "Its records"),
+        ), content(
+            (String = "text/csv"),
+            (Vec<u8> = "application/vnd.apache.parquet"),
+        )),
+        Unauthenticated, Forbidden, NotFound, Conflict, Invalid, Internal, Unavailable))]
+async fn draw_table(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+    Query(draw): Query<Draw>,
+) -> Result<Response, Failure> {
+    synthetic::draw(&state, owner, job, draw).await
+}

@@ -1,0 +1,251 @@
+//! A job as a state machine without I/O: stored batches in, the next thing to do out.
+//!
+//! A [`Run`] plays a mechanism from its beginning. Batches that were stored before are replayed
+//! from their answers; a batch that is new must be stored before it is asked for, so that whoever
+//! takes the job over asks for the same. Nothing here knows of databases, services or time.
+
+use fhaim_dp::{Rho, gap_rho, release_rho};
+use fhaim_protocol::terms::Terms;
+use fhaim_synth::{Job, Mechanism, Next, Outcome, Progress, ReleaseRequest};
+use std::fmt;
+
+/// A batch that a mechanism asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number within the job, from 0.
+    pub number: usize,
+    /// Where the mechanism stood when it asked.
+    pub progress: Progress,
+    /// What it asked for.
+    pub requests: Vec<ReleaseRequest>,
+}
+
+impl Batch {
+    /// Number of its first release: what it goes by at the computation service.
+    pub fn first(&self) -> Option<u32> {
+        self.requests.first().map(|request| request.number)
+    }
+
+    /// Numbers that its releases have together.
+    pub fn cells(&self) -> usize {
+        let cells = |request: &ReleaseRequest| request.statistic.cells();
+        self.requests.iter().map(cells).sum()
+    }
+}
+
+/// A batch as it was stored, with its answers if they have come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBatch {
+    /// What was asked for.
+    pub requests: Vec<ReleaseRequest>,
+    /// The integers of each release, in the order asked.
+    pub answers: Option<Vec<Vec<i64>>>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Action {
+    /// Store this batch, then say so with [`Run::stored`].
+    Store(Batch),
+    /// Get this batch released, store the answers, and hand them to [`Run::answered`].
+    Ask(Batch),
+    /// Store this outcome, after a last fit: the job is done.
+    Finish(Box<Outcome>, Progress),
+}
+
+/// Why a run cannot go on. Trying again will not help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The mechanism refused.
+    #[error(transparent)]
+    Mechanism(#[from] fhaim_synth::Error),
+    /// The terms have no plan.
+    #[error(transparent)]
+    Terms(#[from] fhaim_protocol::Error),
+    /// The mechanism, played again, asks for other releases than it did.
+    #[error(
+        "batch {0} was asked for by another build of the service, whose numbers differ: go on \
+         with that build, or begin a new job"
+    )]
+    Diverged(usize),
+    /// Stored batches with a gap in their answers, or more than the mechanism asks for.
+    #[error("what is stored of the job contradicts itself")]
+    Contradiction,
+    /// Answers that are not those asked for.
+    #[error("the computation service answered batch {0} with other numbers than were asked for")]
+    Answers(usize),
+    /// A call that does not follow from the last action.
+    #[error("the run was not asked to do this")]
+    OutOfTurn,
+}
+
+/// A job under way.
+pub struct Run {
+    mechanism: Box<dyn Mechanism + Send>,
+    job: Job,
+    batches: Vec<StoredBatch>,
+    /// The batch that the mechanism waits for, once it has asked for one.
+    current: Option<usize>,
+    /// A batch that is not stored yet.
+    pending: Option<Batch>,
+    spent: Rho,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Run(batch {:?} of {})", self.current, self.batches.len())
+    }
+}
+
+impl Run {
+    /// A job over a dataset's terms, with what is stored of it, in order.
+    ///
+    /// # Errors
+    /// Terms without a plan, a mechanism that refuses, stored batches that contradict each other.
+    pub fn new(terms: &Terms, stored: Vec<StoredBatch>) -> Result<Self, RunError> {
+        let job = terms.plan()?.job;
+        let answered = stored.iter().take_while(|b| b.answers.is_some()).count();
+        if answered + 1 < stored.len() {
+            return Err(RunError::Contradiction);
+        }
+        let mut spent = Rho::ZERO;
+        for batch in &stored[..answered] {
+            spent = add(spent, cost_of(&batch.requests, &job)?)?;
+        }
+        Ok(Self {
+            mechanism: terms.mechanism.start(job.clone())?,
+            job,
+            batches: stored,
+            current: None,
+            pending: None,
+            spent,
+        })
+    }
+
+    /// What the releases so far cost together.
+    pub fn spent(&self) -> Rho {
+        self.spent
+    }
+
+    /// Works out what to do next. Takes as long as the mechanism's steps do: call it where it
+    /// keeps no one waiting.
+    ///
+    /// # Errors
+    /// See [`RunError`]; the run must not be used after one.
+    pub fn advance(&mut self) -> Result<Action, RunError> {
+        loop {
+            if let Some(batch) = &self.pending {
+                return Ok(Action::Store(batch.clone()));
+            }
+            let answers = match self.current.map(|number| (number, &self.batches[number])) {
+                None => Vec::new(),
+                Some((
+                    _,
+                    StoredBatch {
+                        answers: Some(answers),
+                        ..
+                    },
+                )) => answers.clone(),
+                Some((number, StoredBatch { requests, .. })) => {
+                    return Ok(Action::Ask(Batch {
+                        number,
+                        progress: self.mechanism.progress(),
+                        requests: requests.clone(),
+                    }));
+                }
+            };
+            match self.mechanism.step(&answers)? {
+                Next::Release(requests) => self.asked(requests)?,
+                Next::Done(outcome) => return self.done(outcome),
+            }
+        }
+    }
+
+    fn asked(&mut self, requests: Vec<ReleaseRequest>) -> Result<(), RunError> {
+        let number = self.current.map_or(0, |number| number + 1);
+        match self.batches.get(number) {
+            Some(stored) if stored.requests == requests => self.current = Some(number),
+            Some(_) => return Err(RunError::Diverged(number)),
+            None => {
+                self.pending = Some(Batch {
+                    number,
+                    progress: self.mechanism.progress(),
+                    requests,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn done(&self, outcome: Box<Outcome>) -> Result<Action, RunError> {
+        let used = self.current.map_or(0, |number| number + 1);
+        if used == self.batches.len() {
+            Ok(Action::Finish(outcome, self.mechanism.progress()))
+        } else {
+            Err(RunError::Contradiction)
+        }
+    }
+
+    /// The batch of the last [`Action::Store`] is stored.
+    ///
+    /// # Errors
+    /// [`RunError::OutOfTurn`].
+    pub fn stored(&mut self) -> Result<(), RunError> {
+        let batch = self.pending.take().ok_or(RunError::OutOfTurn)?;
+        self.current = Some(batch.number);
+        self.batches.push(StoredBatch {
+            requests: batch.requests,
+            answers: None,
+        });
+        Ok(())
+    }
+
+    /// Takes the answers to the batch of the last [`Action::Ask`]. To be stored only if this
+    /// accepts them.
+    ///
+    /// # Errors
+    /// [`RunError::OutOfTurn`]; [`RunError::Answers`] where they are not as many as were asked
+    /// for.
+    pub fn answered(&mut self, answers: Vec<Vec<i64>>) -> Result<(), RunError> {
+        let number = self.current.ok_or(RunError::OutOfTurn)?;
+        let batch = &mut self.batches[number];
+        if batch.answers.is_some() {
+            return Err(RunError::OutOfTurn);
+        }
+        let cells = batch
+            .requests
+            .iter()
+            .map(|request| request.statistic.cells());
+        if !cells.eq(answers.iter().map(Vec::len)) {
+            return Err(RunError::Answers(number));
+        }
+        self.spent = add(self.spent, cost_of(&batch.requests, &self.job)?)?;
+        batch.answers = Some(answers);
+        Ok(())
+    }
+}
+
+/// What a release costs: the Gaussian mechanism, the ladder's gap, the leak.
+///
+/// # Errors
+/// A statistic or a variance that no mechanism asks for.
+pub fn cost(request: &ReleaseRequest, job: &Job) -> Result<Rho, RunError> {
+    let sensitivity = (request.statistic)
+        .squared_sensitivity(job.record_bound)
+        .map_err(fhaim_synth::Error::from)?;
+    let (units, cells) = (request.variance_units, request.statistic.cells() as u64);
+    let rho = release_rho(sensitivity, units).map_err(fhaim_synth::Error::from)?;
+    let gap = gap_rho(sensitivity, units, cells).map_err(fhaim_synth::Error::from)?;
+    add(add(rho, gap)?, job.leak)
+}
+
+fn cost_of(requests: &[ReleaseRequest], job: &Job) -> Result<Rho, RunError> {
+    requests
+        .iter()
+        .try_fold(Rho::ZERO, |sum, request| add(sum, cost(request, job)?))
+}
+
+fn add(a: Rho, b: Rho) -> Result<Rho, RunError> {
+    a.checked_add(b).ok_or(RunError::Contradiction)
+}

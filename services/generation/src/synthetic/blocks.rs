@@ -1,0 +1,95 @@
+//! Records in blocks.
+
+use fhaim_domain::{Schema, Table};
+use fhaim_pgm::Model;
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use std::io;
+use std::sync::Arc;
+
+/// Cells of a block: what is in memory at a time, whatever the number of columns.
+const CELLS: usize = 1 << 20;
+
+/// Records of a block at most; at least one in a thousand of it.
+const MOST_RECORDS: usize = 1 << 16;
+
+/// A block of records, and what draws numbers from their bins.
+pub struct Block {
+    /// Codes.
+    pub table: Table,
+    /// Randomness for [`fhaim_domain::Column::decode`], row by row.
+    pub values: ChaCha20Rng,
+}
+
+/// The records of a table, drawn block by block. The same model, seed and number of records give
+/// the same table: each block has two streams of ChaCha20 of its own, one for codes and one for
+/// numbers within bins.
+pub struct Blocks {
+    schema: Arc<Schema>,
+    model: Arc<Model>,
+    rows: u64,
+    seed: u64,
+    begun: u64,
+}
+
+impl Blocks {
+    /// `rows` records of a model over the schema's domain.
+    pub fn new(schema: Arc<Schema>, model: Arc<Model>, rows: u64, seed: u64) -> Self {
+        Self {
+            schema,
+            model,
+            rows,
+            seed,
+            begun: 0,
+        }
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// All records.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The schema of the records.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Records of every block but the last.
+    pub fn records(&self) -> usize {
+        let columns = self.schema.columns().len();
+        (CELLS / columns.max(1)).clamp(MOST_RECORDS / 1000, MOST_RECORDS)
+    }
+
+    fn stream(&self, stream: u64) -> ChaCha20Rng {
+        let mut rng = ChaCha20Rng::seed_from_u64(self.seed);
+        rng.set_stream(stream);
+        rng
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = io::Result<Block>;
+
+    fn next(&mut self) -> Option<io::Result<Block>> {
+        let records = self.records() as u64;
+        let left = self.rows - (self.begun * records).min(self.rows);
+        if left == 0 {
+            return None;
+        }
+        let number = self.begun;
+        self.begun += 1;
+        let mut codes = self.stream(2 * number);
+        // At most a block's records.
+        let columns = self.model.sample(left.min(records) as usize, &mut codes);
+        let table = Table::new(self.schema.clone(), columns);
+        Some(table.map_err(io::Error::other).map(|table| Block {
+            table,
+            values: self.stream(2 * number + 1),
+        }))
+    }
+}

@@ -1,0 +1,172 @@
+//! Synthetic tables, drawn on request and streamed as they are drawn.
+//!
+//! All that can be wrong with a request is found before the first byte of the answer: the model
+//! is loaded and conditioned first. Memory does not grow with the number of records: they are
+//! drawn in blocks, and a block is drawn when the connection has taken the one before.
+
+mod blocks;
+mod conditions;
+mod parquet;
+mod pipe;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use fhaim_api::job::{Draw, TableFormat};
+use fhaim_api::problem::ProblemKind;
+use fhaim_domain::{Schema, WriteOptions, write_csv};
+use fhaim_pgm::Model;
+use fhaim_platform::Failure;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use self::blocks::Blocks;
+use self::pipe::{Pipe, WithoutHeader};
+use crate::results::Fitted;
+use crate::{State, datasets, results};
+
+const MOST_ROWS: u64 = 100_000_000;
+
+/// How long a request waits for others' tables.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The seed that a table was drawn with.
+pub const SEED: &str = "fhaim-seed";
+
+/// The number of records of a table.
+pub const ROWS: &str = "fhaim-rows";
+
+/// What is wrong with a request, in words for who sent it.
+fn invalid(error: impl ToString) -> Failure {
+    Failure::new(ProblemKind::Invalid, error.to_string())
+}
+
+/// A synthetic table of a job.
+///
+/// # Errors
+/// There is no such job, it is not done, the conditions cannot be met, or there are too many
+/// tables to be drawn already.
+pub async fn draw(state: &State, owner: Uuid, job: Uuid, draw: Draw) -> Result<Response, Failure> {
+    let Fitted { job, terms, model } = results::fitted(state, owner, job).await?;
+    let dataset = datasets::show(state, owner, job.dataset).await?;
+    let schema = Arc::new(terms.schema);
+    let blocks = blocks(schema.clone(), model, &draw).await?;
+    if draw.format == TableFormat::Parquet {
+        parquet::check(&blocks).map_err(invalid)?;
+    }
+    let permit = state.tables.clone().acquire_owned();
+    let permit = tokio::time::timeout(PATIENCE, permit).await;
+    let permit = permit.map_err(|_| busy())?.map_err(Failure::internal)?;
+    let headers = headers(&dataset.name, draw.format, &blocks)?;
+    let (pipe, body) = pipe::pipe();
+    spawn_blocking(move || {
+        let _permit = permit;
+        write(pipe, &schema, blocks, draw.format);
+    });
+    Ok((headers, Body::from_stream(body)).into_response())
+}
+
+fn busy() -> Failure {
+    let mut failure = Failure::bare(ProblemKind::Unavailable);
+    failure.problem.retry_after = Some(PATIENCE.as_secs());
+    failure
+}
+
+/// The records that a request asks for, none of them drawn yet.
+async fn blocks(schema: Arc<Schema>, model: Arc<Model>, draw: &Draw) -> Result<Blocks, Failure> {
+    let rows = match draw.rows {
+        Some(rows) if (1..=MOST_ROWS).contains(&rows) => rows,
+        Some(_) => return Err(invalid(format!("rows: it must be 1 to {MOST_ROWS}"))),
+        None => (model.total().round() as u64).clamp(1, MOST_ROWS),
+    };
+    let seed = match draw.seed {
+        Some(seed) => seed,
+        None => OsRng.try_next_u64().map_err(Failure::internal)?,
+    };
+    let wanted = draw.r#where.as_deref().unwrap_or("");
+    let conditions = conditions::parse(wanted, &schema).map_err(invalid)?;
+    let model = if conditions.is_empty() {
+        model
+    } else {
+        let given = spawn_blocking(move || (model.given(&conditions), conditions)).await;
+        let (given, conditions) = given.map_err(Failure::internal)?;
+        let given = given.map_err(|error| conditions::explain(&error, &conditions, &schema));
+        Arc::new(given?)
+    };
+    Ok(Blocks::new(schema, model, rows, seed))
+}
+
+fn headers(
+    name: &str,
+    format: TableFormat,
+    blocks: &Blocks,
+) -> Result<[(&'static str, HeaderValue); 5], Failure> {
+    let (media, extension) = match format {
+        TableFormat::Csv => ("text/csv; charset=utf-8", "csv"),
+        TableFormat::Parquet => ("application/vnd.apache.parquet", "parquet"),
+    };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = name.chars().map(plain).collect();
+    let file = format!("attachment; filename=\"{name}-synthetic.{extension}\"");
+    Ok([
+        (
+            header::CONTENT_TYPE.as_str(),
+            HeaderValue::from_static(media),
+        ),
+        (
+            header::CONTENT_DISPOSITION.as_str(),
+            HeaderValue::try_from(file).map_err(Failure::internal)?,
+        ),
+        (
+            header::CACHE_CONTROL.as_str(),
+            HeaderValue::from_static("no-store"),
+        ),
+        (SEED, HeaderValue::from(blocks.seed())),
+        (ROWS, HeaderValue::from(blocks.rows())),
+    ])
+}
+
+/// Draws a table into a pipe. On an error the pipe breaks, and with it the connection: nobody
+/// takes what came for the whole.
+fn write(mut pipe: Pipe, schema: &Schema, blocks: Blocks, format: TableFormat) {
+    let written = match format {
+        TableFormat::Csv => write_blocks(&mut pipe, blocks),
+        TableFormat::Parquet => parquet::write(&mut pipe, schema, blocks),
+    };
+    match written.and_then(|()| pipe.finish()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            tracing::debug!("a synthetic table was not taken to its end");
+        }
+        Err(error) => tracing::error!(%error, "a synthetic table was not written"),
+    }
+}
+
+fn write_blocks(pipe: &mut Pipe, blocks: Blocks) -> io::Result<()> {
+    let options = WriteOptions::new("synthetic.csv");
+    for (number, block) in blocks.enumerate() {
+        let mut block = block?;
+        let written = if number == 0 {
+            write_csv(&block.table, &mut *pipe, &mut block.values, &options)
+        } else {
+            let output = WithoutHeader::new(&mut *pipe);
+            write_csv(&block.table, output, &mut block.values, &options)
+        };
+        written.map_err(|error| match error {
+            fhaim_domain::Error::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! From a thread that writes to a connection that reads, a few pieces at a time.
+
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use std::io::{self, Write};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// Bytes of a piece.
+const PIECE: usize = 64 << 10;
+
+/// Pieces that may wait.
+const PIECES: usize = 8;
+
+/// A reader that takes nothing for so long has gone.
+const STALL: Duration = Duration::from_secs(60);
+
+enum Piece {
+    Bytes(Bytes),
+    /// Everything was written: without it the stream ends with an error.
+    End,
+}
+
+/// The writing end, for a thread that may block.
+pub struct Pipe {
+    sender: Sender<Piece>,
+    runtime: Handle,
+    piece: Vec<u8>,
+}
+
+/// A pipe. To be made within the runtime.
+pub fn pipe() -> (Pipe, impl Stream<Item = io::Result<Bytes>> + Send + 'static) {
+    let (sender, receiver) = mpsc::channel(PIECES);
+    let pipe = Pipe {
+        sender,
+        runtime: Handle::current(),
+        piece: Vec::with_capacity(PIECE),
+    };
+    (pipe, stream::unfold(Some(receiver), read))
+}
+
+async fn read(
+    receiver: Option<Receiver<Piece>>,
+) -> Option<(io::Result<Bytes>, Option<Receiver<Piece>>)> {
+    let mut receiver = receiver?;
+    match receiver.recv().await {
+        Some(Piece::Bytes(bytes)) => Some((Ok(bytes), Some(receiver))),
+        Some(Piece::End) => None,
+        None => Some((Err(io::Error::other("the table broke off")), None)),
+    }
+}
+
+impl Pipe {
+    /// Sends what is left, and that it is all.
+    ///
+    /// # Errors
+    /// The reader has gone.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.send_piece()?;
+        self.send(Piece::End)
+    }
+
+    fn send_piece(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        self.send(Piece::Bytes(piece.into()))
+    }
+
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        let sent = self
+            .runtime
+            .block_on(self.sender.send_timeout(piece, STALL));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(PIECE - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..taken]);
+        if self.piece.len() == PIECE {
+            self.send_piece()?;
+        }
+        Ok(taken)
+    }
+
+    /// Pieces are sent when they are full, and the last by [`Pipe::finish`].
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Passes everything on but the first line: for blocks of a CSV after the first. A header is one
+/// line, since names of columns have no control characters.
+pub struct WithoutHeader<W> {
+    output: W,
+    past: bool,
+}
+
+impl<W: Write> WithoutHeader<W> {
+    /// In front of an output.
+    pub fn new(output: W) -> Self {
+        Self {
+            output,
+            past: false,
+        }
+    }
+}
+
+impl<W: Write> Write for WithoutHeader<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.past {
+            return self.output.write(bytes);
+        }
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        self.past = end.is_some();
+        Ok(end.map_or(bytes.len(), |end| end + 1))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::StreamExt;
+    use tokio::task::spawn_blocking;
+
+    #[tokio::test]
+    async fn everything_written_arrives_in_order() {
+        let sent: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
+        let (mut pipe, stream) = pipe();
+        let copy = sent.clone();
+        let writing = spawn_blocking(move || {
+            pipe.write_all(&copy)?;
+            pipe.finish()
+        });
+        let pieces: Vec<io::Result<Bytes>> = stream.collect().await;
+        writing.await.unwrap().unwrap();
+        let received: Vec<u8> = pieces
+            .into_iter()
+            .flat_map(|piece| piece.unwrap())
+            .collect();
+        assert_eq!(received, sent);
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_stops_early_is_noticed() {
+        let (mut pipe, stream) = pipe();
+        spawn_blocking(move || pipe.write_all(&[0; PIECE + 1]))
+            .await
+            .unwrap()
+            .unwrap();
+        let pieces: Vec<io::Result<Bytes>> = stream.collect().await;
+        assert_eq!(pieces.len(), 2);
+        assert!(pieces[0].is_ok() && pieces[1].is_err());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_goes_away_ends_the_writer() {
+        let (mut pipe, stream) = pipe();
+        drop(stream);
+        let written = spawn_blocking(move || pipe.write_all(&[0; PIECE]))
+            .await
+            .unwrap();
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn the_first_line_is_left_out_wherever_it_is_cut() {
+        for cut in 0..8 {
+            let text = b"a,b\n1,2\n";
+            let mut output = Vec::new();
+            let mut rest = WithoutHeader::new(&mut output);
+            rest.write_all(&text[..cut]).unwrap();
+            rest.write_all(&text[cut..]).unwrap();
+            assert_eq!(output, b"1,2\n");
+        }
+    }
+}
