@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use crate::junction::{JunctionTree, Node};
 use crate::kernel;
+use crate::resolution::Folding;
 use crate::table::{Axis, Embedding, cells, is_subset};
 
 /// A block of weights (each at most 1) whose sum is larger than this has its largest ones free of
@@ -278,11 +279,6 @@ impl Propagation {
         }
     }
 
-    /// Place of each potential in the list of all.
-    pub fn potentials(&self) -> &[Range<usize>] {
-        &self.potentials
-    }
-
     /// Bytes held by the plan and by its beliefs.
     pub fn bytes(&self) -> usize {
         let node = |plan: &NodePlan| {
@@ -309,6 +305,24 @@ impl Propagation {
             .filter(|(large, _)| is_subset(axes, large))
             .min_by_key(|(_, table)| table.len())?;
         Some(sum_onto(large, table, axes))
+    }
+
+    /// Calibrates by way of a folding, if there is one: from log-potentials of the measured cliques
+    /// to their marginals.
+    pub fn calibrate_folded(
+        &self,
+        folding: Option<&mut Folding>,
+        potentials: &[f64],
+        total: f64,
+        beliefs: &mut Beliefs,
+        marginals: &mut [f64],
+    ) {
+        let Some(folding) = folding else {
+            return self.calibrate(potentials, total, beliefs, marginals);
+        };
+        folding.fold(potentials);
+        self.calibrate(&folding.potentials, total, beliefs, &mut folding.marginals);
+        folding.unfold(potentials, marginals);
     }
 
     /// Calibrates: from log-potentials to the marginals of a distribution scaled to `total`.
