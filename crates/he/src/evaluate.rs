@@ -164,11 +164,14 @@ pub struct Operands {
     right_noise: Vec<f64>,
 }
 
-/// A packed ciphertext with the deviation of its noise.
+/// A packed ciphertext with what is expected of its noise.
 #[derive(Clone, Debug)]
 pub struct Page {
     pub(crate) ciphertext: Ciphertext,
+    /// Deviation of the noisiest coefficient.
     pub(crate) deviation: f64,
+    /// Squared norm over all coefficients.
+    pub(crate) norm_squared: f64,
 }
 
 impl Page {
@@ -177,7 +180,7 @@ impl Page {
         &self.ciphertext
     }
 
-    /// Expected deviation of a coefficient's noise.
+    /// Expected deviation of the noisiest coefficient's noise.
     pub fn deviation(&self) -> f64 {
         self.deviation
     }
@@ -187,6 +190,8 @@ impl Page {
 #[derive(Debug, Default)]
 struct Leaf {
     index: usize,
+    /// Number of cells.
+    cells: usize,
     products: Vec<Product>,
     /// (slot, left operand)
     sums: Vec<(usize, usize)>,
@@ -351,12 +356,19 @@ impl<'a> Evaluator<'a> {
         let mut scratch = Scratch::new(self.keys.params.ring());
         let packed = packed.map(|root| self.packer.finish(operands.residue, root, &mut scratch));
         work.count(&scratch);
-        let noisiest = leaves.iter().map(|leaf| self.leaf_variance(operands, leaf));
-        let noisiest = noisiest.fold(0.0, f64::max);
-        let deviation = (noisiest + self.packing_variance(self.layout.stride())).sqrt();
-        Ok(packed.map(|ciphertext| Page {
-            ciphertext,
-            deviation,
+        Ok(packed.map(|ciphertext| {
+            let packing = noise::packing_variance(self.params().set(), self.layout.stride());
+            let variances = leaves.iter().map(|leaf| {
+                let cells = leaf.cells as f64;
+                (cells, self.leaf_variance(operands, leaf))
+            });
+            let noisiest = variances.clone().map(|(_, v)| v).fold(0.0, f64::max);
+            let norm_squared: f64 = variances.map(|(cells, v)| cells * v).sum();
+            Page {
+                ciphertext,
+                deviation: (noisiest + packing).sqrt(),
+                norm_squared: norm_squared + DEGREE as f64 * packing,
+            }
         }))
     }
 
@@ -378,12 +390,6 @@ impl<'a> Evaluator<'a> {
             .sum();
         let products: f64 = leaf.products.iter().map(product).sum();
         chunks * (products + sums * self.layout.stride() as f64)
-    }
-
-    /// Key switches of leaves and merges: a trace over `leaves` positions sums as many images of
-    /// a leaf's, half as many of the first level's, and so on.
-    pub(crate) fn packing_variance(&self, leaves: usize) -> f64 {
-        2.0 * (leaves as f64).powi(2) * noise::switch_variance(self.keys.params.set())
     }
 
     fn leaves(&self, operands: &Operands, cells: &[(usize, Cell)]) -> Result<Vec<Leaf>> {
@@ -409,6 +415,7 @@ impl<'a> Evaluator<'a> {
             let Some(leaf) = leaves.last_mut() else {
                 continue;
             };
+            leaf.cells += 1;
             match cell {
                 Cell::Sum { .. } => leaf.sums.push((slot, left)),
                 Cell::Product { right, .. } if right >= operands.right.len() => {

@@ -81,7 +81,7 @@ impl Evaluator<'_> {
             for (score, target) in parts {
                 let part = self.score_part(*weight, score, target)?;
                 let t = self.params().set().plaintext_moduli[part.residue];
-                let square = noise::square_deviation(t, score.cells.deviation);
+                let square = noise::square_deviation(t, score.cells.norm_squared);
                 variance += (*weight as f64 * square).powi(2);
                 match &mut sum {
                     Some(sum) => sum.add_assign(&part, self.params()),
@@ -92,13 +92,15 @@ impl Evaluator<'_> {
             leaves.push(sum);
         }
         work.tensor += started.seconds();
-        let deviation = (noisiest + self.packing_variance(DEGREE)).sqrt();
+        let packing = noise::packing_variance(self.params().set(), DEGREE);
+        let deviation = (noisiest + packing).sqrt();
         let started = Clock::start();
         let packed = self.trace(leaves, work);
         work.packing += started.seconds();
         Ok(packed.map(|ciphertext| Page {
             ciphertext,
             deviation,
+            norm_squared: DEGREE as f64 * deviation.powi(2),
         }))
     }
 
