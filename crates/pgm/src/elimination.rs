@@ -2,7 +2,7 @@
 
 use fhaim_domain::Clique;
 
-use crate::propagation::{sum_onto, union};
+use crate::propagation::{inverse, sum_onto, union};
 use crate::table::{Axis, Embedding};
 use crate::{Error, Model};
 
@@ -68,7 +68,7 @@ impl Model {
         let mut own = sum_onto(&plan.axes, self.beliefs.node(plan, node), &kept);
         if !top {
             let inverse: Vec<f64> = (self.beliefs.separator(node).iter())
-                .map(|&p| if p > 0.0 { 1.0 / p } else { 0.0 })
+                .map(|&p| inverse(p))
                 .collect();
             Embedding::new(&kept, separator).multiply(&inverse, &mut own);
         }

@@ -13,7 +13,7 @@ use fhaim_domain::Clique;
 
 use crate::measurement::check_clique;
 use crate::observations::ranked;
-use crate::propagation::{NodePlan, sum_onto, union};
+use crate::propagation::{NodePlan, inverse, sum_onto, union};
 use crate::table::{Axis, Embedding, cells};
 use crate::{Error, Model, kernel};
 
@@ -159,7 +159,7 @@ impl<'a> Across<'a> {
         }
         let rows = result.cells.chunks_exact_mut(columns);
         for (row, &share) in rows.zip(self.model.beliefs.separator(node)) {
-            kernel::scale(row, if share > 0.0 { 1.0 / share } else { 0.0 });
+            kernel::scale(row, inverse(share));
         }
         result
     }

@@ -500,6 +500,16 @@ impl Propagation {
     }
 }
 
+/// What conditional distributions are divided by; 0 for states that are all but impossible: the
+/// inverse of a number without all its digits may be infinite.
+pub(crate) fn inverse(share: f64) -> f64 {
+    if share > SMALLEST_SUM {
+        share.recip()
+    } else {
+        0.0
+    }
+}
+
 /// Sums a table onto some of its axes.
 pub(crate) fn sum_onto(large: &[Axis], table: &[f64], small: &[Axis]) -> Vec<f64> {
     let mut sums = vec![0.0; cells(small)];
@@ -554,4 +564,17 @@ fn outlines(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Vec<
     (own.into_iter().zip(flows))
         .map(|(own, flows)| outline(own, flows))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_without_all_their_digits_are_not_divided_by() {
+        assert_eq!(inverse(0.25), 4.0);
+        for share in [0.0, f64::from_bits(1), 1e-310] {
+            assert_eq!(inverse(share), 0.0);
+        }
+    }
 }

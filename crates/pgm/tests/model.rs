@@ -396,6 +396,28 @@ fn extreme_totals_and_scales_give_finite_models() {
 }
 
 #[test]
+fn states_that_are_all_but_impossible_leave_no_gap_in_marginals() {
+    let domain = Domain::new(vec![2, 3, 2, 3]);
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    for _ in 0..200 {
+        let measurements: Vec<Measurement> = [[0, 1], [1, 2], [2, 3]]
+            .map(|pair| {
+                let clique = Clique::new(pair);
+                let values = (0..6).map(|_| rng.random_range(-300.0..100.0)).collect();
+                Measurement::cells(clique, values, rng.random_range(0.01..1.0))
+            })
+            .into();
+        let model = fit(&domain, &measurements, &exact(400), None).unwrap();
+        let pairs = domain.pairs();
+        let many = model.pair_marginals(&pairs).unwrap();
+        for (pair, marginal) in pairs.iter().zip(&many) {
+            assert!((marginal.iter().sum::<f64>() - 100.0).abs() < 1e-9);
+            assert_close(marginal, &model.marginal(pair).unwrap(), 1e-9);
+        }
+    }
+}
+
+#[test]
 fn bad_input_is_refused_with_its_reason() {
     let domain = Domain::new(vec![2, 3]);
     let good = Measurement::cells(Clique::new([0]), vec![1.0, 2.0], 1.0);
