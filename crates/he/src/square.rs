@@ -11,7 +11,7 @@ use crate::evaluate::{Clock, Evaluator, Page, Work, merge_row};
 use crate::keyswitch::Scratch;
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
-use crate::packing::Packer;
+use crate::packing::{Packer, Unpacked};
 use crate::params::DEGREE;
 use crate::ring::Poly;
 
@@ -141,7 +141,10 @@ impl Evaluator<'_> {
         let packer = Packer::new(self.keys(), 1);
         let mut scratch = Scratch::new(self.params().ring());
         let residue = leaves.iter().flatten().next()?.residue;
-        let unpacked = |leaf: Ciphertext| packer.unpacked(leaf.c);
+        let unpacked = |leaf: Ciphertext| {
+            let [c0, c1] = leaf.c;
+            Unpacked { c0, c1, c2: None }
+        };
         let row = leaves.into_iter().map(|leaf| leaf.map(unpacked)).collect();
         let mut nodes = merge_row(row, |u, v| packer.merge_leaves(u, v, &mut scratch));
         for height in 1..packer.height() {
