@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use fhaim_domain::{Clique, Domain, Table};
+use fhaim_domain::{Clique, Domain, Table, pair_cells};
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{DEGREE, ParameterSet, Parameters};
 use fhaim_protocol::{
@@ -31,6 +31,9 @@ use crate::{
 /// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
 const KEY_CIPHERTEXTS: u64 = 160;
 
+/// Combinations of columns that a batch holds at once, left and right forms, over the columns.
+const COMBINATIONS: u64 = 4;
+
 /// How a run will be encrypted: public, and fixed before anything is.
 #[derive(Debug)]
 pub struct Setup {
@@ -48,6 +51,7 @@ pub struct Costs {
     upload_bytes: u64,
     keys_seconds: f64,
     encrypt_seconds: f64,
+    estimate: Estimate,
     /// The computation entity, in all, and the crypto service.
     compute_seconds: f64,
     decrypt_seconds: f64,
@@ -95,6 +99,7 @@ impl Setup {
         table: &Table,
         job: &Job,
         seed: Option<u64>,
+        estimate: Estimate,
         progress: &Progress,
     ) -> Result<(EncryptedSource, Costs), Error> {
         let mut rng = OsRng.unwrap_err();
@@ -134,6 +139,7 @@ impl Setup {
             upload_bytes: plan.ciphertext_count() as u64 * self.ciphertext_bytes(),
             keys_seconds,
             encrypt_seconds,
+            estimate,
             compute_seconds: 0.0,
             decrypt_seconds: 0.0,
             rounds: None,
@@ -145,24 +151,74 @@ impl Setup {
     }
 }
 
-/// Bytes of memory that a run of `mechanism` takes for a table of `records` records over
-/// `domain`: the upload, as much again for what is computed from it, the keys, and what a run in
-/// the clear needs.
-pub fn bytes(
+/// Core seconds of a ciphertext's encryption, and of a released cell: without slots a product,
+/// two key switches and its share of the packing, beside what each record chunk adds. Measured on
+/// one machine.
+const ENCRYPT_SECONDS: f64 = 0.006;
+const CELL_SECONDS: f64 = 0.0025;
+const CHUNK_SECONDS: f64 = 0.0018;
+
+/// What a run will take, by its public numbers alone: sizes at most, time to an order of magnitude.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Estimate {
+    /// Memory: the upload, what is computed from it, the keys, and what a run in the clear needs.
+    pub memory_bytes: u64,
+    /// Bytes that are encrypted and sent.
+    pub upload_bytes: u64,
+    /// Seconds if this machine's cores are idle, fits aside.
+    pub seconds: f64,
+}
+
+/// What a run of `mechanism` takes for a table of `records` records over `domain`.
+pub fn estimate(
     mechanism: MechanismName,
     job: &Job,
     domain: &Domain,
     records: usize,
-) -> Result<u64, Error> {
+) -> Result<Estimate, Error> {
     let job = Job {
         domain: domain.clone(),
         ..job.clone()
     };
     let setup = Setup::new(mechanism, &job)?;
-    let upload = setup.upload_plan(domain, records)?.ciphertext_count() as u64;
-    let ciphertexts = upload.saturating_mul(2).saturating_add(KEY_CIPHERTEXTS);
-    Ok(size::local_bytes(domain, records, job.model_bytes)
-        .saturating_add(ciphertexts.saturating_mul(setup.ciphertext_bytes())))
+    let plan = setup.upload_plan(domain, records)?;
+    let upload = plan.ciphertext_count() as u64;
+    let residues = plan.residues as u64;
+    let columns = (domain.columns() * plan.layout.chunks()) as u64 * residues;
+    let mut ciphertexts = upload
+        .saturating_add(columns.saturating_mul(COMBINATIONS))
+        .saturating_add(KEY_CIPHERTEXTS);
+    let mut cells = mechanism.ladder_need(&job)?.cells as f64;
+    if mechanism == MechanismName::FhaimL2 {
+        // Every pair's marginal and its square.
+        cells += pair_cells(domain) as f64;
+        ciphertexts += 2 * residues * job.workload.pairs().len() as u64;
+    }
+    let cell_seconds = CELL_SECONDS + CHUNK_SECONDS * plan.layout.chunks() as f64;
+    let core_seconds = upload as f64 * ENCRYPT_SECONDS + cells * residues as f64 * cell_seconds;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Estimate {
+        memory_bytes: size::local_bytes(domain, records, job.model_bytes)
+            .saturating_add(ciphertexts.saturating_mul(setup.ciphertext_bytes())),
+        upload_bytes: upload.saturating_mul(setup.ciphertext_bytes()),
+        seconds: core_seconds / cores as f64,
+    })
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (memory, upload) = (self.memory_bytes, self.upload_bytes);
+        let [memory, upload] = [memory, upload].map(size::megabytes);
+        let time = if self.seconds < 100.0 {
+            format!("{:.0} s", self.seconds.max(1.0))
+        } else {
+            format!("{:.0} min", self.seconds / 60.0)
+        };
+        write!(
+            f,
+            "at most {memory} MB of memory, {upload} MB to upload, about {time} on idle cores"
+        )
+    }
 }
 
 impl Costs {

@@ -264,11 +264,14 @@ pub fn run_encrypted(arguments: &GenerateArguments, progress: &Progress) -> Resu
     let request = Request::read(arguments)?;
     let Request { table, job, .. } = &request;
     let name = arguments.mechanism;
-    request.check_size(|domain| encrypted::bytes(name, job, domain, table.records()))?;
+    let estimate = |domain: &Domain| encrypted::estimate(name, job, domain, table.records());
+    request.check_size(|domain| Ok(estimate(domain)?.memory_bytes))?;
+    let estimate = estimate(table.domain())?;
+    progress.say(&estimate.to_string());
     let mut mechanism = name.start(job.clone())?;
     let setup = Setup::new(name, job)?;
     let seed = arguments.randomness.seed();
-    let (mut source, mut costs) = setup.source(table, job, seed, progress)?;
+    let (mut source, mut costs) = setup.source(table, job, seed, estimate, progress)?;
     if name == MechanismName::FhaimL2 {
         encrypted::compute(&mut source, job, &mut costs, progress)?;
     }

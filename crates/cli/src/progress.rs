@@ -50,6 +50,13 @@ impl Progress {
         self.start(name.into(), ProgressBar::new_spinner(), UNCOUNTED, "")
     }
 
+    /// One line, before the phase it is about.
+    pub fn say(&self, text: &str) {
+        if self.mode != Mode::Quiet {
+            eprintln!("{text}");
+        }
+    }
+
     fn start(&self, name: String, bar: ProgressBar, template: &str, unit: &'static str) -> Phase {
         if self.mode == Mode::Bars {
             // A template that does not parse would show the default bar instead.

@@ -8,7 +8,7 @@ use crate::layout::{Layout, PAGE};
 use crate::noise;
 use crate::packing::{Packer, Unpacked};
 use crate::params::{DEGREE, Parameters};
-use crate::ring::{Limb, Poly};
+use crate::ring::Poly;
 use crate::tensor::{Operand, Product, Tensor, Triple};
 use std::sync::Arc;
 
@@ -153,7 +153,8 @@ pub struct Evaluator<'a> {
     ones: Poly,
 }
 
-/// Combinations ready to be multiplied, for one plaintext modulus.
+/// Combinations ready to be multiplied, for one plaintext modulus. Right ones are scaled as the
+/// tensor asks for.
 #[derive(Debug)]
 pub struct Operands {
     residue: usize,
@@ -164,11 +165,14 @@ pub struct Operands {
     right_noise: Vec<f64>,
 }
 
-/// A packed ciphertext with the deviation of its noise.
+/// A packed ciphertext with what is expected of its noise.
 #[derive(Clone, Debug)]
 pub struct Page {
     pub(crate) ciphertext: Ciphertext,
+    /// Deviation of the noisiest coefficient.
     pub(crate) deviation: f64,
+    /// Squared norm over all coefficients.
+    pub(crate) norm_squared: f64,
 }
 
 impl Page {
@@ -177,7 +181,7 @@ impl Page {
         &self.ciphertext
     }
 
-    /// Expected deviation of a coefficient's noise.
+    /// Expected deviation of the noisiest coefficient's noise.
     pub fn deviation(&self) -> f64 {
         self.deviation
     }
@@ -187,6 +191,8 @@ impl Page {
 #[derive(Debug, Default)]
 struct Leaf {
     index: usize,
+    /// Number of cells.
+    cells: usize,
     products: Vec<Product>,
     /// (slot, left operand)
     sums: Vec<(usize, usize)>,
@@ -279,7 +285,11 @@ impl<'a> Evaluator<'a> {
         let right_left = map(right, |c| self.combine(columns, residue, c));
         let inverted = map(&right_left, |operand| {
             let mut scratch = Scratch::new(self.keys.params.ring());
-            let invert = |c: &Arc<Ciphertext>| Arc::new(self.invert(c, &mut scratch));
+            let invert = |c: &Arc<Ciphertext>| {
+                let mut inverted = self.invert(c, &mut scratch);
+                self.scale(&mut inverted);
+                Arc::new(inverted)
+            };
             let inverted: Operand = operand.iter().map(invert).collect();
             (inverted, scratch)
         });
@@ -351,12 +361,19 @@ impl<'a> Evaluator<'a> {
         let mut scratch = Scratch::new(self.keys.params.ring());
         let packed = packed.map(|root| self.packer.finish(operands.residue, root, &mut scratch));
         work.count(&scratch);
-        let noisiest = leaves.iter().map(|leaf| self.leaf_variance(operands, leaf));
-        let noisiest = noisiest.fold(0.0, f64::max);
-        let deviation = (noisiest + self.packing_variance(self.layout.stride())).sqrt();
-        Ok(packed.map(|ciphertext| Page {
-            ciphertext,
-            deviation,
+        Ok(packed.map(|ciphertext| {
+            let packing = noise::packing_variance(self.params().set(), self.layout.stride());
+            let variances = leaves.iter().map(|leaf| {
+                let cells = leaf.cells as f64;
+                (cells, self.leaf_variance(operands, leaf))
+            });
+            let noisiest = variances.clone().map(|(_, v)| v).fold(0.0, f64::max);
+            let norm_squared: f64 = variances.map(|(cells, v)| cells * v).sum();
+            Page {
+                ciphertext,
+                deviation: (noisiest + packing).sqrt(),
+                norm_squared: norm_squared + DEGREE as f64 * packing,
+            }
         }))
     }
 
@@ -378,12 +395,6 @@ impl<'a> Evaluator<'a> {
             .sum();
         let products: f64 = leaf.products.iter().map(product).sum();
         chunks * (products + sums * self.layout.stride() as f64)
-    }
-
-    /// Key switches of leaves and merges: a trace over `leaves` positions sums as many images of
-    /// a leaf's, half as many of the first level's, and so on.
-    pub(crate) fn packing_variance(&self, leaves: usize) -> f64 {
-        2.0 * (leaves as f64).powi(2) * noise::switch_variance(self.keys.params.set())
     }
 
     fn leaves(&self, operands: &Operands, cells: &[(usize, Cell)]) -> Result<Vec<Leaf>> {
@@ -409,6 +420,7 @@ impl<'a> Evaluator<'a> {
             let Some(leaf) = leaves.last_mut() else {
                 continue;
             };
+            leaf.cells += 1;
             match cell {
                 Cell::Sum { .. } => leaf.sums.push((slot, left)),
                 Cell::Product { right, .. } if right >= operands.right.len() => {
@@ -491,17 +503,11 @@ impl<'a> Evaluator<'a> {
     /// The leaves times stride^-1 modulo q, not relinearised.
     fn tensor_tile(&self, operands: &Operands, leaves: &[Leaf], work: &mut Work) -> Vec<Unpacked> {
         let ring = self.keys.params.ring();
-        let t = self.keys.params.set().plaintext_moduli[operands.residue];
-        let units = self.units();
-        let limbs = ring.ciphertext_limbs().iter().zip(&units);
         let tensor = Tensor {
             ring,
             left: &operands.left,
             right: &operands.right,
             stride: self.layout.stride(),
-            scale: limbs
-                .map(|(limb, &[u0, u1])| [u0, u1, u1].map(|u| limb.modulus.mul(t, u)))
-                .collect(),
         };
         let products: Vec<&[Product]> = leaves.iter().map(|l| l.products.as_slice()).collect();
         let triples = tensor.tile(&products);
@@ -510,7 +516,7 @@ impl<'a> Evaluator<'a> {
         work.multiply_accumulates += (4 * terms * self.layout.chunks() * limbs * DEGREE) as u64;
         let unpacked = |(leaf, [c0, c1, c2]): (&Leaf, Triple)| {
             let mut pair = [c0, c1];
-            self.add_sums(operands, &leaf.sums, &units, &mut pair);
+            self.add_sums(operands, &leaf.sums, &mut pair);
             let [c0, c1] = pair;
             let c2 = (!leaf.products.is_empty()).then_some(c2);
             Unpacked { c0, c1, c2 }
@@ -518,25 +524,22 @@ impl<'a> Evaluator<'a> {
         leaves.iter().zip(triples).map(unpacked).collect()
     }
 
-    /// What leaves enter packing with, modulo each ciphertext prime: stride^-1, and P times that
-    /// for the first polynomial.
-    fn units(&self) -> Vec<[u64; 2]> {
-        let limbs = self.keys.params.ring().ciphertext_limbs().iter();
-        let unit = |(j, limb): (usize, &Limb)| {
-            let unit = limb.modulus.inv(self.layout.stride() as u64);
-            let special = self.packer.switcher.special_modulo(j);
-            [limb.modulus.mul(special, unit), unit]
-        };
-        limbs.enumerate().map(unit).collect()
+    /// Multiplies by t stride^-1, in Montgomery form: what the tensor leaves to its operands, and
+    /// what leaves enter packing with.
+    fn scale(&self, c: &mut Ciphertext) {
+        let params = &self.keys.params;
+        let t = params.set().plaintext_moduli[c.residue];
+        for (j, limb) in params.ring().ciphertext_limbs().iter().enumerate() {
+            let m = limb.modulus;
+            let unit = m.inv(self.layout.stride() as u64);
+            let scale = u128::from(m.mont(m.mont(m.mul(t % m.value(), unit))));
+            for x in c.c.iter_mut().flat_map(|p| p.limb_mut(j)) {
+                *x = m.redc(u128::from(*x) * scale);
+            }
+        }
     }
 
-    fn add_sums(
-        &self,
-        operands: &Operands,
-        sums: &[(usize, usize)],
-        units: &[[u64; 2]],
-        into: &mut Pair,
-    ) {
+    fn add_sums(&self, operands: &Operands, sums: &[(usize, usize)], into: &mut Pair) {
         if sums.is_empty() {
             return;
         }
@@ -551,7 +554,7 @@ impl<'a> Evaluator<'a> {
             }
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
                 let m = limb.modulus;
-                let unit = u128::from(m.mont(units[j][half]));
+                let unit = u128::from(m.mont(m.inv(self.layout.stride() as u64)));
                 let ones = self.ones.limb(j);
                 for ((o, &x), &one) in into.limb_mut(j).iter_mut().zip(shifted.limb(j)).zip(ones) {
                     let summed = m.redc(u128::from(x) * u128::from(one));

@@ -77,26 +77,14 @@ impl<'a> KeySwitcher<'a> {
         }
     }
 
-    /// P modulo ciphertext prime j.
-    pub(crate) fn special_modulo(&self, j: usize) -> u64 {
-        let m = self.ring.ciphertext_limbs()[j].modulus;
-        m.redc(u128::from(self.special[j]))
-    }
-
-    /// P times a polynomial over the ciphertext primes.
-    pub(crate) fn times_special(&self, mut c: Poly) -> Poly {
+    /// Multiplies the first half by P.
+    pub(crate) fn lift(&self, [mut c0, c1]: Pair) -> Lifted {
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
             let p = u128::from(self.special[j]);
-            for x in c.limb_mut(j) {
+            for x in c0.limb_mut(j) {
                 *x = limb.modulus.redc(u128::from(*x) * p);
             }
         }
-        c
-    }
-
-    /// Multiplies the first half by P.
-    pub(crate) fn lift(&self, [c0, c1]: Pair) -> Lifted {
-        let mut c0 = self.times_special(c0);
         c0.extend();
         Lifted { c0, c1 }
     }
@@ -187,9 +175,10 @@ impl<'a> KeySwitcher<'a> {
         let p_mod_q = p % m.value();
         // The transforms of digits are used up: the first serves as a buffer.
         let buffer = &mut scratch.transforms[0];
-        reduce_once(m, &scratch.remainder, buffer);
         for (reduced, &r) in buffer.iter_mut().zip(&scratch.remainder) {
-            *reduced = m.sub(*reduced, if r > p / 2 { p_mod_q } else { 0 });
+            // Without a branch, which would be mispredicted every other time.
+            let upper_half = u64::from(r > p / 2).wrapping_neg();
+            *reduced = m.sub(m.reduce_once(r), p_mod_q & upper_half);
         }
         limb.forward(buffer);
         scratch.transforms_made += 1;
@@ -200,12 +189,11 @@ impl<'a> KeySwitcher<'a> {
     }
 }
 
-/// Primes of a set differ by less than a factor of two: one subtraction reduces a residue of one
-/// modulo another.
+/// Reduces residues of one prime modulo another: the primes of a set differ by less than a factor
+/// of two.
 fn reduce_once(m: Modulus, from: &[u64], to: &mut [u64]) {
-    let q = m.value();
     for (to, &x) in to.iter_mut().zip(from) {
-        *to = if x >= q { x - q } else { x };
+        *to = m.reduce_once(x);
     }
 }
 

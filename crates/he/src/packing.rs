@@ -11,13 +11,12 @@
 //! sigma(s^2) at once.
 
 use crate::ciphertext::Ciphertext;
-use crate::keys::{EvaluationKeys, LEVELS, Pair};
+use crate::keys::{EvaluationKeys, LEVELS};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Poly, Ring};
 
-/// What the tree starts from: c0 times the special prime P over the ciphertext primes (modulo P
-/// it is zero), c1 under s and, of products, c2 under s^2.
+/// What the tree starts from: a ciphertext under (1, s), or (1, s, s^2) where products were made.
 #[derive(Clone, Debug)]
 pub(crate) struct Unpacked {
     pub(crate) c0: Poly,
@@ -64,12 +63,6 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// A ciphertext as a leaf.
-    pub(crate) fn unpacked(&self, [c0, c1]: Pair) -> Unpacked {
-        let c0 = self.switcher.times_special(c0);
-        Unpacked { c0, c1, c2: None }
-    }
-
     /// Height of the tree: 2^height leaves make a page.
     pub(crate) fn height(&self) -> usize {
         self.levels.len()
@@ -87,9 +80,8 @@ impl<'a> Packer<'a> {
         let [v0, v1, v2] = parts(v);
         let (mut c0, difference) = self.spread(level, u0, v0)?;
         self.add_image(level, &difference, &mut c0);
-        c0.extend();
         let (c1, difference) = self.spread(level, u1, v1)?;
-        let mut merged = Lifted { c0, c1 };
+        let mut merged = self.switcher.lift([c0, c1]);
         let image = self.image(level, &difference);
         let sigma = &self.keys.packing[level.number - 1];
         match self.spread(level, u2, v2) {

@@ -66,3 +66,143 @@ fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
     };
     Ok((0..DEGREE).map(sample).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::{Cell, Combination, EncryptedTable, Evaluator, Work};
+    use crate::keys::{EvaluationKeys, SecretKey};
+    use crate::layout::Layout;
+    use crate::params::{P1, Parameters};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    /// Sealed copies of each page.
+    const COPIES: usize = 24;
+
+    /// The noise of a ciphertext under P1, coefficient by coefficient: c0 + c1 s - m (q + 1) / t,
+    /// centred modulo q.
+    fn noise(secret: &SecretKey, ciphertext: &Ciphertext) -> Vec<f64> {
+        let ring = secret.params().ring();
+        let wide: Vec<i128> = secret.coefficients().iter().map(|&s| s.into()).collect();
+        let s = ring.transform_signed(&wide);
+        let limbs = ring.ciphertext_limbs();
+        let phase = |j: usize| {
+            let m = limbs[j].modulus;
+            let c = ciphertext.c[0].limb(j).iter().zip(ciphertext.c[1].limb(j));
+            let mut phase: Vec<u64> = c
+                .zip(s.limb(j))
+                .map(|((&c0, &c1), &s)| m.add(c0, m.mul(c1, s)))
+                .collect();
+            limbs[j].inverse(&mut phase);
+            phase
+        };
+        let (first, second) = (limbs[0].modulus, limbs[1].modulus);
+        let (q0, q1) = (first.value(), second.value());
+        let q = i128::from(q0) * i128::from(q1);
+        let t = i128::from(P1.plaintext_moduli[0]);
+        let (message, _) = secret.decrypt(std::slice::from_ref(ciphertext)).unwrap();
+        let coefficient = |((x0, x1), m): ((u64, u64), &i128)| {
+            // Chinese remaindering: q0 is below 2 q1.
+            let difference = second.sub(x1, x0 % q1);
+            let lift = second.mul(difference, second.inv(q0 % q1));
+            let phase = i128::from(x0) + i128::from(q0) * i128::from(lift);
+            let centred = (phase - (q + 1) / t * m).rem_euclid(q);
+            (if centred > q / 2 {
+                centred - q
+            } else {
+                centred
+            }) as f64
+        };
+        let residues = phase(0).into_iter().zip(phase(1));
+        residues.zip(message.iter()).map(coefficient).collect()
+    }
+
+    /// A page of products of two columns of `records` ones.
+    fn page(
+        public: &PublicKey,
+        keys: &EvaluationKeys,
+        records: usize,
+        rng: &mut ChaCha20Rng,
+    ) -> Page {
+        let layout = Layout::for_records(64).unwrap();
+        let mut column = || vec![public.encrypt(&vec![1; records], rng).unwrap()];
+        let columns = vec![column(), column()];
+        let table = EncryptedTable::new(public.params(), layout, columns).unwrap();
+        let evaluator = Evaluator::new(keys, layout);
+        let axis = |c| [Combination::column(c)];
+        let mut work = Work::default();
+        let operands = evaluator.operands(&table, 0, &axis(0), &axis(1), &mut work);
+        let cell = Cell::Product { left: 0, right: 0 };
+        let cells: Vec<_> = (0..512).map(|p| (p, cell)).collect();
+        let page = evaluator.pack(&operands.unwrap(), &cells, &mut work);
+        page.unwrap().unwrap()
+    }
+
+    fn norm(x: &[f64]) -> f64 {
+        x.iter().map(|x| x * x).sum::<f64>().sqrt()
+    }
+
+    /// Difference of the means of two samples, in its own deviations; both samples have 1.
+    fn z_score(a: &[f64], b: &[f64]) -> f64 {
+        let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+        (mean(a) - mean(b)) / (2.0 / COPIES as f64).sqrt()
+    }
+
+    /// The decryptor of two neighbouring tables' pages, who knows exactly by what their residual
+    /// noises differ, looks along that direction, where it would show most: sealed pages do not
+    /// tell the tables apart, and with a flood of the residual noise's own size they would.
+    #[test]
+    fn flooding_hides_which_table_the_noise_is_from() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let params = Parameters::new(P1).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let keys = secret.evaluation_keys(&mut rng).unwrap();
+        let pages = [64, 63].map(|records| page(&public, &keys, records, &mut rng));
+        let residual = pages.each_ref().map(|p| noise(&secret, &p.ciphertext));
+        let direction: Vec<f64> = residual[0]
+            .iter()
+            .zip(&residual[1])
+            .map(|(a, b)| a - b)
+            .collect();
+        let length = norm(&direction);
+        let along = |x: &[f64]| -> f64 {
+            x.iter().zip(&direction).map(|(x, d)| x * d).sum::<f64>() / length
+        };
+        let granularity = f64::from(P1.flood_bits).exp2();
+        let deviation = granularity * FLOOD_SCALE as f64;
+        let (mut hidden, mut bare) = ([vec![], vec![]], [vec![], vec![]]);
+        for (table, page) in pages.iter().enumerate() {
+            for _ in 0..COPIES {
+                let sealed = seal(&public, page, [], 0..512, &mut rng).unwrap();
+                // The flood's uniform part has a mean; it is public.
+                let sealed: Vec<f64> = noise(&secret, &sealed)
+                    .iter()
+                    .map(|e| (e - granularity / 2.0) / deviation)
+                    .collect();
+                let spread = norm(&sealed) / (DEGREE as f64).sqrt();
+                assert!(
+                    (spread - 1.0).abs() < 0.05,
+                    "deviation of the flood: {spread}"
+                );
+                hidden[table].push(along(&sealed));
+                let size = length / (DEGREE as f64).sqrt();
+                bare[table].push(along(&sealed) + along(&residual[table]) / size);
+            }
+        }
+        let z = z_score(&hidden[0], &hidden[1]);
+        assert!(z.abs() < 5.0, "sealed pages differ by {z} deviations");
+        let z = z_score(&bare[0], &bare[1]);
+        assert!(
+            z > 50.0,
+            "the test sees a difference of {z} deviations only"
+        );
+        // The bound that the ledger charges for: rho = |difference|^2 / (2 deviation^2).
+        let rho = length.powi(2) / (2.0 * deviation.powi(2));
+        assert!(
+            rho < (-f64::from(crate::LEAK_BITS)).exp2(),
+            "rho_leak {rho:e}"
+        );
+    }
+}

@@ -11,7 +11,7 @@ use crate::evaluate::{Clock, Evaluator, Page, Work, merge_row};
 use crate::keyswitch::Scratch;
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
-use crate::packing::Packer;
+use crate::packing::{Packer, Unpacked};
 use crate::params::DEGREE;
 use crate::ring::Poly;
 
@@ -81,7 +81,7 @@ impl Evaluator<'_> {
             for (score, target) in parts {
                 let part = self.score_part(*weight, score, target)?;
                 let t = self.params().set().plaintext_moduli[part.residue];
-                let square = noise::square_deviation(t, score.cells.deviation);
+                let square = noise::square_deviation(t, score.cells.norm_squared);
                 variance += (*weight as f64 * square).powi(2);
                 match &mut sum {
                     Some(sum) => sum.add_assign(&part, self.params()),
@@ -92,13 +92,15 @@ impl Evaluator<'_> {
             leaves.push(sum);
         }
         work.tensor += started.seconds();
-        let deviation = (noisiest + self.packing_variance(DEGREE)).sqrt();
+        let packing = noise::packing_variance(self.params().set(), DEGREE);
+        let deviation = (noisiest + packing).sqrt();
         let started = Clock::start();
         let packed = self.trace(leaves, work);
         work.packing += started.seconds();
         Ok(packed.map(|ciphertext| Page {
             ciphertext,
             deviation,
+            norm_squared: DEGREE as f64 * deviation.powi(2),
         }))
     }
 
@@ -139,7 +141,10 @@ impl Evaluator<'_> {
         let packer = Packer::new(self.keys(), 1);
         let mut scratch = Scratch::new(self.params().ring());
         let residue = leaves.iter().flatten().next()?.residue;
-        let unpacked = |leaf: Ciphertext| packer.unpacked(leaf.c);
+        let unpacked = |leaf: Ciphertext| {
+            let [c0, c1] = leaf.c;
+            Unpacked { c0, c1, c2: None }
+        };
         let row = leaves.into_iter().map(|leaf| leaf.map(unpacked)).collect();
         let mut nodes = merge_row(row, |u, v| packer.merge_leaves(u, v, &mut scratch));
         for height in 1..packer.height() {

@@ -31,16 +31,14 @@ pub(crate) struct Product {
     pub(crate) left: Vec<(usize, usize)>,
 }
 
-/// The operands, the stride of slots, and what every product is multiplied by.
+/// The operands and the stride of slots. Right operands carry a constant: t times what packing
+/// asks for, in Montgomery form.
 #[derive(Debug)]
 pub(crate) struct Tensor<'a> {
     pub(crate) ring: &'a Ring,
     pub(crate) left: &'a [Operand],
     pub(crate) right: &'a [Operand],
     pub(crate) stride: usize,
-    /// Constants of the three polynomials, per ciphertext prime: t times whatever packing asks
-    /// for, as ordinary residues.
-    pub(crate) scale: Vec<[u64; 3]>,
 }
 
 /// A ciphertext under (1, s, s^2).
@@ -55,16 +53,13 @@ impl Tensor<'_> {
         let zero = || [self.ring.zero(), self.ring.zero(), self.ring.zero()];
         let mut out: Vec<Triple> = leaves.iter().map(|_| zero()).collect();
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
-            let m = limb.modulus;
-            // Two reductions by 2^-64 follow: one from the sum, one from this product.
-            let scale = self.scale[j].map(|scale| u128::from(m.mont(m.mont(scale))));
             for strip in 0..self.ring.degree() / STRIP {
                 for (leaf, out) in leaves.iter().zip(&mut out) {
                     let built = self.build(limb, j, strip, leaf);
                     let terms = self.terms(j, strip, leaf, &built);
                     let [c0, c1, c2] = out;
                     let out = [c0, c1, c2].map(|p| strip_mut(p, j, strip));
-                    accumulate(m, &terms, scale, out);
+                    accumulate(limb.modulus, &terms, out);
                 }
             }
         }
@@ -159,23 +154,32 @@ fn strip_mut(p: &mut Poly, j: usize, strip: usize) -> &mut Strip {
     &mut p.limb_mut(j).as_chunks_mut::<STRIP>().0[strip]
 }
 
-/// out = scale * 2^-128 * sum over terms of (x0 y0, x0 y1 + x1 y0, x1 y1).
-fn accumulate(m: Modulus, terms: &[Term<'_>], scale: [u128; 3], out: [&mut Strip; 3]) {
+/// out = 2^-64 * sum over terms of (x0 y0, x0 y1 + x1 y0, x1 y1).
+fn accumulate(m: Modulus, terms: &[Term<'_>], out: [&mut Strip; 3]) {
     let group = (m.lazy_products() / 2).max(1);
+    let (first, rest) = terms.split_at(group.min(terms.len()));
     let [out0, out1, out2] = out;
     for i in 0..STRIP {
         let mut sums = [0u128; 3];
-        for terms in terms.chunks(group) {
-            for [x0, x1, y0, y1] in terms {
-                let [x0, x1, y0, y1] = [x0[i], x1[i], y0[i], y1[i]].map(u128::from);
-                sums[0] += x0 * y0;
-                sums[1] += x0 * y1 + x1 * y0;
-                sums[2] += x1 * y1;
-            }
+        add_products(first, i, &mut sums);
+        for terms in rest.chunks(group) {
+            sums = sums.map(|sum| m.fold(sum));
+            add_products(terms, i, &mut sums);
+        }
+        if !rest.is_empty() {
             sums = sums.map(|sum| m.fold(sum));
         }
-        let reduce = |k: usize| m.redc(u128::from(m.redc(sums[k])) * scale[k]);
-        (out0[i], out1[i], out2[i]) = (reduce(0), reduce(1), reduce(2));
+        [out0[i], out1[i], out2[i]] = sums.map(|sum| m.redc(sum));
+    }
+}
+
+#[inline(always)]
+fn add_products(terms: &[Term<'_>], i: usize, sums: &mut [u128; 3]) {
+    for [x0, x1, y0, y1] in terms {
+        let [x0, x1, y0, y1] = [x0[i], x1[i], y0[i], y1[i]].map(u128::from);
+        sums[0] += x0 * y0;
+        sums[1] += x0 * y1 + x1 * y0;
+        sums[2] += x1 * y1;
     }
 }
 
@@ -195,7 +199,7 @@ pub fn multiply_accumulate_rate() -> f64 {
     for _ in 0..rounds {
         let terms = std::hint::black_box([[x0, x1, y0, y1]; TERMS]);
         let [out0, out1, out2] = &mut out;
-        accumulate(m, &terms, [1; 3], [out0, out1, out2]);
+        accumulate(m, &terms, [out0, out1, out2]);
         std::hint::black_box(&out);
     }
     f64::from(rounds) * (4 * TERMS * STRIP) as f64 / clock.seconds()

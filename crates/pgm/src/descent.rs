@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use crate::observations::Observations;
 use crate::propagation::{Beliefs, Propagation};
+use crate::resolution::Folding;
 use crate::{Error, FitOptions, FitReport, kernel};
 
 /// Past steps kept.
@@ -39,6 +40,8 @@ const WARM_DEPTH: f64 = 4.0;
 pub(crate) struct Problem {
     propagation: Propagation,
     observations: Observations,
+    /// Where the tree's potentials are not the measured cliques'.
+    folding: Option<Folding>,
     beliefs: Beliefs,
     total: f64,
     evaluations: usize,
@@ -64,12 +67,19 @@ struct Point {
 }
 
 impl Problem {
-    /// The potentials of `propagation` are those of the observations' cliques, in the same order.
-    pub fn new(propagation: Propagation, observations: Observations, total: f64) -> Self {
+    /// The potentials of `propagation` are those of the observations' cliques, in the same order,
+    /// by way of `folding` if there is one.
+    pub fn new(
+        propagation: Propagation,
+        observations: Observations,
+        folding: Option<Folding>,
+        total: f64,
+    ) -> Self {
         Self {
             beliefs: propagation.beliefs(),
             propagation,
             observations,
+            folding,
             total,
             evaluations: 0,
         }
@@ -93,7 +103,8 @@ impl Problem {
     /// Sets all else from a point's potentials.
     fn evaluate(&mut self, point: &mut Point) {
         self.evaluations += 1;
-        self.propagation.calibrate(
+        self.propagation.calibrate_folded(
+            self.folding.as_mut(),
             &point.potentials,
             self.total,
             &mut self.beliefs,
@@ -106,7 +117,7 @@ impl Problem {
 
     /// Raises potentials to at most [`WARM_DEPTH`] below the largest of their table.
     fn raise(&self, potentials: &mut [f64]) {
-        for range in self.propagation.potentials() {
+        for range in &self.observations.ranges {
             let table = &mut potentials[range.clone()];
             let lowest = kernel::max(table) - WARM_DEPTH;
             for x in table {

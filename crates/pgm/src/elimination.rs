@@ -2,7 +2,7 @@
 
 use fhaim_domain::Clique;
 
-use crate::propagation::{sum_onto, union};
+use crate::propagation::{inverse, sum_onto, union};
 use crate::table::{Axis, Embedding};
 use crate::{Error, Model};
 
@@ -68,18 +68,35 @@ impl Model {
         let mut own = sum_onto(&plan.axes, self.beliefs.node(plan, node), &kept);
         if !top {
             let inverse: Vec<f64> = (self.beliefs.separator(node).iter())
-                .map(|&p| if p > 0.0 { 1.0 / p } else { 0.0 })
+                .map(|&p| inverse(p))
                 .collect();
             Embedding::new(&kept, separator).multiply(&inverse, &mut own);
         }
-        let mut product = vec![1.0; self.affordable(&all)?];
-        Embedding::new(&all, &kept).multiply(&own, &mut product);
-        for factor in received {
-            Embedding::new(&all, &factor.axes).multiply(&factor.table, &mut product);
+        let mut factor = Factor {
+            axes: kept,
+            table: own,
+        };
+        for (i, other) in received.iter().enumerate() {
+            let needed =
+                (received[i + 1..].iter()).fold(result.clone(), |axes, f| union(&axes, &f.axes));
+            factor = self.multiply(&factor, other, &needed)?;
         }
         Ok(Factor {
-            table: sum_onto(&all, &product, &result),
+            table: sum_onto(&factor.axes, &factor.table, &result),
             axes: result,
+        })
+    }
+
+    /// The product of two factors, summed onto those of its axes that are still `needed`.
+    fn multiply(&self, a: &Factor, b: &Factor, needed: &[Axis]) -> Result<Factor, Error> {
+        let all = union(&a.axes, &b.axes);
+        let mut product = vec![0.0; self.affordable(&all)?];
+        Embedding::new(&all, &a.axes).copy(&a.table, &mut product);
+        Embedding::new(&all, &b.axes).multiply(&b.table, &mut product);
+        let axes = intersection(&all, needed);
+        Ok(Factor {
+            table: sum_onto(&all, &product, &axes),
+            axes,
         })
     }
 
@@ -96,16 +113,8 @@ impl Model {
     /// Cells of a table, if it is within the model's limit.
     fn affordable(&self, axes: &[Axis]) -> Result<usize, Error> {
         let cells = (axes.iter()).try_fold(1usize, |n, axis| n.checked_mul(axis.size));
-        let bytes = cells.and_then(|cells| cells.checked_mul(size_of::<f64>()));
-        match (cells, bytes) {
-            (Some(cells), Some(bytes)) if bytes <= self.max_bytes => Ok(cells),
-            _ => Err(Error::TooLarge {
-                bytes,
-                cap: self.max_bytes,
-                largest: self.clique(axes),
-                cells,
-            }),
-        }
+        self.check_cells(&self.clique(axes), cells)?;
+        Ok(cells.unwrap_or(usize::MAX))
     }
 
     fn clique(&self, axes: &[Axis]) -> Clique {

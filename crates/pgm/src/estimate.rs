@@ -7,9 +7,10 @@ use fhaim_domain::{Clique, Domain};
 use crate::descent::{self, Problem};
 use crate::junction::{JunctionTree, ModelGraph};
 use crate::measurement::check_clique;
-use crate::model::Model;
+use crate::model::{Model, Potentials};
 use crate::observations::{Observations, ascending_cells, ranked};
 use crate::propagation::{self, Propagation};
+use crate::resolution::{Folding, Resolution, shares};
 use crate::table::cells;
 use crate::{Error, Measurement};
 
@@ -72,32 +73,56 @@ pub fn fit(
         Some(total) => total,
         None => estimate_total(measurements).ok_or(Error::UnknownTotal)?,
     };
+    let resolution = Resolution::new(domain, measurements);
     let measured: Vec<Clique> = measurements.iter().map(|m| m.clique.clone()).collect();
-    let tree = junction_tree(domain, &measured);
-    check_size(domain, &tree, &measured, options.max_bytes)?;
+    let tree = junction_tree(resolution.domain(), &measured);
+    check_size(resolution.domain(), &tree, &measured, options.max_bytes)?;
 
-    let observations = Observations::new(domain, &tree, measurements, total);
-    let start = match warm_start {
-        Some(model) => warm_potentials(model, domain, &tree, &observations.cliques),
+    let observations = Observations::new(domain, &resolution, &tree, measurements, total);
+    let start = match warm_start.filter(|model| model.domain == *domain) {
+        Some(model) => warm_potentials(model, &resolution, &tree, &observations),
         None => vec![0.0; observations.cells()],
     };
-    let propagation = Propagation::new(&tree, domain.sizes(), &observations.axes);
-    let cliques = observations.cliques.clone();
-    let mut problem = Problem::new(propagation, observations, total);
+    let axes: Vec<_> = (observations.cliques.iter())
+        .map(|clique| ranked(clique, resolution.domain(), &tree))
+        .collect();
+    let propagation = Propagation::new(&tree, resolution.domain().sizes(), &axes);
+    let folding = Folding::new(domain, &resolution, &observations.cliques);
+    let (cliques, ranges) = (observations.cliques.clone(), observations.ranges.clone());
+    let mut problem = Problem::new(propagation, observations, folding, total);
     let (potentials, mut report) = descent::minimise(&mut problem, start, options)?;
     let (propagation, beliefs) = problem.into_parts();
     report.seconds = started.elapsed().as_secs_f64();
+    let potentials = Potentials {
+        cliques,
+        ranges,
+        tables: potentials,
+    };
     Ok(Model {
         domain: domain.clone(),
+        shares: category_shares(&resolution, &potentials),
+        resolution,
         tree,
         propagation,
         beliefs,
         total,
-        cliques,
         potentials,
         report,
         max_bytes: options.max_bytes,
     })
+}
+
+/// For attributes that are split, the share of each category in its group.
+pub(crate) fn category_shares(
+    resolution: &Resolution,
+    potentials: &Potentials,
+) -> Vec<Option<Vec<f64>>> {
+    (0..resolution.domain().len())
+        .map(|a| {
+            let groups = resolution.split(a)?;
+            Some(shares(groups, potentials.of(&Clique::new([a]))))
+        })
+        .collect()
 }
 
 /// Bytes that a model over `cliques` takes while it is fitted, or `None` if they do not fit
@@ -125,7 +150,7 @@ fn tree_bytes(domain: &Domain, tree: &JunctionTree, cliques: &[Clique]) -> Optio
 }
 
 /// The largest clique is what to coarsen, so the error names it.
-fn check_size(
+pub(crate) fn check_size(
     domain: &Domain,
     tree: &JunctionTree,
     cliques: &[Clique],
@@ -185,31 +210,66 @@ fn estimate_total(measurements: &[Measurement]) -> Option<f64> {
     (weights > 0.0).then(|| (sum / weights).max(1.0))
 }
 
-/// An earlier model's potentials, each turned from its tree's order of rank to that of `tree`;
-/// zero for cliques that it has no potential of.
+/// An earlier model's potentials, each turned from its tree's order of rank and its groups to
+/// those of `tree`; zero for cliques that it has no potential of.
 fn warm_potentials(
     model: &Model,
-    domain: &Domain,
+    resolution: &Resolution,
     tree: &JunctionTree,
-    cliques: &[Clique],
+    observations: &Observations,
 ) -> Vec<f64> {
-    let mut potentials = Vec::new();
-    for clique in cliques {
+    let mut potentials = vec![0.0; observations.cells()];
+    for (clique, range) in observations.cliques.iter().zip(&observations.ranges) {
+        let Some(earlier) = model.potentials.of(clique) else {
+            continue;
+        };
+        let now = &mut potentials[range.clone()];
         let attributes = clique.attributes();
-        let sizes: Vec<usize> = attributes.iter().map(|&a| domain.size(a)).collect();
-        let mut ascending = vec![0.0; sizes.iter().product()];
-        let earlier = (model.cliques.iter().position(|c| c == clique))
-            .filter(|_| model.domain == *domain)
-            .map(|i| &model.potentials[model.propagation.potentials()[i].clone()]);
-        if let Some(earlier) = earlier {
-            let places = ascending_cells(attributes, &sizes, &model.tree);
-            places
-                .iter()
-                .zip(earlier)
-                .for_each(|(&p, x)| ascending[p] = *x);
+        if attributes.len() == 1 {
+            // Categories, whatever the groups.
+            now.copy_from_slice(earlier);
+            continue;
         }
-        let places = ascending_cells(attributes, &sizes, tree);
-        potentials.extend(places.iter().map(|&place| ascending[place]));
+        let sizes = |resolution: &Resolution| -> Vec<usize> {
+            let size = |&a: &usize| resolution.domain().size(a);
+            attributes.iter().map(size).collect()
+        };
+        let (old_sizes, new_sizes) = (sizes(&model.resolution), sizes(resolution));
+        let mut ascending = vec![0.0; earlier.len()];
+        let places = ascending_cells(attributes, &old_sizes, &model.tree);
+        for (&place, &x) in places.iter().zip(earlier) {
+            ascending[place] = x;
+        }
+        let earlier_cells = earlier_cells(model, resolution, attributes, &old_sizes);
+        let places = ascending_cells(attributes, &new_sizes, tree);
+        for (x, &place) in now.iter_mut().zip(&places) {
+            *x = ascending[earlier_cells[place]];
+        }
     }
     potentials
+}
+
+/// For each cell of a table over groups of `resolution`, the cell of the same table over an
+/// earlier model's groups that has a category of each of its groups. Both row-major over
+/// `attributes`; `old_sizes` are those of the earlier table.
+fn earlier_cells(
+    model: &Model,
+    resolution: &Resolution,
+    attributes: &[usize],
+    old_sizes: &[usize],
+) -> Vec<usize> {
+    let mut cells = vec![0];
+    for (&a, &size) in attributes.iter().zip(old_sizes) {
+        let categories = resolution.representatives(a);
+        let groups: Vec<usize> = (categories.into_iter())
+            .map(|category| match model.resolution.split(a) {
+                Some(groups) => groups[category] as usize,
+                None => category,
+            })
+            .collect();
+        cells = (cells.iter())
+            .flat_map(|&cell| groups.iter().map(move |group| cell * size + group))
+            .collect();
+    }
+    cells
 }

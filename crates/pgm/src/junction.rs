@@ -48,6 +48,25 @@ impl ModelGraph {
         }
     }
 
+    /// A graph without edges over attributes of which no table tells two categories apart yet; see
+    /// [`ModelGraph::refine`].
+    pub fn unrefined(attributes: usize) -> Self {
+        Self::new(&Domain::new(vec![1; attributes]))
+    }
+
+    /// Counts `attribute` with at least `groups` values: a fitted model's tree is over the groups
+    /// that measurements of two or more attributes tell apart, however many categories there are.
+    pub fn refine(&mut self, attribute: usize, groups: usize) {
+        if let Some(size) = self.sizes.get_mut(attribute) {
+            *size = groups.max(*size);
+        }
+    }
+
+    /// Values that an attribute is counted with; 0 if there is no such attribute.
+    pub fn size(&self, attribute: usize) -> usize {
+        self.sizes.get(attribute).copied().unwrap_or(0)
+    }
+
     /// Joins the attributes of `clique` to one another. Attributes that the domain does not have
     /// are left out.
     pub fn add(&mut self, clique: &Clique) {

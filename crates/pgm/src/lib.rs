@@ -32,6 +32,7 @@ mod model;
 mod observations;
 mod pairs;
 mod propagation;
+mod resolution;
 mod sample;
 mod saved;
 mod table;

@@ -76,7 +76,10 @@ impl Measurement {
             });
         }
         for (&attribute, axis) in self.clique.attributes().iter().zip(&self.axes) {
-            check_groups(axis, domain.size(attribute)).map_err(|problem| Error::Groups {
+            let Some(groups) = &axis.groups else {
+                continue;
+            };
+            check_groups(groups, domain.size(attribute)).map_err(|problem| Error::Groups {
                 measurement: number,
                 attribute,
                 problem,
@@ -125,17 +128,15 @@ pub(crate) fn check_clique(clique: &Clique, domain: &Domain) -> Result<(), Error
 }
 
 /// One group for each of `size` categories, and none without a category.
-fn check_groups(axis: &AxisView, size: usize) -> Result<(), &'static str> {
-    let Some(groups) = &axis.groups else {
-        return Ok(());
-    };
+pub(crate) fn check_groups(groups: &[u32], size: usize) -> Result<(), &'static str> {
     if groups.len() != size {
         return Err("are not one for each category");
     }
     if groups.iter().any(|&g| g as usize >= size) {
         return Err("are more than the categories");
     }
-    let mut used = vec![false; axis.size(size)];
+    let count = groups.iter().max().map_or(0, |&g| g as usize + 1);
+    let mut used = vec![false; count];
     for &g in groups {
         used[g as usize] = true;
     }

@@ -6,19 +6,20 @@ use std::ops::Range;
 use fhaim_domain::{Clique, Domain};
 
 use crate::junction::JunctionTree;
-use crate::table::{Axis, cells};
+use crate::resolution::Resolution;
+use crate::table::Axis;
 use crate::{AxisView, Measurement, kernel};
 
 /// Measurements grouped by clique, with their tables turned to the order of rank.
 ///
-/// Lists of *cells* hold the marginals of all measured cliques one after another, lists of
-/// *values* the measured views of them.
+/// Lists of *cells* hold the marginals of all measured cliques one after another (over the tree's
+/// groups; over categories for a single attribute), lists of *values* the measured views of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Observations {
     /// Measured cliques (the empty one left out), each once; ascending.
     pub cliques: Vec<Clique>,
-    /// Axes of each clique by rank.
-    pub axes: Vec<Vec<Axis>>,
+    /// Place of each clique's marginal among all cells.
+    pub ranges: Vec<Range<usize>>,
     views: Vec<View>,
     /// What the loss is more than half the squared norm of the residuals: no marginal changes it.
     constant: f64,
@@ -42,35 +43,42 @@ struct View {
 }
 
 impl Observations {
-    /// Prepares checked measurements of a model with `total` records.
+    /// Prepares checked measurements over `domain` of a model with `total` records.
     pub fn new(
         domain: &Domain,
+        resolution: &Resolution,
         tree: &JunctionTree,
         measurements: &[Measurement],
         total: f64,
     ) -> Self {
-        let mut alike: BTreeMap<(&Clique, Vec<AxisKey>), Vec<&Measurement>> = BTreeMap::new();
         let mut constant = 0.0;
+        let mut alike: BTreeMap<(Clique, Vec<AxisKey>), Vec<Measurement>> = BTreeMap::new();
         for measurement in measurements {
-            if measurement.clique.is_empty() {
-                let residual = (total - measurement.values[0]) / measurement.sigma;
-                constant += 0.5 * residual * residual;
-            } else {
-                let axes = measurement.axes.iter().map(axis_key).collect();
-                alike
-                    .entry((&measurement.clique, axes))
-                    .or_default()
-                    .push(measurement);
-            }
+            let measurement = match measurement.clique.len() {
+                0 => {
+                    let residual = (total - measurement.values[0]) / measurement.sigma;
+                    constant += 0.5 * residual * residual;
+                    continue;
+                }
+                1 => measurement.clone(),
+                _ => resolution.regroup(measurement),
+            };
+            let axes = measurement.axes.iter().map(axis_key).collect();
+            let key = (measurement.clique.clone(), axes);
+            alike.entry(key).or_default().push(measurement);
         }
         let mut observations = Self {
             cliques: Vec::new(),
-            axes: Vec::new(),
+            ranges: Vec::new(),
             views: Vec::new(),
             constant,
         };
         for ((clique, _), group) in alike {
-            observations.push(domain, tree, clique, &group);
+            let domain = match clique.len() {
+                1 => domain,
+                _ => resolution.domain(),
+            };
+            observations.push(domain, tree, &clique, &group);
         }
         observations
     }
@@ -81,22 +89,23 @@ impl Observations {
         domain: &Domain,
         tree: &JunctionTree,
         clique: &Clique,
-        group: &[&Measurement],
+        group: &[Measurement],
     ) {
         if self.cliques.last() != Some(clique) {
+            let size = |&a: &usize| domain.size(a);
+            let cells: usize = clique.attributes().iter().map(size).product();
+            self.ranges.push(self.cells()..self.cells() + cells);
             self.cliques.push(clique.clone());
-            self.axes.push(ranked(clique, domain, tree));
         }
-        let size = self.axes.last().map_or(1, |axes| cells(axes));
-        let end = self.cells();
-        let (view, constant) = View::new(domain, tree, group, end - size..end, self.values());
+        let range = self.ranges.last().cloned().unwrap_or_default();
+        let (view, constant) = View::new(domain, tree, group, range, self.values());
         self.views.push(view);
         self.constant += constant;
     }
 
     /// Cells of all measured marginals together.
     pub fn cells(&self) -> usize {
-        self.axes.iter().map(|axes| cells(axes)).sum()
+        self.ranges.last().map_or(0, |range| range.end)
     }
 
     /// Values of all views together.
@@ -172,7 +181,7 @@ impl View {
     fn new(
         domain: &Domain,
         tree: &JunctionTree,
-        group: &[&Measurement],
+        group: &[Measurement],
         cells: Range<usize>,
         start: usize,
     ) -> (Self, f64) {
@@ -204,7 +213,7 @@ impl View {
                 .zip(turned(m))
                 .for_each(|(t, y)| *t += share * y);
         }
-        let spread = |m: &&Measurement| -> f64 {
+        let spread = |m: &Measurement| -> f64 {
             let squares = target.iter().zip(turned(m)).map(|(t, y)| (y - t) * (y - t));
             0.5 * m.sigma.powi(-2) * squares.sum::<f64>()
         };

@@ -13,7 +13,7 @@ use fhaim_domain::Clique;
 
 use crate::measurement::check_clique;
 use crate::observations::ranked;
-use crate::propagation::{NodePlan, sum_onto, union};
+use crate::propagation::{NodePlan, inverse, sum_onto, union};
 use crate::table::{Axis, Embedding, cells};
 use crate::{Error, Model, kernel};
 
@@ -28,7 +28,7 @@ impl Model {
         let mut marginals = Vec::with_capacity(cliques.len());
         for clique in cliques {
             check_clique(clique, &self.domain)?;
-            let axes = ranked(clique, &self.domain, &self.tree);
+            let axes = ranked(clique, self.resolution.domain(), &self.tree);
             let within = self.propagation.marginal(&self.beliefs, &axes);
             if let (None, [first, second]) = (&within, axes.as_slice()) {
                 across.wanted.insert((first.rank, second.rank), Vec::new());
@@ -37,12 +37,12 @@ impl Model {
         }
         across.run();
         let tables = cliques.iter().zip(marginals).map(|(clique, within)| {
-            let axes = ranked(clique, &self.domain, &self.tree);
+            let axes = ranked(clique, self.resolution.domain(), &self.tree);
             match (within, axes.as_slice()) {
-                (Some(table), _) => Ok(self.ascending(clique, &table)),
+                (Some(table), _) => self.expand(clique, &table),
                 (None, [first, second]) => {
                     let table = across.wanted.get(&(first.rank, second.rank));
-                    Ok(self.ascending(clique, table.map_or(&[], Vec::as_slice)))
+                    self.expand(clique, table.map_or(&[], Vec::as_slice))
                 }
                 (None, _) => self.marginal(clique),
             }
@@ -159,7 +159,7 @@ impl<'a> Across<'a> {
         }
         let rows = result.cells.chunks_exact_mut(columns);
         for (row, &share) in rows.zip(self.model.beliefs.separator(node)) {
-            kernel::scale(row, if share > 0.0 { 1.0 / share } else { 0.0 });
+            kernel::scale(row, inverse(share));
         }
         result
     }

@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use crate::junction::{JunctionTree, Node};
 use crate::kernel;
+use crate::resolution::Folding;
 use crate::table::{Axis, Embedding, cells, is_subset};
 
 /// A block of weights (each at most 1) whose sum is larger than this has its largest ones free of
@@ -278,11 +279,6 @@ impl Propagation {
         }
     }
 
-    /// Place of each potential in the list of all.
-    pub fn potentials(&self) -> &[Range<usize>] {
-        &self.potentials
-    }
-
     /// Bytes held by the plan and by its beliefs.
     pub fn bytes(&self) -> usize {
         let node = |plan: &NodePlan| {
@@ -309,6 +305,24 @@ impl Propagation {
             .filter(|(large, _)| is_subset(axes, large))
             .min_by_key(|(_, table)| table.len())?;
         Some(sum_onto(large, table, axes))
+    }
+
+    /// Calibrates by way of a folding, if there is one: from log-potentials of the measured cliques
+    /// to their marginals.
+    pub fn calibrate_folded(
+        &self,
+        folding: Option<&mut Folding>,
+        potentials: &[f64],
+        total: f64,
+        beliefs: &mut Beliefs,
+        marginals: &mut [f64],
+    ) {
+        let Some(folding) = folding else {
+            return self.calibrate(potentials, total, beliefs, marginals);
+        };
+        folding.fold(potentials);
+        self.calibrate(&folding.potentials, total, beliefs, &mut folding.marginals);
+        folding.unfold(potentials, marginals);
     }
 
     /// Calibrates: from log-potentials to the marginals of a distribution scaled to `total`.
@@ -486,6 +500,16 @@ impl Propagation {
     }
 }
 
+/// What conditional distributions are divided by; 0 for states that are all but impossible: the
+/// inverse of a number without all its digits may be infinite.
+pub(crate) fn inverse(share: f64) -> f64 {
+    if share > SMALLEST_SUM {
+        share.recip()
+    } else {
+        0.0
+    }
+}
+
 /// Sums a table onto some of its axes.
 pub(crate) fn sum_onto(large: &[Axis], table: &[f64], small: &[Axis]) -> Vec<f64> {
     let mut sums = vec![0.0; cells(small)];
@@ -540,4 +564,17 @@ fn outlines(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Vec<
     (own.into_iter().zip(flows))
         .map(|(own, flows)| outline(own, flows))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_without_all_their_digits_are_not_divided_by() {
+        assert_eq!(inverse(0.25), 4.0);
+        for share in [0.0, f64::from_bits(1), 1e-310] {
+            assert_eq!(inverse(share), 0.0);
+        }
+    }
 }

@@ -1,30 +1,37 @@
 //! Models at rest: bytes that a model is made from again.
 //!
 //! A model's junction tree is a function of its cliques, and its marginals follow from its
-//! potentials, so neither is kept: a saved model is its domain, its total, and one table of
-//! potentials for each clique. Tables are row-major by attribute rather than by rank, so that
-//! they outlive a change of how trees are built.
+//! potentials, so neither is kept: a saved model is its domain with the groups that its tables are
+//! over, its total, and one table of potentials for each clique. Tables are row-major by attribute
+//! rather than by rank, so that they outlive a change of how trees are built.
 //!
-//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps (u64), the
-//! number of attributes and their sizes (u32 each), the number of cliques (u32); for each clique,
-//! in ascending order, its number of attributes and the attributes (u32 each), then its potentials
-//! (f64). The same measurements give the same bytes, so the seconds that a fit took are not kept.
+//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps (u64),
+//! seconds (f64), the number of attributes and their sizes (u32 each); for each attribute, the
+//! group of each category (u32 each) after their number, or 0 where every category is a group;
+//! the number of cliques (u32); for each clique, in ascending order, its number of attributes and
+//! the attributes (u32 each), then its potentials (f64): over categories where it is one
+//! attribute, else over groups.
 
 use fhaim_domain::{Clique, Domain};
 
-use crate::estimate::junction_tree;
+use crate::estimate::{category_shares, check_size, junction_tree};
+use crate::junction::JunctionTree;
+use crate::measurement::check_groups;
+use crate::model::Potentials;
 use crate::observations::{ascending_cells, ranked};
-use crate::propagation::{self, Propagation};
+use crate::propagation::Propagation;
+use crate::resolution::{Folding, Resolution};
 use crate::{Error, FitReport, Model};
 
 const MAGIC: &[u8; 8] = b"fhaimpgm";
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a model is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parts {
     pub domain: Domain,
+    pub resolution: Resolution,
     pub total: f64,
     pub report: FitReport,
     /// Ascending, none of them empty.
@@ -41,10 +48,16 @@ impl Model {
         bytes.extend(parts.total.to_le_bytes());
         bytes.extend(parts.report.loss.to_le_bytes());
         bytes.extend((parts.report.steps as u64).to_le_bytes());
+        bytes.extend(parts.report.seconds.to_le_bytes());
         // Sizes and indices stay below 2^32: a fitted model's cells do.
         let count = |n: usize| (n as u32).to_le_bytes();
         bytes.extend(count(parts.domain.len()));
         bytes.extend(parts.domain.sizes().iter().flat_map(|&size| count(size)));
+        for split in parts.resolution.splits() {
+            let groups = split.as_deref().unwrap_or_default();
+            bytes.extend(count(groups.len()));
+            bytes.extend(groups.iter().flat_map(|&group| group.to_le_bytes()));
+        }
         bytes.extend(count(parts.cliques.len()));
         for (clique, table) in parts.cliques.iter().zip(&parts.tables) {
             bytes.extend(count(clique.len()));
@@ -54,8 +67,7 @@ impl Model {
         bytes
     }
 
-    /// The model that [`Model::save`] wrote: its marginals and samples are the same, bit for bit,
-    /// and its report but for the seconds.
+    /// The model that [`Model::save`] wrote: its marginals and samples are the same, bit for bit.
     /// Neither the model nor a query of it may take more than `max_bytes`.
     ///
     /// # Errors
@@ -65,47 +77,66 @@ impl Model {
     }
 
     pub(crate) fn parts(&self) -> Parts {
-        let tables = (self.cliques.iter().zip(self.propagation.potentials()))
-            .map(|(clique, range)| self.ascending(clique, &self.potentials[range.clone()]))
+        let Potentials {
+            cliques,
+            ranges,
+            tables,
+        } = &self.potentials;
+        let tables = (cliques.iter().zip(ranges))
+            .map(|(clique, range)| self.by_attribute(clique, &tables[range.clone()]))
             .collect();
         Parts {
             domain: self.domain.clone(),
+            resolution: self.resolution.clone(),
             total: self.total,
             report: self.report,
-            cliques: self.cliques.clone(),
+            cliques: cliques.clone(),
             tables,
         }
     }
 
     /// A model from its parts, which fit one another.
     pub(crate) fn assemble(parts: Parts, max_bytes: usize) -> Result<Self, Error> {
-        let (domain, cliques) = (parts.domain, parts.cliques);
-        let tree = junction_tree(&domain, &cliques);
-        check_size(&domain, &tree, &cliques, max_bytes)?;
+        let (resolution, cliques) = (parts.resolution, parts.cliques);
+        let groups = resolution.domain();
+        let tree = junction_tree(groups, &cliques);
+        check_size(groups, &tree, &cliques, max_bytes)?;
         let axes: Vec<_> = (cliques.iter())
-            .map(|clique| ranked(clique, &domain, &tree))
+            .map(|clique| ranked(clique, groups, &tree))
             .collect();
-        let propagation = Propagation::new(&tree, domain.sizes(), &axes);
-        let mut potentials = Vec::with_capacity(parts.tables.iter().map(Vec::len).sum());
+        let propagation = Propagation::new(&tree, groups.sizes(), &axes);
+        let (mut tables, mut ranges) = (Vec::new(), Vec::new());
         for (clique, table) in cliques.iter().zip(&parts.tables) {
-            let attributes = clique.attributes();
-            let sizes: Vec<usize> = attributes.iter().map(|&a| domain.size(a)).collect();
-            let places = ascending_cells(attributes, &sizes, &tree);
-            potentials.extend(places.iter().map(|&place| table[place]));
+            let start = tables.len();
+            tables.extend(by_rank(clique, table, groups, &tree));
+            ranges.push(start..tables.len());
         }
         let mut beliefs = propagation.beliefs();
-        let mut marginals = vec![0.0; potentials.len()];
-        propagation.calibrate(&potentials, parts.total, &mut beliefs, &mut marginals);
+        let mut marginals = vec![0.0; tables.len()];
+        let mut folding = Folding::new(&parts.domain, &resolution, &cliques);
+        propagation.calibrate_folded(
+            folding.as_mut(),
+            &tables,
+            parts.total,
+            &mut beliefs,
+            &mut marginals,
+        );
         if !marginals.iter().all(|x| x.is_finite()) {
             return Err(Error::Saved("its potentials give no distribution"));
         }
+        let potentials = Potentials {
+            cliques,
+            ranges,
+            tables,
+        };
         Ok(Self {
-            domain,
+            shares: category_shares(&resolution, &potentials),
+            domain: parts.domain,
+            resolution,
             tree,
             propagation,
             beliefs,
             total: parts.total,
-            cliques,
             potentials,
             report: parts.report,
             max_bytes,
@@ -113,31 +144,15 @@ impl Model {
     }
 }
 
-fn check_size(
-    domain: &Domain,
-    tree: &crate::junction::JunctionTree,
-    cliques: &[Clique],
-    cap: usize,
-) -> Result<(), Error> {
-    let nodes: Vec<Clique> = tree.nodes.iter().map(|node| node.clique()).collect();
-    let countable = nodes.iter().all(|node| domain.cells(node).is_some());
-    let bytes = countable.then(|| {
-        let axes: Vec<_> = cliques.iter().map(|c| ranked(c, domain, tree)).collect();
-        propagation::bytes(tree, domain.sizes(), &axes)
-    });
-    let bytes = bytes.flatten();
-    if bytes.is_some_and(|bytes| bytes <= cap) {
-        return Ok(());
+/// A clique's potentials with their axes turned from the order of attributes to that of rank.
+fn by_rank(clique: &Clique, table: &[f64], groups: &Domain, tree: &JunctionTree) -> Vec<f64> {
+    let attributes = clique.attributes();
+    if attributes.len() == 1 {
+        return table.to_vec();
     }
-    let cells = |node: &Clique| domain.cells(node).unwrap_or(usize::MAX);
-    let largest = nodes.into_iter().max_by_key(cells);
-    let largest = largest.unwrap_or_else(|| Clique::new([]));
-    Err(Error::TooLarge {
-        bytes,
-        cap,
-        cells: domain.cells(&largest),
-        largest,
-    })
+    let sizes: Vec<usize> = attributes.iter().map(|&a| groups.size(a)).collect();
+    let places = ascending_cells(attributes, &sizes, tree);
+    places.iter().map(|&place| table[place]).collect()
 }
 
 /// Reads and checks a saved model's parts.
@@ -156,13 +171,14 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let report = FitReport {
         loss: input.f64()?,
         steps: u64::from_le_bytes(input.take()?) as usize,
-        seconds: 0.0,
+        seconds: input.f64()?,
     };
     let sizes = input.list()?;
     if sizes.contains(&0) {
         return Err(Error::Saved("an attribute has no values"));
     }
     let domain = Domain::new(sizes);
+    let resolution = input.resolution(&domain)?;
     let mut cliques: Vec<Clique> = Vec::new();
     let mut tables = Vec::new();
     for _ in 0..input.u32()? {
@@ -174,7 +190,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         if !sound || cliques.last().is_some_and(|last| *last >= clique) {
             return Err(Error::Saved("its cliques are not in order"));
         }
-        tables.push(input.table(domain.cells(&clique))?);
+        tables.push(input.table(resolution.potential_cells(&domain, &clique))?);
         cliques.push(clique);
     }
     if !input.0.is_empty() {
@@ -182,6 +198,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     }
     Ok(Parts {
         domain,
+        resolution,
         total,
         report,
         cliques,
@@ -219,6 +236,20 @@ impl Input<'_> {
         let length = self.u32()? as usize;
         self.room_for(length, size_of::<u32>())?;
         (0..length).map(|_| Ok(self.u32()? as usize)).collect()
+    }
+
+    fn resolution(&mut self, domain: &Domain) -> Result<Resolution, Error> {
+        let mut splits = Vec::with_capacity(domain.len());
+        for &size in domain.sizes() {
+            let groups: Vec<u32> = self.list()?.into_iter().map(|g| g as u32).collect();
+            if groups.is_empty() {
+                splits.push(None);
+                continue;
+            }
+            check_groups(&groups, size).map_err(|_| Error::Saved("its groups do not fit"))?;
+            splits.push(Some(groups));
+        }
+        Ok(Resolution::with_splits(domain, splits))
     }
 
     fn table(&mut self, cells: Option<usize>) -> Result<Vec<f64>, Error> {

@@ -5,14 +5,17 @@
 
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
-use fhaim_he::{P1, P1_LARGE, P2, PAGE, ParameterSet, Parameters};
+use fhaim_he::{
+    Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Layout, P1, P1_LARGE, P2, PAGE,
+    ParameterSet, Parameters, Work, seal,
+};
 use fhaim_protocol::{
     Error,
     computation::{Answer, Computation, JobState},
     crypto::{CryptoService, Dataset},
     generation::EncryptedSource,
     holder::{self, Holder, Noise},
-    request::{DatasetId, DecryptRequest, JobId},
+    request::{DatasetId, DecryptRequest, JobId, Part, SealedPage},
     upload::{Object, Upload, UploadPlan, decode_object},
 };
 use fhaim_synth::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
@@ -345,6 +348,56 @@ fn ciphertexts_of_another_set_are_refused() {
     refused(&mut small.crypto, &request);
     let request = answer(&mut small.computation, &state, batch, &mut rng).request;
     refused(&mut large.crypto, &request);
+}
+
+/// A page with the noise of 64 floods decrypts to the right integers still, but with less room
+/// than a sealed page has: refused like everything else, and nothing debited.
+#[test]
+fn a_page_with_too_much_noise_is_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(8);
+    let mut setting = setting(P1, &[3, 2, 5], 100, 0.5);
+    let public = setting.crypto.public_key(&mut rng).unwrap();
+    let keys = setting.crypto.evaluation_keys(&mut rng).unwrap();
+    let layout = Layout::for_records(100).unwrap();
+    let ones = vec![public.encrypt(&[1; 100], &mut rng).unwrap()];
+    let table = EncryptedTable::new(public.params(), layout, vec![ones]).unwrap();
+    let evaluator = Evaluator::new(&keys, layout);
+    let (column, mut work) = ([Combination::column(0)], Work::default());
+    let operands = evaluator
+        .operands(&table, 0, &column, &[], &mut work)
+        .unwrap();
+    let sum = [(0, Cell::Sum { left: 0 })];
+    let page = evaluator.pack(&operands, &sum, &mut work).unwrap().unwrap();
+    let zero = evaluator
+        .pack(&operands, &[(1, sum[0].1)], &mut work)
+        .unwrap()
+        .unwrap();
+    let flooded =
+        |page, noise: &[Ciphertext], rng: &mut _| seal(&public, page, noise, 0..PAGE, rng).unwrap();
+    let floods: Vec<_> = (0..64).map(|_| flooded(&zero, &[], &mut rng)).collect();
+    let release = ReleaseRequest {
+        number: 0,
+        statistic: Statistic::Total,
+        variance_units: 1000,
+    };
+    let span = Span {
+        page: 0,
+        start: 0,
+        len: 1,
+    };
+    let mut request = |floods: &[Ciphertext]| DecryptRequest {
+        dataset: DATASET,
+        job: JOB,
+        releases: vec![release.clone()],
+        pages: vec![SealedPage {
+            ciphertexts: vec![flooded(&page, floods, &mut rng)],
+            variance_units: 1000,
+            parts: vec![Part { number: 0, span }],
+        }],
+    };
+    refused(&mut setting.crypto, &request(&floods));
+    let granted = setting.crypto.decrypt(&request(&floods[..1])).unwrap();
+    assert_eq!(granted, [[100]]);
 }
 
 /// Two jobs share the budget, each on pages of its own, and neither ledger sees the other's

@@ -94,6 +94,8 @@ pub struct Trial {
     pub error: f64,
     /// The same against the rows not seen.
     pub error_unseen: f64,
+    /// The same of as many records drawn from the model as it saw.
+    pub error_sampled: f64,
     /// Seconds of the run.
     pub seconds: f64,
     /// rho spent.
@@ -136,6 +138,7 @@ pub fn trial(
         seed,
         error: workload_error(&seen, &outcome.model, &cliques)?,
         error_unseen: workload_error(&unseen, &outcome.model, &cliques)?,
+        error_sampled: sampled_error(&seen, &outcome.model, &cliques, &mut rng)?,
         seconds,
         rho: outcome.spent.to_f64(),
         releases: outcome.releases.len(),
@@ -160,6 +163,28 @@ pub fn workload_error(table: &Table, model: &Model, cliques: &[Clique]) -> Resul
             .sum::<f64>();
     }
     Ok(sum / cliques.len().max(1) as f64)
+}
+
+/// (1/P) sum over `cliques` of ||M_q/N - M'_q/N||_1, M' the marginals of as many records drawn
+/// from the model as the table has.
+///
+/// # Errors
+/// A model over another domain.
+pub fn sampled_error(
+    table: &Table,
+    model: &Model,
+    cliques: &[Clique],
+    rng: &mut StdRng,
+) -> Result<f64, Error> {
+    let columns = model.sample(table.records(), rng);
+    let drawn = Table::new(table.shared_schema(), columns)?;
+    let mut sum = 0.0;
+    for clique in cliques {
+        let (seen, drawn) = (table.counts(clique)?, drawn.counts(clique)?);
+        let cells = seen.iter().zip(&drawn);
+        sum += cells.map(|(&m, &x)| m.abs_diff(x) as f64).sum::<f64>();
+    }
+    Ok(sum / (cliques.len() * table.records()).max(1) as f64)
 }
 
 /// Mean and standard error of the mean.

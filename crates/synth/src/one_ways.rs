@@ -210,11 +210,12 @@ pub(crate) fn ladder_need(job: &Job) -> Result<LadderNeed, Error> {
     })
 }
 
-/// Steps of a mechanism's last fit.
-pub(crate) const FINAL_STEPS: usize = 1000;
+/// Steps of a mechanism's last fit: with more the loss still falls a little, the workload error
+/// does not.
+pub(crate) const FINAL_STEPS: usize = 200;
 
 /// Tolerance of a mechanism's last fit.
-pub(crate) const FINAL_TOLERANCE: f64 = 1e-5;
+pub(crate) const FINAL_TOLERANCE: f64 = 1e-4;
 
 impl Mechanism for OneWaysOnly {
     fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {

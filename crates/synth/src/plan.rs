@@ -67,6 +67,29 @@ impl Candidate {
         Clique::new(self.attributes)
     }
 
+    /// Groups that the model tells apart for the pair, in a standing. The probe of a pair in the
+    /// model is fitted too.
+    fn groups(&self, standing: Standing) -> [usize; 2] {
+        let [pa, pb] = self.probe;
+        match standing {
+            Standing::Outside => [1, 1],
+            Standing::ProbeOnly => self.probe,
+            Standing::Measured(index) => {
+                let [ka, kb] = self.resolutions[index].groups;
+                [ka.max(pa), kb.max(pb)]
+            }
+        }
+    }
+
+    /// Adds the pair to a model's graph, in a standing.
+    fn join(&self, standing: Standing, graph: &mut ModelGraph) {
+        if standing != Standing::Outside {
+            let groups = self.groups(standing);
+            (self.attributes.iter().zip(groups)).for_each(|(&a, k)| graph.refine(a, k));
+            graph.add(&self.clique());
+        }
+    }
+
     /// c^(2/3) of the pair measured at a resolution.
     fn noise_term(&self, resolution: &Resolution) -> f64 {
         let [ka, kb] = resolution.groups;
@@ -100,6 +123,8 @@ pub struct PlanOptions {
     pub gamma: f64,
     /// Most cells of the model's junction tree.
     pub model_cells: usize,
+    /// Most pairs that join the model.
+    pub additions: usize,
     /// Most integers that the measured pairs' blocks may release together.
     pub block_cells: usize,
 }
@@ -172,74 +197,110 @@ struct Move {
     to: Standing,
     /// How much it lowers J.
     fall: f64,
-    /// n_a n_b: the least the model is taken to grow.
+    /// Cells of the pair's table in the model: the least the model is taken to grow.
     least_growth: f64,
 }
 
-/// Plans a stage: changes the candidates' standings until nothing lowers J. Pairs already in
-/// the model stay in it, at their resolution or a finer one.
-pub fn plan(domain: &Domain, fixed: &Fixed, options: &PlanOptions, candidates: &mut [Candidate]) {
-    let mut graph = ModelGraph::new(domain);
-    for candidate in candidates.iter() {
-        if candidate.standing != Standing::Outside {
-            graph.add(&candidate.clique());
-        }
-    }
-    let mut state = State::new(fixed, candidates);
-    let mut too_large = vec![false; candidates.len()];
-    loop {
-        let mut moves: Vec<Move> = (0..candidates.len())
-            .filter(|&i| !too_large[i])
-            .filter_map(|i| best_move(domain, &state, options, candidates, i))
-            .collect();
-        // A move's rank is at most its fall over the least growth: the junction tree is asked
-        // only where that bound could still win.
-        moves.sort_by(|x, y| bound(y, options).total_cmp(&bound(x, options)));
-        let Some(chosen) = choose(&moves, &graph, options, candidates, &mut too_large) else {
-            return;
-        };
-        let candidate = &mut candidates[chosen.candidate];
-        state = state.moved(candidate, candidate.standing, chosen.to);
-        candidate.standing = chosen.to;
-        graph.add(&candidate.clique());
+impl Move {
+    /// What the move's rank cannot exceed.
+    fn bound(&self, gamma: f64) -> f64 {
+        self.fall / self.least_growth.powf(gamma)
     }
 }
 
-fn bound(m: &Move, options: &PlanOptions) -> f64 {
-    m.fall / m.least_growth.powf(options.gamma)
+/// The standings that the model has room for: those from this one on are too large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Room {
+    #[default]
+    Any,
+    Below(usize),
+    None,
+}
+
+impl Room {
+    fn has(self, to: Standing) -> bool {
+        match (self, to) {
+            (Self::Any, _) => true,
+            (Self::Below(limit), Standing::Measured(index)) => index < limit,
+            (Self::Below(_), _) => true,
+            (Self::None, _) => false,
+        }
+    }
+
+    /// Finer resolutions take more room, the probe least of all.
+    fn without(to: Standing) -> Self {
+        match to {
+            Standing::Measured(index) => Self::Below(index),
+            Standing::ProbeOnly | Standing::Outside => Self::None,
+        }
+    }
+}
+
+/// Plans a stage: changes the candidates' standings until nothing lowers J, or so many pairs have
+/// joined the model that their distances should be taken anew. Returns whether that is so. Pairs
+/// already in the model stay in it, at their resolution or a finer one.
+pub fn plan(
+    domain: &Domain,
+    fixed: &Fixed,
+    options: &PlanOptions,
+    candidates: &mut [Candidate],
+) -> bool {
+    let mut graph = ModelGraph::unrefined(domain.len());
+    for candidate in candidates.iter() {
+        candidate.join(candidate.standing, &mut graph);
+    }
+    let mut state = State::new(fixed, candidates);
+    let mut rooms = vec![Room::Any; candidates.len()];
+    let mut added = 0;
+    while added < options.additions {
+        let mut moves: Vec<Move> = (0..candidates.len())
+            .filter_map(|i| best_move(&state, options, candidates, i, rooms[i]))
+            .collect();
+        let now = graph.cells().filter(|_| !moves.is_empty());
+        let Some(now) = now else {
+            return false;
+        };
+        // A move's rank is at most its fall over the least growth: the junction tree is asked
+        // only where that bound could still win.
+        moves.sort_by(|x, y| y.bound(options.gamma).total_cmp(&x.bound(options.gamma)));
+        // Without a choice some pair has less room than before: its next best move may fit.
+        if let Some(chosen) = choose(&moves, (&graph, now), options, candidates, &mut rooms) {
+            let candidate = &mut candidates[chosen.candidate];
+            added += usize::from(candidate.standing == Standing::Outside);
+            state = state.moved(candidate, candidate.standing, chosen.to);
+            candidate.standing = chosen.to;
+            candidate.join(chosen.to, &mut graph);
+        }
+    }
+    true
 }
 
 /// The move with the largest fall over growth^gamma that keeps the model within its cap.
-/// `moves` must be in descending order of [`bound`].
+/// `moves` must be in descending order of their bounds, `now` be the graph's cells. Moves for which there is no room are
+/// noted.
 fn choose(
     moves: &[Move],
-    graph: &ModelGraph,
+    (graph, now): (&ModelGraph, usize),
     options: &PlanOptions,
     candidates: &[Candidate],
-    too_large: &mut [bool],
+    rooms: &mut [Room],
 ) -> Option<Move> {
-    let now = graph.cells()?;
     let mut best: Option<(f64, Move)> = None;
     for &m in moves {
-        if best.is_some_and(|(rank, _)| bound(&m, options) <= rank) {
+        if best.is_some_and(|(rank, _)| m.bound(options.gamma) <= rank) {
             break;
         }
-        let candidate = &candidates[m.candidate];
-        let growth = if candidate.standing == Standing::Outside {
-            let cells = graph.cells_with(&candidate.clique());
-            match cells.filter(|&cells| cells <= options.model_cells) {
-                Some(cells) => cells.saturating_sub(now) as f64,
-                None => {
-                    too_large[m.candidate] = true;
-                    continue;
+        let mut with = graph.clone();
+        candidates[m.candidate].join(m.to, &mut with);
+        match with.cells() {
+            Some(cells) if cells <= options.model_cells => {
+                let growth = (cells.saturating_sub(now) as f64).max(m.least_growth);
+                let rank = m.fall / growth.powf(options.gamma);
+                if best.is_none_or(|(most, _)| rank > most) {
+                    best = Some((rank, m));
                 }
             }
-        } else {
-            0.0
-        };
-        let rank = m.fall / growth.max(m.least_growth).powf(options.gamma);
-        if best.is_none_or(|(most, _)| rank > most) {
-            best = Some((rank, m));
+            _ => rooms[m.candidate] = Room::without(m.to),
         }
     }
     best.map(|(_, m)| m)
@@ -247,11 +308,11 @@ fn choose(
 
 /// The standing that lowers J most for one pair, if any does.
 fn best_move(
-    domain: &Domain,
     state: &State,
     options: &PlanOptions,
     candidates: &[Candidate],
     index: usize,
+    room: Room,
 ) -> Option<Move> {
     let candidate = &candidates[index];
     let from = candidate.standing;
@@ -265,22 +326,21 @@ fn best_move(
     };
     let probe_only = (from == Standing::Outside).then_some(Standing::ProbeOnly);
     let measured = (first..candidate.resolutions.len()).map(Standing::Measured);
-    let [a, b] = candidate.attributes;
-    let least_growth = domain.size(a) as f64 * domain.size(b) as f64;
     let mut best: Option<Move> = None;
     for to in probe_only.into_iter().chain(measured) {
         let moved = state.moved(candidate, from, to);
-        if moved.block_cells > options.block_cells {
+        if moved.block_cells > options.block_cells || !room.has(to) {
             continue;
         }
         let after = moved.noise(options.beta) + candidate.own_term(to, options.beta);
         let fall = before - after;
         if fall > best.map_or(0.0, |m| m.fall) {
+            let [ka, kb] = candidate.groups(to);
             best = Some(Move {
                 candidate: index,
                 to,
                 fall,
-                least_growth,
+                least_growth: ka as f64 * kb as f64,
             });
         }
     }
@@ -367,6 +427,7 @@ mod tests {
             gamma: 0.25,
             model_cells,
             block_cells: usize::MAX,
+            additions: usize::MAX,
         }
     }
 
@@ -397,13 +458,10 @@ mod tests {
         let candidates = all_candidates();
         let options = options(1 << 20);
         let start = objective(&FIXED, options.beta, &candidates);
-        let graph = ModelGraph::new(&domain);
-        let now = graph.cells().unwrap() as f64;
+        let graph = ModelGraph::unrefined(domain.len());
+        let now = graph.cells().unwrap();
         let mut best = (0.0, 0, Standing::Outside);
         for i in 0..candidates.len() {
-            let [a, b] = candidates[i].attributes;
-            let cells = graph.cells_with(&candidates[i].clique()).unwrap() as f64;
-            let growth = (cells - now).max((domain.size(a) * domain.size(b)) as f64);
             // The rank is of a pair's best standing.
             let standings = [Standing::ProbeOnly]
                 .into_iter()
@@ -412,6 +470,11 @@ mod tests {
                 let mut other = candidates.clone();
                 other[i].standing = to;
                 let fall = start - objective(&FIXED, options.beta, &other);
+                let mut with = graph.clone();
+                candidates[i].join(to, &mut with);
+                let [ka, kb] = candidates[i].groups(to);
+                let growth = (with.cells().unwrap() - now) as f64;
+                let growth = growth.max((ka * kb) as f64);
                 let rank = fall / growth.powf(options.gamma);
                 if rank > best.0 {
                     best = (rank, i, to);
@@ -420,11 +483,11 @@ mod tests {
         }
         let state = State::new(&FIXED, &candidates);
         let mut moves: Vec<Move> = (0..candidates.len())
-            .filter_map(|i| best_move(&domain, &state, &options, &candidates, i))
+            .filter_map(|i| best_move(&state, &options, &candidates, i, Room::Any))
             .collect();
-        moves.sort_by(|x, y| bound(y, &options).total_cmp(&bound(x, &options)));
-        let mut too_large = vec![false; candidates.len()];
-        let chosen = choose(&moves, &graph, &options, &candidates, &mut too_large).unwrap();
+        moves.sort_by(|x, y| y.bound(options.gamma).total_cmp(&x.bound(options.gamma)));
+        let mut rooms = vec![Room::Any; candidates.len()];
+        let chosen = choose(&moves, (&graph, now), &options, &candidates, &mut rooms).unwrap();
         assert_eq!((chosen.candidate, chosen.to), (best.1, best.2));
     }
 
@@ -438,13 +501,13 @@ mod tests {
             options.block_cells = block_cells;
             plan(&domain, &FIXED, &options, &mut candidates);
             assert_ne!(candidates[3].standing, Standing::Outside);
-            let mut graph = ModelGraph::new(&domain);
+            let mut graph = ModelGraph::unrefined(domain.len());
             let mut released = 0;
             for c in candidates
                 .iter()
                 .filter(|c| c.standing != Standing::Outside)
             {
-                graph.add(&c.clique());
+                c.join(c.standing, &mut graph);
                 if let Standing::Measured(i) = c.standing {
                     released += super::block_cells(&c.resolutions[i]);
                 }

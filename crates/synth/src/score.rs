@@ -19,37 +19,12 @@ pub struct Residual {
     pub resolved: f64,
 }
 
-/// Expected L1 distance of every pair's marginal from the model's, from all probes together.
+/// Expected L1 distance of a pair's marginal from the model's, from its probe.
 ///
-/// Entries of the residuals, in orthonormal bases, are taken as normal with one variance tau^2
-/// plus the noise's s^2. tau^2 is estimated from all entries; each residual shrinks by
-/// kappa = tau^2 / (tau^2 + s^2), and a cell is normal with mean kappa c and variance
-/// kappa s^2 f(k_a) f(k_b).
-pub fn expected_distances(residuals: &[Residual]) -> Vec<f64> {
-    let signal = signal_variance(residuals);
-    residuals
-        .iter()
-        .map(|residual| expected_distance(residual, signal))
-        .collect()
-}
-
-/// tau^2 = max(0, mean of c^2 - s^2) over the entries of all residuals. A projected table has
-/// the same squared norm as its entries in an orthonormal basis of the span.
-fn signal_variance(residuals: &[Residual]) -> f64 {
-    let (mut excess, mut entries) = (0.0, 0.0);
-    for residual in residuals.iter().filter(|r| r.resolved > 0.0) {
-        let squares: f64 = residual.table.iter().map(|c| c * c).sum();
-        excess += squares - residual.freedom * residual.scale * residual.scale;
-        entries += residual.freedom;
-    }
-    if entries > 0.0 {
-        (excess / entries).max(0.0)
-    } else {
-        0.0
-    }
-}
-
-fn expected_distance(residual: &Residual, signal: f64) -> f64 {
+/// Entries of residuals, in orthonormal bases, are taken as normal with variance tau^2 (`signal`)
+/// plus the noise's s^2. A residual shrinks by kappa = tau^2 / (tau^2 + s^2), and a cell is normal
+/// with mean kappa c and variance kappa s^2 f(k_a) f(k_b).
+pub fn expected_distance(residual: &Residual, signal: f64) -> f64 {
     if residual.resolved <= 0.0 || signal <= 0.0 {
         return 0.0;
     }
@@ -62,6 +37,22 @@ fn expected_distance(residual: &Residual, signal: f64) -> f64 {
         .map(|c| mean_absolute(kappa * c.abs(), deviation))
         .sum();
     sum / residual.resolved.sqrt()
+}
+
+/// tau^2 = max(0, mean of c^2 - s^2) over the entries of all residuals. A projected table has
+/// the same squared norm as its entries in an orthonormal basis of the span.
+pub fn signal_variance(residuals: &[Residual]) -> f64 {
+    let (mut excess, mut entries) = (0.0, 0.0);
+    for residual in residuals.iter().filter(|r| r.resolved > 0.0) {
+        let squares: f64 = residual.table.iter().map(|c| c * c).sum();
+        excess += squares - residual.freedom * residual.scale * residual.scale;
+        entries += residual.freedom;
+    }
+    if entries > 0.0 {
+        (excess / entries).max(0.0)
+    } else {
+        0.0
+    }
 }
 
 /// E|x| for x normal with mean m >= 0 and standard deviation v > 0.
@@ -104,6 +95,12 @@ mod tests {
             table,
             scale,
         }
+    }
+
+    fn expected_distances(residuals: &[Residual]) -> Vec<f64> {
+        let signal = signal_variance(residuals);
+        let distances = residuals.iter().map(|r| expected_distance(r, signal));
+        distances.collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::engine::{Mechanism, Next, Outcome, Phase, Progress};
 use crate::merge::Merges;
 use crate::one_ways::{FINAL_STEPS, FINAL_TOLERANCE, Measured, OneWays, fit_job};
 use crate::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
-use crate::score::{Residual, expected_distances};
+use crate::score::{Residual, expected_distance, signal_variance};
 use crate::{Error, Job, LadderNeed};
 
 /// What may be tuned. The defaults are those the published figures were made with.
@@ -37,6 +37,9 @@ pub struct StagedOptions {
     pub fine_probe_resolves: f64,
     /// Shares of variation that blocks on offer resolve.
     pub resolutions: Vec<f64>,
+    /// Pairs that join the model between two scorings of a stage, where the probe is the finer
+    /// one. A coarse probe is too blunt to tell what the new members leave unexplained.
+    pub additions: usize,
     /// Most integers that one stage's blocks may release together.
     pub block_cells: usize,
     /// Steps of the fits between.
@@ -59,6 +62,7 @@ impl Default for StagedOptions {
             fine_probe_from: 1500.0,
             fine_probe_resolves: 0.95,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
+            additions: 4,
             block_cells: 1 << 13,
             fit_steps: 100,
             fit_tolerance: 1e-3,
@@ -164,6 +168,8 @@ pub struct Staged {
     one_ways: OneWays,
     merges: Vec<Merges>,
     fine_probe: bool,
+    /// tau^2, from the first scoring on.
+    signal: Option<f64>,
     pairs: Vec<Pair>,
     model: Option<Model>,
 }
@@ -185,6 +191,7 @@ impl Staged {
             purposes: Vec::new(),
             merges: Vec::new(),
             fine_probe: false,
+            signal: None,
             pairs: Vec::new(),
             model: None,
             job,
@@ -352,14 +359,16 @@ impl Staged {
             .zip(&marginals)
             .map(|(&i, marginal)| residual(&self.pairs[i], marginal))
             .collect();
-        for (&i, distance) in outside.iter().zip(expected_distances(&residuals)) {
-            self.pairs[i].plan.distance = distance;
+        let first = || signal_variance(&residuals);
+        let signal = *self.signal.get_or_insert_with(first);
+        for (&i, residual) in outside.iter().zip(&residuals) {
+            self.pairs[i].plan.distance = expected_distance(residual, signal);
         }
         Ok(())
     }
 
-    /// Step 4, plan: changes the pairs' standings.
-    fn plan(&mut self) {
+    /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
+    fn plan(&mut self) -> bool {
         let fixed = Fixed {
             noise_terms: self.one_ways.weights.iter().sum(),
             spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
@@ -374,6 +383,11 @@ impl Staged {
             },
             model_cells: self.job.model_cells(),
             block_cells: self.options.block_cells,
+            additions: if self.fine_probe {
+                self.options.additions
+            } else {
+                usize::MAX
+            },
         };
         let mut candidates = Vec::with_capacity(self.pairs.len());
         for pair in &mut self.pairs {
@@ -386,10 +400,11 @@ impl Staged {
             }
             candidates.push(pair.plan.clone());
         }
-        plan(&self.job.domain, &fixed, &options, &mut candidates);
+        let unfinished = plan(&self.job.domain, &fixed, &options, &mut candidates);
         for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
             pair.plan = planned;
         }
+        unfinished
     }
 
     /// Step 4, measure: what the stage's budget buys.
@@ -476,7 +491,11 @@ impl Staged {
             let offers = match state {
                 State::Stage(stage) => {
                     self.score()?;
-                    self.plan();
+                    while self.plan() {
+                        // The new members' probes tell more about the pairs still outside.
+                        self.fit_between()?;
+                        self.score()?;
+                    }
                     self.ask_stage(stage)?
                 }
                 _ => self.ask_probe()?,

@@ -27,6 +27,8 @@ struct Row {
     standard_error: f64,
     /// The same against the rows not seen.
     error_unseen: f64,
+    /// The same of as many records drawn from the model, against the rows seen.
+    error_sampled: f64,
     /// Mean seconds of a run.
     seconds: f64,
     trials: Vec<Trial>,
@@ -59,17 +61,18 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
         return output::print_json(&rows);
     }
     let mut text = String::from(
-        "dataset        mechanism                           epsilon   error (s.e.)     unseen  seconds  seeds      MB\n",
+        "dataset        mechanism                           epsilon   error (s.e.)     unseen sampled  seconds  seeds      MB\n",
     );
     for row in &rows {
         text.push_str(&format!(
-            "{:14} {:34} {:>8}  {:.4} ({:.4})   {:.4} {:>8.2} {:>6} {:>7.1}\n",
+            "{:14} {:34} {:>8}  {:.4} ({:.4})   {:.4}  {:.4} {:>8.2} {:>6} {:>7.1}\n",
             row.dataset,
             row.mechanism,
             row.epsilon,
             row.error,
             row.standard_error,
             row.error_unseen,
+            row.error_sampled,
             row.seconds,
             row.seeds,
             row.model_bytes as f64 / 1e6
@@ -106,6 +109,7 @@ fn row(dataset: String, mechanism: &'static str, setting: &Setting, trials: Vec<
         error,
         standard_error,
         error_unseen: mean(|trial| trial.error_unseen).0,
+        error_sampled: mean(|trial| trial.error_sampled).0,
         seconds: mean(|trial| trial.seconds).0,
         trials,
     }

@@ -18,6 +18,7 @@ fn local_and_run_write_a_table_that_fits_the_schema() {
         assert_eq!(summary["records"], 50);
         assert!(summary["rho_spent"].as_f64() <= summary["rho"].as_f64());
         assert_eq!(summary["encryption"].is_object(), command == "run");
+        assert_eq!(stderr(&output).contains("at most "), command == "run");
         let names = names(folder.path());
         assert_eq!(
             names,

@@ -1,0 +1,193 @@
+//! Noise estimates hold against measured noise at the largest sizes of every parameter set, and
+//! are not absurdly loose.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use fhaim_he::{
+    Cell, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator, Layout, P1, P1_LARGE, P2,
+    Page, ParameterSet, Parameters, PublicKey, SecretKey, SquaredScore, Work, coefficient, seal,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+
+/// Deviations that no coefficient is allowed to pass.
+const TAIL: f64 = 14.0;
+
+struct Keys {
+    secret: SecretKey,
+    public: PublicKey,
+    evaluation: EvaluationKeys,
+}
+
+fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
+    let params = Parameters::new(set).unwrap();
+    let secret = SecretKey::random(&params, rng).unwrap();
+    Keys {
+        public: secret.public_key(rng).unwrap(),
+        evaluation: secret.evaluation_keys(rng).unwrap(),
+        secret,
+    }
+}
+
+/// Columns of ones over as many records as the set allows.
+fn full_table(keys: &Keys, columns: usize, rng: &mut ChaCha20Rng) -> EncryptedTable {
+    let params = keys.public.params();
+    let records = params.set().max_records as usize;
+    let layout = Layout::for_records(records).unwrap();
+    let ones = [1; DEGREE];
+    let mut column = || {
+        (0..layout.chunks())
+            .map(|_| keys.public.encrypt(&ones, rng).unwrap())
+            .collect()
+    };
+    let columns = (0..columns).map(|_| column()).collect();
+    EncryptedTable::new(params, layout, columns).unwrap()
+}
+
+/// A page under every plaintext modulus decrypts, and its measured noise fits the estimate: below
+/// the tail, and at most `slack` bits below one deviation. Returns the values.
+///
+/// Cells have independent errors, so the largest of n is below 2^-slack deviations with a
+/// probability of about 2^(-slack n): few cells need much slack.
+fn fits(keys: &Keys, pages: &[Page], slack: f64, what: &str) -> Vec<i128> {
+    let ciphertexts: Vec<_> = pages.iter().map(|p| p.ciphertext().clone()).collect();
+    let (values, measured) = keys.secret.decrypt(&ciphertexts).unwrap();
+    let estimate = pages.iter().map(Page::deviation).fold(0.0, f64::max);
+    let (least, most) = (estimate.log2() - slack, (TAIL * estimate).log2());
+    eprintln!(
+        "{what}: {measured} bits, one deviation {:.1}",
+        estimate.log2()
+    );
+    assert!(
+        measured <= most,
+        "{what}: {measured} bits, estimated below {most:.1}"
+    );
+    assert!(
+        measured >= least,
+        "{what}: {measured} bits, estimated above {least:.1}"
+    );
+    values.to_vec()
+}
+
+/// Every product of a left with a right combination, or every left combination's sum, at
+/// positions 0, 1, ... under every plaintext modulus.
+fn pack(
+    keys: &Keys,
+    table: &EncryptedTable,
+    left: &[Combination],
+    right: &[Combination],
+) -> Vec<Page> {
+    let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+    let cells: Vec<(usize, Cell)> = (0..left.len())
+        .flat_map(|left| match right.len() {
+            0 => vec![Cell::Sum { left }],
+            n => (0..n).map(|right| Cell::Product { left, right }).collect(),
+        })
+        .enumerate()
+        .collect();
+    let mut work = Work::default();
+    (0..keys.public.params().residues())
+        .map(|residue| {
+            let operands = evaluator.operands(table, residue, left, right, &mut work);
+            let packed = evaluator.pack(&operands.unwrap(), &cells, &mut work);
+            packed.unwrap().unwrap()
+        })
+        .collect()
+}
+
+/// Columns of a range, each times `weight`.
+fn axis(columns: std::ops::Range<usize>, weight: i64) -> Vec<Combination> {
+    columns.map(|c| Combination(vec![(c, weight)])).collect()
+}
+
+/// The largest contrast, 49 N, and a combination with the energy of a merge of 100 categories
+/// into 8 centred groups (7 on 12 columns, -1 on 88: 676), whose value wraps around modulo t.
+/// `side` columns on either side make side^2 independent cells.
+fn largest_contrasts_fit(set: ParameterSet, side: usize, slack: f64) {
+    let mut rng = ChaCha20Rng::seed_from_u64(u64::from(set.id));
+    let keys = keys(set, &mut rng);
+    let table = full_table(&keys, 2 * side, &mut rng);
+    let sides = |weight| [axis(0..side, weight), axis(side..2 * side, weight)];
+    let [left, right] = sides(7);
+    let pages = pack(&keys, &table, &left, &right);
+    let values = fits(&keys, &pages, slack, &format!("set {}: 49 N", set.id));
+    for position in 0..side * side {
+        let value = values[coefficient(position)];
+        assert_eq!(value, 49 * i128::from(set.max_records));
+    }
+    let pages = pack(&keys, &table, &axis(0..2 * side, 7), &[]);
+    let values = fits(&keys, &pages, 10.0, &format!("set {}: sums", set.id));
+    assert_eq!(values[coefficient(1)], 7 * i128::from(set.max_records));
+    let [left, right] = sides(26);
+    let pages = pack(&keys, &table, &left, &right);
+    fits(&keys, &pages, slack, &format!("set {}: energy 676", set.id));
+}
+
+#[test]
+fn the_largest_contrasts_fit_their_estimates() {
+    largest_contrasts_fit(P1, 3, 2.0);
+}
+
+/// 4 million records: one cell, and the same formula as above.
+#[test]
+fn the_largest_contrasts_of_the_large_set_fit_their_estimates() {
+    largest_contrasts_fit(P1_LARGE, 1, 14.0);
+}
+
+#[test]
+fn squared_scores_fit_their_estimates() {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let keys = keys(P2, &mut rng);
+    let table = full_table(&keys, 4, &mut rng);
+    let cells = pack(&keys, &table, &axis(0..2, 1), &axis(2..4, 1));
+    fits(&keys, &cells, 3.0, "set 3: counts");
+    let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+    let n = P2.max_records as i64;
+    let target = [n, 0, n / 2, 1];
+    let mut work = Work::default();
+    let pages: Vec<Page> = cells
+        .into_iter()
+        .map(|page| {
+            let square = SquaredScore::new(&evaluator, page, &mut work).unwrap();
+            let term = (1000, vec![(&square, &target[..])]);
+            let scores = evaluator.score_at(0, &[term], &mut work);
+            scores.unwrap().unwrap()
+        })
+        .collect();
+    let values = fits(&keys, &pages, 10.0, "set 3: scores");
+    // ||M||^2 - 2 <M, target> with all four cells N.
+    let score = 4 * n * n - 2 * n * target.iter().sum::<i64>();
+    assert_eq!(values[coefficient(0)], 1000 * i128::from(score));
+}
+
+/// A sealed page with every vector of the deepest ladder decrypts, and its noise is the flood's.
+#[test]
+fn sealing_with_a_whole_ladder_stays_within_the_budget() {
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    for set in [P1, P1_LARGE, P2] {
+        let keys = keys(set, &mut rng);
+        let layout = Layout::for_records(64).unwrap();
+        let column = vec![keys.public.encrypt(&[1; 64], &mut rng).unwrap()];
+        let table = EncryptedTable::new(keys.public.params(), layout, vec![column]).unwrap();
+        let pages = pack(&keys, &table, &axis(0..1, 1), &[]);
+        let noise = keys.public.encrypt(&[-1], &mut rng).unwrap();
+        let sealed: Vec<_> = pages
+            .iter()
+            .zip(&noise)
+            .map(|(page, noise)| {
+                let ladder = std::iter::repeat_n(noise, 3 * 27);
+                seal(&keys.public, page, ladder, [0], &mut rng).unwrap()
+            })
+            .collect();
+        let (values, measured) = keys.secret.decrypt(&sealed).unwrap();
+        assert_eq!(values[coefficient(0)], 64 - 81);
+        // The largest of 8192 coefficients lies between two and six deviations of 2^26 units.
+        let flood = f64::from(set.flood_bits) + 26.0;
+        eprintln!(
+            "set {}: sealed {measured} bits, one deviation {flood}",
+            set.id
+        );
+        assert!(measured >= flood + 1.0 && measured <= flood + 6f64.log2() + 1.0);
+        assert!(measured < set.noise_budget());
+    }
+}
