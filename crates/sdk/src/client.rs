@@ -65,8 +65,18 @@ struct Current {
     access: Option<(Secret, Instant)>,
 }
 
-/// Told whenever the login changes, so that it can be kept.
-type OnLogin = Arc<dyn Fn(&Login) + Send + Sync>;
+/// Keeps the login between programs. A refresh token is good once, so programs that share a login
+/// must renew it one at a time, each from what the last one kept.
+pub trait Keeper: Send + Sync {
+    /// Waits until no other program renews the login; it may again when the guard is dropped.
+    fn exclusive(&self) -> Box<dyn std::any::Any + Send>;
+
+    /// The login kept last, by whichever program.
+    fn load(&self) -> Option<Login>;
+
+    /// Keeps a login.
+    fn keep(&self, login: &Login);
+}
 
 /// A client of all three services. Cheap to clone; clones share the session.
 #[derive(Clone)]
@@ -74,7 +84,7 @@ pub struct Client {
     endpoints: Arc<Endpoints>,
     http: reqwest::Client,
     current: Arc<Mutex<Current>>,
-    on_login: Option<OnLogin>,
+    keeper: Option<Arc<dyn Keeper>>,
 }
 
 impl std::fmt::Debug for Client {
@@ -115,7 +125,7 @@ impl Client {
             endpoints: Arc::new(endpoints),
             http,
             current: Arc::default(),
-            on_login: None,
+            keeper: None,
         })
     }
 
@@ -131,11 +141,11 @@ impl Client {
         }
     }
 
-    /// With someone to tell whenever the login changes.
+    /// With someone who keeps the login.
     #[must_use]
-    pub fn on_login(self, tell: impl Fn(&Login) + Send + Sync + 'static) -> Self {
+    pub fn with_keeper(self, keeper: Arc<dyn Keeper>) -> Self {
         Self {
-            on_login: Some(Arc::new(tell)),
+            keeper: Some(keeper),
             ..self
         }
     }
@@ -207,8 +217,8 @@ impl Client {
         } = session;
         current.access = Some((access_token, until));
         if let Some(login) = login.or(refresh_token.map(Login::Refresh)) {
-            if let Some(tell) = &self.on_login {
-                tell(&login);
+            if let Some(keeper) = &self.keeper {
+                keeper.keep(&login);
             }
             current.login = Some(login);
         }
@@ -222,7 +232,10 @@ impl Client {
         {
             return Ok(token.clone());
         }
-        let (session, login) = match current.login.clone().ok_or(Error::SignedOut)? {
+        let _exclusive = self.keeper.as_ref().map(|keeper| keeper.exclusive());
+        let kept = self.keeper.as_ref().and_then(|keeper| keeper.load());
+        let login = kept.or_else(|| current.login.clone());
+        let (session, login) = match login.ok_or(Error::SignedOut)? {
             Login::Refresh(refresh_token) => {
                 let body = Body::json(&Refresh { refresh_token });
                 (self.session("/refresh", &body).await?, None)

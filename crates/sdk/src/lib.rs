@@ -11,7 +11,7 @@ mod job;
 mod journal;
 mod upload;
 
-pub use client::{Client, Endpoints, Login};
+pub use client::{Client, Endpoints, Keeper, Login};
 pub use error::Error;
 pub use job::Events;
 pub use journal::Journal;

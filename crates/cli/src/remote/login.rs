@@ -3,10 +3,11 @@
 use std::{
     io::{IsTerminal, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use fhaim_api::account::{Credentials, Secret};
-use fhaim_sdk::{Client, Endpoints, Login};
+use fhaim_sdk::{Client, Endpoints, Keeper, Login};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -65,32 +66,61 @@ fn keep(path: &Path, kept: &Kept) -> Result<(), Error> {
 /// A client with the login that was kept; whenever it changes it is kept again.
 pub fn client() -> Result<Client, Error> {
     let path = folder()?.join("login.json");
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => Zeroizing::new(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(fhaim_sdk::Error::SignedOut.into());
-        }
-        Err(source) => return Err(Error::Read { path, source }),
-    };
-    let kept: Kept = serde_json::from_str(&text).map_err(|error| Error::Content {
-        path: path.clone(),
-        problem: error.to_string(),
-    })?;
-    let client = keeping(Client::new(kept.endpoints)?, path);
+    let kept = read(&path)?.ok_or(fhaim_sdk::Error::SignedOut)?;
+    let client = keeping(kept.endpoints, path)?;
     Ok(client.with_login(kept.login))
 }
 
-fn keeping(client: Client, path: PathBuf) -> Client {
-    let endpoints = client.endpoints().clone();
-    client.on_login(move |login| {
+fn read(path: &Path) -> Result<Option<Kept>, Error> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => Zeroizing::new(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => {
+            return Err(Error::Read {
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    let kept = serde_json::from_str(&text).map_err(|error| Error::Content {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })?;
+    Ok(Some(kept))
+}
+
+/// The file of the login, which commands that run at the same time share.
+struct LoginFile {
+    path: PathBuf,
+    endpoints: Endpoints,
+}
+
+impl Keeper for LoginFile {
+    fn exclusive(&self) -> Box<dyn std::any::Any + Send> {
+        let lock = std::fs::File::create(self.path.with_extension("lock"));
+        // Where there are no locks, commands that run at the same time may sign each other out.
+        let locked = lock.and_then(|file| file.lock().map(|()| file));
+        Box::new(locked)
+    }
+
+    fn load(&self) -> Option<Login> {
+        Some(read(&self.path).ok()??.login)
+    }
+
+    fn keep(&self, login: &Login) {
         let kept = Kept {
-            endpoints: endpoints.clone(),
+            endpoints: self.endpoints.clone(),
             login: login.clone(),
         };
-        if let Err(error) = keep(&path, &kept) {
+        if let Err(error) = keep(&self.path, &kept) {
             eprintln!("note: the login was not kept: {error}");
         }
-    })
+    }
+}
+
+fn keeping(endpoints: Endpoints, path: PathBuf) -> Result<Client, Error> {
+    let client = Client::new(endpoints.clone())?;
+    Ok(client.with_keeper(Arc::new(LoginFile { path, endpoints })))
 }
 
 /// `fhaim login`.
@@ -102,7 +132,7 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
         crypto: arguments.crypto.clone().unwrap_or(behind.crypto),
     };
     let path = make_folder()?.join("login.json");
-    let client = keeping(Client::new(endpoints)?, path);
+    let client = keeping(endpoints, path)?;
     if let Some(file) = &arguments.api_key_file {
         let text = std::fs::read_to_string(file).map_err(|source| Error::Read {
             path: file.clone(),

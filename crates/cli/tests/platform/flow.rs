@@ -35,12 +35,22 @@ fn whole(backing: &Backing) {
     assert_eq!(synthetic.lines().next(), Some("x,c,y"));
     assert!(synthetic.lines().count() > 100);
 
-    let data = ["--data", "t.csv", "--schema", "t.schema.json", "--epsilon", "1"];
+    let data = [
+        "--data",
+        "t.csv",
+        "--schema",
+        "t.schema.json",
+        "--epsilon",
+        "1",
+    ];
     let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
     services.run("ana", &[&["run"], &data[..], &files[..]].concat());
     let own = read_json(&services.folder.path().join("own.json"));
     let served = get(&services, "ana", &job);
-    assert_eq!(answers(&served, "values"), answers(&own["releases"], "values"));
+    assert_eq!(
+        answers(&served, "values"),
+        answers(&own["releases"], "values")
+    );
 
     let ledger = services.json("ana", &["ledger", &dataset]);
     let debits = ledger["runs"][0]["entries"].as_array().unwrap();
@@ -89,7 +99,10 @@ fn jobs_that_race_for_the_budget_get_what_fits() {
             Some(job["id"].as_str()?.to_owned())
         };
         let racing: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
-        racing.into_iter().map(|race| race.join().unwrap()).collect()
+        racing
+            .into_iter()
+            .map(|race| race.join().unwrap())
+            .collect()
     });
     let done = started
         .iter()
@@ -110,7 +123,14 @@ fn jobs_that_race_for_the_budget_get_what_fits() {
 fn an_upload_broken_off_goes_on() {
     let mut services = Services::start(&Backing::Local);
     services.sign_up("ana");
-    let create = ["dataset", "create", "--schema", "t.schema.json", "--data", "t.csv"];
+    let create = [
+        "dataset",
+        "create",
+        "--schema",
+        "t.schema.json",
+        "--data",
+        "t.csv",
+    ];
     let id = services.run("ana", &[&create[..], &["--epsilon", "1"]].concat());
     let id = id.trim().to_owned();
     for wait in [20, 60, 150] {
@@ -132,6 +152,9 @@ fn an_upload_broken_off_goes_on() {
     }
     let uploaded = services.command("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
     let told = String::from_utf8_lossy(&uploaded.stderr);
-    assert!(uploaded.status.success() || told.contains("uploaded already"), "{told}");
+    assert!(
+        uploaded.status.success() || told.contains("uploaded already"),
+        "{told}"
+    );
     services.run("ana", &["job", "run", &id, "--watch"]);
 }

@@ -70,7 +70,9 @@ impl Services {
     fn configure(&self, service: usize, backing: &Backing) {
         let home = self.home(service);
         fs::create_dir(&home).unwrap();
-        let key: String = (0..64).map(|i| char::from(b'a' + (i + service as u8) % 6)).collect();
+        let key: String = (0..64)
+            .map(|i| char::from(b'a' + (i + service as u8) % 6))
+            .collect();
         fs::write(home.join("sealing.key"), key).unwrap();
         let (database, blobs) = match backing {
             Backing::Local => (
@@ -186,15 +188,30 @@ impl Services {
         self.run(
             user,
             &[
-                "login", "--email", &email, "--sign-up", "--generation", &bases[0],
-                "--computation", &bases[1], "--crypto", &bases[2],
+                "login",
+                "--email",
+                &email,
+                "--sign-up",
+                "--generation",
+                &bases[0],
+                "--computation",
+                &bases[1],
+                "--crypto",
+                &bases[2],
             ],
         );
     }
 
     /// Creates and uploads a dataset with a seeded ladder; its identifier.
     pub fn dataset(&self, user: &str, more: &[&str]) -> String {
-        let create = ["dataset", "create", "--schema", "t.schema.json", "--data", "t.csv"];
+        let create = [
+            "dataset",
+            "create",
+            "--schema",
+            "t.schema.json",
+            "--data",
+            "t.csv",
+        ];
         let created = self.run(user, &[&create[..], &["--epsilon", "1"], more].concat());
         let id = created.trim().to_owned();
         let upload = ["dataset", "upload", &id, "--data", "t.csv", "--seed", "5"];

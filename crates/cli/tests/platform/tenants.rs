@@ -76,7 +76,9 @@ fn nobody_reaches_anothers_things() {
             let filled = filled.replace("{key}", &job).replace("{id}", &job);
             assert!(!filled.contains('{'), "a test is lacking for {path}");
             let mut payload = body(&services, &dataset, &path);
-            if service == 2 && let Some(fields) = payload.as_object_mut() {
+            if service == 2
+                && let Some(fields) = payload.as_object_mut()
+            {
                 fields.remove("layout");
             }
             let status = runtime.block_on(async {
