@@ -6,10 +6,10 @@ use crate::keys::{EvaluationKeys, KeySwitchKey, Pair};
 use crate::keyswitch::{Lifted, Scratch};
 use crate::layout::{Layout, PAGE};
 use crate::noise;
-use crate::packing::{Packer, Unpacked};
+use crate::packing::Packer;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Poly;
-use crate::tensor::{Operand, Product, Tensor, Triple};
+use crate::tensor::{Operand, Product, Spread, Tensor};
 use std::sync::Arc;
 
 /// An encrypted table as the computation service holds it: `columns[c][chunk]`, one ciphertext
@@ -234,7 +234,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
-    pub(crate) fn relinearise(&self, [c0, c1, c2]: Triple, scratch: &mut Scratch) -> Pair {
+    pub(crate) fn relinearise(&self, [c0, c1, c2]: [Poly; 3], scratch: &mut Scratch) -> Pair {
         self.switch([c0, c1], &self.keys.relinearise, &c2, scratch)
     }
 
@@ -475,20 +475,20 @@ impl<'a> Evaluator<'a> {
 
     /// Multiplies and packs the leaves of a subtree of height [`TILE_HEIGHT`].
     fn tile(&self, operands: &Operands, leaves: &[Leaf]) -> (Option<Lifted>, Work) {
+        const PAIRS: usize = 1 << (TILE_HEIGHT - 1);
         let mut work = Work::default();
         let mut scratch = Scratch::new(self.keys.params.ring());
+        let pairs = pairs(leaves);
         let started = Clock::start();
-        let unpacked = self.tensor_tile(operands, leaves, &mut work);
+        let spread = self.tensor_tile(operands, &pairs, &mut work);
         work.tensor += started.seconds();
 
         let started = Clock::start();
-        const WIDTH: usize = 1 << TILE_HEIGHT;
-        let mut row: [Option<Unpacked>; WIDTH] = std::array::from_fn(|_| None);
-        for (leaf, unpacked) in leaves.iter().zip(unpacked) {
-            row[leaf.index % WIDTH] = Some(unpacked);
+        let mut nodes: Vec<Option<Lifted>> = (0..PAIRS).map(|_| None).collect();
+        for (pair, spread) in pairs.iter().zip(spread) {
+            let merged = self.merge_leaves(operands, pair, spread, &mut scratch);
+            nodes[pair.index % PAIRS] = Some(merged);
         }
-        let merge = |u, v| self.packer.merge_leaves(u, v, &mut scratch);
-        let mut nodes = merge_row(row.into(), merge);
         work.switching += started.seconds();
 
         let started = Clock::start();
@@ -500,28 +500,53 @@ impl<'a> Evaluator<'a> {
         (nodes.pop().flatten(), work)
     }
 
-    /// The leaves times stride^-1 modulo q, not relinearised.
-    fn tensor_tile(&self, operands: &Operands, leaves: &[Leaf], work: &mut Work) -> Vec<Unpacked> {
+    /// The products of pairs of leaves, not relinearised.
+    fn tensor_tile(
+        &self,
+        operands: &Operands,
+        pairs: &[LeafPair<'_>],
+        work: &mut Work,
+    ) -> Vec<Spread> {
         let ring = self.keys.params.ring();
         let tensor = Tensor {
             ring,
             left: &operands.left,
             right: &operands.right,
             stride: self.layout.stride(),
+            monomial: self.packer.first_monomial(),
         };
-        let products: Vec<&[Product]> = leaves.iter().map(|l| l.products.as_slice()).collect();
-        let triples = tensor.tile(&products);
-        let terms: usize = products.iter().map(|p| p.len()).sum();
+        let products: Vec<[&[Product]; 2]> = pairs.iter().map(LeafPair::products).collect();
+        let terms: usize = products.iter().flatten().map(|p| p.len()).sum();
         let limbs = ring.ciphertext_limbs().len();
         work.multiply_accumulates += (4 * terms * self.layout.chunks() * limbs * DEGREE) as u64;
-        let unpacked = |(leaf, [c0, c1, c2]): (&Leaf, Triple)| {
-            let mut pair = [c0, c1];
-            self.add_sums(operands, &leaf.sums, &mut pair);
-            let [c0, c1] = pair;
-            let c2 = (!leaf.products.is_empty()).then_some(c2);
-            Unpacked { c0, c1, c2 }
-        };
-        leaves.iter().zip(triples).map(unpacked).collect()
+        tensor.tile(&products)
+    }
+
+    /// Adds the leaves' sums to their products and merges them.
+    fn merge_leaves(
+        &self,
+        operands: &Operands,
+        pair: &LeafPair<'_>,
+        [sum, difference]: Spread,
+        scratch: &mut Scratch,
+    ) -> Lifted {
+        let [s0, s1, s2] = sum;
+        let [d0, d1, d2] = difference;
+        let mut spread = [[s0, s1], [d0, d1]];
+        let [u, v] = pair.leaves.map(|leaf| self.sums(operands, leaf?));
+        let sums = self.packer.spread_leaves(u, v);
+        for (spread, sum) in spread
+            .iter_mut()
+            .flatten()
+            .zip(sums.iter().flatten().flatten())
+        {
+            spread.add_assign(sum, self.keys.params.ring());
+        }
+        let mut leaves = pair.leaves.iter().flatten();
+        let squares = leaves
+            .any(|leaf| !leaf.products.is_empty())
+            .then_some([s2, d2]);
+        self.packer.merge_leaves(spread, squares, scratch)
     }
 
     /// Multiplies by t stride^-1, in Montgomery form: what the tensor leaves to its operands, and
@@ -539,30 +564,56 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn add_sums(&self, operands: &Operands, sums: &[(usize, usize)], into: &mut Pair) {
-        if sums.is_empty() {
-            return;
+    /// The sums of a leaf's columns at their slots; `None` if it has none.
+    fn sums(&self, operands: &Operands, leaf: &Leaf) -> Option<Pair> {
+        if leaf.sums.is_empty() {
+            return None;
         }
         let ring = self.keys.params.ring();
-        for (half, into) in into.iter_mut().enumerate() {
-            let mut shifted = ring.zero();
-            for &(slot, left) in sums {
+        let mut out = [ring.zero(), ring.zero()];
+        for (half, out) in out.iter_mut().enumerate() {
+            for &(slot, left) in &leaf.sums {
                 for chunk in &operands.left[left] {
                     let k = slot * self.layout.stride();
-                    ring.add_scaled_shifted(&mut shifted, &chunk.c[half], 1, k);
+                    ring.add_scaled_shifted(out, &chunk.c[half], 1, k);
                 }
             }
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
                 let m = limb.modulus;
                 let unit = u128::from(m.mont(m.inv(self.layout.stride() as u64)));
-                let ones = self.ones.limb(j);
-                for ((o, &x), &one) in into.limb_mut(j).iter_mut().zip(shifted.limb(j)).zip(ones) {
-                    let summed = m.redc(u128::from(x) * u128::from(one));
-                    *o = m.add(*o, m.redc(u128::from(summed) * unit));
+                for (o, &one) in out.limb_mut(j).iter_mut().zip(self.ones.limb(j)) {
+                    let summed = m.redc(u128::from(*o) * u128::from(one));
+                    *o = m.redc(u128::from(summed) * unit);
                 }
             }
         }
+        Some(out)
     }
+}
+
+/// Leaves 2 i and 2 i + 1 of the tree.
+#[derive(Debug)]
+struct LeafPair<'a> {
+    index: usize,
+    leaves: [Option<&'a Leaf>; 2],
+}
+
+impl<'a> LeafPair<'a> {
+    fn products(&self) -> [&'a [Product]; 2] {
+        self.leaves
+            .map(|leaf| leaf.map_or(&[][..], |leaf| &leaf.products))
+    }
+}
+
+/// Leaves, sorted by index, in pairs that have at least one.
+fn pairs(leaves: &[Leaf]) -> Vec<LeafPair<'_>> {
+    leaves
+        .chunk_by(|a, b| a.index / 2 == b.index / 2)
+        .map(|pair| LeafPair {
+            index: pair[0].index / 2,
+            leaves: [0, 1].map(|side| pair.iter().find(|leaf| leaf.index % 2 == side)),
+        })
+        .collect()
 }
 
 /// The next level of a tree: every two neighbours merged.

@@ -11,18 +11,10 @@
 //! sigma(s^2) at once.
 
 use crate::ciphertext::Ciphertext;
-use crate::keys::{EvaluationKeys, LEVELS};
+use crate::keys::{EvaluationKeys, LEVELS, Pair};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Poly, Ring};
-
-/// What the tree starts from: a ciphertext under (1, s), or (1, s, s^2) where products were made.
-#[derive(Clone, Debug)]
-pub(crate) struct Unpacked {
-    pub(crate) c0: Poly,
-    pub(crate) c1: Poly,
-    pub(crate) c2: Option<Poly>,
-}
 
 /// Precomputed tables of the packing tree for one number of slots.
 #[derive(Debug)]
@@ -68,35 +60,48 @@ impl<'a> Packer<'a> {
         self.levels.len()
     }
 
-    /// Merges two leaves; an absent one is zero.
+    /// The transform of the X^k of the first level, over every prime, in Montgomery form.
+    pub(crate) fn first_monomial(&self) -> &[Vec<u64>] {
+        &self.levels[0].monomial
+    }
+
+    /// Two leaves under (1, s), spread; an absent one is zero.
+    pub(crate) fn spread_leaves(&self, u: Option<Pair>, v: Option<Pair>) -> Option<[Pair; 2]> {
+        let level = &self.levels[0];
+        let (u0, u1) = u.map(|[c0, c1]| (c0, c1)).unzip();
+        let (v0, v1) = v.map(|[c0, c1]| (c0, c1)).unzip();
+        let (sum0, difference0) = self.spread(level, u0, v0)?;
+        let (sum1, difference1) = self.spread(level, u1, v1)?;
+        Some([[sum0, sum1], [difference0, difference1]])
+    }
+
+    /// Merges two leaves under (1, s), or (1, s, s^2) where `squares` are given, of which the sums
+    /// u + X^k v and the differences u - X^k v are known.
     pub(crate) fn merge_leaves(
         &self,
-        u: Option<Unpacked>,
-        v: Option<Unpacked>,
+        [sum, difference]: [Pair; 2],
+        squares: Option<[Poly; 2]>,
         scratch: &mut Scratch,
-    ) -> Option<Lifted> {
+    ) -> Lifted {
         let level = &self.levels[0];
-        let [u0, u1, u2] = parts(u);
-        let [v0, v1, v2] = parts(v);
-        let (mut c0, difference) = self.spread(level, u0, v0)?;
-        self.add_image(level, &difference, &mut c0);
-        let (c1, difference) = self.spread(level, u1, v1)?;
+        let [mut c0, c1] = sum;
+        self.add_image(level, &difference[0], &mut c0);
         let mut merged = self.switcher.lift([c0, c1]);
-        let image = self.image(level, &difference);
+        let image = self.image(level, &difference[1]);
         let sigma = &self.keys.packing[level.number - 1];
-        match self.spread(level, u2, v2) {
+        match squares {
             None => self.switcher.add(&[(sigma, &image)], &mut merged, scratch),
-            Some((c2, difference)) => {
+            Some([sum, difference]) => {
                 let square = &self.keys.squares[level.number - 1];
                 let terms = [
                     (sigma, &image),
-                    (&self.keys.relinearise, &c2),
+                    (&self.keys.relinearise, &sum),
                     (square, &self.image(level, &difference)),
                 ];
                 self.switcher.add(&terms, &mut merged, scratch);
             }
         }
-        Some(merged)
+        merged
     }
 
     /// Merges two subtrees of height `height` (at least 1; leaves have 0); an absent one is zero.
@@ -160,12 +165,5 @@ impl<'a> Packer<'a> {
         let mut image = p.zero_like();
         self.add_image(level, p, &mut image);
         image
-    }
-}
-
-fn parts(leaf: Option<Unpacked>) -> [Option<Poly>; 3] {
-    match leaf {
-        None => [None, None, None],
-        Some(leaf) => [Some(leaf.c0), Some(leaf.c1), leaf.c2],
     }
 }

@@ -11,7 +11,7 @@ use crate::evaluate::{Clock, Evaluator, Page, Work, merge_row};
 use crate::keyswitch::Scratch;
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
-use crate::packing::{Packer, Unpacked};
+use crate::packing::Packer;
 use crate::params::DEGREE;
 use crate::ring::Poly;
 
@@ -141,12 +141,11 @@ impl Evaluator<'_> {
         let packer = Packer::new(self.keys(), 1);
         let mut scratch = Scratch::new(self.params().ring());
         let residue = leaves.iter().flatten().next()?.residue;
-        let unpacked = |leaf: Ciphertext| {
-            let [c0, c1] = leaf.c;
-            Unpacked { c0, c1, c2: None }
-        };
-        let row = leaves.into_iter().map(|leaf| leaf.map(unpacked)).collect();
-        let mut nodes = merge_row(row, |u, v| packer.merge_leaves(u, v, &mut scratch));
+        let row = leaves.into_iter().map(|leaf| Some(leaf?.c)).collect();
+        let mut nodes = merge_row(row, |u, v| {
+            let spread = packer.spread_leaves(u, v)?;
+            Some(packer.merge_leaves(spread, None, &mut scratch))
+        });
         for height in 1..packer.height() {
             nodes = merge_row(nodes, |u, v| packer.merge(height, u, v, &mut scratch));
         }

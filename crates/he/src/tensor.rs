@@ -31,38 +31,55 @@ pub(crate) struct Product {
     pub(crate) left: Vec<(usize, usize)>,
 }
 
-/// The operands and the stride of slots. Right operands carry a constant: t times what packing
-/// asks for, in Montgomery form.
+/// The operands, and how leaves are put together. Right operands carry a constant: t times what
+/// packing asks for, in Montgomery form.
 #[derive(Debug)]
 pub(crate) struct Tensor<'a> {
     pub(crate) ring: &'a Ring,
     pub(crate) left: &'a [Operand],
     pub(crate) right: &'a [Operand],
+    /// Coefficients between slots.
     pub(crate) stride: usize,
+    /// Per ciphertext prime, the transform of the X^k that shifts the second leaf of a pair, in
+    /// Montgomery form.
+    pub(crate) monomial: &'a [Vec<u64>],
 }
 
-/// A ciphertext under (1, s, s^2).
-pub(crate) type Triple = [Poly; 3];
+/// Two neighbouring leaves u and v under (1, s, s^2), ready to be merged: u + X^k v and
+/// u - X^k v.
+pub(crate) type Spread = [[Poly; 3]; 2];
 
 /// Two ciphertexts' strips: the left's two polynomials, the right's two.
 type Term<'a> = [&'a Strip; 4];
 
 impl Tensor<'_> {
-    /// The tensor of each leaf: sum over its products and over record chunks.
-    pub(crate) fn tile(&self, leaves: &[&[Product]]) -> Vec<Triple> {
+    /// The tensors of pairs of leaves, each the sum over its products and over record chunks,
+    /// spread while their strips are in cache.
+    pub(crate) fn tile(&self, pairs: &[[&[Product]; 2]]) -> Vec<Spread> {
         let zero = || [self.ring.zero(), self.ring.zero(), self.ring.zero()];
-        let mut out: Vec<Triple> = leaves.iter().map(|_| zero()).collect();
+        let mut out: Vec<Spread> = pairs.iter().map(|_| [zero(), zero()]).collect();
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
-            for strip in 0..self.ring.degree() / STRIP {
-                for (leaf, out) in leaves.iter().zip(&mut out) {
-                    let built = self.build(limb, j, strip, leaf);
-                    let terms = self.terms(j, strip, leaf, &built);
-                    let [c0, c1, c2] = out;
-                    let out = [c0, c1, c2].map(|p| strip_mut(p, j, strip));
-                    accumulate(limb.modulus, &terms, out);
+            let monomials = self.monomial[j].as_chunks::<STRIP>().0;
+            for (strip, monomial) in monomials.iter().enumerate() {
+                for (leaves, [sum, difference]) in pairs.iter().zip(&mut out) {
+                    let [u, v] = leaves.map(|leaf| self.leaf(limb, j, strip, leaf));
+                    for c in 0..3 {
+                        let sum = strip_mut(&mut sum[c], j, strip);
+                        let difference = strip_mut(&mut difference[c], j, strip);
+                        butterfly(limb.modulus, [&u[c], &v[c]], monomial, [sum, difference]);
+                    }
                 }
             }
         }
+        out
+    }
+
+    /// One strip of a leaf.
+    fn leaf(&self, limb: &Limb, j: usize, strip: usize, leaf: &[Product]) -> [Strip; 3] {
+        let built = self.build(limb, j, strip, leaf);
+        let terms = self.terms(j, strip, leaf, &built);
+        let mut out = [[0; STRIP]; 3];
+        accumulate(limb.modulus, &terms, &mut out);
         out
     }
 
@@ -155,7 +172,7 @@ fn strip_mut(p: &mut Poly, j: usize, strip: usize) -> &mut Strip {
 }
 
 /// out = 2^-64 * sum over terms of (x0 y0, x0 y1 + x1 y0, x1 y1).
-fn accumulate(m: Modulus, terms: &[Term<'_>], out: [&mut Strip; 3]) {
+fn accumulate(m: Modulus, terms: &[Term<'_>], out: &mut [Strip; 3]) {
     let group = (m.lazy_products() / 2).max(1);
     let (first, rest) = terms.split_at(group.min(terms.len()));
     let [out0, out1, out2] = out;
@@ -170,6 +187,15 @@ fn accumulate(m: Modulus, terms: &[Term<'_>], out: [&mut Strip; 3]) {
             sums = sums.map(|sum| m.fold(sum));
         }
         [out0[i], out1[i], out2[i]] = sums.map(|sum| m.redc(sum));
+    }
+}
+
+/// (u + x v, u - x v), x in Montgomery form.
+fn butterfly(m: Modulus, [u, v]: [&Strip; 2], x: &Strip, [sum, difference]: [&mut Strip; 2]) {
+    for i in 0..STRIP {
+        let shifted = m.redc(u128::from(v[i]) * u128::from(x[i]));
+        sum[i] = m.add(u[i], shifted);
+        difference[i] = m.sub(u[i], shifted);
     }
 }
 
@@ -198,8 +224,7 @@ pub fn multiply_accumulate_rate() -> f64 {
     let rounds = 10_000;
     for _ in 0..rounds {
         let terms = std::hint::black_box([[x0, x1, y0, y1]; TERMS]);
-        let [out0, out1, out2] = &mut out;
-        accumulate(m, &terms, [out0, out1, out2]);
+        accumulate(m, &terms, &mut out);
         std::hint::black_box(&out);
     }
     f64::from(rounds) * (4 * TERMS * STRIP) as f64 / clock.seconds()

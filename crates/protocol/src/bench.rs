@@ -22,6 +22,8 @@ pub struct Compute {
     pub encrypt_seconds: f64,
     /// Wall seconds of Compute: right forms, tensor, key switches, packing.
     pub seconds: f64,
+    /// Processor seconds of Compute, where the system tells: what a busy machine leaves alone.
+    pub cpu_seconds: Option<f64>,
     /// Counts, and seconds summed over threads.
     pub work: Work,
     /// Bytes of the columns' ciphertexts.
@@ -61,7 +63,7 @@ pub fn compute<R: RngCore + CryptoRng>(
         .map(Combination::column)
         .collect();
 
-    let started = std::time::Instant::now();
+    let (started, cpu_started) = (std::time::Instant::now(), cpu_seconds());
     let mut work = Work::default();
     let evaluator = Evaluator::new(&keys, upload.table.layout());
     let operands = evaluator.operands(&upload.table, 0, &columns, &columns, &mut work)?;
@@ -71,6 +73,9 @@ pub fn compute<R: RngCore + CryptoRng>(
         pages.extend(evaluator.pack(&operands, &placed, &mut work)?);
     }
     let seconds = started.elapsed().as_secs_f64();
+    let cpu_seconds = cpu_seconds()
+        .zip(cpu_started)
+        .map(|(end, start)| end - start);
 
     let counts = all_counts(table)?;
     let mut noise = 0f64;
@@ -92,6 +97,7 @@ pub fn compute<R: RngCore + CryptoRng>(
         cells: cells.len(),
         encrypt_seconds,
         seconds,
+        cpu_seconds,
         bytes_up: plan.ciphertext_count() as u64 * set.ciphertext_bytes() as u64,
         noise_bits_left: set.noise_budget() - noise,
         kernel_rate: work.multiply_accumulates as f64 / work.tensor,
@@ -99,6 +105,16 @@ pub fn compute<R: RngCore + CryptoRng>(
         transform_seconds: work.transforms as f64 * transform_seconds(&params),
         work,
     })
+}
+
+/// Processor seconds of this process so far, on Linux.
+fn cpu_seconds() -> Option<f64> {
+    // The command's name, in brackets, may hold anything; user and system time follow it as the
+    // 12th and 13th number, in units of 1/100 s whatever the machine.
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / 100.0)
 }
 
 /// Cells of all pairs: for each category of the first attribute, all of the second's.

@@ -13,6 +13,8 @@ use crate::{args::ComputeArguments, error::Error, output, progress::Progress};
 struct Row {
     dataset: String,
     seconds: f64,
+    /// Of all threads: what a busy machine leaves alone.
+    cpu_seconds: Option<f64>,
     records: usize,
     cells: usize,
     threads: usize,
@@ -61,6 +63,7 @@ fn row(dataset: &str, done: &Compute) -> Row {
     Row {
         dataset: dataset.to_owned(),
         seconds: done.seconds,
+        cpu_seconds: done.cpu_seconds,
         records: done.records,
         cells: done.cells,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -91,17 +94,18 @@ fn peak_memory() -> Option<u64> {
 
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "dataset        records  cells  seconds | tensor switch  pack (thread s) | switches \
+        "dataset        records  cells  seconds   cpu s | tensor switch  pack (thread s) | switches \
          transforms | of limit: MAC switch | encrypt s  MB up | noise bits left  peak MB\n",
     );
     for row in rows {
         text.push_str(&format!(
-            "{:14} {:7} {:6} {:8.3} | {:6.2} {:6.2} {:5.2}            | {:8} {:10} | {:12.0}% {:5.0}% | \
+            "{:14} {:7} {:6} {:8.3} {:>7} | {:6.2} {:6.2} {:5.2}            | {:8} {:10} | {:12.0}% {:5.0}% | \
              {:9.2} {:6.1} | {:15.0} {:8}\n",
             row.dataset,
             row.records,
             row.cells,
             row.seconds,
+            row.cpu_seconds.map_or("-".to_owned(), |s| format!("{s:.2}")),
             row.tensor_seconds,
             row.switching_seconds,
             row.packing_seconds,
