@@ -8,6 +8,12 @@ use clap::{
 };
 use fhaim_synth::MechanismName;
 
+use crate::remote::args::{
+    DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LOGIN_EXAMPLES,
+    LoginArguments, ShowArguments,
+};
+use crate::serve::{ServeCommand, UP_EXAMPLES, UpArguments};
+
 /// delta unless another is asked for.
 pub const DEFAULT_DELTA: f64 = 1e-9;
 
@@ -47,6 +53,28 @@ pub enum Command {
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Run all three services in this process, with a data folder
+    #[command(after_help = UP_EXAMPLES)]
+    Up(UpArguments),
+    /// Run one service from its own configuration
+    #[command(subcommand)]
+    Serve(ServeCommand),
+    /// Sign in to the services
+    #[command(after_help = LOGIN_EXAMPLES)]
+    Login(LoginArguments),
+    /// End the session and forget the login
+    Logout,
+    /// Datasets at the services: create, upload, list, show, delete
+    #[command(subcommand)]
+    Dataset(DatasetCommand),
+    /// Jobs at the services: run, watch, list, show, cancel, retry
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Draw a synthetic table from a finished job
+    #[command(after_help = DOWNLOAD_EXAMPLES)]
+    Download(DownloadArguments),
+    /// A dataset's privacy ledger, itemised
+    Ledger(ShowArguments),
 }
 
 /// What to do with a schema.
@@ -400,7 +428,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-fn mechanism() -> impl TypedValueParser<Value = MechanismName> {
+pub fn mechanism() -> impl TypedValueParser<Value = MechanismName> {
     let names = MechanismName::ALL.map(MechanismName::as_str);
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }

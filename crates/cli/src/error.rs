@@ -74,6 +74,15 @@ pub enum Error {
         /// What to do about it.
         advice: String,
     },
+    /// A service refuses, or cannot be reached.
+    #[error(transparent)]
+    Remote(#[from] fhaim_sdk::Error),
+    /// A job did not end well.
+    #[error("the job {0}")]
+    Job(String),
+    /// A service cannot run.
+    #[error("{0}")]
+    Service(String),
     /// An environment variable that the command needs is not set.
     #[error("{0} is not set: it must name the folder {1}")]
     Environment(&'static str, &'static str),
@@ -87,6 +96,7 @@ impl Error {
             Self::Mechanism(error) | Self::Protocol(fhaim_protocol::Error::Mechanism(error)) => {
                 mechanism_way_out(error)
             }
+            Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim login` signs in"),
             _ => None,
         }
     }
@@ -110,12 +120,31 @@ impl Error {
             Self::Protocol(fhaim_protocol::Error::Encryption(fhaim_he::Error::NoParameters {
                 ..
             })) => 2,
+            Self::Remote(error) => remote_exit_code(error),
             Self::Model(_)
+            | Self::Job(_)
+            | Self::Service(_)
             | Self::Write { .. }
             | Self::Encryption(_)
             | Self::Protocol(_)
             | Self::NoRandomness => 1,
         }
+    }
+}
+
+impl From<fhaim_platform::Failure> for Error {
+    fn from(failure: fhaim_platform::Failure) -> Self {
+        Self::Service(failure.to_string())
+    }
+}
+
+/// What a service refuses for the request's own sake is the request's fault.
+fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
+    use fhaim_sdk::Error as E;
+    match error {
+        E::Problem { problem } if problem.status < 500 => 2,
+        E::SignedOut | E::Journal { .. } => 2,
+        _ => 1,
     }
 }
 

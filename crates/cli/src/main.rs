@@ -15,7 +15,9 @@ mod input;
 mod output;
 mod progress;
 mod randomness;
+mod remote;
 mod schema;
+mod serve;
 mod size;
 mod wine;
 
@@ -83,5 +85,7 @@ fn dispatch(arguments: &Arguments) -> Result<(), Error> {
             bench::mechanisms::run(arguments, &progress)
         }
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
+        command @ (Command::Up(_) | Command::Serve(_)) => serve::run(command),
+        command => remote::run(command, &progress),
     }
 }

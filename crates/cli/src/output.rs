@@ -79,6 +79,14 @@ impl Staged {
         })
     }
 
+    /// Another handle of the same file, for a writer that does not block.
+    pub fn reopen(&self) -> Result<std::fs::File, Error> {
+        self.file.reopen().map_err(|source| Error::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
     /// Gives the file its final name, in the place of any file of that name.
     pub fn commit(self) -> Result<(), Error> {
         let path = self.path;
@@ -114,6 +122,15 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// Prints a value to standard output as indented JSON.
 pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     print(&to_json(value)?)
+}
+
+/// Prints a value to standard output as one line of JSON.
+pub fn print_json_line(value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string(value).map_err(|error| Error::Write {
+        path: "JSON".into(),
+        source: error.into(),
+    })?;
+    print(&format!("{text}\n"))
 }
 
 /// A value as indented JSON with a newline at the end.

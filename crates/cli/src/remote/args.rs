@@ -1,0 +1,251 @@
+//! Flags of the commands that talk to the services.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use fhaim_api::job::TableFormat;
+use fhaim_synth::MechanismName;
+use uuid::Uuid;
+
+use crate::args::{
+    DEFAULT_DELTA, DEFAULT_MODEL_MB, FormatArguments, RandomnessArguments, StrictnessArguments,
+    mechanism,
+};
+
+pub const LOGIN_EXAMPLES: &str = "\
+Examples:
+  fhaim login --server http://127.0.0.1:8080 --email ana@hospital.example
+  fhaim login --server https://fhaim.example --email ana@hospital.example --sign-up
+  fhaim login --server https://fhaim.example --api-key-file key.txt
+
+The password is asked for, or read from FHAIM_PASSWORD. The login is kept in FHAIM_CONFIG_DIR
+(by default ~/.config/fhaim), readable by its owner alone.";
+
+/// Flags of `login`.
+#[derive(Debug, Args)]
+pub struct LoginArguments {
+    /// Address that the three services are behind
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub server: String,
+    /// Address of the computation service, where it is not SERVER/computation
+    #[arg(long, value_name = "URL")]
+    pub computation: Option<String>,
+    /// Address of the crypto service, where it is not SERVER/crypto
+    #[arg(long, value_name = "URL")]
+    pub crypto: Option<String>,
+    /// Address of the generation service, where it is not SERVER/generation
+    #[arg(long, value_name = "URL")]
+    pub generation: Option<String>,
+    /// The account
+    #[arg(long, required_unless_present = "api_key_file")]
+    pub email: Option<String>,
+    /// Make the account first
+    #[arg(long, conflicts_with = "api_key_file")]
+    pub sign_up: bool,
+    /// File with an API key, instead of an account's password
+    #[arg(long, value_name = "FILE", conflicts_with = "email")]
+    pub api_key_file: Option<PathBuf>,
+}
+
+/// What to do with datasets.
+#[derive(Debug, Subcommand)]
+pub enum DatasetCommand {
+    /// Fix a dataset's schema and budget, and have its keys made
+    #[command(after_help = CREATE_EXAMPLES)]
+    Create(CreateArguments),
+    /// Encrypt a table here and upload it; the same again goes on with what is missing
+    #[command(after_help = UPLOAD_EXAMPLES)]
+    Upload(UploadArguments),
+    /// All datasets, newest first
+    List(ListArguments),
+    /// One dataset: its terms, its upload, its budget
+    Show(ShowArguments),
+    /// Destroy a dataset's keys, then delete its ciphertexts, jobs and results
+    Delete(DeleteArguments),
+}
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset create --schema compas.schema.json --data compas.csv --epsilon 1
+  fhaim dataset create --schema compas.schema.json --record-bound 8192 --epsilon 10 --runs 2
+
+The schema, epsilon, delta, mechanism and record bound are public and cannot be changed after.
+--data only serves to choose the record bound: the number of records, rounded up as an upload
+shows it. It prints the dataset's identifier.";
+
+/// Flags of `dataset create`.
+#[derive(Debug, Args)]
+pub struct CreateArguments {
+    /// Public description of the table
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// Name for people; the schema's unless given
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Privacy budget of all runs together: epsilon of (epsilon, delta)-differential privacy
+    #[arg(long, value_name = "E")]
+    pub epsilon: f64,
+    /// Privacy budget: delta
+    #[arg(long, value_name = "D", default_value_t = DEFAULT_DELTA)]
+    pub delta: f64,
+    /// How synthetic tables are made
+    #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
+    pub mechanism: MechanismName,
+    /// Runs that share the budget equally
+    #[arg(long, default_value_t = 1)]
+    pub runs: u32,
+    /// Most records the table has
+    #[arg(long, value_name = "N", required_unless_present = "data")]
+    pub record_bound: Option<u64>,
+    /// The table, to choose the record bound from
+    #[arg(long, value_name = "CSV")]
+    pub data: Option<PathBuf>,
+    /// How the table is written.
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// What to do with values that the schema does not have.
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+    /// Most memory of the model, in MB
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
+    pub model_mb: usize,
+    /// How much more the pairs with the schema's target count
+    #[arg(long, value_name = "W", default_value_t = 1)]
+    pub target_weight: u32,
+    /// Print the dataset as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const UPLOAD_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset upload 0198c0de-0000-7000-8000-000000000000 --data compas.csv
+
+Broken off, the same command goes on with what is missing: what was confirmed is kept in a record
+beside the login.";
+
+/// Flags of `dataset upload`.
+#[derive(Debug, Args)]
+pub struct UploadArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// The table
+    #[arg(long, value_name = "CSV")]
+    pub data: PathBuf,
+    /// How the table is written.
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// What to do with values that the schema does not have.
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+    /// Where noise comes from.
+    #[command(flatten)]
+    pub randomness: RandomnessArguments,
+    /// Print the upload as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `dataset list`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Print them as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `dataset show`, `job list` and `ledger`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `dataset delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// Delete it without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// What to do with jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// Start a run over a dataset
+    Run(JobRunArguments),
+    /// Follow a job to its end
+    Watch(JobArguments),
+    /// All jobs of a dataset, newest first
+    List(ShowArguments),
+    /// One job
+    Show(JobArguments),
+    /// Stop a job; what it spent stays spent
+    Cancel(JobArguments),
+    /// Let a failed job go on where it was
+    Retry(JobArguments),
+}
+
+/// Flags of `job run`.
+#[derive(Debug, Args)]
+pub struct JobRunArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// Follow the job to its end
+    #[arg(long)]
+    pub watch: bool,
+    /// Print the job as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of commands about one job.
+#[derive(Debug, Args)]
+pub struct JobArguments {
+    /// The job
+    pub job: Uuid,
+    /// Print it as JSON (following a job: one event a line)
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const DOWNLOAD_EXAMPLES: &str = "\
+Examples:
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet --format parquet \\
+      --rows 1000000 --where race=Asian --draw-seed 7";
+
+/// Flags of `download`.
+#[derive(Debug, Args)]
+pub struct DownloadArguments {
+    /// The job
+    pub job: Uuid,
+    /// Where the synthetic table goes
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// csv or parquet
+    #[arg(long, default_value = "csv", value_parser = table_format)]
+    pub format: TableFormat,
+    /// Number of records; the model's estimate unless given
+    #[arg(long)]
+    pub rows: Option<u64>,
+    /// The same number draws the same table
+    #[arg(long, value_name = "SEED")]
+    pub draw_seed: Option<u64>,
+    /// Condition that every record meets (may be repeated)
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub conditions: Vec<String>,
+}
+
+fn table_format(text: &str) -> Result<TableFormat, String> {
+    match text {
+        "csv" => Ok(TableFormat::Csv),
+        "parquet" => Ok(TableFormat::Parquet),
+        _ => Err("csv or parquet".to_owned()),
+    }
+}

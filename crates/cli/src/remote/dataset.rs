@@ -1,0 +1,230 @@
+//! `fhaim dataset ...` and `fhaim ledger`.
+
+use std::{io::IsTerminal, path::Path, sync::Arc};
+
+use fhaim_api::{
+    Digest,
+    dataset::{Dataset, DatasetState},
+    keys::DatasetLedger,
+};
+use fhaim_dp::Ladder;
+use fhaim_he::Layout;
+use fhaim_protocol::terms::Terms;
+use fhaim_sdk::{Journal, Source};
+use uuid::Uuid;
+
+use super::{
+    args::{
+        CreateArguments, DatasetCommand, DeleteArguments, ListArguments, ShowArguments,
+        UploadArguments,
+    },
+    login,
+};
+use crate::{
+    error::Error,
+    input, output,
+    progress::Progress,
+    randomness::{Purpose, generator},
+};
+
+pub async fn run(command: &DatasetCommand, progress: &Progress) -> Result<(), Error> {
+    match command {
+        DatasetCommand::Create(arguments) => create(arguments).await,
+        DatasetCommand::Upload(arguments) => upload(arguments, progress).await,
+        DatasetCommand::List(arguments) => list(arguments).await,
+        DatasetCommand::Show(arguments) => show(arguments).await,
+        DatasetCommand::Delete(arguments) => delete(arguments).await,
+    }
+}
+
+async fn create(arguments: &CreateArguments) -> Result<(), Error> {
+    let schema = input::schema(&arguments.schema)?;
+    let layout = match &arguments.data {
+        Some(data) => {
+            let (format, strictness) = (&arguments.format, &arguments.strictness);
+            let table = input::table(data, schema.clone(), format, strictness)?;
+            Some(Layout::for_records(table.records())?)
+        }
+        None => None,
+    };
+    let shown = layout.map(|layout| layout.max_records() as u64);
+    let record_bound = arguments.record_bound.or(shown).unwrap_or(0);
+    let name = arguments.name.clone();
+    let name = name.unwrap_or_else(|| schema.name().to_owned());
+    let terms = Terms {
+        mechanism: arguments.mechanism,
+        runs: arguments.runs,
+        model_bytes: arguments.model_mb.saturating_mul(1_000_000),
+        target_weight: arguments.target_weight,
+        ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
+    };
+    // Refused here with a reason, before anything is sent.
+    terms.plan()?;
+    let dataset = login::client()?.create_dataset(&name, terms).await?;
+    if arguments.json {
+        return output::print_json(&dataset);
+    }
+    output::print(&format!("{}\n", dataset.id))
+}
+
+async fn upload(arguments: &UploadArguments, progress: &Progress) -> Result<(), Error> {
+    let client = login::client()?;
+    let dataset = client.dataset(arguments.dataset).await?;
+    if dataset.state == DatasetState::Ready {
+        let reason = format!("dataset {} has been uploaded already", dataset.id);
+        return Err(Error::Usage(reason));
+    }
+    let terms = &dataset.terms.0;
+    let (format, strictness) = (&arguments.format, &arguments.strictness);
+    let table = input::table(&arguments.data, terms.schema.clone(), format, strictness)?;
+    if table.records() as u64 > terms.record_bound {
+        return Err(Error::Usage(format!(
+            "{}: more than the {} records that the dataset was created for",
+            arguments.data.display(),
+            terms.record_bound
+        )));
+    }
+    let seed = arguments.randomness.seed();
+    let ladder = match seed {
+        Some(_) => {
+            let plan = terms.plan()?.ladder()?;
+            let mut rng = generator(seed, Purpose::Noise)?;
+            Some(Arc::new(Ladder::draw(plan, &mut rng)))
+        }
+        None => None,
+    };
+    let source = Source {
+        table: Arc::new(table),
+        ladder,
+    };
+    let digest = file_digest(&arguments.data)?;
+    let journal = Journal::open(&login::journal(dataset.id)?, dataset.id, digest)?;
+    let plan = terms.plan()?;
+    let records = source.table.records();
+    let columns = plan.job.domain.columns() * Layout::for_records(records)?.chunks();
+    let total = (columns + plan.ladder()?.vectors()) as u64;
+    let phase = progress.counted("encrypt and upload", total, "objects");
+    let tell = |state: fhaim_sdk::Progress| phase.reach(state.done as u64);
+    let uploaded = client.upload(&dataset, &source, journal, &tell).await?;
+    let seconds = phase.finish();
+    if arguments.json {
+        return output::print_json(&uploaded);
+    }
+    let bytes: u64 = uploaded.contributions.iter().map(|c| c.bytes_present).sum();
+    output::print(&format!(
+        "{}: {records} records encrypted and uploaded, {:.1} MB in {seconds:.1} s ({} bytes a record)\n",
+        dataset.id,
+        bytes as f64 / 1e6,
+        bytes / records.max(1) as u64
+    ))
+}
+
+fn file_digest(path: &Path) -> Result<Digest, Error> {
+    let bytes = std::fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(Digest::of(&bytes))
+}
+
+fn line(dataset: &Dataset) -> String {
+    let state = match dataset.state {
+        DatasetState::Uploading => "uploading",
+        DatasetState::Ready => "ready",
+    };
+    let terms = &dataset.terms.0;
+    format!(
+        "{}  {state:9}  epsilon {:<6}  runs left {} of {}  {}\n",
+        dataset.id, terms.epsilon, dataset.runs_left, terms.runs, dataset.name
+    )
+}
+
+async fn list(arguments: &ListArguments) -> Result<(), Error> {
+    let datasets = login::client()?.datasets().await?;
+    if arguments.json {
+        return output::print_json(&datasets);
+    }
+    if datasets.is_empty() {
+        eprintln!("note: no datasets yet: `fhaim dataset create` makes one");
+    }
+    output::print(&datasets.iter().map(line).collect::<String>())
+}
+
+async fn show(arguments: &ShowArguments) -> Result<(), Error> {
+    let client = login::client()?;
+    let dataset = client.dataset(arguments.dataset).await?;
+    if arguments.json {
+        return output::print_json(&dataset);
+    }
+    let mut text = line(&dataset);
+    if let Ok(upload) = client.upload_state(dataset.id).await {
+        for c in &upload.contributions {
+            text.push_str(&format!(
+                "upload: {} of {} objects, {:.1} MB\n",
+                c.objects_present,
+                c.objects,
+                c.bytes_present as f64 / 1e6
+            ));
+        }
+    }
+    if let Ok(ledger) = client.ledger(dataset.id).await {
+        text.push_str(&budget(&ledger));
+    }
+    output::print(&text)
+}
+
+fn budget(ledger: &DatasetLedger) -> String {
+    format!(
+        "budget: rho {:.6}, spent {:.6}, promised to no run {:.6}\n",
+        ledger.budget.rho, ledger.spent.rho, ledger.unclaimed.rho
+    )
+}
+
+async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
+    let client = login::client()?;
+    if !arguments.yes && !confirmed(arguments.dataset)? {
+        return Err(Error::Usage("nothing was deleted".to_owned()));
+    }
+    client.delete_dataset(arguments.dataset).await?;
+    output::print(&format!("{}: deleted\n", arguments.dataset))
+}
+
+fn confirmed(dataset: Uuid) -> Result<bool, Error> {
+    if !std::io::stdin().is_terminal() {
+        let reason = "there is no terminal to ask: say --yes to delete the dataset";
+        return Err(Error::Usage(reason.to_owned()));
+    }
+    eprint!("Delete {dataset}, its keys and all its results for good? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    read.map_err(|source| Error::Read {
+        path: "the terminal".into(),
+        source,
+    })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// `fhaim ledger`.
+pub async fn ledger(arguments: &ShowArguments) -> Result<(), Error> {
+    let ledger = login::client()?.ledger(arguments.dataset).await?;
+    if arguments.json {
+        return output::print_json(&ledger);
+    }
+    let mut text = budget(&ledger);
+    for run in &ledger.runs {
+        text.push_str(&format!(
+            "\njob {}: spent {:.6} of {:.6}\n",
+            run.job, run.spent.rho, run.budget.rho
+        ));
+        text.push_str("release       cells        sigma           rho  what\n");
+        for entry in &run.entries {
+            let cost = entry.cost().map_or(f64::INFINITY, fhaim_dp::Rho::to_f64);
+            let sigma = (4.0 * entry.debit.variance_units as f64).sqrt();
+            text.push_str(&format!(
+                "{:7} {:11} {sigma:12.2} {cost:13.3e}  {}\n",
+                entry.debit.number, entry.debit.cells, entry.debit.description
+            ));
+        }
+    }
+    output::print(&text)
+}

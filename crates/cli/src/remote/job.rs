@@ -1,0 +1,173 @@
+//! `fhaim job ...` and `fhaim download`.
+
+use std::time::Duration;
+
+use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState};
+use fhaim_sdk::Client;
+use uuid::Uuid;
+
+use super::{
+    args::{DownloadArguments, JobCommand},
+    login,
+};
+use crate::{
+    error::Error,
+    output::{self, Staged},
+    progress::{Phase, Progress},
+};
+
+/// Breaks of the event stream in a row before following a job is given up.
+const BREAKS: u32 = 10;
+
+pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error> {
+    let client = login::client()?;
+    match command {
+        JobCommand::Run(arguments) => {
+            let job = client.run(arguments.dataset).await?;
+            if !arguments.watch {
+                return show(&job, arguments.json);
+            }
+            if !arguments.json {
+                output::print(&format!("{}\n", job.id))?;
+            }
+            watch(&client, job.id, arguments.json, progress).await
+        }
+        JobCommand::Watch(arguments) => {
+            watch(&client, arguments.job, arguments.json, progress).await
+        }
+        JobCommand::List(arguments) => {
+            let jobs = client.jobs(arguments.dataset).await?;
+            if arguments.json {
+                return output::print_json(&jobs);
+            }
+            output::print(&jobs.iter().map(line).collect::<String>())
+        }
+        JobCommand::Show(arguments) => show(&client.job(arguments.job).await?, arguments.json),
+        JobCommand::Cancel(arguments) => show(&client.cancel(arguments.job).await?, arguments.json),
+        JobCommand::Retry(arguments) => show(&client.retry(arguments.job).await?, arguments.json),
+    }
+}
+
+fn show(job: &Job, json: bool) -> Result<(), Error> {
+    if json {
+        output::print_json(job)
+    } else {
+        output::print(&line(job))
+    }
+}
+
+fn state(state: JobState) -> &'static str {
+    match state {
+        JobState::Queued => "queued",
+        JobState::Running => "running",
+        JobState::Done => "done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+    }
+}
+
+fn line(job: &Job) -> String {
+    let progress = job.progress.as_ref().map(|p| {
+        let (phase, round, rounds) = (&p.phase, p.round, p.rounds);
+        format!("  {phase} ({round}/{rounds})")
+    });
+    let error = job.error.as_ref().map(|error| format!("  {error}"));
+    format!(
+        "{}  {:9}  {} releases, rho {:.6}{}{}\n",
+        job.id,
+        state(job.state),
+        job.releases,
+        job.spent.rho,
+        progress.unwrap_or_default(),
+        error.unwrap_or_default()
+    )
+}
+
+/// Follows a job to its end, over breaks of the connection.
+async fn watch(client: &Client, id: Uuid, json: bool, progress: &Progress) -> Result<(), Error> {
+    let mut after = 0;
+    let mut breaks = 0;
+    let mut phase: Option<Phase> = None;
+    loop {
+        let broken = match client.events(id, after).await {
+            Ok(mut events) => loop {
+                match events.next().await {
+                    Ok(Some(event)) => {
+                        (after, breaks) = (event.number, 0);
+                        tell(&event, json, progress, &mut phase)?;
+                    }
+                    Ok(None) => break None,
+                    Err(error) => break Some(error),
+                }
+            },
+            Err(error @ fhaim_sdk::Error::Unreachable { .. }) => Some(error),
+            Err(error) => return Err(error.into()),
+        };
+        let job = client.job(id).await;
+        match (job, broken) {
+            (Ok(job), _) if job.state.is_final() => {
+                if let Some(phase) = phase.take() {
+                    phase.finish();
+                }
+                return ended(&job, json);
+            }
+            (Ok(_), None) => {}
+            (_, Some(error)) if breaks >= BREAKS => return Err(error.into()),
+            (Err(error), None) if breaks >= BREAKS => return Err(error.into()),
+            _ => breaks += 1,
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+fn tell(
+    event: &JobEvent,
+    json: bool,
+    progress: &Progress,
+    phase: &mut Option<Phase>,
+) -> Result<(), Error> {
+    if json {
+        return output::print_json_line(event);
+    }
+    if let Happening::Phase { progress: at, .. } = &event.what {
+        if let Some(phase) = phase.take() {
+            phase.finish();
+        }
+        let name = format!("{} ({}/{})", at.phase, at.round, at.rounds);
+        *phase = Some(progress.uncounted(name));
+    }
+    Ok(())
+}
+
+fn ended(job: &Job, json: bool) -> Result<(), Error> {
+    if !json {
+        output::print(&line(job))?;
+    }
+    match (job.state, &job.error) {
+        (JobState::Done, _) => Ok(()),
+        (_, Some(error)) => Err(Error::Job(error.clone())),
+        (other, None) => Err(Error::Job(state(other).to_owned())),
+    }
+}
+
+/// `fhaim download`.
+pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
+    let client = login::client()?;
+    let staged = Staged::create(&arguments.out)?;
+    let draw = Draw {
+        format: arguments.format,
+        rows: arguments.rows,
+        seed: arguments.draw_seed,
+        r#where: Some(arguments.conditions.join(",")).filter(|text| !text.is_empty()),
+    };
+    let phase = progress.uncounted("download");
+    let mut file = tokio::fs::File::from_std(staged.reopen()?);
+    let bytes = client.download(arguments.job, &draw, &mut file).await?;
+    phase.finish();
+    staged.commit()?;
+    output::print(&format!(
+        "{}: {:.1} MB\n",
+        arguments.out.display(),
+        bytes as f64 / 1e6
+    ))
+}

@@ -1,0 +1,24 @@
+//! Commands that talk to the services.
+
+pub mod args;
+mod dataset;
+mod job;
+mod login;
+
+use crate::{args::Command, error::Error, progress::Progress};
+
+/// Runs a command that talks to the services.
+pub fn run(command: &Command, progress: &Progress) -> Result<(), Error> {
+    let runtime = super::serve::runtime()?;
+    runtime.block_on(async {
+        match command {
+            Command::Login(arguments) => login::login(arguments).await,
+            Command::Logout => login::logout().await,
+            Command::Dataset(command) => dataset::run(command, progress).await,
+            Command::Job(command) => job::run(command, progress).await,
+            Command::Download(arguments) => job::download(arguments, progress).await,
+            Command::Ledger(arguments) => dataset::ledger(arguments).await,
+            _ => Ok(()),
+        }
+    })
+}

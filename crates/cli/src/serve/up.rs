@@ -1,0 +1,218 @@
+//! `fhaim up`: all three services in one process, SQLite and a data folder.
+//!
+//! Each service has its own database, blobs and sealing key, as it would alone, and talks to the
+//! others over the loopback address. One machine holds everything then: it is for trying fhaim
+//! out and for holders who run all parts themselves, not for keeping the parts from each other.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use axum::Router;
+use clap::Args;
+use fhaim_api::account::{Credentials, Secret};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use fhaim_platform::config::{Blobs, Common, Database, Log, Sealing};
+use fhaim_platform::seal::Sealer;
+use fhaim_platform::{Failure, server, shutdown, telemetry};
+use tokio::task::JoinSet;
+
+use super::{listen, stop_when_told};
+use crate::{error::Error, output};
+
+/// Flags of `up`.
+#[derive(Debug, Args)]
+pub struct UpArguments {
+    /// Folder of everything the services keep
+    #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
+    pub data: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// The first account's address
+    #[arg(long, default_value = "holder@fhaim.local")]
+    pub email: String,
+    /// Refuse sign-ups
+    #[arg(long)]
+    pub closed: bool,
+    /// What to log, such as `debug` or `info,sqlx=warn`
+    #[arg(long, value_name = "FILTER", default_value = "warn")]
+    pub log: String,
+    /// Seconds after which a killed process's work is taken up again
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub lease_seconds: u64,
+}
+
+/// Runs until it is told to stop.
+pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
+    telemetry::log(&Log {
+        json: false,
+        filter: Some(arguments.log.clone()),
+    });
+    make_folder(&arguments.data)?;
+    let listener = listen(&arguments.listen.to_string()).await?;
+    let address = listener.local_addr();
+    let address = address.map_err(|error| Error::Service(error.to_string()))?;
+    let common = |service| common(arguments, service, address);
+    let crypto = fhaim_crypto::Config {
+        common: common(Service::Crypto)?,
+    };
+    let computation = fhaim_computation::Config {
+        common: common(Service::Computation)?,
+        datasets_in_memory: 2,
+    };
+    let generation = fhaim_generation::Config {
+        common: common(Service::Generation)?,
+        sign_up: !arguments.closed,
+        limits: fhaim_generation::Limits::default(),
+    };
+    let crypto = fhaim_crypto::State::open(&crypto).await?;
+    let computation = fhaim_computation::State::open(&computation, None).await?;
+    let generation = fhaim_generation::State::open(&generation).await?;
+    let account = first_account(arguments, &generation).await?;
+    let (stopper, signal) = shutdown::channel();
+    let mut workers = JoinSet::new();
+    workers.spawn(fhaim_crypto::workers(crypto.clone(), signal.clone()));
+    workers.spawn(fhaim_computation::workers(
+        computation.clone(),
+        signal.clone(),
+    ));
+    workers.spawn(fhaim_generation::workers(
+        generation.clone(),
+        signal.clone(),
+    ));
+    let routes = Router::new()
+        .nest("/generation", fhaim_generation::router(generation))
+        .nest("/computation", fhaim_computation::router(computation))
+        .nest("/crypto", fhaim_crypto::router(crypto));
+    say(address, arguments, account)?;
+    let stopping = stop_when_told(stopper);
+    let served = server::serve(listener, routes, signal).await;
+    stopping.abort();
+    while workers.join_next().await.is_some() {}
+    served.map_err(|error| Error::Service(error.to_string()))
+}
+
+fn common(arguments: &UpArguments, service: Service, address: SocketAddr) -> Result<Common, Error> {
+    let folder = arguments.data.join(service.as_str());
+    make_folder(&folder)?;
+    let folder = folder.canonicalize().map_err(|source| Error::Read {
+        path: folder.clone(),
+        source,
+    })?;
+    let key = folder.join("sealing.key");
+    if !key.exists() {
+        write_secret(&key, &Sealer::new_key().map_err(Failure::from)?)?;
+    }
+    // Where it listens on all addresses, the services find each other on the loopback one.
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip.to_string(),
+        _ => "127.0.0.1".to_owned(),
+    };
+    let base = |service: Service| format!("http://{ip}:{}/{service}", address.port());
+    let all = [Service::Generation, Service::Computation, Service::Crypto];
+    let peers = all.into_iter().filter(|&peer| peer != service);
+    Ok(Common {
+        listen: address,
+        database: Database {
+            url: format!("sqlite://{}", folder.join("store.db").display()),
+            connections: 8,
+        },
+        blobs: Blobs {
+            url: format!("file://{}", folder.join("blobs").display()),
+            endpoint: None,
+            region: None,
+        },
+        sealing: Sealing {
+            file: Some(key),
+            variable: None,
+        },
+        peers: peers
+            .map(|peer| (peer, base(peer)))
+            .collect::<BTreeMap<_, _>>(),
+        log: Log::default(),
+        workers: 1,
+        lease_seconds: arguments.lease_seconds,
+    })
+}
+
+/// Makes the first account, and keeps its password in the data folder; none if there is one.
+async fn first_account(
+    arguments: &UpArguments,
+    generation: &fhaim_generation::State,
+) -> Result<Option<PathBuf>, Error> {
+    let path = arguments.data.join("first-account");
+    if path.exists() {
+        return Ok(Some(path));
+    }
+    let password = match std::env::var("FHAIM_PASSWORD") {
+        Ok(password) => password,
+        // A sealing key is 256 random bits as text: as good a password.
+        Err(_) => Sealer::new_key().map_err(Failure::from)?[..24].to_owned(),
+    };
+    let credentials = Credentials {
+        email: arguments.email.clone(),
+        password: Secret(password.clone()),
+    };
+    match generation.create_account(credentials).await {
+        Ok(_) => {}
+        Err(failure) if failure.kind() == ProblemKind::Conflict => return Ok(None),
+        Err(failure) => return Err(failure.into()),
+    }
+    write_secret(&path, &format!("{}\n{password}\n", arguments.email))?;
+    Ok(Some(path))
+}
+
+fn say(
+    address: SocketAddr,
+    arguments: &UpArguments,
+    account: Option<PathBuf>,
+) -> Result<(), Error> {
+    let mut text = format!(
+        "fhaim is up at http://{address}, its data in {}\n",
+        arguments.data.display()
+    );
+    if let Some(path) = account {
+        text.push_str(&format!(
+            "first account: {} (its password is in {})\n  \
+             FHAIM_PASSWORD=$(tail -1 {}) fhaim login --server http://{address} --email {}\n",
+            arguments.email,
+            path.display(),
+            path.display(),
+            arguments.email
+        ));
+    }
+    output::print(&text)
+}
+
+fn make_folder(path: &Path) -> Result<(), Error> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Writes a file that its owner alone may read.
+fn write_secret(path: &Path, text: &str) -> Result<(), Error> {
+    use std::io::Write;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
