@@ -1,6 +1,7 @@
 //! What the page shows of schemas and tables.
 
 use fhaim_domain::{Clique, Draft, Reading, Schema, SchemaCost, Table, check_schema};
+use fhaim_he::Layout;
 use serde::Serialize;
 
 /// A draft of a schema.
@@ -63,6 +64,8 @@ fn labels(schema: &Schema) -> Vec<Vec<String>> {
 #[derive(Debug, Serialize)]
 pub(crate) struct ReadTable {
     records: usize,
+    /// Records that the upload has room for, which its size shows.
+    record_bound: usize,
     left_out: Vec<String>,
     columns: Vec<ReadColumn>,
 }
@@ -95,6 +98,8 @@ impl ReadTable {
         };
         Self {
             records: table.records(),
+            // A table has a record, so it has a layout.
+            record_bound: Layout::for_records(table.records()).map_or(0, |l| l.max_records()),
             left_out: reading.left_out.clone(),
             columns: columns.enumerate().map(column).collect(),
         }
