@@ -45,6 +45,7 @@ export function ColumnsStep(props: Props) {
   const [clamp, setClamp] = useState(false);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
+  const [loads, setLoads] = useState(0);
   const { checked, error: refused } = useCheck(session, schema);
   const unconfirmed = schema.columns.filter(({ name }) => !confirmed.has(name)).length;
 
@@ -59,6 +60,19 @@ export function ColumnsStep(props: Props) {
     const target = columns.some(({ name }) => name === schema.target) ? schema.target : undefined;
     const { target: _, ...rest } = schema;
     onEdit(target ? { ...rest, columns, target } : { ...rest, columns });
+  };
+  const load = async (chosen: File | undefined) => {
+    if (!chosen) return;
+    setError(undefined);
+    try {
+      const loaded = JSON.parse(await chosen.text()) as Schema;
+      await session.check(loaded);
+      onEdit(loaded);
+      setConfirmed(new Set());
+      setLoads(loads + 1);
+    } catch (problem) {
+      setError(problem);
+    }
   };
   const proceed = async () => {
     setBusy(true);
@@ -75,6 +89,11 @@ export function ColumnsStep(props: Props) {
   return (
     <section>
       <WhyPublic />
+      <p>
+        <label htmlFor="schema-file">You have a schema file already? Load it in place of the draft.</label>
+        <input id="schema-file" type="file" accept=".json,application/json"
+          onChange={(event) => void load(event.target.files?.[0])} />
+      </p>
       {leftOut.length > 0 && (
         <Notice tone="warn">
           <p>
@@ -90,7 +109,7 @@ export function ColumnsStep(props: Props) {
           </thead>
           <tbody>
             {schema.columns.map((column, index) => (
-              <ColumnRow key={column.name} column={column} isPublic={confirmed.has(column.name)}
+              <ColumnRow key={`${loads} ${column.name}`} column={column} isPublic={confirmed.has(column.name)}
                 note={notes.find((note) => note.column === column.name)?.text}
                 onChange={(edited) => { confirm(column.name, false); change(index, edited); }}
                 onConfirm={(isPublic) => confirm(column.name, isPublic)} />
