@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn read(to: *mut u8, len: usize) -> i32;
     /// Fills `len` bytes at `to` with `crypto.getRandomValues`.
     fn random(to: *mut u8, len: usize);
-    /// Takes the answer: kind 0 JSON, 1 bytes, 2 an error as JSON.
+    /// Takes the answer: kind 0 JSON, 1 bytes, 2 an error as JSON, 3 the place of a panic.
     fn reply(kind: u32, from: *const u8, len: usize);
 }
 
@@ -59,7 +59,7 @@ thread_local! {
 /// Room for a request of `len` bytes, which [`fhaim_call`] takes back.
 #[unsafe(no_mangle)]
 pub extern "C" fn fhaim_alloc(len: usize) -> *mut u8 {
-    Box::into_raw(vec![0; len].into_boxed_slice()).cast()
+    Box::into_raw(vec![0u8; len].into_boxed_slice()).cast()
 }
 
 /// Answers the request at `from`.
@@ -70,6 +70,7 @@ pub extern "C" fn fhaim_alloc(len: usize) -> *mut u8 {
 pub unsafe extern "C" fn fhaim_call(from: *mut u8, len: usize) {
     // SAFETY: by the caller's promise this is the box that `fhaim_alloc` let go of.
     let request = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(from, len)) };
+    std::panic::set_hook(Box::new(tell_panic));
     let answer = SESSION.with_borrow_mut(|session| session.answer(&request, Input));
     let (kind, bytes) = match answer {
         Ok(Answer::Json(text)) => (0, text.into_bytes()),
@@ -78,4 +79,11 @@ pub unsafe extern "C" fn fhaim_call(from: *mut u8, len: usize) {
     };
     // SAFETY: the host only reads the bytes, which live until it returns.
     unsafe { reply(kind, bytes.as_ptr(), bytes.len()) };
+}
+
+/// A defect, told before the module ends: the page says where it happened, not what was read.
+fn tell_panic(info: &std::panic::PanicHookInfo<'_>) {
+    let place = info.location().map_or(String::new(), ToString::to_string);
+    // SAFETY: the host only reads the bytes, which live until it returns.
+    unsafe { reply(3, place.as_ptr(), place.len()) };
 }

@@ -7,8 +7,8 @@ use fhaim_he::PublicKey;
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan};
+use rand::SeedableRng;
 use rand::rngs::{OsRng, StdRng};
-use rand::{SeedableRng, TryRngCore};
 use serde::Serialize;
 
 use crate::Error;
