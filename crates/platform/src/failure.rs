@@ -14,7 +14,7 @@ use crate::store::StoreError;
 #[derive(Debug)]
 pub struct Failure {
     /// What the caller is told.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
     cause: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl Failure {
     /// A failure of a kind, with what is wrong and the way out.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self {
-            problem: Problem::new(kind).with_detail(detail),
+            problem: Box::new(Problem::new(kind).with_detail(detail)),
             cause: None,
         }
     }
@@ -30,7 +30,7 @@ impl Failure {
     /// A failure of a kind with nothing more to say.
     pub fn bare(kind: ProblemKind) -> Self {
         Self {
-            problem: Problem::new(kind),
+            problem: Box::new(Problem::new(kind)),
             cause: None,
         }
     }
@@ -38,7 +38,7 @@ impl Failure {
     /// A fault of the service: the cause goes to the log alone.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         Self {
-            problem: Problem::new(ProblemKind::Internal),
+            problem: Box::new(Problem::new(ProblemKind::Internal)),
             cause: Some(cause.to_string()),
         }
     }

@@ -185,6 +185,8 @@ pub enum JobCommand {
     List(ShowArguments),
     /// One job
     Show(JobArguments),
+    /// Everything a job released: integers, noise, cost
+    Releases(JobArguments),
     /// Stop a job; what it spent stays spent
     Cancel(JobArguments),
     /// Let a failed job go on where it was

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState};
+use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic};
 use fhaim_sdk::Client;
 use uuid::Uuid;
 
 use super::{
-    args::{DownloadArguments, JobCommand},
+    args::{DownloadArguments, JobArguments, JobCommand},
     login,
 };
 use crate::{
@@ -43,9 +43,28 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
             output::print(&jobs.iter().map(line).collect::<String>())
         }
         JobCommand::Show(arguments) => show(&client.job(arguments.job).await?, arguments.json),
+        JobCommand::Releases(arguments) => releases(&client, arguments).await,
         JobCommand::Cancel(arguments) => show(&client.cancel(arguments.job).await?, arguments.json),
         JobCommand::Retry(arguments) => show(&client.retry(arguments.job).await?, arguments.json),
     }
+}
+
+async fn releases(client: &Client, arguments: &JobArguments) -> Result<(), Error> {
+    let releases = client.releases(arguments.job).await?;
+    if arguments.json {
+        return output::print_json(&releases);
+    }
+    let line = |release: &ReleasedStatistic| {
+        let ReleasedStatistic { number, phase, .. } = release;
+        let attributes = release.attributes.join(" x ");
+        format!(
+            "{number:6}  {phase:10} {:8} cells  sigma {:10.2}  rho {:.3e}  {attributes}\n",
+            release.values.len(),
+            release.sigma,
+            release.cost.rho
+        )
+    };
+    output::print(&releases.iter().map(line).collect::<String>())
 }
 
 fn show(job: &Job, json: bool) -> Result<(), Error> {

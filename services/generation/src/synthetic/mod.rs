@@ -42,8 +42,8 @@ pub const SEED: &str = "fhaim-seed";
 pub const ROWS: &str = "fhaim-rows";
 
 /// What is wrong with a request, in words for who sent it.
-fn invalid(error: impl ToString) -> Failure {
-    Failure::new(ProblemKind::Invalid, error.to_string())
+fn invalid(error: impl Into<String>) -> Failure {
+    Failure::new(ProblemKind::Invalid, error)
 }
 
 /// A synthetic table of a job.
@@ -57,7 +57,7 @@ pub async fn draw(state: &State, owner: Uuid, job: Uuid, draw: Draw) -> Result<R
     let schema = Arc::new(terms.schema);
     let blocks = blocks(schema.clone(), model, &draw).await?;
     if draw.format == TableFormat::Parquet {
-        parquet::check(&blocks).map_err(invalid)?;
+        parquet::check(&blocks).map_err(|error| invalid(error.to_string()))?;
     }
     let permit = state.tables.clone().acquire_owned();
     let permit = tokio::time::timeout(PATIENCE, permit).await;
@@ -89,7 +89,8 @@ async fn blocks(schema: Arc<Schema>, model: Arc<Model>, draw: &Draw) -> Result<B
         None => OsRng.try_next_u64().map_err(Failure::internal)?,
     };
     let wanted = draw.r#where.as_deref().unwrap_or("");
-    let conditions = conditions::parse(wanted, &schema).map_err(invalid)?;
+    let conditions = conditions::parse(wanted, &schema);
+    let conditions = conditions.map_err(|error| invalid(error.to_string()))?;
     let model = if conditions.is_empty() {
         model
     } else {

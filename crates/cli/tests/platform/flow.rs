@@ -1,0 +1,137 @@
+//! A new user's way from a table to a synthetic one.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::services::{Backing, Services, read_json};
+
+/// The integers of every release, in order.
+fn answers(releases: &Value, field: &str) -> Vec<Vec<i64>> {
+    let releases = releases.as_array().unwrap().iter();
+    releases
+        .map(|release| {
+            let values = release[field].as_array().unwrap().iter();
+            values.map(|value| value.as_i64().unwrap()).collect()
+        })
+        .collect()
+}
+
+fn get(services: &Services, user: &str, job: &str) -> Value {
+    let releases = services.run(user, &["job", "releases", job, "--json"]);
+    serde_json::from_str(&releases).unwrap()
+}
+
+/// Sign up, create, upload, run, watch, download; the releases are those of the same protocol in
+/// one process with the same seed, integer for integer.
+fn whole(backing: &Backing) {
+    let services = Services::start(backing);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = job.lines().next().unwrap().to_owned();
+    services.run("ana", &["download", &job, "--out", "synthetic.csv"]);
+    let synthetic = fs::read_to_string(services.folder.path().join("synthetic.csv")).unwrap();
+    assert_eq!(synthetic.lines().next(), Some("x,c,y"));
+    assert!(synthetic.lines().count() > 100);
+
+    let data = ["--data", "t.csv", "--schema", "t.schema.json", "--epsilon", "1"];
+    let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
+    services.run("ana", &[&["run"], &data[..], &files[..]].concat());
+    let own = read_json(&services.folder.path().join("own.json"));
+    let served = get(&services, "ana", &job);
+    assert_eq!(answers(&served, "values"), answers(&own["releases"], "values"));
+
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    let debits = ledger["runs"][0]["entries"].as_array().unwrap();
+    assert_eq!(debits.len(), served.as_array().unwrap().len());
+    assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
+
+    // The budget is one run's.
+    let again = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    assert!(!again.status.success());
+    let told = String::from_utf8_lossy(&again.stderr).to_lowercase();
+    assert!(told.contains("budget"), "{told}");
+
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
+    let gone = services.command("ana", &["dataset", "show", &dataset]);
+    assert!(!gone.status.success());
+}
+
+#[test]
+fn on_sqlite_and_folders() {
+    whole(&Backing::Local);
+}
+
+#[test]
+fn on_postgres_and_s3() {
+    let variables = ["FHAIM_TEST_POSTGRES", "FHAIM_TEST_S3"].map(std::env::var);
+    let [Ok(postgres), Ok(s3_endpoint)] = variables else {
+        eprintln!("skipped: FHAIM_TEST_POSTGRES and FHAIM_TEST_S3 are not set");
+        return;
+    };
+    whole(&Backing::Remote {
+        postgres,
+        s3_endpoint,
+    });
+}
+
+/// Jobs that race for the last of a budget: exactly what fits is granted.
+#[test]
+fn jobs_that_race_for_the_budget_get_what_fits() {
+    let services = Services::start(&Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--runs", "2"]);
+    let started: Vec<Option<String>> = std::thread::scope(|scope| {
+        let start = || {
+            let output = services.command("ana", &["job", "run", &dataset, "--json"]);
+            let job: Value = serde_json::from_slice(&output.stdout).ok()?;
+            Some(job["id"].as_str()?.to_owned())
+        };
+        let racing: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+        racing.into_iter().map(|race| race.join().unwrap()).collect()
+    });
+    let done = started
+        .iter()
+        .flatten()
+        .filter(|job| {
+            let watched = services.command("ana", &["job", "watch", job]);
+            watched.status.success()
+        })
+        .count();
+    assert_eq!(done, 2);
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    assert_eq!(ledger["runs"].as_array().unwrap().len(), 2);
+    assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
+}
+
+/// An upload broken off goes on with what is missing, with nothing lost.
+#[test]
+fn an_upload_broken_off_goes_on() {
+    let mut services = Services::start(&Backing::Local);
+    services.sign_up("ana");
+    let create = ["dataset", "create", "--schema", "t.schema.json", "--data", "t.csv"];
+    let id = services.run("ana", &[&create[..], &["--epsilon", "1"]].concat());
+    let id = id.trim().to_owned();
+    for wait in [20, 60, 150] {
+        let folder = services.folder.path().to_owned();
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_fhaim"))
+            .args(["dataset", "upload", &id, "--data", "t.csv"])
+            .current_dir(&folder)
+            .env("FHAIM_CONFIG_DIR", folder.join("ana"))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        services.kill(1);
+        services.launch(1);
+        services.wait_until_ready();
+    }
+    let uploaded = services.command("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    let told = String::from_utf8_lossy(&uploaded.stderr);
+    assert!(uploaded.status.success() || told.contains("uploaded already"), "{told}");
+    services.run("ana", &["job", "run", &id, "--watch"]);
+}

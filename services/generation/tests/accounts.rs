@@ -1,0 +1,270 @@
+//! Accounts, sessions, API keys, rate limits.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Kind, PASSWORD, Service, credentials, problem, read};
+use fhaim_api::Page;
+use fhaim_api::account::{Account, ApiKey, ApiKeyMade, Session};
+use fhaim_api::problem::ProblemKind;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+
+over_both!(
+    signing_up_and_in,
+    closed_sign_up,
+    refresh_tokens_are_good_once,
+    api_keys,
+    tries_are_limited,
+);
+
+async fn post(service: &Service, path: &str, body: Value) -> Response {
+    service.send(Method::POST, path, Some(body)).await
+}
+
+async fn signing_up_and_in(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("Ana@Hospital.example").await;
+    assert_eq!(ana.account.email, "ana@hospital.example");
+    let account: Account = ana.get("/v1/account").await;
+    assert_eq!(
+        (account.id, &account.email),
+        (ana.account.id, &ana.account.email)
+    );
+
+    let again = json!({ "email": "ANA@hospital.example", "password": PASSWORD });
+    let taken = problem(post(&service, "/v1/accounts", again).await, 409).await;
+    assert_eq!(taken.kind, ProblemKind::Conflict);
+    let wrong = problem(
+        service
+            .sign_in("ana@hospital.example", "another password")
+            .await,
+        401,
+    );
+    let unknown = problem(service.sign_in("bob@hospital.example", PASSWORD).await, 401);
+    let (wrong, unknown) = (wrong.await, unknown.await);
+    assert_eq!((wrong.kind, &wrong.detail), (unknown.kind, &unknown.detail));
+
+    for (email, password) in [
+        ("ana", PASSWORD),
+        ("eve@x.example", "short"),
+        ("e\0@x.y", PASSWORD),
+    ] {
+        let body = json!({ "email": email, "password": password });
+        problem(post(&service, "/v1/accounts", body).await, 422).await;
+    }
+    problem(
+        post(&service, "/v1/accounts", json!({ "email": "a@b.example" })).await,
+        422,
+    )
+    .await;
+    for token in [None, Some("x"), Some(&ana.token()[..ana.token().len() - 2])] {
+        let refused = service
+            .send_as(token, Method::GET, "/v1/account", None)
+            .await;
+        problem(refused, 401).await;
+    }
+}
+
+async fn closed_sign_up(kind: Kind) {
+    let service = Service::start_with(kind, |config| config.sign_up = false).await;
+    let body = json!({ "email": "ana@x.example", "password": PASSWORD });
+    let closed = problem(post(&service, "/v1/accounts", body).await, 403).await;
+    assert_eq!(closed.kind, ProblemKind::Forbidden);
+    service
+        .state
+        .create_account(credentials("ana@x.example"))
+        .await
+        .unwrap();
+    let session = service.sign_in("ana@x.example", PASSWORD).await;
+    read::<Session>(session, StatusCode::CREATED).await;
+}
+
+async fn refresh(service: &Service, session: &Session) -> Response {
+    let token = session.refresh_token.clone().unwrap();
+    post(
+        service,
+        "/v1/sessions/refresh",
+        json!({ "refresh_token": token }),
+    )
+    .await
+}
+
+async fn refresh_tokens_are_good_once(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let other: Session = read(
+        service.sign_in("ana@x.example", PASSWORD).await,
+        StatusCode::CREATED,
+    )
+    .await;
+    let second: Session = read(refresh(&service, &ana.session).await, StatusCode::CREATED).await;
+    let third: Session = read(refresh(&service, &second).await, StatusCode::CREATED).await;
+    assert_ne!(second.refresh_token, third.refresh_token);
+    let token = Some(third.access_token.0.as_str());
+    let account = service
+        .send_as(token, Method::GET, "/v1/account", None)
+        .await;
+    assert_eq!(account.status(), StatusCode::OK);
+
+    // The first token again: everything that came from it ends, and nothing else.
+    problem(refresh(&service, &ana.session).await, 401).await;
+    problem(refresh(&service, &third).await, 401).await;
+    let other: Session = read(refresh(&service, &other).await, StatusCode::CREATED).await;
+
+    let body = json!({ "refresh_token": other.refresh_token });
+    let ended = service
+        .send(Method::DELETE, "/v1/sessions", Some(body.clone()))
+        .await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    problem(refresh(&service, &other).await, 401).await;
+    let again = service
+        .send(Method::DELETE, "/v1/sessions", Some(body))
+        .await;
+    assert_eq!(again.status(), StatusCode::NO_CONTENT);
+}
+
+async fn api_keys(kind: Kind) {
+    let service = Service::start(kind).await;
+    let (ana, eve) = (
+        service.user("ana@x.example").await,
+        service.user("eve@x.example").await,
+    );
+    let mut made = Vec::new();
+    for name in ["one", "two", "three"] {
+        let body = Some(json!({ "name": name }));
+        let key = ana.send(Method::POST, "/v1/api-keys", body).await;
+        made.push(read::<ApiKeyMade>(key, StatusCode::CREATED).await);
+    }
+    let exchange = |text: &fhaim_api::account::Secret| {
+        post(&service, "/v1/sessions/api-key", json!({ "api_key": text }))
+    };
+    assert!(made[0].text.0.starts_with("fhaim_"));
+    let session: Session = read(exchange(&made[0].text).await, StatusCode::CREATED).await;
+    assert_eq!(session.refresh_token, None);
+    let token = Some(session.access_token.0.as_str());
+    let account = service
+        .send_as(token, Method::GET, "/v1/account", None)
+        .await;
+    assert_eq!(
+        read::<Account>(account, StatusCode::OK).await.id,
+        ana.account.id
+    );
+
+    let first: Page<ApiKey> = ana.get("/v1/api-keys?limit=2").await;
+    let next = first.next.clone().unwrap();
+    let rest: Page<ApiKey> = ana.get(&format!("/v1/api-keys?limit=2&after={next}")).await;
+    let names: Vec<&str> = first
+        .items
+        .iter()
+        .chain(&rest.items)
+        .map(|k| k.name.as_str())
+        .collect();
+    assert_eq!(
+        (names, rest.next.clone()),
+        (vec!["three", "two", "one"], None)
+    );
+    assert!(rest.items[0].last_used_at.is_some() && first.items[0].last_used_at.is_none());
+    assert!(
+        eve.get::<Page<ApiKey>>("/v1/api-keys")
+            .await
+            .items
+            .is_empty()
+    );
+
+    let path = format!("/v1/api-keys/{}", made[0].key.id);
+    eve.refused(Method::DELETE, &path, 404).await;
+    let deleted = ana.send(Method::DELETE, &path, None).await;
+    assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
+    ana.refused(Method::DELETE, &path, 404).await;
+    problem(exchange(&made[0].text).await, 401).await;
+    for name in ["", "tab\there", &"n".repeat(101)] {
+        let body = Some(json!({ "name": name }));
+        problem(ana.send(Method::POST, "/v1/api-keys", body).await, 422).await;
+    }
+}
+
+async fn tries_are_limited(kind: Kind) {
+    let service = Service::start_with(kind, |config| {
+        config.limits.sign_ins_per_address = 8.try_into().unwrap();
+        config.limits.sign_ins_per_email = 3.try_into().unwrap();
+        config.limits.address_header = Some("x-forwarded-for".to_owned());
+    })
+    .await;
+    service
+        .state
+        .create_account(credentials("ana@x.example"))
+        .await
+        .unwrap();
+    let try_from = async |address: &str, email: &str| {
+        let credentials = json!({ "email": email, "password": PASSWORD });
+        let request = reqwest::Client::new().post(format!("{}/v1/sessions", service.base));
+        let request = request.header("x-forwarded-for", format!("6.6.6.6, {address}"));
+        request.json(&credentials).send().await.unwrap()
+    };
+    // By account, wherever from, in whatever case.
+    for address in ["10.0.0.1", "10.0.0.2", "10.0.0.3"] {
+        assert_eq!(
+            try_from(address, "ana@x.example").await.status(),
+            StatusCode::CREATED
+        );
+    }
+    let refused = try_from("10.0.0.4", "Ana@x.example").await;
+    let seconds: u64 = refused.headers()["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let refused = problem(refused, 429).await;
+    assert_eq!(
+        (refused.kind, refused.retry_after),
+        (ProblemKind::TooManyRequests, Some(seconds))
+    );
+    assert!((1..=21).contains(&seconds));
+    // By address, whatever account.
+    for i in 0..8 {
+        let unknown = try_from("10.0.0.9", &format!("user{i}@x.example")).await;
+        assert_eq!(unknown.status(), StatusCode::UNAUTHORIZED);
+    }
+    problem(try_from("10.0.0.9", "user8@x.example").await, 429).await;
+    assert_eq!(
+        try_from("10.0.0.10", "user8@x.example").await.status(),
+        StatusCode::UNAUTHORIZED
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_stored_as_it_is() {
+    let service = Service::start(Kind::Sqlite).await;
+    let ana = service.user("ana@x.example").await;
+    let body = Some(json!({ "name": "one" }));
+    let key: ApiKeyMade = read(
+        ana.send(Method::POST, "/v1/api-keys", body).await,
+        StatusCode::CREATED,
+    )
+    .await;
+    let mut stored = Vec::new();
+    for file in std::fs::read_dir(service.folder.path()).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_file() && !path.ends_with("keys") {
+            stored.extend(std::fs::read(path).unwrap());
+        }
+    }
+    let holds = |text: &str| {
+        stored
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
+    assert!(holds("ana@x.example") && holds("$argon2id$"));
+    let refresh = ana.session.refresh_token.clone().unwrap();
+    for secret in [
+        PASSWORD,
+        &key.text.0,
+        &key.text.0[6..],
+        &refresh.0,
+        ana.token(),
+    ] {
+        assert!(!holds(secret));
+    }
+    assert!(!format!("{:?} {:?}", ana.session, key).contains(&key.text.0));
+}

@@ -1,0 +1,208 @@
+//! A stand-in for the computation service: the same routes, answered in the clear.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use axum::{Json, Router};
+use fhaim_api::batch::{Batch, BatchStatus};
+use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
+use fhaim_api::upload::{Contribution, Upload, UploadState, WireLayout};
+use fhaim_domain::Table;
+use fhaim_synth::{PlaintextSource, ReleaseRequest, Source};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
+
+/// How batches are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// After so many looks.
+    Release(u32),
+    /// Never.
+    Hang,
+    /// With a refusal.
+    Refuse,
+    /// With a problem.
+    Problem(ProblemKind),
+    /// With a number too few.
+    Garble,
+}
+
+/// A batch that was asked for.
+#[derive(Clone, Debug)]
+struct Asked {
+    requests: Vec<ReleaseRequest>,
+    looks: u32,
+}
+
+struct Inner {
+    table: Table,
+    manner: Manner,
+    uploads: BTreeSet<Uuid>,
+    /// By job and first release.
+    asked: BTreeMap<(Uuid, u32), Asked>,
+    /// What no client should do.
+    faults: Vec<String>,
+}
+
+/// The stand-in.
+#[derive(Clone)]
+pub struct Computation {
+    pub base: String,
+    inner: Arc<Mutex<Inner>>,
+}
+
+impl Computation {
+    pub async fn start(table: Table) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let computation = Self {
+            base: format!("http://{}", listener.local_addr().unwrap()),
+            inner: Arc::new(Mutex::new(Inner {
+                table,
+                manner: Manner::Release(1),
+                uploads: BTreeSet::new(),
+                asked: BTreeMap::new(),
+                faults: Vec::new(),
+            })),
+        };
+        let routes = Router::new()
+            .route("/v1/datasets/{dataset}", get(upload))
+            .route(
+                "/v1/datasets/{dataset}/jobs/{job}/batches/{first}",
+                put(batch),
+            )
+            .with_state(computation.inner.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        computation
+    }
+
+    pub fn complete_upload(&self, dataset: Uuid) {
+        self.inner.lock().unwrap().uploads.insert(dataset);
+    }
+
+    pub fn answer(&self, manner: Manner) {
+        self.inner.lock().unwrap().manner = manner;
+    }
+
+    /// Batches that a job asked for.
+    pub fn batches(&self, job: Uuid) -> usize {
+        let inner = self.inner.lock().unwrap();
+        inner
+            .asked
+            .keys()
+            .filter(|(other, _)| *other == job)
+            .count()
+    }
+
+    /// Ends the test if a client did what none should.
+    pub fn check(&self) {
+        let inner = self.inner.lock().unwrap();
+        assert!(inner.faults.is_empty(), "{:?}", inner.faults);
+    }
+}
+
+fn problem(kind: ProblemKind) -> Response {
+    let problem = Problem::new(kind);
+    let status = StatusCode::from_u16(problem.status).unwrap();
+    (status, [("content-type", MEDIA_TYPE)], Json(problem)).into_response()
+}
+
+/// Without a complete upload one object is missing; a dataset with a nil identifier is unknown.
+async fn upload(State(inner): State<Arc<Mutex<Inner>>>, Path(dataset): Path<Uuid>) -> Response {
+    let complete = inner.lock().unwrap().uploads.contains(&dataset);
+    let contribution = Contribution {
+        number: 0,
+        chunks: [0, 1],
+        columns: [0, 1],
+        state: if complete {
+            UploadState::Complete
+        } else {
+            UploadState::Open
+        },
+        objects_present: 4 + u64::from(complete),
+        objects: 5,
+        bytes_present: 0,
+        object_bytes: 1,
+    };
+    let layout = WireLayout {
+        chunks: 1,
+        stride: 2048,
+    };
+    let contributions = vec![contribution];
+    Json(Upload {
+        dataset,
+        layout,
+        contributions,
+    })
+    .into_response()
+}
+
+async fn batch(
+    State(inner): State<Arc<Mutex<Inner>>>,
+    Path((_dataset, job, first)): Path<(Uuid, Uuid, u32)>,
+    headers: HeaderMap,
+    Json(batch): Json<Batch>,
+) -> Response {
+    let mut inner = inner.lock().unwrap();
+    if !headers.contains_key("authorization") {
+        inner.faults.push("a call without a token".to_owned());
+    }
+    if batch.requests.first().map(|request| request.number) != Some(first) {
+        inner
+            .faults
+            .push(format!("a batch under a wrong number: {first}"));
+    }
+    let asked = inner.asked.entry((job, first)).or_insert_with(|| Asked {
+        requests: batch.requests.clone(),
+        looks: 0,
+    });
+    asked.looks += 1;
+    let (looks, same) = (asked.looks, asked.requests == batch.requests);
+    if !same {
+        inner
+            .faults
+            .push(format!("batch {first} was asked for with other requests"));
+    }
+    let needed = match inner.manner {
+        Manner::Problem(kind) => return problem(kind),
+        Manner::Refuse => {
+            let reason = "the crypto service refused".to_owned();
+            return Json(BatchStatus::Refused { reason }).into_response();
+        }
+        Manner::Hang => u32::MAX,
+        Manner::Release(looks) => looks,
+        Manner::Garble => 0,
+    };
+    if looks <= needed {
+        let status = match looks {
+            1 => BatchStatus::Queued,
+            _ => BatchStatus::Running {
+                seconds: f64::from(looks),
+            },
+        };
+        return (StatusCode::ACCEPTED, Json(status)).into_response();
+    }
+    let mut answers: Vec<Vec<i64>> = (batch.requests.iter())
+        .map(|request| release(&inner.table, request))
+        .collect();
+    if inner.manner == Manner::Garble {
+        answers[0].pop();
+    }
+    Json(BatchStatus::Released {
+        answers,
+        compute_seconds: 0.1,
+    })
+    .into_response()
+}
+
+/// The same release is always answered the same, in whatever job.
+fn release(table: &Table, request: &ReleaseRequest) -> Vec<i64> {
+    let mut rng = ChaCha20Rng::seed_from_u64(u64::from(request.number));
+    let mut first = request.clone();
+    first.number = 0;
+    let mut source = PlaintextSource::with_rng(table, &mut rng);
+    source.release(&[first]).unwrap().remove(0)
+}

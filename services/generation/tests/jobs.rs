@@ -1,0 +1,536 @@
+//! Datasets and jobs over HTTP, with a worker and a computation service.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::computation::Manner;
+use common::{Kind, Service, User, problem, terms};
+use fhaim_api::Page;
+use fhaim_api::dataset::{Dataset, DatasetState};
+use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
+use fhaim_api::problem::ProblemKind;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use std::time::Duration;
+use uuid::Uuid;
+
+over_both!(
+    datasets,
+    terms_that_cannot_be_met,
+    a_job_to_its_end,
+    a_killed_worker,
+    workers_that_die_over_and_over,
+    cancel_and_retry,
+    refusals_and_outages,
+    a_budget_of_two_runs,
+    deletion,
+    stopping,
+);
+
+async fn datasets(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.new_dataset(terms()).await;
+    assert_eq!(
+        (dataset.state, dataset.runs_left),
+        (DatasetState::Uploading, 1)
+    );
+    assert_eq!(dataset.terms.0, terms());
+    assert_eq!(dataset.budget, terms().plan().unwrap().budget.into());
+    let path = format!("/v1/datasets/{}", dataset.id);
+    let jobs = format!("{path}/jobs");
+    assert_eq!(
+        ana.refused(Method::POST, &jobs, 409).await.kind,
+        ProblemKind::Conflict
+    );
+    let ready = format!("{path}/ready");
+    let open = ana.refused(Method::POST, &ready, 409).await;
+    assert!(open.detail.unwrap().contains("1 objects are missing"));
+    service.computation.complete_upload(dataset.id);
+    for _ in 0..2 {
+        let dataset: Dataset = ana.post(&ready).await;
+        assert_eq!(dataset.state, DatasetState::Ready);
+    }
+    let mut made = vec![dataset.id];
+    for _ in 0..4 {
+        made.push(ana.new_dataset(terms()).await.id);
+    }
+    made.reverse();
+    let (mut listed, mut path) = (Vec::new(), "/v1/datasets?limit=2".to_owned());
+    loop {
+        let page: Page<Dataset> = ana.get(&path).await;
+        listed.extend(page.items.iter().map(|dataset| dataset.id));
+        let Some(next) = page.next else { break };
+        path = format!("/v1/datasets?limit=2&after={next}");
+    }
+    assert_eq!(listed, made);
+    ana.refused(Method::GET, "/v1/datasets?limit=0", 422).await;
+    ana.refused(Method::GET, "/v1/datasets?after=x", 422).await;
+    ana.refused(Method::GET, "/v1/datasets?page=2", 422).await;
+}
+
+async fn terms_that_cannot_be_met(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let good = json!({ "name": "d", "terms": terms() });
+    let refused = async |pointer: &str, value: serde_json::Value, what: &str| {
+        let mut new = good.clone();
+        *new.pointer_mut(pointer).unwrap() = value;
+        let response = ana.send(Method::POST, "/v1/datasets", Some(new)).await;
+        let detail = problem(response, 422).await.detail.unwrap();
+        assert!(detail.contains(what), "{detail}");
+    };
+    refused("/name", json!(""), "name").await;
+    refused("/terms/epsilon", json!(0.0), "epsilon").await;
+    refused("/terms/delta", json!(1.0), "delta").await;
+    refused("/terms/runs", json!(65), "64").await;
+    refused("/terms/mechanism", json!("aim"), "clear").await;
+    refused("/terms/mechanism", json!("magic"), "magic").await;
+    refused("/terms/model_bytes", json!(1u64 << 40), "model_bytes").await;
+    refused("/terms/model_bytes", json!(16), "cap").await;
+    refused("/terms/record_bound", json!(0), "").await;
+    refused("/terms/schema/columns", json!([]), "columns").await;
+    assert!(
+        ana.get::<Page<Dataset>>("/v1/datasets")
+            .await
+            .items
+            .is_empty()
+    );
+}
+
+/// Numbers go up by one from the first, and what happens is in an order that makes sense.
+async fn check_events(user: &User<'_>, job: &Job, attempts: usize) {
+    let events = user.events(job.id, 0).await;
+    assert!(
+        events
+            .iter()
+            .map(|event| event.number)
+            .eq(1..=events.len() as u64)
+    );
+    assert!(events.is_sorted_by_key(|event| event.at));
+    let states: Vec<JobState> = (events.iter())
+        .filter_map(|event| match event.what {
+            Happening::State { state, .. } => Some(state),
+            _ => None,
+        })
+        .collect();
+    let mut expected = vec![JobState::Running; attempts + 2];
+    expected[0] = JobState::Queued;
+    expected[attempts + 1] = JobState::Done;
+    assert_eq!(states, expected);
+    let (mut asked, mut releases) = (None, 0);
+    for event in &events {
+        match &event.what {
+            Happening::Phase { releases, .. } => {
+                assert_eq!(asked, None);
+                asked = Some(*releases);
+            }
+            Happening::Released {
+                releases: count,
+                cells,
+                ..
+            } => {
+                assert_eq!(asked.take(), Some(*count));
+                assert!(cells >= count);
+                releases += count;
+            }
+            Happening::Computing { .. } => assert!(asked.is_some()),
+            Happening::State { .. } => {}
+        }
+    }
+    // The last phase is the fit, which asks for nothing.
+    assert_eq!((asked, releases), (Some(0), job.releases));
+    for after in [
+        0,
+        1,
+        events.len() / 2,
+        events.len() - 1,
+        events.len(),
+        events.len() + 7,
+    ] {
+        let rest = user.events(job.id, after as u64).await;
+        let numbers = rest.iter().map(|event| event.number as usize);
+        assert!(numbers.eq(after + 1..=events.len()), "after {after}");
+    }
+}
+
+async fn a_job_to_its_end(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.ready_dataset(terms()).await;
+    let job = ana.new_job(dataset.id).await;
+    assert_eq!(
+        (job.state, job.attempts, job.releases),
+        (JobState::Queued, 0, 0)
+    );
+    // Watched from the beginning, while it runs.
+    let watched = ana.events(job.id, 0).await;
+    let job = ana.job(job.id).await;
+    assert_eq!(
+        (job.state, job.attempts, &job.error),
+        (JobState::Done, 1, &None)
+    );
+    assert_eq!(job.progress.as_ref().unwrap().phase, "fit");
+    assert_eq!(watched.len(), ana.events(job.id, 0).await.len());
+    check_events(&ana, &job, 1).await;
+
+    let plan = terms().plan().unwrap();
+    let releases: Vec<ReleasedStatistic> = ana.get(&format!("/v1/jobs/{}/releases", job.id)).await;
+    assert_eq!(releases.len(), job.releases);
+    assert!(
+        releases
+            .iter()
+            .map(|r| r.number)
+            .eq(0..releases.len() as u32)
+    );
+    let spent: u128 = releases
+        .iter()
+        .map(|r| r.cost.exact.parse::<u128>().unwrap())
+        .sum();
+    assert_eq!(spent.to_string(), job.spent.exact);
+    assert!(spent <= plan.job.rho.count());
+    assert_eq!(releases[0].phase, "1-ways");
+    assert!(
+        releases
+            .iter()
+            .all(|r| r.values.len() == r.statistic.cells())
+    );
+    let named = releases.iter().find(|r| r.attributes == ["sex"]).unwrap();
+    assert_eq!(named.values.len(), 1);
+
+    let view: ModelView = ana.get(&format!("/v1/jobs/{}/model", job.id)).await;
+    assert_eq!(view.attributes, ["sex", "race", "age", "dose", "sick"]);
+    assert!((view.total - 2000.0).abs() < 50.0, "{}", view.total);
+    assert!(view.measured_pairs.contains(&[2, 3]) && !view.cliques.is_empty());
+    let table = common::table();
+    for (a, one_way) in view.one_ways.iter().enumerate() {
+        let counts = table.counts(&fhaim_domain::Clique::new([a])).unwrap();
+        assert_eq!(one_way.labels.len(), counts.len());
+        for ((fitted, measured), &count) in
+            one_way.fitted.iter().zip(&one_way.measured).zip(&counts)
+        {
+            assert!(
+                (measured - count as f64).abs() < 100.0,
+                "{a}: {measured} for {count}"
+            );
+            assert!(
+                (fitted - measured).abs() < 100.0,
+                "{a}: {fitted} for {measured}"
+            );
+        }
+    }
+    let dataset: Dataset = ana.get(&format!("/v1/datasets/{}", dataset.id)).await;
+    assert_eq!(dataset.runs_left, 0);
+    service.computation.check();
+}
+
+/// Two jobs of one dataset get the same answers from the stand-in: the one whose workers are
+/// killed must ask for the same releases as the other.
+async fn a_killed_worker(kind: Kind) {
+    let mut service = Service::start_working(kind).await;
+    let mut terms = terms();
+    terms.runs = 2;
+    let ids = {
+        let ana = service.user("ana@x.example").await;
+        let dataset = ana.ready_dataset(terms).await;
+        let undisturbed = ana.new_job(dataset.id).await;
+        ana.wait_for(undisturbed.id, JobState::Done).await;
+        service.computation.answer(Manner::Hang);
+        let job = ana.new_job(dataset.id).await;
+        (
+            undisturbed.id,
+            job.id,
+            ana.session.access_token.0.clone(),
+            ana.account.clone(),
+        )
+    };
+    let (undisturbed, job, _, _) = ids;
+    // Killed while a batch is being computed, as often as there are batches.
+    let mut kills = 0;
+    for batches in 1..4 {
+        wait(|| service.computation.batches(job) == batches).await;
+        service.kill_worker().await;
+        kills += 1;
+        service.computation.answer(Manner::Release(1));
+        service.work();
+        if batches < 3 {
+            // One batch goes through; the next hangs.
+            wait(|| service.computation.batches(job) > batches).await;
+            service.computation.answer(Manner::Hang);
+        }
+    }
+    let session: fhaim_api::account::Session = common::read(
+        service.sign_in("ana@x.example", common::PASSWORD).await,
+        StatusCode::CREATED,
+    )
+    .await;
+    let ana = User {
+        service: &service,
+        account: ids.3,
+        session,
+    };
+    let done = ana.wait_for(job, JobState::Done).await;
+    assert_eq!(done.attempts as usize, kills + 1);
+    check_events(&ana, &done, kills + 1).await;
+    let releases = |job: Uuid| {
+        let path = format!("/v1/jobs/{job}/releases");
+        let ana = &ana;
+        async move {
+            ana.send(Method::GET, &path, None)
+                .await
+                .text()
+                .await
+                .unwrap()
+        }
+    };
+    assert_eq!(releases(job).await, releases(undisturbed).await);
+    let model = |job: Uuid| {
+        let path = format!("/v1/jobs/{job}/model");
+        let ana = &ana;
+        async move {
+            ana.send(Method::GET, &path, None)
+                .await
+                .text()
+                .await
+                .unwrap()
+        }
+    };
+    assert_eq!(model(job).await, model(undisturbed).await);
+    service.computation.check();
+}
+
+async fn wait(reached: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if reached() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it did not happen within 30 seconds");
+}
+
+async fn workers_that_die_over_and_over(kind: Kind) {
+    let mut service = Service::start_working(kind).await;
+    service.computation.answer(Manner::Hang);
+    let (job, token) = {
+        let ana = service.user("ana@x.example").await;
+        let dataset = ana.ready_dataset(terms()).await;
+        (ana.new_job(dataset.id).await.id, ana.token().to_owned())
+    };
+    let path = format!("/v1/jobs/{job}");
+    for attempt in 1..=7 {
+        let job: Job = loop {
+            let response = service
+                .send_as(Some(&token), Method::GET, &path, None)
+                .await;
+            let job: Job = response.json().await.unwrap();
+            if job.attempts == attempt || job.state == JobState::Failed {
+                break job;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        if job.state == JobState::Failed {
+            // The first attempt stored a batch; five after it did nothing.
+            assert_eq!(job.attempts, 7);
+            assert!(job.error.unwrap().contains("5 attempts"));
+            return;
+        }
+        wait(|| service.computation.batches(job.id) == 1).await;
+        if attempt < 7 {
+            // Long enough for the attempt to be counted.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            service.kill_worker().await;
+            service.work();
+        }
+    }
+    let response = service
+        .send_as(Some(&token), Method::GET, &path, None)
+        .await;
+    let job: Job = response.json().await.unwrap();
+    assert_eq!(job.state, JobState::Failed, "{job:?}");
+}
+
+async fn cancel_and_retry(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.ready_dataset(terms()).await;
+    let job = ana.new_job(dataset.id).await;
+    ana.wait_until(job.id, |job| job.releases > 0).await;
+    service.computation.answer(Manner::Hang);
+    let path = |verb: &str| format!("/v1/jobs/{}/{verb}", job.id);
+    let running = ana.job(job.id).await;
+    assert_eq!(
+        running.state,
+        JobState::Running,
+        "the batches come too fast for this test"
+    );
+    for results in ["model", "synthetic"] {
+        ana.refused(Method::GET, &path(results), 409).await;
+    }
+    for _ in 0..2 {
+        let cancelled: Job = ana.post(&path("cancel")).await;
+        assert_eq!(cancelled.state, JobState::Cancelled);
+    }
+    // Its stream ends with that; its worker stops, and takes other work.
+    let events = ana.events(job.id, 0).await;
+    let cancelled = Happening::State {
+        state: JobState::Cancelled,
+        error: None,
+    };
+    assert_eq!(events.last().unwrap().what, cancelled);
+    service.computation.answer(Manner::Release(1));
+    let spent = ana.job(job.id).await.spent;
+    ana.done_job().await;
+    let after = ana.job(job.id).await;
+    assert_eq!((after.state, &after.spent), (JobState::Cancelled, &spent));
+
+    let queued: Job = ana.post(&path("retry")).await;
+    assert_eq!(queued.state, JobState::Queued);
+    let done = ana.wait_for(job.id, JobState::Done).await;
+    assert!(done.releases > running.releases);
+    assert_eq!(
+        ana.refused(Method::POST, &path("retry"), 409).await.kind,
+        ProblemKind::Conflict
+    );
+    assert_eq!(
+        ana.refused(Method::POST, &path("cancel"), 409).await.kind,
+        ProblemKind::Conflict
+    );
+    service.computation.check();
+}
+
+async fn refusals_and_outages(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.ready_dataset(terms()).await;
+    for (manner, reason) in [
+        (Manner::Refuse, "the crypto service refused"),
+        (Manner::Problem(ProblemKind::BudgetSpent), "budget is spent"),
+        (
+            Manner::Problem(ProblemKind::NotFound),
+            "no longer has the dataset",
+        ),
+        (Manner::Problem(ProblemKind::Forbidden), "Not allowed"),
+        (Manner::Garble, "other numbers than were asked for"),
+    ] {
+        service.computation.answer(manner);
+        let job = ana.new_job(dataset.id).await;
+        let job = ana.wait_for(job.id, JobState::Failed).await;
+        let error = job.error.unwrap();
+        assert!(error.contains(reason), "{manner:?}: {error}");
+        assert_eq!(job.releases, 0);
+    }
+    // Out of reach: the job waits, and goes on.
+    service
+        .computation
+        .answer(Manner::Problem(ProblemKind::Unauthenticated));
+    let job = ana.new_job(dataset.id).await;
+    let waiting = ana.wait_until(job.id, |job| job.error.is_some()).await;
+    assert_eq!(waiting.state, JobState::Queued);
+    assert!(waiting.error.unwrap().contains("trying again in 1 s"));
+    ana.wait_until(job.id, |job| {
+        job.error.as_ref().is_some_and(|e| e.contains("in 2 s"))
+    })
+    .await;
+    service.computation.answer(Manner::Release(0));
+    let done = ana.wait_for(job.id, JobState::Done).await;
+    assert_eq!((done.attempts, done.error), (3, None));
+    // A failed job goes on where it was.
+    let failed: Page<Job> = ana.get(&format!("/v1/datasets/{}/jobs", dataset.id)).await;
+    assert_eq!(failed.items.len(), 6);
+    assert_eq!(failed.items[0].id, job.id);
+    let retry = format!("/v1/jobs/{}/retry", failed.items[1].id);
+    let spent = ana.refused(Method::POST, &retry, 409).await;
+    assert_eq!(spent.kind, ProblemKind::BudgetSpent);
+}
+
+async fn a_budget_of_two_runs(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let mut terms = terms();
+    terms.runs = 2;
+    let dataset = ana.ready_dataset(terms).await;
+    let path = format!("/v1/datasets/{}/jobs", dataset.id);
+    let tries = (0..8).map(|_| ana.send(Method::POST, &path, None));
+    let answers = futures_util::future::join_all(tries).await;
+    let mut granted = Vec::new();
+    for answer in answers {
+        if answer.status() == StatusCode::CREATED {
+            granted.push(answer.json::<Job>().await.unwrap());
+        } else {
+            assert_eq!(problem(answer, 409).await.kind, ProblemKind::BudgetSpent);
+        }
+    }
+    assert_eq!(granted.len(), 2);
+    // A run that was not begun can be had by another.
+    let _: Job = ana
+        .post(&format!("/v1/jobs/{}/cancel", granted[0].id))
+        .await;
+    ana.new_job(dataset.id).await;
+    ana.refused(Method::POST, &path, 409).await;
+    ana.refused(
+        Method::POST,
+        &format!("/v1/jobs/{}/retry", granted[0].id),
+        409,
+    )
+    .await;
+}
+
+async fn deletion(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let kept = ana.done_job().await;
+    service.computation.answer(Manner::Hang);
+    let dataset = ana.ready_dataset(terms()).await;
+    let path = format!("/v1/datasets/{}", dataset.id);
+    let job = ana.new_job(dataset.id).await;
+    ana.wait_for(job.id, JobState::Running).await;
+    let active = ana.refused(Method::DELETE, &path, 409).await;
+    assert!(active.detail.unwrap().contains(&job.id.to_string()));
+    service.computation.answer(Manner::Release(0));
+    ana.wait_for(job.id, JobState::Done).await;
+    let blobs = |id: Uuid| service.blobs().join(format!("datasets/{id}/jobs"));
+    assert!(
+        std::fs::read_dir(blobs(dataset.id))
+            .unwrap()
+            .next()
+            .is_some()
+    );
+    let deleted = ana.send(Method::DELETE, &path, None).await;
+    assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
+    let gone = std::fs::read_dir(blobs(dataset.id).join(job.id.to_string()));
+    assert!(gone.is_err() || gone.unwrap().next().is_none());
+    ana.refused(Method::DELETE, &path, 404).await;
+    for path in [
+        path.clone(),
+        format!("{path}/jobs"),
+        format!("/v1/jobs/{}", job.id),
+        format!("/v1/jobs/{}/events", job.id),
+        format!("/v1/jobs/{}/releases", job.id),
+        format!("/v1/jobs/{}/model", job.id),
+        format!("/v1/jobs/{}/synthetic", job.id),
+    ] {
+        ana.refused(Method::GET, &path, 404).await;
+    }
+    let _: ModelView = ana.get(&format!("/v1/jobs/{}/model", kept.id)).await;
+}
+
+/// A request to terminate ends open streams, and gives a job back at once.
+async fn stopping(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    service.computation.answer(Manner::Hang);
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.ready_dataset(terms()).await;
+    let job = ana.new_job(dataset.id).await;
+    ana.wait_for(job.id, JobState::Running).await;
+    let request = reqwest::Client::new()
+        .get(format!("{}/v1/jobs/{}/events", service.base, job.id))
+        .bearer_auth(ana.token());
+    let response = request.send().await.unwrap();
+    let stream = tokio::spawn(response.text());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(ana);
+    assert!(service.stop().await < Duration::from_secs(3));
+    let events = common::parse_events(&stream.await.unwrap().unwrap());
+    assert!(!events.is_empty());
+}

@@ -1,0 +1,103 @@
+//! Two tenants: every route of the OpenAPI document that names a thing, tried by who does not own
+//! it. A new route cannot be forgotten.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Kind, Service, problem, read, terms};
+use fhaim_api::Page;
+use fhaim_api::account::ApiKeyMade;
+use fhaim_api::dataset::Dataset;
+use fhaim_api::job::{Job, JobState};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+over_both!(others_things_are_not_there);
+
+/// Methods and paths of the document.
+fn operations() -> Vec<(Method, String, Value)> {
+    let document = serde_json::to_value(fhaim_generation::openapi()).unwrap();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = method.to_uppercase().parse().unwrap();
+            operations.push((method, path.clone(), operation.clone()));
+        }
+    }
+    operations
+}
+
+/// Routes that anyone may call.
+const OPEN: [&str; 6] = [
+    "/.well-known/jwks.json",
+    "/openapi.json",
+    "/v1/accounts",
+    "/v1/sessions",
+    "/v1/sessions/api-key",
+    "/v1/sessions/refresh",
+];
+
+async fn others_things_are_not_there(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let (ana, eve) = (
+        service.user("ana@x.example").await,
+        service.user("eve@x.example").await,
+    );
+    let done = ana.done_job().await;
+    let waiting = ana.new_dataset(terms()).await;
+    let key = ana
+        .send(Method::POST, "/v1/api-keys", Some(json!({ "name": "k" })))
+        .await;
+    let key: ApiKeyMade = read(key, StatusCode::CREATED).await;
+    let state = async || {
+        let path = format!("/v1/jobs/{}", done.id);
+        let keys: Value = ana.get("/v1/api-keys").await;
+        (
+            ana.get::<Value>("/v1/datasets").await,
+            ana.get::<Value>(&path).await,
+            keys,
+        )
+    };
+    let before = state().await;
+    let (mut named, mut signed_in) = (0, 0);
+    for (method, path, operation) in operations() {
+        if OPEN.contains(&path.as_str()) {
+            assert!(operation["security"].is_null(), "{path}");
+            continue;
+        }
+        let filled = |dataset: Uuid, job: Uuid, key: Uuid| {
+            path.replace("{dataset}", &dataset.to_string())
+                .replace("{job}", &job.to_string())
+                .replace("{id}", &key.to_string())
+        };
+        let own = filled(waiting.id, done.id, key.key.id);
+        assert!(!own.contains('{'), "{path}: what is this parameter?");
+        problem(service.send(method.clone(), &own, None).await, 401).await;
+        signed_in += 1;
+        if own == path {
+            continue;
+        }
+        named += 1;
+        for id in [own, filled(Uuid::nil(), Uuid::nil(), Uuid::nil())] {
+            let theirs = eve.refused(method.clone(), &id, 404).await;
+            assert_eq!(
+                (theirs.detail, theirs.retry_after),
+                (None, None),
+                "{method} {id}"
+            );
+        }
+        let nonsense = path.replace(['{', '}'], "");
+        eve.refused(method, &nonsense, 404).await;
+    }
+    assert!(named >= 13 && signed_in >= 18, "{named} of {signed_in}");
+    assert_eq!(state().await, before);
+    assert!(
+        eve.get::<Page<Dataset>>("/v1/datasets")
+            .await
+            .items
+            .is_empty()
+    );
+    let job: Job = ana.get(&format!("/v1/jobs/{}", done.id)).await;
+    assert_eq!(job.state, JobState::Done);
+}
