@@ -75,7 +75,10 @@ pub unsafe extern "C" fn fhaim_call(from: *mut u8, len: usize) {
     let (kind, bytes) = match answer {
         Ok(Answer::Json(text)) => (0, text.into_bytes()),
         Ok(Answer::Bytes(bytes)) => (1, bytes),
-        Err(error) => (2, serde_json::to_vec(&Told::from(&error)).unwrap_or_default()),
+        Err(error) => (
+            2,
+            serde_json::to_vec(&Told::from(&error)).unwrap_or_default(),
+        ),
     };
     // SAFETY: the host only reads the bytes, which live until it returns.
     unsafe { reply(kind, bytes.as_ptr(), bytes.len()) };

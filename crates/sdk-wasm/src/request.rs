@@ -1,6 +1,8 @@
 //! What the page can ask for.
 
-use fhaim_domain::{InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn};
+use fhaim_domain::{
+    InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
+};
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 

@@ -42,9 +42,7 @@ impl Session {
     /// What is wrong with the request, the bytes, or what they hold.
     pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Answer, Error> {
         match serde_json::from_slice(request)? {
-            Request::Draft(draft) => {
-                json(&Drafted::from(infer_schema(input, &draft.options())?))
-            }
+            Request::Draft(draft) => json(&Drafted::from(infer_schema(input, &draft.options())?)),
             Request::Check { schema } => json(&Checked::of(&schema)),
             Request::Read(request) => self.read(request, input),
             Request::Plan { terms, records } => json(&Planned::of(&terms, records)?),

@@ -153,14 +153,13 @@ impl Comparison {
             }
         }
         let columns = real.schema().columns().iter().zip(labels(real.schema()));
-        let column = |(attribute, (column, labels)): (usize, (&fhaim_domain::Column, _))| {
-            ComparedColumn {
+        let column =
+            |(attribute, (column, labels)): (usize, (&fhaim_domain::Column, _))| ComparedColumn {
                 name: column.name().to_owned(),
                 labels,
                 real: shares(&one_way(real, attribute)),
                 synthetic: shares(&one_way(synthetic, attribute)),
-            }
-        };
+            };
         Ok(Self {
             real_records: real.records(),
             synthetic_records: synthetic.records(),

@@ -49,24 +49,38 @@ fn a_draft_is_a_schema_that_reads_the_table() {
     assert_eq!(checked["cost"]["pairs"], 1);
     let request = json!({"op": "read", "format": {"file": "t.csv"}, "schema": draft["schema"]});
     let read = json_of(ask(&mut session, &request, TABLE.as_bytes()).unwrap());
-    assert_eq!((&read["records"], &read["record_bound"]), (&json!(4), &json!(64)));
+    assert_eq!(
+        (&read["records"], &read["record_bound"]),
+        (&json!(4), &json!(64))
+    );
 }
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let mut session = Session::default();
     let error = read(&mut session, "colour,size\nred,1\ngreen,2\n").unwrap_err();
-    assert!(error.contains("row 2") && error.contains("colour"), "{error}");
+    assert!(
+        error.contains("row 2") && error.contains("colour"),
+        "{error}"
+    );
     let error = read(&mut session, "colour,size\nred,11\n").unwrap_err();
     assert!(error.contains("row 1") && error.contains("size"), "{error}");
-    for request in [json!({}), json!({"op": "none"}), json!({"op": "encrypt", "object": "x"})] {
+    for request in [
+        json!({}),
+        json!({"op": "none"}),
+        json!({"op": "encrypt", "object": "x"}),
+    ] {
         assert!(ask(&mut session, &request, b"").is_err(), "{request}");
     }
     // Nothing to encrypt yet, and then no key.
     let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
     assert!(ask(&mut session, &encrypt, b"").is_err());
     read(&mut session, TABLE).unwrap();
-    assert!(ask(&mut session, &encrypt, b"").unwrap_err().contains("key"));
+    assert!(
+        ask(&mut session, &encrypt, b"")
+            .unwrap_err()
+            .contains("key")
+    );
     let prepare = json!({"op": "prepare", "terms": terms()});
     assert!(ask(&mut session, &prepare, b"no key").is_err());
 }
@@ -91,8 +105,7 @@ fn objects_decrypt_to_the_one_hot_columns() {
     assert_eq!(objects, planned["objects"].as_array().unwrap().len());
 
     let domain = terms.schema.domain();
-    let upload =
-        UploadPlan::for_table(domain, 4, plan.ladder().unwrap(), &plan.set).unwrap();
+    let upload = UploadPlan::for_table(domain, 4, plan.ladder().unwrap(), &plan.set).unwrap();
     let columns = [[0, 1, 0, 0], [1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1]];
     for (column, bits) in columns.into_iter().enumerate() {
         let object = Object::Column { column, chunk: 0 };

@@ -54,6 +54,11 @@ export function FileStep({ session, onPicked }: Props) {
         browser and never leaves it: only ciphertexts are sent, and the description of the columns
         that you confirm in the next step.
       </p>
+      <Field label="Texts that stand for a missing value" hint="Separated by commas, such as ?, NA. An empty field always does.">
+        {(id, hint) => (
+          <input id={id} aria-describedby={hint} value={missing} onChange={(event) => setMissing(event.target.value)} />
+        )}
+      </Field>
       <div className={over ? "drop over" : "drop"} onDrop={drop}
         onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}>
         {reading ? (
@@ -63,17 +68,16 @@ export function FileStep({ session, onPicked }: Props) {
             <p>Drop a CSV file here, or</p>
             <input id="table-file" type="file" accept=".csv,text/csv,text/plain"
               style={{ position: "absolute", width: 1, height: 1, opacity: 0 }}
-              onChange={(event) => void take(event.target.files?.[0])} />
+              onChange={(event) => {
+                void take(event.target.files?.[0]);
+                // The same file, mended, may be chosen again.
+                event.target.value = "";
+              }} />
             <label className="button main" htmlFor="table-file">choose a file</label>
           </>
         )}
       </div>
       <Trouble error={error} />
-      <Field label="Texts that stand for a missing value" hint="Separated by commas, such as ?, NA. An empty field always does.">
-        {(id, hint) => (
-          <input id={id} aria-describedby={hint} value={missing} onChange={(event) => setMissing(event.target.value)} />
-        )}
-      </Field>
     </section>
   );
 }
