@@ -1,6 +1,7 @@
 //! `fhaim serve` and `fhaim up`: the services as programs.
 
 mod up;
+mod web;
 
 use std::path::{Path, PathBuf};
 

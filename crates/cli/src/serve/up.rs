@@ -21,7 +21,7 @@ use fhaim_platform::seal::Sealer;
 use fhaim_platform::{Failure, server, shutdown, telemetry};
 use tokio::task::JoinSet;
 
-use super::{listen, stop_when_told};
+use super::{listen, stop_when_told, web};
 use crate::{error::Error, output};
 
 /// Flags of `up`.
@@ -45,6 +45,9 @@ pub struct UpArguments {
     /// Seconds after which a killed process's work is taken up again
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub lease_seconds: u64,
+    /// Folder of the page's files [default: web/dist of the checkout, if it was built]
+    #[arg(long, value_name = "DIR")]
+    pub web: Option<PathBuf>,
 }
 
 /// Runs until it is told to stop.
@@ -53,6 +56,10 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         json: false,
         filter: Some(arguments.log.clone()),
     });
+    let page = match arguments.web.clone().or_else(web::default_folder) {
+        Some(folder) => web::router(&folder)?,
+        None => Router::new(),
+    };
     make_folder(&arguments.data)?;
     let listener = listen(&arguments.listen.to_string()).await?;
     let address = listener.local_addr();
@@ -85,7 +92,7 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         generation.clone(),
         signal.clone(),
     ));
-    let routes = Router::new()
+    let routes = page
         .nest("/generation", fhaim_generation::router(generation))
         .nest("/computation", fhaim_computation::router(computation))
         .nest("/crypto", fhaim_crypto::router(crypto));

@@ -1,0 +1,82 @@
+//! What terms come to, before anything is encrypted.
+
+use fhaim_he::Layout;
+use fhaim_protocol::terms::{Plan, Terms};
+use fhaim_protocol::upload::{UploadPlan, object_bytes};
+use fhaim_synth::{Next, ReleaseRequest, Statistic, UNIT_VARIANCE};
+use serde::Serialize;
+
+use crate::Error;
+
+/// What terms come to for a table of so many records.
+#[derive(Debug, Serialize)]
+pub(crate) struct Planned {
+    /// Number of the encryption parameter set.
+    parameter_set: u8,
+    /// The whole budget, and one run's share of it.
+    rho: f64,
+    run_rho: f64,
+    /// What is told of the number of records.
+    chunks: usize,
+    stride: usize,
+    /// Names of all objects, in the order of the upload.
+    objects: Vec<String>,
+    object_bytes: usize,
+    /// By attribute, the standard deviation of the noise on each count of the first batch;
+    /// `null` where it has none.
+    sigmas: Vec<Option<f64>>,
+}
+
+impl Planned {
+    pub(crate) fn of(terms: &Terms, records: usize) -> Result<Self, Error> {
+        let plan = terms.plan()?;
+        let upload = upload_plan(&plan, records)?;
+        Ok(Self {
+            parameter_set: plan.set.id,
+            rho: plan.budget.to_f64(),
+            run_rho: plan.job.rho.to_f64(),
+            chunks: upload.layout.chunks(),
+            stride: upload.layout.stride(),
+            objects: upload.objects().map(|object| object.name()).collect(),
+            object_bytes: object_bytes(&plan.set),
+            sigmas: first_sigmas(terms, &plan)?,
+        })
+    }
+}
+
+/// The upload of a table of so many records.
+pub(crate) fn upload_plan(plan: &Plan, records: usize) -> Result<UploadPlan, Error> {
+    Ok(UploadPlan {
+        columns: plan.job.domain.columns(),
+        layout: Layout::for_records(records).map_err(fhaim_protocol::Error::from)?,
+        ladder: plan.ladder()?,
+        residues: plan.set.plaintext_moduli.len(),
+    })
+}
+
+/// Noise of the first batch, which every mechanism spends on the columns by themselves. Nothing is
+/// released: the mechanism says what it would ask for.
+fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
+    let mut sigmas = vec![None; plan.job.domain.len()];
+    let mechanism = terms.mechanism.start(plan.job.clone());
+    let mut mechanism = mechanism.map_err(fhaim_protocol::Error::from)?;
+    if let Next::Release(requests) = mechanism.step(&[]).map_err(fhaim_protocol::Error::from)? {
+        for request in &requests {
+            if let Some((attribute, sigma)) = one_way_sigma(request) {
+                sigmas[attribute] = Some(sigma);
+            }
+        }
+    }
+    Ok(sigmas)
+}
+
+/// The noise on a 1-way's counts: of an indicator scaled and shifted, the noise over the scale.
+fn one_way_sigma(request: &ReleaseRequest) -> Option<(usize, f64)> {
+    let Statistic::OneWay(axis) = &request.statistic else {
+        return None;
+    };
+    let function = axis.functions.first()?;
+    let scale = function.iter().max()? - function.iter().min()?;
+    let sigma = (UNIT_VARIANCE as f64 * request.variance_units as f64).sqrt();
+    (scale > 0).then(|| (axis.attribute, sigma / scale as f64))
+}

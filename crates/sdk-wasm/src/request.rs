@@ -1,0 +1,132 @@
+//! What the page can ask for.
+
+use fhaim_domain::{
+    InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
+};
+use fhaim_protocol::{terms::Terms, upload::Object};
+use serde::Deserialize;
+
+/// A request.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Drafts a schema from the CSV table in the stream.
+    Draft(DraftRequest),
+    /// Says what a schema costs.
+    Check {
+        /// The schema.
+        schema: Schema,
+    },
+    /// Reads the CSV table in the stream and keeps it.
+    Read(ReadRequest),
+    /// Works out what terms come to for a table of so many records.
+    Plan {
+        /// The terms.
+        terms: Box<Terms>,
+        /// Records of the table.
+        records: usize,
+    },
+    /// Takes the public key in the stream; the table that was read is encrypted under it.
+    Prepare {
+        /// The terms.
+        terms: Box<Terms>,
+    },
+    /// Encrypts one object.
+    Encrypt {
+        /// Its name.
+        object: Object,
+    },
+    /// Compares the synthetic CSV table in the stream with the table that was read.
+    Compare {
+        /// Name of the file, for errors.
+        file: String,
+    },
+}
+
+/// How a CSV table is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Format {
+    /// Name of the file, for errors.
+    pub file: String,
+    /// Character between fields, of one byte.
+    #[serde(default = "comma")]
+    pub delimiter: char,
+    /// Fields that stand for a missing value, beside the empty one.
+    #[serde(default)]
+    pub missing: Vec<String>,
+}
+
+fn comma() -> char {
+    ','
+}
+
+impl Format {
+    fn delimiter(&self) -> u8 {
+        u8::try_from(self.delimiter).unwrap_or(b',')
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let mut texts = vec![String::new()];
+        texts.extend(self.missing.iter().cloned());
+        texts
+    }
+}
+
+/// How to draft a schema.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DraftRequest {
+    /// How the table is written.
+    pub format: Format,
+    /// Name of the schema.
+    pub name: String,
+    /// Columns to leave out.
+    #[serde(default)]
+    pub leave_out: Vec<String>,
+}
+
+impl DraftRequest {
+    pub(crate) fn options(&self) -> InferOptions {
+        InferOptions {
+            delimiter: self.format.delimiter(),
+            missing: self.format.missing(),
+            leave_out: self.leave_out.clone(),
+            ..InferOptions::new(&self.format.file, &self.name)
+        }
+    }
+}
+
+/// How to read a table.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ReadRequest {
+    /// How the table is written.
+    pub format: Format,
+    /// The table's schema.
+    pub schema: Schema,
+    /// Take numbers outside the schema's limits for the nearest limit.
+    #[serde(default)]
+    pub clamp: bool,
+    /// Take unknown categories for the one that the schema declares as `other`.
+    #[serde(default)]
+    pub use_other: bool,
+}
+
+impl ReadRequest {
+    pub(crate) fn options(&self) -> ReadOptions {
+        ReadOptions {
+            delimiter: self.format.delimiter(),
+            missing: self.format.missing(),
+            unknown: match self.use_other {
+                true => UnknownCategory::Other,
+                false => UnknownCategory::Refuse,
+            },
+            out_of_range: match self.clamp {
+                true => OutOfRange::Clamp,
+                false => OutOfRange::Refuse,
+            },
+            // The columns that the page's user left out are in the file still.
+            unlisted: UnlistedColumn::LeaveOut,
+            ..ReadOptions::new(&self.format.file)
+        }
+    }
+}

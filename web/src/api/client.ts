@@ -1,0 +1,209 @@
+// Calls to the three services, which share the page's origin, and the session they need.
+import type { Page, Problem, Session } from "./types";
+
+export type Service = "generation" | "computation" | "crypto";
+
+/** A service's refusal, in its own words. */
+export class Refusal extends Error {
+  readonly kind: string;
+  readonly status: number;
+  readonly retryAfter: number | undefined;
+
+  constructor(problem: Problem) {
+    super(problem.detail ?? problem.title);
+    this.kind = problem.kind;
+    this.status = problem.status;
+    this.retryAfter = problem.retry_after ?? undefined;
+  }
+}
+
+/** No answer at all: the connection is lost or the service is down. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The server does not answer. Check the connection; nothing is lost.");
+  }
+}
+
+const REFRESH_TOKEN = "fhaim.refresh";
+const EMAIL = "fhaim.email";
+/** A session is renewed so long before it expires. */
+const MARGIN_MS = 30_000;
+
+let access: { token: string; expires: number } | undefined;
+let renewal: Promise<string> | undefined;
+const listeners = new Set<() => void>();
+
+/** The address of whoever is signed in. */
+export function signedInAs(): string | undefined {
+  const known = sessionStorage.getItem(REFRESH_TOKEN) !== null;
+  return known ? (sessionStorage.getItem(EMAIL) ?? "") : undefined;
+}
+
+export function onSession(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function keep(session: Session): string {
+  access = { token: session.access_token, expires: Date.now() + session.expires_in * 1000 };
+  if (session.refresh_token) sessionStorage.setItem(REFRESH_TOKEN, session.refresh_token);
+  return session.access_token;
+}
+
+function forget(): void {
+  access = undefined;
+  sessionStorage.removeItem(REFRESH_TOKEN);
+  sessionStorage.removeItem(EMAIL);
+  listeners.forEach((listener) => listener());
+}
+
+export async function signIn(email: string, password: string): Promise<void> {
+  const session = await send("generation", "POST", "/v1/sessions", { json: { email, password } });
+  keep((await session.json()) as Session);
+  sessionStorage.setItem(EMAIL, email);
+  listeners.forEach((listener) => listener());
+}
+
+export async function signUp(email: string, password: string): Promise<void> {
+  await send("generation", "POST", "/v1/accounts", { json: { email, password } });
+  await signIn(email, password);
+}
+
+export async function signOut(): Promise<void> {
+  const refresh_token = sessionStorage.getItem(REFRESH_TOKEN);
+  try {
+    if (refresh_token) {
+      await send("generation", "DELETE", "/v1/sessions", { json: { refresh_token } });
+    }
+  } finally {
+    forget();
+  }
+}
+
+/** A token that is good for a while yet; one renewal at a time, since a refresh token is good for one. */
+async function token(): Promise<string> {
+  if (access && access.expires - MARGIN_MS > Date.now()) return access.token;
+  renewal ??= renew().finally(() => (renewal = undefined));
+  return renewal;
+}
+
+async function renew(): Promise<string> {
+  const refresh_token = sessionStorage.getItem(REFRESH_TOKEN);
+  if (!refresh_token) throw signedOut();
+  try {
+    const answer = await send("generation", "POST", "/v1/sessions/refresh", {
+      json: { refresh_token },
+    });
+    return keep((await answer.json()) as Session);
+  } catch (error) {
+    if (error instanceof Refusal && error.status < 500 && error.status !== 429) {
+      forget();
+      throw signedOut();
+    }
+    throw error;
+  }
+}
+
+function signedOut(): Refusal {
+  const title = "Your session has ended. Sign in again; nothing is lost.";
+  return new Refusal({ type: "", kind: "unauthenticated", title, status: 401 });
+}
+
+interface Options {
+  json?: unknown;
+  bytes?: Uint8Array<ArrayBuffer>;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+async function send(
+  service: Service,
+  method: string,
+  path: string,
+  options: Options,
+): Promise<Response> {
+  const headers = new Headers(options.headers);
+  let body: BodyInit | null = null;
+  if (options.bytes) {
+    body = options.bytes;
+    headers.set("content-type", "application/octet-stream");
+  } else if (options.json !== undefined) {
+    body = JSON.stringify(options.json);
+    headers.set("content-type", "application/json");
+  }
+  const request: RequestInit = { method, headers, body, cache: "no-store" };
+  if (options.signal) request.signal = options.signal;
+  let response: Response;
+  try {
+    response = await fetch(`/${service}${path}`, request);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Unreachable();
+  }
+  if (!response.ok) throw new Refusal(await problem(response));
+  return response;
+}
+
+async function problem(response: Response): Promise<Problem> {
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("application/problem+json")) return (await response.json()) as Problem;
+  const title = `The server answered with status ${response.status}.`;
+  const kind = response.status >= 500 ? "unavailable" : "malformed";
+  return { type: "", kind, title, status: response.status };
+}
+
+/** A call with the session's token. */
+export async function call(
+  service: Service,
+  method: string,
+  path: string,
+  options: Options = {},
+): Promise<Response> {
+  const headers = { ...options.headers, authorization: `Bearer ${await token()}` };
+  return send(service, method, path, { ...options, headers });
+}
+
+/** A call that is answered in JSON. */
+export async function json<T>(
+  service: Service,
+  method: string,
+  path: string,
+  options: Options = {},
+): Promise<T> {
+  return (await (await call(service, method, path, options)).json()) as T;
+}
+
+export function get<T>(service: Service, path: string): Promise<T> {
+  return json<T>(service, "GET", path);
+}
+
+/** All pages of a list. */
+export async function list<T>(service: Service, path: string): Promise<T[]> {
+  const items: T[] = [];
+  let after: string | null | undefined;
+  do {
+    const query = after ? `?after=${encodeURIComponent(after)}` : "";
+    const page = await get<Page<T>>(service, `${path}${query}`);
+    items.push(...page.items);
+    after = page.next;
+  } while (after);
+  return items;
+}
+
+/** Words for any error. */
+export function words(error: unknown): string {
+  return error instanceof Error ? error.message : "Something went wrong.";
+}
+
+/** Whether the same call may go through later. */
+export function mayPass(error: unknown): boolean {
+  if (error instanceof Unreachable) return true;
+  return error instanceof Refusal && (error.status >= 500 || error.status === 429);
+}
+
+/** Waits that grow from try to try, unless the service says how long. */
+export function backoff(attempt: number, error: unknown): Promise<void> {
+  const told = error instanceof Refusal ? error.retryAfter : undefined;
+  const seconds = told ?? Math.min(0.3 * 2 ** attempt, 10);
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}

@@ -1,0 +1,29 @@
+// Names for the wire types that the page uses.
+import type { components as Computation } from "./generated/computation";
+import type { components as Crypto } from "./generated/crypto";
+import type { components as Generation } from "./generated/generation";
+import type { Schema } from "../crypto/messages";
+
+type G = Generation["schemas"];
+
+export type Session = G["Session"];
+export type ApiKey = G["ApiKey"];
+export type ApiKeyMade = G["ApiKeyMade"];
+/** The document leaves the schema open; the page knows its form. */
+export type Terms = Omit<G["Terms"], "schema"> & { schema: Schema };
+export type Dataset = Omit<G["Dataset"], "terms"> & { terms: Terms };
+export type Job = G["Job"];
+export type JobEvent = G["JobEvent"];
+export type ModelView = G["ModelView"];
+export type OneWayView = G["OneWayView"];
+export type ReleasedStatistic = G["ReleasedStatistic"];
+export type Problem = G["Problem"];
+export type Upload = Computation["schemas"]["Upload"];
+export type Missing = Computation["schemas"]["Missing"];
+export type KeySet = Crypto["schemas"]["KeySet"];
+export type DatasetLedger = Crypto["schemas"]["DatasetLedger"];
+
+export interface Page<T> {
+  items: T[];
+  next?: string | null;
+}

@@ -1,0 +1,100 @@
+// The page's end of a worker: one promise a request.
+import type {
+  Answer,
+  Ask,
+  Checked,
+  Comparison,
+  Drafted,
+  Encrypted,
+  Format,
+  Planned,
+  ReadOptions,
+  ReadTable,
+  Request,
+  Schema,
+} from "./messages";
+import type { Terms } from "../api/types";
+
+/** What the worker refuses, in its words. */
+export class WorkerRefusal extends Error {
+  /** Columns that cannot be drafted and may be left out. */
+  readonly columns: string[];
+
+  constructor(detail: string, columns: string[]) {
+    super(detail);
+    this.columns = columns;
+  }
+}
+
+interface Waiting {
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+/** A worker with a table of its own. */
+export class HolderSession {
+  private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  private readonly waiting = new Map<number, Waiting>();
+  private next = 0;
+
+  constructor() {
+    this.worker.onmessage = ({ data }: MessageEvent<Answer>) => this.settle(data);
+    this.worker.onerror = () => this.end("The encryption worker stopped. Reload the page.");
+  }
+
+  draft(file: File, format: Format, leave_out: string[]): Promise<Drafted> {
+    const name = file.name.replace(/\.[^.]*$/, "") || "table";
+    return this.ask({ op: "draft", format, name, leave_out }, file);
+  }
+
+  check(schema: Schema): Promise<Checked> {
+    return this.ask({ op: "check", schema });
+  }
+
+  read(file: File, options: ReadOptions): Promise<ReadTable> {
+    return this.ask({ op: "read", ...options }, file);
+  }
+
+  plan(terms: Terms, records: number): Promise<Planned> {
+    return this.ask({ op: "plan", terms, records });
+  }
+
+  prepare(terms: Terms, publicKey: Blob): Promise<number> {
+    return this.ask({ op: "prepare", terms }, publicKey);
+  }
+
+  encrypt(object: string): Promise<Encrypted> {
+    return this.ask({ op: "encrypt", object });
+  }
+
+  compare(synthetic: Blob): Promise<Comparison> {
+    return this.ask({ op: "compare", file: "synthetic.csv" }, synthetic);
+  }
+
+  end(reason = "The work was stopped."): void {
+    this.worker.terminate();
+    for (const { reject } of this.waiting.values()) reject(new WorkerRefusal(reason, []));
+    this.waiting.clear();
+  }
+
+  private ask<T>(request: Request, input?: Blob): Promise<T> {
+    const id = this.next++;
+    const ask: Ask = input ? { id, request, input } : { id, request };
+    return new Promise<T>((resolve, reject) => {
+      this.waiting.set(id, { resolve: (value) => resolve(value as T), reject });
+      this.worker.postMessage(ask);
+    });
+  }
+
+  private settle(answer: Answer): void {
+    const waiting = this.waiting.get(answer.id);
+    this.waiting.delete(answer.id);
+    if (answer.kind === "error") waiting?.reject(new WorkerRefusal(answer.detail, answer.columns));
+    else waiting?.resolve(answer.value);
+  }
+}
+
+/** Whether this browser can encrypt: WebAssembly, and digests, which need a secure origin. */
+export function canEncrypt(): boolean {
+  return typeof WebAssembly === "object" && window.isSecureContext;
+}

@@ -1,0 +1,187 @@
+// An upload: encrypted in workers while it is sent, paused, gone on with after a break.
+import { backoff, call, get, json, mayPass, words } from "../api/client";
+import type { Dataset, KeySet, Missing } from "../api/types";
+import { hexadecimal, Journal } from "./journal";
+import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
+import { HolderSession } from "./session";
+
+export type Phase = "preparing" | "sending" | "paused" | "sealing" | "done" | "failed";
+
+export interface Progress {
+  phase: Phase;
+  done: number;
+  objects: number;
+  bytesSent: number;
+  /** Milliseconds since the first object, pauses left out. */
+  sendingMs: number;
+  /** Why it stands still, in words. */
+  trouble?: string;
+}
+
+/** Objects on their way for each worker. */
+const PARALLEL = 2;
+
+/** Workers: all cores but one for the page, four at most. */
+function workers(): number {
+  return Math.max(1, Math.min(4, (navigator.hardwareConcurrency || 2) - 1, 4));
+}
+
+export class Upload {
+  private progress: Progress = { phase: "preparing", done: 0, objects: 0, bytesSent: 0, sendingMs: 0 };
+  private readonly sessions: HolderSession[] = [];
+  private queue: string[] = [];
+  private readonly journal: Journal;
+  private resumed: (() => void)[] = [];
+  private stopped = false;
+  private resumedAt = 0;
+
+  constructor(
+    private readonly dataset: Dataset,
+    private readonly file: File,
+    private readonly read: ReadOptions,
+    private readonly tell: (progress: Progress) => void,
+  ) {
+    this.journal = new Journal(dataset.id);
+  }
+
+  /** Runs to the end; what goes wrong is told as progress. */
+  async run(): Promise<void> {
+    try {
+      await this.prepare();
+      this.say({ phase: this.progress.phase === "paused" ? "paused" : "sending" });
+      this.resumedAt = performance.now();
+      const lanes = this.sessions.flatMap((session) => Array(PARALLEL).fill(session));
+      await Promise.all(lanes.map((session: HolderSession) => this.lane(session)));
+      if (this.stopped) return;
+      this.say({ phase: "sealing", sendingMs: this.elapsed() });
+      await this.seal();
+      this.say({ phase: "done" });
+    } catch (error) {
+      if (!this.stopped) this.say({ phase: "failed", trouble: words(error) });
+    } finally {
+      this.journal.write();
+      this.stop();
+    }
+  }
+
+  pause(): void {
+    this.say({ phase: "paused", sendingMs: this.elapsed() });
+    this.journal.write();
+  }
+
+  resume(): void {
+    this.resumedAt = performance.now();
+    this.say({ phase: "sending" });
+    this.resumed.splice(0).forEach((go) => go());
+  }
+
+  /** Ends it; what was sent stays, and another upload goes on from there. */
+  stop(): void {
+    this.stopped = true;
+    this.resumed.splice(0).forEach((go) => go());
+    this.sessions.forEach((session) => session.end());
+    if (this.progress.phase !== "done") this.journal.write();
+  }
+
+  private elapsed(): number {
+    const running = this.progress.phase === "sending" ? performance.now() - this.resumedAt : 0;
+    return this.progress.sendingMs + running;
+  }
+
+  private say(change: Partial<Progress>): void {
+    const { trouble: _, ...rest } = this.progress;
+    this.progress = { ...rest, ...change };
+    this.tell({ ...this.progress, sendingMs: change.sendingMs ?? this.elapsed() });
+  }
+
+  private async prepare(): Promise<void> {
+    const first = await this.open();
+    const plan = await first.session.plan(this.dataset.terms, first.table.records);
+    const key = await this.publicKey(plan);
+    await this.register(plan);
+    const others = Array.from({ length: workers() - 1 }, () => this.open());
+    await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
+      session.prepare(this.dataset.terms, key),
+    ));
+    const { objects: missing } = await get<Missing>("computation", this.path("/contributions/0/missing"));
+    this.journal.forget(missing);
+    this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
+    this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
+  }
+
+  private async open(): Promise<{ session: HolderSession; table: ReadTable }> {
+    const session = new HolderSession();
+    this.sessions.push(session);
+    return { session, table: await session.read(this.file, this.read) };
+  }
+
+  /** Has the keys made and checks that the crypto service sees the plan that the page sees. */
+  private async publicKey(plan: Planned): Promise<Blob> {
+    const path = `/v1/datasets/${this.dataset.id}`;
+    const terms = this.dataset.terms;
+    const set = await json<KeySet>("crypto", "PUT", path, { json: { terms } });
+    if (set.parameter_set !== plan.parameter_set || set.budget.rho !== plan.rho) {
+      throw new Error("The crypto service works with another budget or other parameters.");
+    }
+    const bytes = await (await call("crypto", "GET", `${path}/public-key`)).arrayBuffer();
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    if (hexadecimal(digest) !== set.public_key) {
+      throw new Error("The public key is not the one that the crypto service announced.");
+    }
+    return new Blob([bytes]);
+  }
+
+  private async register(plan: Planned): Promise<void> {
+    const layout = { chunks: plan.chunks, stride: plan.stride };
+    const terms = this.dataset.terms;
+    await call("computation", "PUT", this.path(""), { json: { terms, layout } });
+  }
+
+  private path(rest: string): string {
+    return `/v1/datasets/${this.dataset.id}${rest}`;
+  }
+
+  /** Takes objects off the queue, one after the other. */
+  private async lane(session: HolderSession): Promise<void> {
+    for (;;) {
+      if (this.progress.phase === "paused") await new Promise<void>((go) => this.resumed.push(go));
+      const object = this.stopped ? undefined : this.queue.shift();
+      if (object === undefined) return;
+      const encrypted = await session.encrypt(object);
+      const size = encrypted.bytes.length;
+      await this.put(object, encrypted);
+      this.journal.confirm(object, encrypted.digest);
+      const { done, bytesSent } = this.progress;
+      this.say({ done: done + 1, bytesSent: bytesSent + size });
+    }
+  }
+
+  /** Sends an object, again and again while the connection is lost. */
+  private async put(object: string, { bytes, digest }: Encrypted): Promise<void> {
+    const path = this.path(`/contributions/0/objects/${object.replaceAll("/", "%2F")}`);
+    const text = btoa(String.fromCharCode(...digest));
+    const headers = { "content-digest": `sha-256=:${text}:` };
+    await this.persist(() => call("computation", "PUT", path, { bytes, headers }));
+  }
+
+  private async seal(): Promise<void> {
+    const manifest = await this.journal.manifest();
+    const complete = this.path("/contributions/0/complete");
+    await this.persist(() => call("computation", "POST", complete, { json: { manifest } }));
+    await this.persist(() => call("generation", "POST", this.path("/ready")));
+    this.journal.finish();
+  }
+
+  private async persist(work: () => Promise<unknown>): Promise<void> {
+    for (let attempt = 0; !this.stopped; attempt++) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        if (!mayPass(error)) throw error;
+        this.say({ trouble: `${words(error)} Trying again.` });
+        await backoff(attempt, error);
+      }
+    }
+  }
+}

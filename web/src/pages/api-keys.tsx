@@ -1,0 +1,83 @@
+import { useState, type FormEvent } from "react";
+import { call, json, list } from "../api/client";
+import type { ApiKey, ApiKeyMade } from "../api/types";
+import { Confirmed, Field, Loading, Notice, Trouble, useLoad, useTitle, when } from "../parts/ui";
+
+const PATH = "/v1/api-keys";
+
+export default function ApiKeys() {
+  useTitle("API keys");
+  const { value, error, reload } = useLoad(() => list<ApiKey>("generation", PATH), "");
+  const [made, setMade] = useState<ApiKeyMade>();
+  return (
+    <main id="content">
+      <h1>API keys</h1>
+      <p>For programs and the command line, in place of your password. A key can do all that you can.</p>
+      <NewKey onMade={(key) => { setMade(key); reload(); }} />
+      {made && (
+        <Notice tone="good">
+          <p>This is the only time that the key “{made.key.name}” is shown. Keep it where only the program can read it.</p>
+          <pre tabIndex={0}>{made.text}</pre>
+        </Notice>
+      )}
+      <Trouble error={error} retry={reload} />
+      {!value && error === undefined && <Loading />}
+      {value?.length === 0 && <p className="quiet">You have no keys yet.</p>}
+      {value && value.length > 0 && <Table keys={value} reload={reload} />}
+    </main>
+  );
+}
+
+function NewKey({ onMade }: { onMade: (key: ApiKeyMade) => void }) {
+  const [name, setName] = useState("");
+  const [error, setError] = useState<unknown>();
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setError(undefined);
+    try {
+      onMade(await json<ApiKeyMade>("generation", "POST", PATH, { json: { name } }));
+      setName("");
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <form className="card" onSubmit={(event) => void submit(event)}>
+      <Field label="What is the key for?">
+        {(id) => (
+          <input id={id} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
+        )}
+      </Field>
+      <Trouble error={error} />
+      <button className="main">Make a key</button>
+    </form>
+  );
+}
+
+function Table({ keys, reload }: { keys: ApiKey[]; reload: () => void }) {
+  const remove = (key: ApiKey) => async () => {
+    await call("generation", "DELETE", `${PATH}/${key.id}`);
+    reload();
+  };
+  return (
+    <div className="card">
+      <table className="stack">
+        <thead><tr><th>For</th><th>Made</th><th>Last used</th><th>Delete</th></tr></thead>
+        <tbody>
+          {keys.map((key) => (
+            <tr key={key.id}>
+              <td>{key.name}</td>
+              <td data-label="Made">{when(key.created_at)}</td>
+              <td data-label="Last used">{key.last_used_at ? when(key.last_used_at) : "never"}</td>
+              <td>
+                <Confirmed label="Delete" title={`Delete the key “${key.name}”?`} action={remove(key)}>
+                  <p>Programs that use it will be refused from now on.</p>
+                </Confirmed>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

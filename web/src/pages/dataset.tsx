@@ -1,0 +1,164 @@
+import { useMemo, useState } from "react";
+import { Link, useNavigate, useParams } from "react-router";
+import { call, get, json, list, Refusal } from "../api/client";
+import type { Dataset, DatasetLedger, Job } from "../api/types";
+import { forgetRead, recall } from "../crypto/remembered";
+import { LedgerBar } from "../parts/charts";
+import { JobTag } from "../parts/job-tag";
+import { Confirmed, count, Facts, Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
+import { DatasetTag } from "./datasets";
+import { UploadStep } from "./new-dataset/upload";
+
+export default function DatasetPage() {
+  const { dataset: id = "" } = useParams();
+  const { value, error, reload } = useLoad(() => get<Dataset>("generation", `/v1/datasets/${id}`), id);
+  useTitle(value?.name ?? "Dataset");
+  return (
+    <main id="content">
+      <Trouble error={error} retry={reload} />
+      {!value && error === undefined && <Loading />}
+      {value && <Details dataset={value} />}
+    </main>
+  );
+}
+
+function Details({ dataset }: { dataset: Dataset }) {
+  const { terms } = dataset;
+  return (
+    <>
+      <div className="row ends">
+        <h1>{dataset.name} <DatasetTag dataset={dataset} /></h1>
+        <Delete dataset={dataset} />
+      </div>
+      <Facts items={[
+        ["Columns", count(terms.schema.columns.length)],
+        ["Records, at most", count(terms.record_bound)],
+        ["Epsilon", terms.epsilon],
+        ["Delta", terms.delta.toExponential()],
+        ["Jobs left", `${dataset.runs_left} of ${terms.runs}`],
+        ["Made", when(dataset.created_at)],
+      ]} />
+      {dataset.state === "uploading" ? <GoOn dataset={dataset} /> : <Jobs dataset={dataset} />}
+      {dataset.state === "ready" && <Budget dataset={dataset} />}
+      <Columns dataset={dataset} />
+    </>
+  );
+}
+
+/** Deletes everywhere, keys first: after that nothing can be decrypted, whatever else fails. */
+function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
+  const navigate = useNavigate();
+  const remove = async () => {
+    for (const service of ["crypto", "computation", "generation"] as const) {
+      await call(service, "DELETE", `/v1/datasets/${id}`).catch((error: unknown) => {
+        if (!(error instanceof Refusal && error.kind === "not-found")) throw error;
+      });
+    }
+    forgetRead(id);
+    void navigate("/");
+  };
+  return (
+    <Confirmed label="Delete" title={`Delete “${name}”?`} action={remove}>
+      <p>Its keys are destroyed first, so that its records can never be decrypted; then its ciphertexts, jobs and results. This cannot be undone.</p>
+    </Confirmed>
+  );
+}
+
+function GoOn({ dataset }: { dataset: Dataset }) {
+  const [file, setFile] = useState<File>();
+  const read = useMemo(() => file && recall(dataset, file.name), [dataset, file]);
+  if (file && read) return <UploadStep dataset={dataset} file={file} read={read} />;
+  return (
+    <section className="card">
+      <h2>The upload is not finished</h2>
+      <p>Choose the same file again: what was sent before is not sent twice.</p>
+      <label htmlFor="again">The table, as a CSV file</label>
+      <input id="again" type="file" accept=".csv,text/csv,text/plain" onChange={(event) => setFile(event.target.files?.[0])} />
+    </section>
+  );
+}
+
+function Jobs({ dataset }: { dataset: Dataset }) {
+  const path = `/v1/datasets/${dataset.id}/jobs`;
+  const { value, error, reload } = useLoad(() => list<Job>("generation", path), path);
+  const navigate = useNavigate();
+  const [refused, setRefused] = useState<unknown>();
+  const start = async () => {
+    try {
+      const job = await json<Job>("generation", "POST", path);
+      void navigate(`/jobs/${job.id}`);
+    } catch (problem) {
+      setRefused(problem);
+    }
+  };
+  return (
+    <section className="card">
+      <div className="row ends">
+        <h2>Jobs</h2>
+        <button type="button" className="main" disabled={dataset.runs_left === 0} onClick={() => void start()}>Run a job</button>
+      </div>
+      {dataset.runs_left === 0 && <p className="quiet">The budget is promised to the jobs below. For more, make a new dataset.</p>}
+      <Trouble error={refused} />
+      <Trouble error={error} retry={reload} />
+      {value?.length === 0 && <p>None yet. A job spends its share of the budget on noisy counts, fits a model to them, and draws synthetic records from it.</p>}
+      {value && value.length > 0 && <JobTable jobs={value} />}
+    </section>
+  );
+}
+
+function JobTable({ jobs }: { jobs: Job[] }) {
+  return (
+    <table className="stack">
+      <thead><tr><th>Begun</th><th>State</th><th>Releases</th><th>Result</th></tr></thead>
+      <tbody>
+        {jobs.map((job) => (
+          <tr key={job.id}>
+            <td><Link to={`/jobs/${job.id}`}>{when(job.created_at)}</Link></td>
+            <td data-label="State"><JobTag state={job.state} /></td>
+            <td data-label="Releases">{count(job.releases)}</td>
+            <td data-label="Result">{job.state === "done" ? <Link to={`/jobs/${job.id}/result`}>Synthetic table</Link> : "–"}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Budget({ dataset }: { dataset: Dataset }) {
+  const path = `/v1/datasets/${dataset.id}/ledger`;
+  const { value, error } = useLoad(() => get<DatasetLedger>("crypto", path), path);
+  return (
+    <section className="card">
+      <h2>Privacy ledger</h2>
+      <p className="quiet">Kept by the crypto service, which decrypts nothing that it has not debited first.</p>
+      <Trouble error={error} />
+      {value && (
+        <LedgerBar budget={value.budget.rho} parts={value.runs.map((run, index) => ({ name: `job ${index + 1}`, rho: run.spent.rho }))} />
+      )}
+    </section>
+  );
+}
+
+function Columns({ dataset }: { dataset: Dataset }) {
+  return (
+    <details className="card">
+      <summary>Columns, as they are public</summary>
+      <div className="scroll">
+        <table>
+          <thead><tr><th>Column</th><th>Values</th></tr></thead>
+          <tbody>
+            {dataset.terms.schema.columns.map((column) => (
+              <tr key={column.name}>
+                <td>{column.name}</td>
+                <td>
+                  {column.kind === "numeric" ? `${column.min} to ${column.max} in ${column.bins} bins` : column.categories.join(", ")}
+                  {column.nullable && ", or missing"}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

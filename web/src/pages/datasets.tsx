@@ -1,0 +1,73 @@
+import { Link } from "react-router";
+import { list } from "../api/client";
+import type { Dataset } from "../api/types";
+import { Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
+
+export function Datasets() {
+  useTitle("Datasets");
+  const { value, error, reload } = useLoad(() => list<Dataset>("generation", "/v1/datasets"), "");
+  return (
+    <main id="content">
+      <div className="row ends">
+        <h1>Datasets</h1>
+        {value && value.length > 0 && <Link className="button main" to="/datasets/new">New dataset</Link>}
+      </div>
+      <Trouble error={error} retry={reload} />
+      {!value && error === undefined && <Loading />}
+      {value?.length === 0 && <Empty />}
+      {value && value.length > 0 && <Table datasets={value} />}
+    </main>
+  );
+}
+
+function Empty() {
+  return (
+    <div className="card empty">
+      <h2>No datasets yet</h2>
+      <p>
+        Begin with a table as a CSV file. You describe its columns, choose how much privacy to spend,
+        and this browser encrypts it before anything is sent. Then run a job and download a synthetic
+        table.
+      </p>
+      <Link className="button main" to="/datasets/new">Make the first dataset</Link>
+    </div>
+  );
+}
+
+function Table({ datasets }: { datasets: Dataset[] }) {
+  return (
+    <div className="card">
+      <table className="stack">
+        <thead>
+          <tr><th>Name</th><th>State</th><th>Privacy budget</th><th>Jobs left</th><th>Made</th></tr>
+        </thead>
+        <tbody>
+          {datasets.map((dataset) => (
+            <tr key={dataset.id}>
+              <td><Link to={`/datasets/${dataset.id}`}>{dataset.name}</Link></td>
+              <td data-label="State"><DatasetTag dataset={dataset} /></td>
+              <td data-label="Privacy budget">ε {dataset.terms.epsilon}, δ {dataset.terms.delta.toExponential()}</td>
+              <td data-label="Jobs left"><RunsLeft dataset={dataset} /></td>
+              <td data-label="Made">{when(dataset.created_at)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function DatasetTag({ dataset }: { dataset: Dataset }) {
+  return dataset.state === "ready"
+    ? <span className="tag good">ready</span>
+    : <span className="tag">upload unfinished</span>;
+}
+
+function RunsLeft({ dataset: { runs_left, terms } }: { dataset: Dataset }) {
+  return (
+    <>
+      {runs_left} of {terms.runs}
+      <progress aria-label="Budget left" max={terms.runs} value={runs_left} style={{ maxWidth: "8rem", display: "block" }} />
+    </>
+  );
+}

@@ -1,0 +1,63 @@
+import { useState, type FormEvent } from "react";
+import { Link, useLocation, useNavigate } from "react-router";
+import { signIn, signUp } from "../api/client";
+import { Field, Trouble, useTitle } from "../parts/ui";
+
+const MIN_PASSWORD = 12;
+
+export function SignIn({ isNew = false }: { isNew?: boolean }) {
+  const title = isNew ? "Create an account" : "Sign in";
+  useTitle(title);
+  const navigate = useNavigate();
+  const from = (useLocation().state as { from?: string } | null)?.from ?? "/";
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      await (isNew ? signUp : signIn)(email, password);
+      void navigate(from, { replace: true });
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <main id="content" className="narrow">
+      <h1>{title}</h1>
+      <p className="quiet">
+        Synthetic tables from records that nobody but you reads: they are encrypted in this browser,
+        and stay encrypted wherever they are computed on.
+      </p>
+      <form className="card" onSubmit={(event) => void submit(event)}>
+        <Field label="Email">
+          {(id) => (
+            <input id={id} type="email" autoComplete="username" required value={email}
+              onChange={(event) => setEmail(event.target.value)} />
+          )}
+        </Field>
+        <Field label="Password" hint={isNew ? `At least ${MIN_PASSWORD} characters.` : undefined}>
+          {(id, hint) => (
+            <input id={id} type="password" required minLength={isNew ? MIN_PASSWORD : 1} value={password}
+              aria-describedby={isNew ? hint : undefined}
+              autoComplete={isNew ? "new-password" : "current-password"}
+              onChange={(event) => setPassword(event.target.value)} />
+          )}
+        </Field>
+        <Trouble error={error} />
+        <button className="main" disabled={busy}>{title}</button>
+      </form>
+      <p>
+        {isNew ? (
+          <>You have an account? <Link to="/sign-in" state={{ from }}>Sign in</Link></>
+        ) : (
+          <>No account yet? <Link to="/sign-up" state={{ from }}>Create one</Link></>
+        )}
+      </p>
+    </main>
+  );
+}

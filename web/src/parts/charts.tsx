@@ -1,0 +1,156 @@
+// Pictures as plain SVG. Each has a text beside or inside it that says the same.
+
+const ROW = 24;
+const LABEL = 130;
+const WIDTH = 440;
+const MAX_LABEL = 20;
+
+export interface Series {
+  name: string;
+  className: string;
+  values: number[];
+}
+
+function short(text: string): string {
+  return text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL - 1)}…` : text;
+}
+
+/** Horizontal bars by category, one series beside the other, with a spread around the first. */
+export function Bars(props: { title: string; labels: string[]; series: Series[]; spread?: number; limit?: number }) {
+  const { title, labels, series, spread = 0, limit = 24 } = props;
+  const shown = labels.slice(0, limit);
+  const top = Math.max(1e-12, ...series.flatMap(({ values }) => values), 0) + 2 * spread;
+  const scale = (value: number) => (Math.max(0, value) / top) * (WIDTH - LABEL - 10);
+  const thick = (ROW - 6) / series.length;
+  return (
+    <figure style={{ margin: 0 }}>
+      <svg viewBox={`0 0 ${WIDTH} ${shown.length * ROW + 4}`} role="img" aria-label={title} width={WIDTH}>
+        {shown.map((label, row) => (
+          <g key={label} transform={`translate(0 ${row * ROW})`}>
+            <title>{`${label}: ${series.map(({ name, values }) => `${name} ${format(values[row] ?? 0)}`).join(", ")}`}</title>
+            <text x={LABEL - 8} y={ROW / 2 + 4} textAnchor="end">{short(label)}</text>
+            {series.map(({ name, className, values }, index) => (
+              <rect key={name} className={className} x={LABEL} y={3 + index * thick} rx={2}
+                width={scale(values[row] ?? 0)} height={Math.max(2, thick - 1)} />
+            ))}
+            {spread > 0 && <Whisker value={series[0]?.values[row] ?? 0} spread={spread} scale={scale} />}
+          </g>
+        ))}
+      </svg>
+      {labels.length > limit && <p className="small quiet">and {labels.length - limit} more</p>}
+    </figure>
+  );
+}
+
+function Whisker({ value, spread, scale }: { value: number; spread: number; scale: (v: number) => number }) {
+  const [low, high] = [LABEL + scale(value - 2 * spread), LABEL + scale(value + 2 * spread)];
+  const middle = ROW / 2;
+  return (
+    <path d={`M${low} ${middle - 5}v10M${low} ${middle}H${high}M${high} ${middle - 5}v10`}
+      stroke="var(--two)" strokeWidth={2} fill="none" />
+  );
+}
+
+function format(value: number): string {
+  return Math.abs(value) >= 10 ? Math.round(value).toLocaleString("en") : value.toPrecision(2);
+}
+
+export function Legend({ items }: { items: { name: string; className: string }[] }) {
+  return (
+    <ul className="legend">
+      {items.map(({ name, className }) => (
+        <li key={name}>
+          <svg width={12} height={12} aria-hidden="true"><rect width={12} height={12} rx={2} className={className} /></svg>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const PHASES = ["one", "two", "three", "four"];
+
+/** A budget as one bar: what was spent on what, and what is left. */
+export function LedgerBar({ budget, parts }: { budget: number; parts: { name: string; rho: number }[] }) {
+  let start = 0;
+  const share = (rho: number) => (budget > 0 ? (100 * rho) / budget : 0);
+  const spent = parts.reduce((sum, { rho }) => sum + rho, 0);
+  const label = `${share(spent).toFixed(0)} % of the budget is spent`;
+  return (
+    <>
+      <svg viewBox="0 0 100 6" preserveAspectRatio="none" width="100%" height={28} role="img" aria-label={label}>
+        <rect width={100} height={6} fill="var(--sunk)" stroke="var(--line)" strokeWidth={0.2} />
+        {parts.map(({ name, rho }, index) => {
+          const from = start;
+          start += share(rho);
+          return (
+            <rect key={name} x={from} width={share(rho)} height={6} className={PHASES[index % PHASES.length]}>
+              <title>{`${name}: ${share(rho).toFixed(1)} %`}</title>
+            </rect>
+          );
+        })}
+      </svg>
+      <Legend items={parts.map(({ name, rho }, index) => ({
+        name: `${name} ${share(rho).toFixed(1)} %`,
+        className: PHASES[index % PHASES.length] ?? "one",
+      }))} />
+    </>
+  );
+}
+
+/** Attributes on a circle, a line for every measured pair. */
+export function ModelGraph({ attributes, pairs }: { attributes: string[]; pairs: number[][] }) {
+  const [size, radius] = [460, 140];
+  const at = (index: number, far: number): [number, number] => {
+    const angle = (2 * Math.PI * index) / attributes.length - Math.PI / 2;
+    return [size / 2 + far * Math.cos(angle), size / 2 + far * Math.sin(angle) * 0.92];
+  };
+  const label = `${attributes.length} columns, ${pairs.length} measured pairs`;
+  return (
+    <svg viewBox={`0 0 ${size} ${size}`} width={size} role="img" aria-label={label}>
+      {pairs.map(([a = 0, b = 0]) => {
+        const [[x1, y1], [x2, y2]] = [at(a, radius), at(b, radius)];
+        return (
+          <line key={`${a}-${b}`} {...{ x1, y1, x2, y2 }} stroke="var(--one)" strokeWidth={1.5} opacity={0.65}>
+            <title>{`${attributes[a]} and ${attributes[b]}`}</title>
+          </line>
+        );
+      })}
+      {attributes.map((name, index) => {
+        const [x, y] = at(index, radius);
+        const [tx, ty] = at(index, radius + 14);
+        const side = Math.abs(tx - size / 2) < 20 ? "middle" : tx > size / 2 ? "start" : "end";
+        return (
+          <g key={name}>
+            <circle cx={x} cy={y} r={6} className="one"><title>{name}</title></circle>
+            <text x={tx} y={ty + 4} textAnchor={side}>{name.length > 14 ? `${name.slice(0, 13)}…` : name}</text>
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+/** A symmetric matrix of distances from 0 to 1, darker where larger. */
+export function Heatmap({ names, values }: { names: string[]; values: number[][] }) {
+  const cell = Math.max(8, Math.min(28, 320 / names.length));
+  const margin = 120;
+  const size = margin + cell * names.length;
+  const top = Math.max(0.02, ...values.flat());
+  return (
+    <svg viewBox={`0 0 ${size} ${size - margin + 8}`} width={size} role="img"
+      aria-label={`Distances of all pairs of ${names.length} columns, at most ${top.toFixed(3)}`}>
+      {names.map((name, row) => (
+        <g key={name}>
+          <text x={margin - 6} y={row * cell + cell / 2 + 4} textAnchor="end">{short(name)}</text>
+          {(values[row] ?? []).map((value, column) => (
+            <rect key={names[column]} x={margin + column * cell} y={row * cell} width={cell - 1} height={cell - 1}
+              className="two" opacity={0.08 + 0.92 * (value / top)}>
+              <title>{`${name} and ${names[column]}: ${value.toFixed(4)}`}</title>
+            </rect>
+          ))}
+        </g>
+      ))}
+    </svg>
+  );
+}

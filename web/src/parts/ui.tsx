@@ -1,0 +1,146 @@
+// Small pieces that every page uses.
+import { useCallback, useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { words } from "../api/client";
+
+export function Notice({ tone = "", children }: { tone?: "" | "bad" | "warn" | "good"; children: ReactNode }) {
+  const role = tone === "bad" ? "alert" : "status";
+  return <div className={`notice ${tone}`} role={role}>{children}</div>;
+}
+
+/** What went wrong, and a way to try again where there is one. */
+export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
+  if (error === undefined) return null;
+  return (
+    <Notice tone="bad">
+      <p>{words(error)}</p>
+      {retry && <button type="button" onClick={retry}>Try again</button>}
+    </Notice>
+  );
+}
+
+export function Field(props: { label: string; hint?: ReactNode; children: (id: string, hint: string) => ReactNode }) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>{props.label}</label>
+      {props.children(id, `${id}-hint`)}
+      {props.hint && <p className="hint" id={`${id}-hint`}>{props.hint}</p>}
+    </div>
+  );
+}
+
+export function Facts({ items }: { items: [string, ReactNode][] }) {
+  return (
+    <dl className="facts">
+      {items.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A button that asks before it does something for good. */
+export function Confirmed(props: {
+  label: string;
+  title: string;
+  children: ReactNode;
+  action: () => Promise<void>;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const title = useId();
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const act = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await props.action();
+      dialog.current?.close();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" className="bad" onClick={() => dialog.current?.showModal()}>
+        {props.label}
+      </button>
+      <dialog ref={dialog} aria-labelledby={title}>
+        <h2 id={title}>{props.title}</h2>
+        {props.children}
+        <Trouble error={error} />
+        <div className="row">
+          <button type="button" className="bad" disabled={busy} onClick={() => void act()}>
+            {props.label}
+          </button>
+          <button type="button" onClick={() => dialog.current?.close()}>Keep it</button>
+        </div>
+      </dialog>
+    </>
+  );
+}
+
+export interface Loaded<T> {
+  value: T | undefined;
+  error: unknown;
+  reload: () => void;
+}
+
+/** Loads something when the page opens or `key` changes. */
+export function useLoad<T>(load: () => Promise<T>, key: string): Loaded<T> {
+  const [value, setValue] = useState<T>();
+  const [error, setError] = useState<unknown>();
+  const [turn, setTurn] = useState(0);
+  const loader = useRef(load);
+  loader.current = load;
+  useEffect(() => {
+    let current = true;
+    loader.current().then(
+      (loaded) => {
+        if (!current) return;
+        setValue(loaded);
+        setError(undefined);
+      },
+      (problem: unknown) => current && setError(problem),
+    );
+    return () => {
+      current = false;
+    };
+  }, [key, turn]);
+  return { value, error, reload: useCallback(() => setTurn((n) => n + 1), []) };
+}
+
+export function Loading() {
+  return <p className="quiet" role="status">Loading…</p>;
+}
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · fhaim`;
+  }, [title]);
+}
+
+const whole = new Intl.NumberFormat("en");
+
+export function count(value: number): string {
+  return whole.format(Math.round(value));
+}
+
+export function bytes(value: number): string {
+  if (value < 1e6) return `${Math.max(1, Math.round(value / 1e3))} kB`;
+  return value < 1e9 ? `${(value / 1e6).toFixed(1)} MB` : `${(value / 1e9).toFixed(2)} GB`;
+}
+
+export function seconds(value: number): string {
+  if (value < 1) return "under a second";
+  return value < 90 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`;
+}
+
+export function when(time: string): string {
+  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
