@@ -53,3 +53,49 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_api::token::Service;
+    use fhaim_platform::config::{ConfigError, load};
+
+    const FILE: &str = r#"
+        sign_up = false
+
+        [limits]
+        sign_ins_per_email = 5
+        address_header = "x-forwarded-for"
+
+        [common]
+        listen = "127.0.0.1:8081"
+        database = { url = "sqlite://generation.db" }
+        blobs = { url = "file:///var/lib/fhaim/generation" }
+        sealing = { file = "/etc/fhaim/keys" }
+        peers = { computation = "http://127.0.0.1:8082" }
+    "#;
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        load(Service::Generation, Some(file.path()))
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let config = read(FILE).unwrap();
+        assert!(!config.sign_up);
+        assert_eq!(config.limits.sign_ins_per_email.get(), 5);
+        assert_eq!(config.limits.sign_ins_per_address.get(), 60);
+        assert_eq!(config.common.workers, 1);
+    }
+
+    #[test]
+    fn fields_that_do_not_exist_are_refused() {
+        for (right, wrong) in [("sign_up", "signup"), ("sign_ins_per", "logins_per")] {
+            let error = read(&FILE.replace(right, wrong)).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+        assert!(read(&FILE.replace("= 5", "= 0")).is_err());
+    }
+}

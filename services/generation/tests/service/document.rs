@@ -1,9 +1,6 @@
 //! What surrounds the routes: the OpenAPI document, health, metrics, problems of the router.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, Service, problem};
+use crate::common::{Kind, Service, problem};
 use fhaim_api::problem::ProblemKind;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;

@@ -1,10 +1,7 @@
 //! Synthetic tables over HTTP.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{Kind, Service, User, schema};
 use bytes::Bytes;
-use common::{Kind, Service, User, schema};
 use fhaim_api::job::Job;
 use fhaim_domain::{Clique, ReadOptions, Table, read_csv};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -69,7 +66,7 @@ async fn same_seed(ana: &User<'_>, job: &Job) {
 async fn closeness(ana: &User<'_>, job: &Job) {
     let drawn = table(&fetch(ana, job, "?seed=1").await);
     assert!(drawn.records().abs_diff(2000) < 50);
-    let (truth, pair) = (common::table(), Clique::new([2, 3]));
+    let (truth, pair) = (crate::common::table(), Clique::new([2, 3]));
     let distance: u64 = (drawn.counts(&pair).unwrap().iter())
         .zip(truth.counts(&pair).unwrap())
         .map(|(a, b)| a.abs_diff(b))

@@ -1,6 +1,6 @@
 //! The service on a loopback port over a real database, with a computation service to talk to
 //! whose answers are counts plus discrete Gaussian noise.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, unused_macros, clippy::unwrap_used)]
 
 pub mod computation;
 
@@ -30,7 +30,6 @@ use uuid::Uuid;
 pub const PASSWORD: &str = "correct horse battery";
 
 /// A test over SQLite, and over Postgres where a server is named.
-#[macro_export]
 macro_rules! over_both {
     ($($name:ident),* $(,)?) => {$(
         mod $name {

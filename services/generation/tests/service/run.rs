@@ -1,6 +1,5 @@
 //! A job as a state machine, against a source in the clear: crashes between any two steps change
 //! nothing.
-#![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Schema, Table};
 use fhaim_generation::run::{Action, Batch, Run, RunError, StoredBatch};

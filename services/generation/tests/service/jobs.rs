@@ -1,10 +1,7 @@
 //! Datasets and jobs over HTTP, with a worker and a computation service.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::computation::Manner;
-use common::{Kind, Service, User, problem, terms};
+use crate::common::computation::Manner;
+use crate::common::{Kind, Service, User, problem, terms};
 use fhaim_api::Page;
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
@@ -202,7 +199,7 @@ async fn a_job_to_its_end(kind: Kind) {
     assert_eq!(view.attributes, ["sex", "race", "age", "dose", "sick"]);
     assert!((view.total - 2000.0).abs() < 50.0, "{}", view.total);
     assert!(view.measured_pairs.contains(&[2, 3]) && !view.cliques.is_empty());
-    let table = common::table();
+    let table = crate::common::table();
     for (a, one_way) in view.one_ways.iter().enumerate() {
         let counts = table.counts(&fhaim_domain::Clique::new([a])).unwrap();
         assert_eq!(one_way.labels.len(), counts.len());
@@ -259,8 +256,10 @@ async fn a_killed_worker(kind: Kind) {
             service.computation.answer(Manner::Hang);
         }
     }
-    let session: fhaim_api::account::Session = common::read(
-        service.sign_in("ana@x.example", common::PASSWORD).await,
+    let session: fhaim_api::account::Session = crate::common::read(
+        service
+            .sign_in("ana@x.example", crate::common::PASSWORD)
+            .await,
         StatusCode::CREATED,
     )
     .await;
@@ -531,6 +530,6 @@ async fn stopping(kind: Kind) {
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(ana);
     assert!(service.stop().await < Duration::from_secs(3));
-    let events = common::parse_events(&stream.await.unwrap().unwrap());
+    let events = crate::common::parse_events(&stream.await.unwrap().unwrap());
     assert!(!events.is_empty());
 }

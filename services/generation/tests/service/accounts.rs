@@ -1,9 +1,6 @@
 //! Accounts, sessions, API keys, rate limits.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, PASSWORD, Service, credentials, problem, read};
+use crate::common::{Kind, PASSWORD, Service, credentials, problem, read};
 use fhaim_api::Page;
 use fhaim_api::account::{Account, ApiKey, ApiKeyMade, Session};
 use fhaim_api::problem::ProblemKind;

@@ -1,10 +1,7 @@
 //! Two tenants: every route of the OpenAPI document that names a thing, tried by who does not own
 //! it. A new route cannot be forgotten.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, Service, problem, read, terms};
+use crate::common::{Kind, Service, problem, read, terms};
 use fhaim_api::Page;
 use fhaim_api::account::ApiKeyMade;
 use fhaim_api::dataset::Dataset;

@@ -1,0 +1,12 @@
+//! The service over HTTP, with a real database on a loopback port.
+#![allow(clippy::unwrap_used)]
+
+#[macro_use]
+mod common;
+
+mod accounts;
+mod document;
+mod jobs;
+mod run;
+mod synthetic;
+mod tenants;
