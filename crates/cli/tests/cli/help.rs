@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use crate::fhaim;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 35] = [
     "",
     "demo",
     "schema",
@@ -17,6 +17,29 @@ const COMMANDS: [&str; 12] = [
     "bench compute",
     "bench mechanisms",
     "bench pgm",
+    "up",
+    "serve",
+    "serve generation",
+    "serve computation",
+    "serve crypto",
+    "login",
+    "logout",
+    "dataset",
+    "dataset create",
+    "dataset upload",
+    "dataset list",
+    "dataset show",
+    "dataset delete",
+    "job",
+    "job run",
+    "job watch",
+    "job list",
+    "job show",
+    "job releases",
+    "job cancel",
+    "job retry",
+    "download",
+    "ledger",
 ];
 
 fn help(command: &str) -> String {
