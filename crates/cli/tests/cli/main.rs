@@ -5,6 +5,7 @@
 #[cfg(feature = "insecure-test-seed")]
 mod agreement;
 mod help;
+mod openapi;
 mod refusals;
 mod runs;
 
