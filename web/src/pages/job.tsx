@@ -203,13 +203,15 @@ function Log({ events }: { events: JobEvent[] }) {
   return (
     <section className="card">
       <h2>Events</h2>
-      <ol className="log" tabIndex={0} role="log" aria-label="Events of the job">
-        {events.map((event) => (
-          <li key={event.number}>
-            <span className="quiet">{new Date(event.at).toLocaleTimeString()}</span> {describe(event)}
-          </li>
-        ))}
-      </ol>
+      <div className="log" tabIndex={0} role="log" aria-label="Events of the job">
+        <ol>
+          {events.map((event) => (
+            <li key={event.number}>
+              <span className="quiet">{new Date(event.at).toLocaleTimeString()}</span> {describe(event)}
+            </li>
+          ))}
+        </ol>
+      </div>
     </section>
   );
 }
