@@ -37,7 +37,7 @@ Examples:
 /// Flags of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// Configuration; variables that begin with FHAIM_<SERVICE>__ override it
+    /// Configuration; variables that begin with FHAIM_CRYPTO__ and the like override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the OpenAPI document and end

@@ -44,7 +44,7 @@ fn a_killed_service_changes_nothing() {
     services.sign_up("ana");
     let undisturbed = job(&mut services, |_| ());
     let mut rng = rand::rng();
-    for service in 0..3 {
+    for (service, name) in NAMES.iter().enumerate() {
         for point in 0..POINTS {
             let wait = Duration::from_secs_f64(rng.random_range(0.0..undisturbed.seconds));
             let disturbed = job(&mut services, |services| {
@@ -53,7 +53,7 @@ fn a_killed_service_changes_nothing() {
                 services.launch(service);
                 services.wait_until_ready();
             });
-            let place = format!("{} killed after {wait:?}, point {point}", NAMES[service]);
+            let place = format!("{name} killed after {wait:?}, point {point}");
             assert_eq!(disturbed.releases, undisturbed.releases, "{place}");
             assert_eq!(disturbed.debits, undisturbed.debits, "{place}");
             assert_eq!(disturbed.spent, undisturbed.spent, "{place}");

@@ -136,7 +136,7 @@ impl Services {
 
     pub fn wait_until_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        for service in 0..3 {
+        for (service, name) in NAMES.iter().enumerate() {
             loop {
                 let url = format!("127.0.0.1:{}", self.ports[service]);
                 if ready(&url) {
@@ -144,8 +144,7 @@ impl Services {
                 }
                 assert!(
                     Instant::now() < deadline,
-                    "{} is not ready: {}",
-                    NAMES[service],
+                    "{name} is not ready: {}",
                     fs::read_to_string(self.home(service).join("log")).unwrap()
                 );
                 std::thread::sleep(Duration::from_millis(50));
@@ -231,9 +230,9 @@ impl Drop for Services {
             self.kill(service);
         }
         if std::thread::panicking() {
-            for service in 0..3 {
+            for (service, name) in NAMES.iter().enumerate() {
                 let log = fs::read_to_string(self.home(service).join("log")).unwrap_or_default();
-                eprintln!("--- {}\n{log}", NAMES[service]);
+                eprintln!("--- {name}\n{log}");
             }
         }
     }
