@@ -22,10 +22,10 @@ const PASSWORD: &str = "correct horse battery";
 pub enum Backing {
     /// SQLite and folders.
     Local,
-    /// A Postgres server (a database a service is made) and an S3 bucket.
+    /// A Postgres server (a database a service is made), and an S3 bucket if there is a server.
     Remote {
         postgres: String,
-        s3_endpoint: String,
+        s3_endpoint: Option<String>,
     },
 }
 
@@ -84,10 +84,13 @@ impl Services {
                 s3_endpoint,
             } => (
                 fresh_database(postgres),
-                format!(
-                    "url = \"s3://fhaim/{}\"\nendpoint = \"{s3_endpoint}\"\nregion = \"eu\"",
-                    uuid::Uuid::new_v4()
-                ),
+                match s3_endpoint {
+                    Some(endpoint) => format!(
+                        "url = \"s3://fhaim/{}\"\nendpoint = \"{endpoint}\"\nregion = \"eu\"",
+                        uuid::Uuid::new_v4()
+                    ),
+                    None => format!("url = \"file://{}/blobs\"", home.display()),
+                },
             ),
         };
         let peers: String = (0..3)
