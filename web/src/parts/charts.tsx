@@ -107,7 +107,7 @@ export function ModelGraph({ attributes, pairs }: { attributes: string[]; pairs:
   };
   const label = `${attributes.length} columns, ${pairs.length} measured pairs`;
   return (
-    <svg viewBox={`0 0 ${size} ${size}`} width={size} role="img" aria-label={label}>
+    <svg viewBox={`-50 60 ${size + 100} ${size - 120}`} width={size + 100} role="img" aria-label={label}>
       {pairs.map(([a = 0, b = 0]) => {
         const [[x1, y1], [x2, y2]] = [at(a, radius), at(b, radius)];
         return (
