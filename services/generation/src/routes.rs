@@ -35,7 +35,7 @@ use crate::{State, accounts, datasets, events, jobs, results, synthetic};
         title = "fhaim generation service",
         description = "Accounts, datasets, jobs, models, synthetic tables."
     ),
-    components(schemas(Problem, JobEvent)),
+    components(schemas(fhaim_api::job::TableFormat, Problem, JobEvent)),
     modifiers(&Bearer)
 )]
 struct Document;
