@@ -9,8 +9,8 @@ use clap::{
 use fhaim_synth::MechanismName;
 
 use crate::remote::args::{
-    DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LOGIN_EXAMPLES,
-    LoginArguments, ShowArguments,
+    DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
+    LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
 };
 use crate::serve::{ServeCommand, UP_EXAMPLES, UpArguments};
 
@@ -63,6 +63,7 @@ pub enum Command {
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArguments),
     /// End the session and forget the login
+    #[command(after_help = LOGOUT_EXAMPLES)]
     Logout,
     /// Datasets at the services: create, upload, list, show, delete
     #[command(subcommand)]
@@ -74,6 +75,7 @@ pub enum Command {
     #[command(after_help = DOWNLOAD_EXAMPLES)]
     Download(DownloadArguments),
     /// A dataset's privacy ledger, itemised
+    #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),
 }
 

@@ -57,12 +57,29 @@ pub enum DatasetCommand {
     #[command(after_help = UPLOAD_EXAMPLES)]
     Upload(UploadArguments),
     /// All datasets, newest first
+    #[command(after_help = DATASET_LIST_EXAMPLES)]
     List(ListArguments),
     /// One dataset: its terms, its upload, its budget
+    #[command(after_help = DATASET_SHOW_EXAMPLES)]
     Show(ShowArguments),
     /// Destroy a dataset's keys, then delete its ciphertexts, jobs and results
+    #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArguments),
 }
+
+const DATASET_LIST_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset list
+  fhaim dataset list --json";
+
+const DATASET_SHOW_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset show 0198c0de-0000-7000-8000-000000000000";
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset delete 0198c0de-0000-7000-8000-000000000000
+  fhaim dataset delete 0198c0de-0000-7000-8000-000000000000 --yes";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -178,20 +195,56 @@ pub struct DeleteArguments {
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
     /// Start a run over a dataset
+    #[command(after_help = JOB_RUN_EXAMPLES)]
     Run(JobRunArguments),
     /// Follow a job to its end
+    #[command(after_help = WATCH_EXAMPLES)]
     Watch(JobArguments),
     /// All jobs of a dataset, newest first
+    #[command(after_help = JOB_LIST_EXAMPLES)]
     List(ShowArguments),
     /// One job
+    #[command(after_help = JOB_SHOW_EXAMPLES)]
     Show(JobArguments),
     /// Everything a job released: integers, noise, cost
+    #[command(after_help = RELEASES_EXAMPLES)]
     Releases(JobArguments),
     /// Stop a job; what it spent stays spent
+    #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(JobArguments),
     /// Let a failed job go on where it was
+    #[command(after_help = RETRY_EXAMPLES)]
     Retry(JobArguments),
 }
+
+const JOB_RUN_EXAMPLES: &str = "\
+Examples:
+  fhaim job run 0198c0de-0000-7000-8000-000000000000 --watch
+  fhaim job run 0198c0de-0000-7000-8000-000000000000 --json";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  fhaim job watch 0198c0de-0000-7000-8000-000000000001";
+
+const JOB_LIST_EXAMPLES: &str = "\
+Examples:
+  fhaim job list 0198c0de-0000-7000-8000-000000000000";
+
+const JOB_SHOW_EXAMPLES: &str = "\
+Examples:
+  fhaim job show 0198c0de-0000-7000-8000-000000000001 --json";
+
+const RELEASES_EXAMPLES: &str = "\
+Examples:
+  fhaim job releases 0198c0de-0000-7000-8000-000000000001 --json > releases.json";
+
+const CANCEL_EXAMPLES: &str = "\
+Examples:
+  fhaim job cancel 0198c0de-0000-7000-8000-000000000001";
+
+const RETRY_EXAMPLES: &str = "\
+Examples:
+  fhaim job retry 0198c0de-0000-7000-8000-000000000001";
 
 /// Flags of `job run`.
 #[derive(Debug, Args)]
@@ -215,6 +268,15 @@ pub struct JobArguments {
     #[arg(long)]
     pub json: bool,
 }
+
+pub const LOGOUT_EXAMPLES: &str = "\
+Examples:
+  fhaim logout";
+
+pub const LEDGER_EXAMPLES: &str = "\
+Examples:
+  fhaim ledger 0198c0de-0000-7000-8000-000000000000
+  fhaim ledger 0198c0de-0000-7000-8000-000000000000 --json > ledger.json";
 
 pub const DOWNLOAD_EXAMPLES: &str = "\
 Examples:
