@@ -5,12 +5,12 @@
 //! over, its total, and one table of potentials for each clique. Tables are row-major by attribute
 //! rather than by rank, so that they outlive a change of how trees are built.
 //!
-//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps (u64),
-//! seconds (f64), the number of attributes and their sizes (u32 each); for each attribute, the
-//! group of each category (u32 each) after their number, or 0 where every category is a group;
-//! the number of cliques (u32); for each clique, in ascending order, its number of attributes and
-//! the attributes (u32 each), then its potentials (f64): over categories where it is one
-//! attribute, else over groups.
+//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps (u64), the
+//! number of attributes and their sizes (u32 each); for each attribute, the group of each category
+//! (u32 each) after their number, or 0 where every category is a group; the number of cliques
+//! (u32); for each clique, in ascending order, its number of attributes and the attributes (u32
+//! each), then its potentials (f64): over categories where it is one attribute, else over groups.
+//! The same measurements give the same bytes, so the seconds that a fit took are not kept.
 
 use fhaim_domain::{Clique, Domain};
 
@@ -48,7 +48,6 @@ impl Model {
         bytes.extend(parts.total.to_le_bytes());
         bytes.extend(parts.report.loss.to_le_bytes());
         bytes.extend((parts.report.steps as u64).to_le_bytes());
-        bytes.extend(parts.report.seconds.to_le_bytes());
         // Sizes and indices stay below 2^32: a fitted model's cells do.
         let count = |n: usize| (n as u32).to_le_bytes();
         bytes.extend(count(parts.domain.len()));
@@ -67,7 +66,8 @@ impl Model {
         bytes
     }
 
-    /// The model that [`Model::save`] wrote: its marginals and samples are the same, bit for bit.
+    /// The model that [`Model::save`] wrote: its marginals and samples are the same, bit for bit,
+    /// and its report but for the seconds.
     /// Neither the model nor a query of it may take more than `max_bytes`.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let report = FitReport {
         loss: input.f64()?,
         steps: u64::from_le_bytes(input.take()?) as usize,
-        seconds: input.f64()?,
+        seconds: 0.0,
     };
     let sizes = input.list()?;
     if sizes.contains(&0) {

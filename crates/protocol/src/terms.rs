@@ -80,14 +80,23 @@ impl Terms {
     /// The plan, the same wherever it is worked out.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many, a domain or model cap that the mechanism
-    /// refuses, values too large for every parameter set.
+    /// A budget that is none, no runs or too many, a record bound or weight of zero, a domain or
+    /// model cap that the mechanism refuses, values too large for every parameter set.
     pub fn plan(&self) -> Result<Plan, Error> {
         if !(1..=MAX_RUNS).contains(&self.runs) {
             return Err(Error::Terms(format!(
                 "{} runs: there must be 1 to {MAX_RUNS}",
                 self.runs
             )));
+        }
+        let weight = u64::from(self.target_weight);
+        for (field, value) in [
+            ("record_bound", self.record_bound),
+            ("target_weight", weight),
+        ] {
+            if value == 0 {
+                return Err(Error::Terms(format!("{field}: it must be at least 1")));
+            }
         }
         self.check_size()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;

@@ -2,7 +2,7 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | [`run`] | a job as a state machine without I/O |
+//! | [`mod@run`] | a job as a state machine without I/O |
 //! | `worker` | the database and the computation service around it, under a lease |
 //! | `accounts` | sign-up, sessions, API keys, rate limits |
 //! | `datasets`, `jobs`, `events` | what a user sees of the work |

@@ -71,7 +71,7 @@ fn the_document_refers_to_what_it_has_and_lists_what_goes_wrong() {
             }
         }
     }
-    assert_eq!(operations, 27);
+    assert!(operations > 20, "{operations}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

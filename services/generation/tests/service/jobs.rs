@@ -85,7 +85,8 @@ async fn terms_that_cannot_be_met(kind: Kind) {
     refused("/terms/mechanism", json!("magic"), "magic").await;
     refused("/terms/model_bytes", json!(1u64 << 40), "model_bytes").await;
     refused("/terms/model_bytes", json!(16), "cap").await;
-    refused("/terms/record_bound", json!(0), "").await;
+    refused("/terms/record_bound", json!(0), "record_bound").await;
+    refused("/terms/target_weight", json!(0), "target_weight").await;
     refused("/terms/schema/columns", json!([]), "columns").await;
     assert!(
         ana.get::<Page<Dataset>>("/v1/datasets")
