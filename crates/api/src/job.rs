@@ -138,8 +138,8 @@ pub struct ReleasedStatistic {
     pub phase: String,
     /// Names of the attributes it looks at.
     pub attributes: Vec<String>,
-    /// What was asked: integer functions of each attribute.
-    #[schema(value_type = Object)]
+    /// What was asked: "Total", or integer functions of each attribute.
+    #[schema(value_type = Value)]
     pub statistic: fhaim_synth::Statistic,
     /// Standard deviation of the noise.
     pub sigma: f64,
