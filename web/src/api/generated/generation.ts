@@ -760,8 +760,8 @@ export interface components {
              * @description Standard deviation of the noise.
              */
             sigma: number;
-            /** @description What was asked: integer functions of each attribute. */
-            statistic: Record<string, never>;
+            /** @description What was asked: "Total", or integer functions of each attribute. */
+            statistic: unknown;
             /** @description The released integers. */
             values: number[];
         };
