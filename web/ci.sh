@@ -35,8 +35,9 @@ step packages
 step npm run --silent check
 step crate fmt --check
 step crate clippy --locked --all-targets -- -D warnings
-step crate test --locked
 step ./wasm-toolchain.sh
 step ./wasm.sh
+export FHAIM_WASM="$PWD/public/fhaim.wasm"
+step crate test --locked
 step npm run --silent build
 step ./test.sh "${FHAIM_SCREENSHOTS:-}"
