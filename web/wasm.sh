@@ -2,8 +2,8 @@
 # Builds crates/sdk-wasm for the browser: web/public/fhaim.wasm.
 #
 # With rustup, `rustup target add wasm32-unknown-unknown` is all it needs. Where no target can be
-# fetched, WASM_TOOLCHAIN names a folder with a `rustc` whose sysroot has the sources of std (Debian's
-# rustc-web and rust-web-src, unpacked): std is then built with the crate.
+# fetched, web/wasm-toolchain.sh gets a compiler from Debian, with the sources of std, which is then
+# built with the crate.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 crate=$here/../crates/sdk-wasm
@@ -13,16 +13,16 @@ export CARGO_TARGET_DIR
 export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS='--cfg getrandom_backend="custom" -C target-feature=+simd128,+bulk-memory,+sign-ext,+nontrapping-fptoint'
 cd "$crate"
 if [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
-    cargo build --release --lib --target $target
+    cargo build --locked --release --lib --target $target
 else
     toolchain=${WASM_TOOLCHAIN:-$HOME/.cache/wasm-toolchain}
     if [ ! -x "$toolchain/rustc" ]; then
-        echo "no $target: run 'rustup target add $target', or name a toolchain in WASM_TOOLCHAIN" >&2
+        echo "no $target: run 'rustup target add $target', or web/wasm-toolchain.sh" >&2
         exit 1
     fi
     lld=$(find "$(rustc --print sysroot)" -name rust-lld -type f | head -n 1)
     RUSTC=$toolchain/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$lld \
-        cargo build --release --lib --target $target -Z build-std=std,panic_abort
+        cargo build --locked --release --lib --target $target -Z build-std=std,panic_abort
 fi
 mkdir -p "$here/public"
 cp "$CARGO_TARGET_DIR/$target/release/fhaim_sdk_wasm.wasm" "$here/public/fhaim.wasm"

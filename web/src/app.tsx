@@ -1,8 +1,10 @@
 import { lazy, Suspense, useSyncExternalStore } from "react";
 import { BrowserRouter, Link, Navigate, NavLink, Outlet, Route, Routes, useLocation } from "react-router";
 import { onSession, signedInAs, signOut } from "./api/client";
+import { useActiveUpload } from "./crypto/uploads";
 import { Datasets } from "./pages/datasets";
 import { SignIn } from "./pages/sign-in";
+import { Boundary } from "./parts/boundary";
 import { Loading } from "./parts/ui";
 
 const NewDataset = lazy(() => import("./pages/new-dataset"));
@@ -39,6 +41,7 @@ export function App() {
 
 function Frame() {
   const email = useSignedIn();
+  const { pathname } = useLocation();
   return (
     <>
       <a className="skip" href="#content">Skip to the content</a>
@@ -51,17 +54,30 @@ function Frame() {
                 <NavLink to="/" end>Datasets</NavLink>
                 <NavLink to="/api-keys">API keys</NavLink>
               </nav>
-              <span className="who">{email}</span>
+              <UploadLink pathname={pathname} />
+              <span className="who" title={email}>{email}</span>
               <button type="button" onClick={() => void signOut().catch(() => undefined)}>Sign out</button>
             </>
           )}
         </div>
       </header>
-      <Suspense fallback={<main><Loading /></main>}>
-        <Outlet />
-      </Suspense>
+      <Boundary key={pathname}>
+        <Suspense fallback={<main><Loading /></main>}>
+          <Outlet />
+        </Suspense>
+      </Boundary>
     </>
   );
+}
+
+/** A way back to the upload that is under way while another page is looked at. */
+function UploadLink({ pathname }: { pathname: string }) {
+  const upload = useActiveUpload();
+  if (!upload) return null;
+  const address = `/datasets/${upload.dataset.id}`;
+  if (pathname === address) return null;
+  const { done, objects } = upload.state;
+  return <Link className="tag busy" to={address}>Encrypting: {Math.round((100 * done) / Math.max(1, objects))} %</Link>;
 }
 
 /** Pages for whoever is signed in; others are sent to sign in and come back. */

@@ -1,60 +1,39 @@
 // What a holder does, in a real browser: sign up, drop a table, confirm it, encrypt, run, download.
 //
-// Usage: node test/page.mjs BASE_URL [SCREENSHOT_DIR]. The table is compas.csv of FHAIM_DATA_DIR, or
-// the repository's own small one where that is not set. Exits with 1 at the first thing that is wrong.
-import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+// Usage: node test/page.mjs [SCREENSHOT_DIR]. The table is compas.csv of FHAIM_DATA_DIR, or the
+// repository's own small one where that is not set.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { firstLoad } from "./load.mjs";
+import { checkReleases } from "./releases.mjs";
+import {
+  PASSWORD, SIZES, Server, TIMEOUT_MS, check, dataFile, longestFrame, measureFrames, openBrowser,
+  program, run, screenshots, watchErrors,
+} from "./support.mjs";
 
-const [base, screenshots] = process.argv.slice(2);
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-const PASSWORD = "a long test password";
-const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
-
-/** The table: its file and its lines. */
-function table() {
-  const folder = process.env.FHAIM_DATA_DIR;
-  const file = folder && join(folder, "compas.csv");
-  if (file && existsSync(file)) return file;
-  console.log("skipped: FHAIM_DATA_DIR is not set; a small table in its place");
-  return new URL("small.csv", import.meta.url).pathname;
-}
-
-const file = table();
+const file = dataFile("compas.csv") ?? new URL("small.csv", import.meta.url).pathname;
 const lines = readFileSync(file, "utf8").trim().split(/\r?\n/);
 const header = lines[0].split(",");
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-quic"],
-});
+const server = await new Server().start();
+const browser = await openBrowser();
 const context = await browser.newContext({ viewport: SIZES.wide, acceptDownloads: true });
 const page = await context.newPage();
-
-const problems = [];
-const expected = [];
-page.on("console", (message) => {
-  if (message.type() !== "error") return;
-  if (expected.some((pattern) => pattern.test(message.text()))) return;
-  problems.push(`console: ${message.text()} ${message.location().url}`);
-});
-page.on("pageerror", (error) => problems.push(`page: ${error.message}`));
+page.setDefaultTimeout(TIMEOUT_MS);
+const watch = watchErrors(page);
+let email;
+let token;
 
 /** Everything the browser sent, as bytes. */
 const sent = [];
 context.on("request", (request) => {
   sent.push({ url: request.url(), method: request.method(), body: request.postDataBuffer() });
+  const { authorization } = request.headers();
+  if (authorization) token = authorization;
 });
-
-let passed = 0;
-function check(name, condition, detail = "") {
-  assert.ok(condition, `${name} ${detail}`);
-  passed += 1;
-  console.log(`ok - ${name} ${detail}`);
-}
 
 /** Serious findings of axe, in both colour schemes; and a picture of each size and scheme. */
 async function look(name) {
@@ -81,24 +60,28 @@ async function look(name) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
+async function firstLoads() {
+  const { fast } = await firstLoad(browser, server.address);
+  check("the first load is small", fast.bytes < 200 * 1024);
+  check("nothing moves while it loads", fast.shift < 0.1);
+}
+
 async function signUp() {
-  const started = Date.now();
-  await page.goto(`${base}/`);
+  await page.goto(`${server.address}/`);
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
-  const transferred = await page.evaluate(() =>
-    performance.getEntries().reduce((sum, entry) => sum + (entry.transferSize ?? 0), 0));
-  console.log(`first page: ${Date.now() - started} ms, ${(transferred / 1024).toFixed(0)} KB transferred`);
   await look("sign-in");
-  expected.push(/401|403|422/);
+  watch.expected.push(/401|403|422/);
   await page.getByLabel("Email").fill(`nobody-${Date.now()}@example.org`);
   await page.getByLabel("Password").fill("wrong password");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("alert").waitFor();
-  expected.pop();
+  await look("sign-in-refused");
+  watch.expected.pop();
   check("a wrong password is refused in words", (await page.getByRole("alert").innerText()).length > 10);
   await page.getByRole("link", { name: "Create one" }).click();
   await look("sign-up");
-  await page.getByLabel("Email").fill(`ana-${Date.now()}@example.org`);
+  email = `ana-${Date.now()}@example.org`;
+  await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create an account" }).click();
   await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
@@ -106,17 +89,26 @@ async function signUp() {
 }
 
 async function refusals() {
+  await page.goto(`${server.address}/datasets/0198c0de-0000-7000-8000-000000000000`);
+  watch.expected.push(/404/);
+  await page.getByRole("alert").waitFor();
+  await look("dataset-none");
+  watch.expected.pop();
+  await page.goto(`${server.address}/nowhere`);
+  await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+  await look("not-found");
+  await page.getByRole("link", { name: "Go to your datasets" }).click();
   await page.getByRole("link", { name: "Make the first dataset" }).click();
   await look("new-file");
-  const folder = mkdtempSync(join(tmpdir(), "fhaim-page-"));
-  const ragged = join(folder, "ragged.csv");
+  const ragged = join(mkdtempSync(join(tmpdir(), "fhaim-page-")), "ragged.csv");
   writeFileSync(ragged, "a,b\n1,2\n3\n");
   await page.locator("#table-file").setInputFiles(ragged);
   const words = await page.getByRole("alert").innerText();
   check("a ragged row is refused with its place", /row 2/.test(words), words.replace(/\s+/g, " "));
+  await look("new-file-refused");
 }
 
-async function makeDataset() {
+async function chooseBudget() {
   await page.locator("#table-file").setInputFiles(file);
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
   const next = page.getByRole("button", { name: "Continue" });
@@ -131,49 +123,39 @@ async function makeDataset() {
   await slider.focus();
   for (let step = 0; step < 10; step += 1) await slider.press("ArrowRight");
   await page.getByText("Epsilon: 10").waitFor();
+  await page.getByLabel("Jobs that share it").selectOption("2");
+  await page.getByText("its noise is 1.4 times as large").waitFor();
+  await page.getByLabel("Column to predict").selectOption(header.at(-1));
+  await page.getByLabel("Its pairs count").selectOption("2");
   await page.waitForTimeout(600);
   await look("new-budget");
-  await page.evaluate(() => {
-    globalThis.longest = 0;
-    let last = performance.now();
-    const tick = () => {
-      const now = performance.now();
-      globalThis.longest = Math.max(globalThis.longest, now - last);
-      last = now;
-      requestAnimationFrame(tick);
-    };
-    requestAnimationFrame(tick);
-  });
-  // As soon as it is there: a small table is sent within a second.
-  await page.evaluate(() => {
-    const pause = () => [...document.querySelectorAll("button")].find((b) => b.textContent === "Pause");
-    const observer = new MutationObserver(() => {
-      if (!pause()) return;
-      observer.disconnect();
-      pause().click();
-    });
-    observer.observe(document.body, { childList: true, subtree: true });
-  });
-  await page.getByRole("button", { name: "Encrypt and upload" }).click();
-  await page.getByText("Paused. What was sent stays there.").waitFor();
-  await look("new-upload");
 }
 
-/** A lost connection in the middle, then a reload: what was sent is not sent twice. */
+/** Presses "Pause" as soon as it is there: a small table is sent within a second. */
+function pauseAtOnce() {
+  const pause = () => [...document.querySelectorAll("button")].find((b) => b.textContent === "Pause");
+  const observer = new MutationObserver(() => {
+    if (!pause()) return;
+    observer.disconnect();
+    pause().click();
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+}
+
 async function upload() {
+  await page.evaluate(pauseAtOnce);
+  await measureFrames(page);
+  await page.getByRole("button", { name: "Encrypt and upload" }).click();
+  await page.getByText("Paused. What was sent stays there.").waitFor();
+  await look("upload");
   await page.getByRole("button", { name: "Resume" }).click();
-  await page.waitForTimeout(300);
-  expected.push(/ERR_INTERNET_DISCONNECTED/);
-  await context.setOffline(true);
-  await page.getByText("The server does not answer.").waitFor({ timeout: 30_000 }).catch(() => {});
-  await context.setOffline(false);
-  await page.getByText("Done. The dataset is ready.").waitFor({ timeout: 180_000 });
-  expected.pop();
-  const facts = await page.locator("dl.facts").innerText();
+  await page.getByRole("link", { name: "API keys" }).click();
+  await page.getByRole("heading", { name: "API keys" }).waitFor();
+  await page.goBack();
+  await page.getByText("Done. The dataset is ready.").waitFor();
+  const facts = await page.locator("section", { hasText: "Encrypted and uploaded" }).locator("dl.facts").innerText();
   console.log(`upload: ${facts.replace(/\n/g, " ")}`);
-  const longest = await page.evaluate(() => globalThis.longest);
-  console.log(`longest time between two frames meanwhile: ${longest.toFixed(0)} ms`);
-  await page.getByRole("button", { name: "Go to the dataset" }).click();
+  console.log(`longest time between two frames meanwhile: ${await longestFrame(page)} ms`);
   await page.getByRole("heading", { name: "Privacy ledger" }).waitFor();
   await look("dataset");
 }
@@ -182,12 +164,13 @@ async function runJob() {
   await page.getByRole("button", { name: "Run a job" }).click();
   await page.getByRole("heading", { name: "Events" }).waitFor();
   await look("job-running");
-  await page.getByRole("link", { name: "The synthetic table" }).waitFor({ timeout: 240_000 });
+  await page.getByRole("link", { name: "The synthetic table" }).waitFor();
   await page.getByRole("heading", { name: "Measured and fitted" }).waitFor();
   await look("job-done");
   await page.reload();
   await page.getByRole("heading", { name: "Measured and fitted" }).waitFor();
   check("a reload finds the job where it was", true);
+  await checkReleases(server.address, token, page.url().split("/").at(-1), lines);
 }
 
 async function result() {
@@ -207,7 +190,7 @@ async function result() {
   const strange = drawn.slice(1).flatMap((line) => line.split(",").filter((value, column) => !known[column].has(value)));
   check("every value is of its column's domain", process.env.FHAIM_DATA_DIR ? strange.length === 0 : true, strange.slice(0, 3).join());
   await page.locator("#original").setInputFiles(file);
-  await page.getByText("Mean distance of pairs").waitFor({ timeout: 60_000 });
+  await page.getByText("Mean distance of pairs").waitFor();
   await look("result");
 }
 
@@ -232,24 +215,41 @@ function nothingInTheClear() {
   const seen = records.filter((record) => all.includes(record) || addresses.includes(record));
   check("no record was sent in the clear", seen.length === 0, `${records.length} records in ${total} bytes`);
   check("ciphertexts were sent", sent.filter(({ url, method }) => method === "PUT" && url.includes("/objects/")).length > 10);
-  const elsewhere = sent.filter(({ url }) => !url.startsWith(base) && !url.startsWith("blob:"));
+  const elsewhere = sent.filter(({ url }) => !url.startsWith(server.address) && !url.startsWith("blob:"));
   check("nothing was sent elsewhere", elsewhere.length === 0, elsewhere.map(({ url }) => url).join());
 }
 
-if (screenshots) mkdirSync(screenshots, { recursive: true });
-try {
-  for (const step of [signUp, refusals, makeDataset, upload, runJob, result, keys, nothingInTheClear]) {
-    const started = Date.now();
-    await step();
-    console.log(`# ${step.name}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
-  }
-  check("no console errors", problems.length === 0, problems.join("; "));
-  console.log(`${passed} passed, 0 failed`);
-} catch (error) {
-  if (screenshots) await page.screenshot({ path: join(screenshots, "failed.png"), fullPage: true });
-  console.error(error.message, problems.join("; "));
-  console.log(`${passed} passed, 1 failed`);
-  process.exitCode = 1;
-} finally {
-  await browser.close();
+async function remove() {
+  await page.getByRole("table").getByRole("link").first().click();
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { name: /^Delete “/ }).waitFor();
+  await look("dataset-delete");
+  await page.getByRole("dialog").getByRole("button", { name: "Keep it" }).click();
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
+  check("a dataset is deleted once that is confirmed", true);
 }
+
+/** Where WebAssembly is missing, the page has commands to paste: they are run as they stand. */
+async function commandLine() {
+  await page.addInitScript(() => delete globalThis.WebAssembly);
+  await page.goto(`${server.address}/datasets/new`);
+  await page.getByText("This browser cannot encrypt here").waitFor();
+  await look("no-webassembly");
+  const folder = mkdtempSync(join(tmpdir(), "fhaim-paste-"));
+  symlinkSync(program, join(folder, "fhaim"));
+  writeFileSync(join(folder, "table.csv"), `${lines.slice(0, 200).join("\n")}\n`);
+  const commands = (await page.locator("pre").innerText()).replace("you@example.org", email);
+  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}`, FHAIM_CONFIG_DIR: folder, FHAIM_PASSWORD: PASSWORD };
+  execFileSync("bash", ["-euc", commands], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] });
+  const table = readFileSync(join(folder, "synthetic.csv"), "utf8");
+  check("the commands to paste make a synthetic table", table.startsWith(lines[0]), `${table.split("\n").length - 2} records`);
+}
+
+await run(server, browser, page, [
+  firstLoads, signUp, refusals, chooseBudget, upload, runJob, result, keys, nothingInTheClear, remove, commandLine,
+  function noErrors() {
+    check("no console errors", watch.problems.length === 0, watch.problems.join("; "));
+  },
+]);

@@ -27,9 +27,10 @@ pub enum Error {
 /// An error as the page is told of it.
 #[derive(Debug, Serialize)]
 pub struct Told {
-    detail: String,
+    /// What went wrong.
+    pub detail: String,
     /// Columns that cannot be drafted and may be left out.
-    columns: Vec<String>,
+    pub columns: Vec<String>,
 }
 
 impl From<&Error> for Told {

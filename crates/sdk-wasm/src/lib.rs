@@ -15,5 +15,5 @@ pub mod request;
 mod session;
 mod table;
 
-pub use error::Error;
+pub use error::{Error, Told};
 pub use session::{Answer, Session};

@@ -4,7 +4,7 @@ use fhaim_domain::Schema;
 use fhaim_he::SecretKey;
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
-use fhaim_sdk_wasm::{Answer, Session};
+use fhaim_sdk_wasm::{Answer, Session, Told};
 use rand::{TryRngCore, rngs::OsRng};
 use serde_json::{Value, json};
 
@@ -83,6 +83,28 @@ fn what_is_wrong_is_said_with_its_place() {
     );
     let prepare = json!({"op": "prepare", "terms": terms()});
     assert!(ask(&mut session, &prepare, b"no key").is_err());
+}
+
+/// As spreadsheet programs write CSV: a byte order mark, semicolons, lines that end as on Windows.
+#[test]
+fn a_spreadsheets_csv_is_read() {
+    let mut session = Session::default();
+    let format = json!({"file": "t.csv", "delimiter": ";"});
+    let request = json!({"op": "read", "format": format, "schema": schema()});
+    let table = "\u{feff}colour;size\r\nred;1\r\n\"blue\";2\r\n";
+    let read = json_of(ask(&mut session, &request, table.as_bytes()).unwrap());
+    assert_eq!(read["columns"][0]["counts"], json!([1, 1]));
+}
+
+#[test]
+fn columns_that_cannot_be_drafted_are_named() {
+    let records = (0..2_000).map(|i| format!("name {i},{}\n", i % 3));
+    let table = format!("person,group\n{}", records.collect::<String>());
+    let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
+    let mut session = Session::default();
+    let answer = session.answer(request.to_string().as_bytes(), table.as_bytes());
+    let told = Told::from(&answer.unwrap_err());
+    assert_eq!(told.columns, ["person"], "{}", told.detail);
 }
 
 #[test]

@@ -2,9 +2,11 @@
 import { backoff, call, mayPass } from "./client";
 import type { JobEvent } from "./types";
 
+const FINAL: string[] = ["done", "failed", "cancelled"];
+
 /**
- * Tells of every event of a job in order, reconnecting where it left off, until the stream ends.
- * `lost` is told whether the connection is down.
+ * Tells of every event of a job in order, reconnecting where it left off, until the job is at its
+ * end. `lost` is told whether the connection is down.
  */
 export async function follow(
   job: string,
@@ -13,6 +15,7 @@ export async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   let last = 0;
+  let ended = false;
   for (let attempt = 0; !signal.aborted; attempt++) {
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
@@ -22,9 +25,12 @@ export async function follow(
       for await (const event of events(answer)) {
         attempt = 0;
         last = event.number;
+        if (event.what.kind === "state") ended = FINAL.includes(event.what.state);
         onEvent(event);
       }
-      return;
+      // A service that stops, or a proxy, also ends the stream.
+      if (ended) return;
+      await backoff(attempt, undefined);
     } catch (error) {
       if (signal.aborted) return;
       // A stream that breaks is a TypeError of the reader.

@@ -2,13 +2,13 @@
 // goes on after a reload. Digests of ciphertexts say nothing about the records.
 
 const PREFIX = "fhaim.upload.";
-/** Objects confirmed between two writes. */
-const EVERY = 20;
+/** Milliseconds between two writes, each of which writes everything. */
+const EVERY_MS = 1000;
 
 export class Journal {
   private readonly key: string;
   readonly digests: Map<string, string>;
-  private unwritten = 0;
+  private written = 0;
 
   constructor(dataset: string) {
     this.key = PREFIX + dataset;
@@ -18,7 +18,7 @@ export class Journal {
 
   confirm(object: string, digest: Uint8Array): void {
     this.digests.set(object, hexadecimal(digest));
-    if (++this.unwritten >= EVERY) this.write();
+    if (performance.now() - this.written > EVERY_MS) this.write();
   }
 
   /** Forgets objects that the service does not have. */
@@ -27,12 +27,12 @@ export class Journal {
   }
 
   write(): void {
-    this.unwritten = 0;
     try {
       localStorage.setItem(this.key, JSON.stringify(Object.fromEntries(this.digests)));
     } catch {
       // Without room an upload cannot go on after a reload; it is sent again then.
     }
+    this.written = performance.now();
   }
 
   finish(): void {

@@ -114,8 +114,9 @@ export interface Ask {
   input?: Blob;
 }
 
-/** From the worker. */
+/** From the worker: how far it has read its input, and then the answer. */
 export type Answer =
+  | { id: number; kind: "progress"; read: number }
   | { id: number; kind: "json"; value: unknown }
   | { id: number; kind: "encrypted"; value: Encrypted }
   | { id: number; kind: "error"; detail: string; columns: string[] };

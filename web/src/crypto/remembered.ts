@@ -6,21 +6,25 @@ import type { ReadOptions } from "./messages";
 const PREFIX = "fhaim.read.";
 
 interface Kept {
+  delimiter: string;
   missing: string[];
   clamp: boolean;
 }
 
+const USUAL: Kept = { delimiter: ",", missing: [], clamp: false };
+
 export function remember(dataset: string, read: ReadOptions): void {
-  const kept: Kept = { missing: read.format.missing, clamp: read.clamp };
+  const { delimiter, missing } = read.format;
+  const kept: Kept = { delimiter, missing, clamp: read.clamp };
   localStorage.setItem(PREFIX + dataset, JSON.stringify(kept));
 }
 
 /** How to read a file for a dataset, as it was read before if this browser knows. */
 export function recall(dataset: Dataset, file: string): ReadOptions {
   const text = localStorage.getItem(PREFIX + dataset.id);
-  const kept: Kept = text ? (JSON.parse(text) as Kept) : { missing: [], clamp: false };
-  const format = { file, delimiter: ",", missing: kept.missing };
-  return { format, schema: dataset.terms.schema, clamp: kept.clamp, use_other: false };
+  const { delimiter, missing, clamp } = text ? (JSON.parse(text) as Kept) : USUAL;
+  const format = { file, delimiter, missing };
+  return { format, schema: dataset.terms.schema, clamp, use_other: false };
 }
 
 export function forgetRead(dataset: string): void {

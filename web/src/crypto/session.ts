@@ -1,4 +1,5 @@
 // The page's end of a worker: one promise a request.
+import { useEffect, useState } from "react";
 import type {
   Answer,
   Ask,
@@ -26,9 +27,13 @@ export class WorkerRefusal extends Error {
   }
 }
 
+/** Told of the bytes that a worker has read of its file so far. */
+export type OnRead = (read: number) => void;
+
 interface Waiting {
   resolve: (value: unknown) => void;
   reject: (error: Error) => void;
+  onRead: OnRead | undefined;
 }
 
 /** A worker with a table of its own. */
@@ -42,17 +47,17 @@ export class HolderSession {
     this.worker.onerror = () => this.end("The encryption worker stopped. Reload the page.");
   }
 
-  draft(file: File, format: Format, leave_out: string[]): Promise<Drafted> {
+  draft(file: File, format: Format, leave_out: string[], onRead?: OnRead): Promise<Drafted> {
     const name = file.name.replace(/\.[^.]*$/, "") || "table";
-    return this.ask({ op: "draft", format, name, leave_out }, file);
+    return this.ask({ op: "draft", format, name, leave_out }, file, onRead);
   }
 
   check(schema: Schema): Promise<Checked> {
     return this.ask({ op: "check", schema });
   }
 
-  read(file: File, options: ReadOptions): Promise<ReadTable> {
-    return this.ask({ op: "read", ...options }, file);
+  read(file: File, options: ReadOptions, onRead?: OnRead): Promise<ReadTable> {
+    return this.ask({ op: "read", ...options }, file, onRead);
   }
 
   plan(terms: Terms, records: number): Promise<Planned> {
@@ -77,21 +82,36 @@ export class HolderSession {
     this.waiting.clear();
   }
 
-  private ask<T>(request: Request, input?: Blob): Promise<T> {
+  private ask<T>(request: Request, input?: Blob, onRead?: OnRead): Promise<T> {
     const id = this.next++;
     const ask: Ask = input ? { id, request, input } : { id, request };
     return new Promise<T>((resolve, reject) => {
-      this.waiting.set(id, { resolve: (value) => resolve(value as T), reject });
+      this.waiting.set(id, { resolve: (value) => resolve(value as T), reject, onRead });
       this.worker.postMessage(ask);
     });
   }
 
   private settle(answer: Answer): void {
     const waiting = this.waiting.get(answer.id);
+    if (answer.kind === "progress") {
+      waiting?.onRead?.(answer.read);
+      return;
+    }
     this.waiting.delete(answer.id);
     if (answer.kind === "error") waiting?.reject(new WorkerRefusal(answer.detail, answer.columns));
     else waiting?.resolve(answer.value);
   }
+}
+
+/** A session for as long as a part of the page is shown. */
+export function useSession(): HolderSession | undefined {
+  const [session, setSession] = useState<HolderSession>();
+  useEffect(() => {
+    const made = new HolderSession();
+    setSession(made);
+    return () => made.end();
+  }, []);
+  return session;
 }
 
 /** Whether this browser can encrypt: WebAssembly, and digests, which need a secure origin. */

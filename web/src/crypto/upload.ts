@@ -21,9 +21,15 @@ export interface Progress {
 /** Objects on their way for each worker. */
 const PARALLEL = 2;
 
-/** Workers: all cores but one for the page, four at most. */
-function workers(): number {
-  return Math.max(1, Math.min(4, (navigator.hardwareConcurrency || 2) - 1, 4));
+const MAX_WORKERS = 4;
+/** Memory that the workers' copies of the table may take together. */
+const TABLES_BYTES = 2e9;
+
+/** How many workers encrypt a table: each reads it for itself, four bytes a field. */
+export function workersFor(table: ReadTable): number {
+  const copy = 4 * table.records * table.columns.length;
+  const room = Math.floor(TABLES_BYTES / Math.max(1, copy));
+  return Math.max(1, Math.min(MAX_WORKERS, navigator.hardwareConcurrency || 2, room));
 }
 
 export class Upload {
@@ -36,20 +42,25 @@ export class Upload {
   private resumedAt = 0;
 
   constructor(
-    private readonly dataset: Dataset,
-    private readonly file: File,
-    private readonly read: ReadOptions,
-    private readonly tell: (progress: Progress) => void,
+    readonly dataset: Dataset,
+    readonly file: File,
+    readonly read: ReadOptions,
+    private readonly tell: () => void,
   ) {
     this.journal = new Journal(dataset.id);
+  }
+
+  /** How far it is. The same object until something changes. */
+  get state(): Progress {
+    return this.progress;
   }
 
   /** Runs to the end; what goes wrong is told as progress. */
   async run(): Promise<void> {
     try {
       await this.prepare();
-      this.say({ phase: this.progress.phase === "paused" ? "paused" : "sending" });
       this.resumedAt = performance.now();
+      this.say({ phase: "sending" });
       const lanes = this.sessions.flatMap((session) => Array(PARALLEL).fill(session));
       await Promise.all(lanes.map((session: HolderSession) => this.lane(session)));
       if (this.stopped) return;
@@ -59,7 +70,6 @@ export class Upload {
     } catch (error) {
       if (!this.stopped) this.say({ phase: "failed", trouble: words(error) });
     } finally {
-      this.journal.write();
       this.stop();
     }
   }
@@ -83,15 +93,19 @@ export class Upload {
     if (this.progress.phase !== "done") this.journal.write();
   }
 
+  /** Milliseconds spent sending up to now; the count goes on from here. */
   private elapsed(): number {
-    const running = this.progress.phase === "sending" ? performance.now() - this.resumedAt : 0;
-    return this.progress.sendingMs + running;
+    if (this.progress.phase !== "sending") return this.progress.sendingMs;
+    const now = performance.now();
+    const total = this.progress.sendingMs + now - this.resumedAt;
+    this.resumedAt = now;
+    return total;
   }
 
   private say(change: Partial<Progress>): void {
     const { trouble: _, ...rest } = this.progress;
     this.progress = { ...rest, ...change };
-    this.tell({ ...this.progress, sendingMs: change.sendingMs ?? this.elapsed() });
+    this.tell();
   }
 
   private async prepare(): Promise<void> {
@@ -99,11 +113,13 @@ export class Upload {
     const plan = await first.session.plan(this.dataset.terms, first.table.records);
     const key = await this.publicKey(plan);
     await this.register(plan);
-    const others = Array.from({ length: workers() - 1 }, () => this.open());
+    const others = Array.from({ length: workersFor(first.table) - 1 }, () => this.open());
     await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
       session.prepare(this.dataset.terms, key),
     ));
-    const { objects: missing } = await get<Missing>("computation", this.path("/contributions/0/missing"));
+    const { objects: missing } = await this.persist(() =>
+      get<Missing>("computation", this.path("/contributions/0/missing")),
+    );
     this.journal.forget(missing);
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
     this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
@@ -119,11 +135,13 @@ export class Upload {
   private async publicKey(plan: Planned): Promise<Blob> {
     const path = `/v1/datasets/${this.dataset.id}`;
     const terms = this.dataset.terms;
-    const set = await json<KeySet>("crypto", "PUT", path, { json: { terms } });
+    const set = await this.persist(() => json<KeySet>("crypto", "PUT", path, { json: { terms } }));
     if (set.parameter_set !== plan.parameter_set || set.budget.rho !== plan.rho) {
       throw new Error("The crypto service works with another budget or other parameters.");
     }
-    const bytes = await (await call("crypto", "GET", `${path}/public-key`)).arrayBuffer();
+    const bytes = await this.persist(async () =>
+      (await call("crypto", "GET", `${path}/public-key`)).arrayBuffer(),
+    );
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     if (hexadecimal(digest) !== set.public_key) {
       throw new Error("The public key is not the one that the crypto service announced.");
@@ -134,7 +152,7 @@ export class Upload {
   private async register(plan: Planned): Promise<void> {
     const layout = { chunks: plan.chunks, stride: plan.stride };
     const terms = this.dataset.terms;
-    await call("computation", "PUT", this.path(""), { json: { terms, layout } });
+    await this.persist(() => call("computation", "PUT", this.path(""), { json: { terms, layout } }));
   }
 
   private path(rest: string): string {
@@ -152,11 +170,11 @@ export class Upload {
       await this.put(object, encrypted);
       this.journal.confirm(object, encrypted.digest);
       const { done, bytesSent } = this.progress;
-      this.say({ done: done + 1, bytesSent: bytesSent + size });
+      this.say({ done: done + 1, bytesSent: bytesSent + size, sendingMs: this.elapsed() });
     }
   }
 
-  /** Sends an object, again and again while the connection is lost. */
+  /** Sends an object. */
   private async put(object: string, { bytes, digest }: Encrypted): Promise<void> {
     const path = this.path(`/contributions/0/objects/${object.replaceAll("/", "%2F")}`);
     const text = btoa(String.fromCharCode(...digest));
@@ -172,13 +190,15 @@ export class Upload {
     this.journal.finish();
   }
 
-  private async persist(work: () => Promise<unknown>): Promise<void> {
-    for (let attempt = 0; !this.stopped; attempt++) {
+  /** Does it again and again while the connection is lost. */
+  private async persist<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
       try {
-        await work();
-        return;
+        const value = await work();
+        if (this.progress.trouble !== undefined) this.say({});
+        return value;
       } catch (error) {
-        if (!mayPass(error)) throw error;
+        if (this.stopped || !mayPass(error)) throw error;
         this.say({ trouble: `${words(error)} Trying again.` });
         await backoff(attempt, error);
       }

@@ -20,7 +20,10 @@ class Input {
   private slice = new Uint8Array();
   private next = 0;
 
-  constructor(private readonly blob: Blob | undefined) {}
+  constructor(
+    private readonly blob: Blob | undefined,
+    private readonly tell: (read: number) => void,
+  ) {}
 
   read(to: Uint8Array): number {
     if (this.slice.length === 0) {
@@ -28,6 +31,7 @@ class Input {
       const part = this.blob.slice(this.next, this.next + SLICE);
       this.slice = new Uint8Array(this.reader.readAsArrayBuffer(part));
       this.next += this.slice.length;
+      this.tell(this.next);
     }
     const count = Math.min(to.length, this.slice.length);
     to.set(this.slice.subarray(0, count));
@@ -36,8 +40,16 @@ class Input {
   }
 }
 
-let input = new Input(undefined);
-let reply: { kind: number; bytes: Uint8Array<ArrayBuffer> } | undefined;
+/** What the module hands over: kinds are those of crates/sdk-wasm's `abi`. */
+interface Reply {
+  kind: number;
+  bytes: Uint8Array<ArrayBuffer>;
+}
+
+let input = new Input(undefined, () => undefined);
+let reply: Reply | undefined;
+/** The module; after it broke there is none until the next request. */
+let running: Promise<Exports> | undefined;
 
 async function start(): Promise<Exports> {
   const view = (from: number, length: number) =>
@@ -66,9 +78,7 @@ async function start(): Promise<Exports> {
   return exports;
 }
 
-const started = start();
-
-function call(exports: Exports, request: Request): { kind: number; bytes: Uint8Array<ArrayBuffer> } {
+function call(exports: Exports, request: Request): Reply {
   const bytes = new TextEncoder().encode(JSON.stringify(request));
   const from = exports.fhaim_alloc(bytes.length);
   new Uint8Array(exports.memory.buffer, from >>> 0, bytes.length).set(bytes);
@@ -78,25 +88,38 @@ function call(exports: Exports, request: Request): { kind: number; bytes: Uint8A
 }
 
 async function answer({ id, request, input: blob }: Ask): Promise<Answer> {
-  const exports = await started;
-  input = new Input(blob);
+  const exports = await (running ??= start());
+  input = new Input(blob, (read) => scope.postMessage({ id, kind: "progress", read } satisfies Answer));
   const { kind, bytes } = call(exports, request);
   if (kind === 1) {
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     return { id, kind: "encrypted", value: { bytes, digest } };
   }
-  const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+  const value: unknown = JSON.parse(text(bytes));
   if (kind === 0) return { id, kind: "json", value };
   const told = value as { detail?: string; columns?: string[] };
   return { id, kind: "error", detail: told.detail ?? "", columns: told.columns ?? [] };
 }
 
+function text(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+/** The module broke, or did not start: its memory is of no use any more. */
 function failed(id: number, error: unknown): Answer {
-  const memory = error instanceof RangeError || error instanceof WebAssembly.RuntimeError;
-  const detail = memory
-    ? "The browser ran out of memory for this table. The command line has no such limit."
-    : `Encryption could not be started: ${error instanceof Error ? error.message : "unknown"}`;
-  return { id, kind: "error", detail, columns: [] };
+  running = undefined;
+  return { id, kind: "error", detail: why(error), columns: [] };
+}
+
+function why(error: unknown): string {
+  const broke = error instanceof RangeError || error instanceof WebAssembly.RuntimeError;
+  if (!broke) return `Encryption could not be started: ${error instanceof Error ? error.message : "unknown"}`;
+  const place = reply?.kind === 3 ? text(reply.bytes) : "";
+  // Without a place, or in the allocator, a panic is want of memory.
+  if (place === "" || /alloc|raw_vec/.test(place)) {
+    return "The browser ran out of memory for this table. The command line can take it.";
+  }
+  return `The encryption module stopped at ${place}. This is a defect: please report it.`;
 }
 
 scope.onmessage = async ({ data }: MessageEvent<Ask>) => {

@@ -1,13 +1,14 @@
-import { useMemo, useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call, get, json, list, Refusal } from "../api/client";
 import type { Dataset, DatasetLedger, Job } from "../api/types";
 import { forgetRead, recall } from "../crypto/remembered";
+import { begin, drop, useUpload } from "../crypto/uploads";
 import { LedgerBar } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
 import { Confirmed, count, Facts, Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
 import { DatasetTag } from "./datasets";
-import { UploadStep } from "./new-dataset/upload";
+import { UploadCard } from "./new-dataset/upload";
 
 export default function DatasetPage() {
   const { dataset: id = "" } = useParams();
@@ -17,13 +18,18 @@ export default function DatasetPage() {
     <main id="content">
       <Trouble error={error} retry={reload} />
       {!value && error === undefined && <Loading />}
-      {value && <Details dataset={value} />}
+      {value && <Details dataset={value} reload={reload} />}
     </main>
   );
 }
 
-function Details({ dataset }: { dataset: Dataset }) {
+function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) {
   const { terms } = dataset;
+  const upload = useUpload(dataset.id);
+  const finished = upload?.phase === "done";
+  useEffect(() => {
+    if (finished) reload();
+  }, [finished, reload]);
   return (
     <>
       <div className="row ends">
@@ -38,7 +44,9 @@ function Details({ dataset }: { dataset: Dataset }) {
         ["Jobs left", `${dataset.runs_left} of ${terms.runs}`],
         ["Made", when(dataset.created_at)],
       ]} />
-      {dataset.state === "uploading" ? <GoOn dataset={dataset} /> : <Jobs dataset={dataset} />}
+      {upload && <UploadCard dataset={dataset} progress={upload} />}
+      {dataset.state === "uploading" && !upload && <GoOn dataset={dataset} />}
+      {dataset.state === "ready" && <Jobs dataset={dataset} />}
       {dataset.state === "ready" && <Budget dataset={dataset} />}
       <Columns dataset={dataset} />
     </>
@@ -54,6 +62,7 @@ function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
         if (!(error instanceof Refusal && error.kind === "not-found")) throw error;
       });
     }
+    drop(id);
     forgetRead(id);
     void navigate("/");
   };
@@ -65,15 +74,16 @@ function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
 }
 
 function GoOn({ dataset }: { dataset: Dataset }) {
-  const [file, setFile] = useState<File>();
-  const read = useMemo(() => file && recall(dataset, file.name), [dataset, file]);
-  if (file && read) return <UploadStep dataset={dataset} file={file} read={read} />;
+  const choose = (file: File | undefined) => file && begin(dataset, file, recall(dataset, file.name));
   return (
     <section className="card">
       <h2>The upload is not finished</h2>
-      <p>Choose the same file again: what was sent before is not sent twice.</p>
+      <p>
+        What was sent is kept. Choose the same file again, and the upload goes on from there: a browser
+        may not open it by itself.
+      </p>
       <label htmlFor="again">The table, as a CSV file</label>
-      <input id="again" type="file" accept=".csv,text/csv,text/plain" onChange={(event) => setFile(event.target.files?.[0])} />
+      <input id="again" type="file" accept=".csv,text/csv,text/plain" onChange={(event) => choose(event.target.files?.[0])} />
     </section>
   );
 }

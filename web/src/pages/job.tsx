@@ -1,5 +1,5 @@
 // A job as it runs: its phases, what was released, what it cost, the model it ends with.
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
 import { follow } from "../api/events";
@@ -20,11 +20,16 @@ function useJob(id: string) {
   useEffect(() => {
     const stop = new AbortController();
     setEvents([]);
+    setTrouble(undefined);
     const take = (event: JobEvent) => {
       setEvents((before) => [...before, event]);
       if (event.what.kind === "state" || event.what.kind === "released") reload();
     };
-    follow(id, take, setLost, stop.signal).then(reload, setTrouble);
+    const connection = (isLost: boolean) => {
+      setLost(isLost);
+      if (!isLost) reload();
+    };
+    follow(id, take, connection, stop.signal).then(reload, setTrouble);
     return () => stop.abort();
   }, [id, reload, attempt]);
   return { job: value, events, lost, error: error ?? trouble, reload, again: () => setAttempt(attempt + 1) };
@@ -36,15 +41,14 @@ export default function JobPage() {
   const { job, events, lost, error, reload, again } = useJob(id);
   return (
     <main id="content">
-      <Trouble error={error} retry={reload} />
+      {!lost && <Trouble error={error} retry={reload} />}
       {!job && error === undefined && <Loading />}
       {lost && <Notice tone="warn"><p>The connection is lost. The job goes on without it; this page comes back by itself.</p></Notice>}
       {job && (
         <>
           <Head job={job} reload={reload} again={again} />
           <Parties events={events} job={job} />
-          <Releases job={job} />
-          {job.state === "done" && <Model job={job} />}
+          <Outcome job={job} />
           <Log events={events} />
         </>
       )}
@@ -77,67 +81,101 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
       </div>
       {job.error && <Notice tone="bad"><p>{job.error}</p></Notice>}
       <Trouble error={refused} />
-      <progress aria-label="Rounds done" max={job.progress?.rounds ?? 1}
-        value={job.state === "done" ? (job.progress?.rounds ?? 1) : Math.max(0, (job.progress?.round ?? 1) - 1)} />
+      <Progress job={job} />
+    </>
+  );
+}
+
+function Progress({ job: { state, progress, releases } }: { job: Job }) {
+  const [round, rounds] = [progress?.round ?? 0, progress?.rounds ?? 1];
+  const aim = state === "running" && progress ? AIMS[progress.phase] : undefined;
+  return (
+    <>
+      {aim && <p role="status">Now: {aim}.</p>}
+      <progress aria-label="Rounds done" max={rounds} value={state === "done" ? rounds : Math.max(0, round - 1)} />
       <Facts items={[
-        ["Phase", job.state === "done" ? "done" : (job.progress?.phase ?? "waiting")],
-        ["Round", job.progress ? `${job.progress.round} of at most ${job.progress.rounds}` : "–"],
-        ["Releases", count(job.releases)],
+        ["Phase", state === "running" ? (progress?.phase ?? "beginning") : state],
+        ["Round", progress ? `${round} of at most ${rounds}` : "–"],
+        ["Releases", count(releases)],
       ]} />
     </>
   );
 }
 
+/** What a phase is after, in words. */
+const AIMS: Record<string, string> = {
+  "1-ways": "how often each value of each column occurs",
+  probe: "which pairs of columns depend on each other",
+  "stage 1": "the strongest dependences between columns",
+  "stage 2": "what the model does not explain yet",
+  select: "which pair of columns the model explains worst",
+  measure: "the counts of that pair",
+  fit: "the model that explains all noisy counts best",
+};
+
+type Turn = "generation" | "services" | undefined;
+
+/** Whose turn it is: the generator's to choose and fit, or the others' to count and decrypt. */
+function turn(events: JobEvent[], job: Job): Turn {
+  if (job.state !== "running") return undefined;
+  const last = events.at(-1)?.what.kind;
+  if (job.progress?.phase === "fit") return "generation";
+  return last === "phase" || last === "computing" ? "services" : "generation";
+}
+
 /** What each service does at the moment, and what it can see. */
 function Parties({ events, job }: { events: JobEvent[]; job: Job }) {
+  const now = turn(events, job);
   const last = events.at(-1)?.what;
-  const running = job.state === "running";
-  const generation = running && (last?.kind === "state" || last?.kind === "released" || job.progress?.phase === "fit");
-  const computation = running && !generation && (last?.kind === "phase" || last?.kind === "computing");
-  const seconds = last?.kind === "computing" ? ` for ${last.seconds.toFixed(1)} s` : "";
+  const seconds = last?.kind === "computing" ? `, for ${last.seconds.toFixed(1)} s so far` : "";
+  const idle = job.state === "running" ? "waits for the others" : job.state === "queued" ? "has not begun" : "is done with this job";
   return (
-    <div className="grid">
-      <Party name="Generation" busy={generation} doing={generation ? "chooses what to ask, fits the model" : undefined}
-        sees="noisy counts, once they are released; never a record" />
-      <Party name="Computation" busy={computation} doing={computation ? `counts on ciphertexts${seconds}` : undefined}
-        sees="ciphertexts, which it cannot decrypt" />
-      <Party name="Crypto service" busy={computation} doing={computation ? "debits the budget, then decrypts noisy sums" : undefined}
-        sees="sums with your noise already in them; never a ciphertext of a record" />
+    <div className="grid parties">
+      <Party name="Computation (CE)" isBusy={now === "services"}
+        does={now === "services" ? `adds and multiplies ciphertexts, and adds your encrypted noise${seconds}` : idle}
+        sees="ciphertexts. It has no key: neither records, nor counts, nor the noise." />
+      <Party name="Keys (CSE)" isBusy={now === "services"}
+        does={now === "services" ? "debits the budget, then decrypts sums that have the noise in them" : idle}
+        sees="sums that have your noise in them already; never a ciphertext of a record, nor the noise." />
+      <Party name="Generation (GE)" isBusy={now === "generation"}
+        does={now === "generation" ? "fits the model, and chooses what to ask next" : idle}
+        sees="noisy counts once they are released, and the model made of them; never a record." />
     </div>
   );
 }
 
-function Party({ name, busy, doing, sees }: { name: string; busy: boolean; doing: string | undefined; sees: string }) {
+function Party({ name, isBusy, does, sees }: { name: string; isBusy: boolean; does: string; sees: string }) {
   return (
     <section className="card">
-      <h2>{name} {busy && <span className="tag busy">at work</span>}</h2>
-      <p className="small">{doing ?? "waits"}</p>
-      <p className="small quiet">Sees: {sees}.</p>
+      <h2>{name} {isBusy && <span className="tag busy">at work</span>}</h2>
+      <p>{does}</p>
+      <p className="small quiet">Can see: {sees}</p>
     </section>
   );
 }
 
-function Releases({ job }: { job: Job }) {
+/** What was released so far, and the model once there is one. */
+function Outcome({ job }: { job: Job }) {
   const path = `/v1/jobs/${job.id}/releases`;
-  const { value } = useLoad(() => get<ReleasedStatistic[]>("generation", path), `${path} ${job.releases}`);
-  if (!value || value.length === 0) return null;
-  const budget = job.spent.rho;
-  const phases = [...new Set(value.map(({ phase }) => phase))];
-  const parts = phases.map((name) => ({
-    name,
-    rho: value.filter(({ phase }) => phase === name).reduce((sum, { cost }) => sum + cost.rho, 0),
-  }));
+  const { value = [] } = useLoad(() => get<ReleasedStatistic[]>("generation", path), `${path} ${job.releases}`);
+  const spent = value.length > 0 && <Spent releases={value} budget={job.spent.rho} />;
+  return job.state === "done" ? <Model job={job} releases={value}>{spent}</Model> : spent;
+}
+
+function Spent({ releases, budget }: { releases: ReleasedStatistic[]; budget: number }) {
+  const phases = [...new Set(releases.map(({ phase }) => phase))];
+  const parts = phases.map((name) => ({ name, rho: cost(releases.filter(({ phase }) => phase === name)) }));
   return (
     <section className="card">
       <h2>What the budget was spent on</h2>
       <LedgerBar budget={budget} parts={parts} />
       <details>
-        <summary>All {count(value.length)} releases</summary>
+        <summary>All {count(releases.length)} releases</summary>
         <div className="scroll" tabIndex={0} role="region" aria-label="Releases" style={{ maxHeight: "24rem" }}>
           <table>
             <thead><tr><th>Release</th><th>Phase</th><th>Columns</th><th className="number">Noise (σ)</th><th className="number">Share</th></tr></thead>
             <tbody>
-              {value.map((release) => (
+              {releases.map((release) => (
                 <tr key={release.number}>
                   <td>{release.number}</td>
                   <td>{release.phase}</td>
@@ -154,34 +192,54 @@ function Releases({ job }: { job: Job }) {
   );
 }
 
-function Model({ job }: { job: Job }) {
+function cost(releases: ReleasedStatistic[]): number {
+  return releases.reduce((sum, { cost: { rho } }) => sum + rho, 0);
+}
+
+/** How much was spent on a pair of columns. */
+function spentOn(releases: ReleasedStatistic[], names: (string | undefined)[]): number {
+  return cost(releases.filter(({ attributes }) => attributes.length === 2 && attributes.every((name) => names.includes(name))));
+}
+
+function Model({ job, releases, children }: { job: Job; releases: ReleasedStatistic[]; children: ReactNode }) {
   const path = `/v1/jobs/${job.id}/model`;
   const { value, error, reload } = useLoad(() => get<ModelView>("generation", path), path);
-  if (!value) return <Trouble error={error} retry={reload} />;
+  if (!value) return <>{children}<Trouble error={error} retry={reload} /></>;
+  const { attributes, measured_pairs, total } = value;
+  const weights = measured_pairs.map((pair) => spentOn(releases, pair.map((attribute) => attributes[attribute])));
   return (
     <>
-      <section className="card">
-        <h2>The model</h2>
-        <p className="quiet">Columns, and the pairs whose dependence was measured. It estimates {count(value.total)} records.</p>
-        <ModelGraph attributes={value.attributes} pairs={value.measured_pairs} />
-      </section>
-      <section className="card">
-        <h2>Measured and fitted</h2>
-        <Legend items={[{ name: "measured, with noise", className: "two" }, { name: "fitted", className: "one" }]} />
-        <div className="grid">
-          {value.one_ways.map((view, index) => (
-            <div key={value.attributes[index]}>
-              <h3>{value.attributes[index]}</h3>
-              <Bars title={`${value.attributes[index]}, measured and fitted`} labels={view.labels} limit={12}
-                series={[
-                  { name: "measured", className: "two", values: view.measured },
-                  { name: "fitted", className: "one", values: view.fitted },
-                ]} />
-            </div>
-          ))}
-        </div>
-      </section>
+      <div className="grid two">
+        <section className="card">
+          <h2>The model</h2>
+          <p className="quiet">Columns, and the pairs whose dependence was measured, thicker where more was spent. It estimates {count(total)} records.</p>
+          <ModelGraph attributes={attributes} pairs={measured_pairs} weights={weights} />
+        </section>
+        {children}
+      </div>
+      <Fitted model={value} />
     </>
+  );
+}
+
+function Fitted({ model }: { model: ModelView }) {
+  return (
+    <section className="card">
+      <h2>Measured and fitted</h2>
+      <Legend items={[{ name: "measured, with noise", className: "two" }, { name: "fitted", className: "one" }]} />
+      <div className="grid">
+        {model.one_ways.map((view, index) => (
+          <div key={model.attributes[index]}>
+            <h3>{model.attributes[index]}</h3>
+            <Bars title={`${model.attributes[index]}, measured and fitted`} labels={view.labels} limit={12}
+              series={[
+                { name: "measured", className: "two", values: view.measured.map(Math.round) },
+                { name: "fitted", className: "one", values: view.fitted.map(Math.round) },
+              ]} />
+          </div>
+        ))}
+      </div>
+    </section>
   );
 }
 

@@ -1,23 +1,18 @@
-// A new dataset in four steps: the file, its columns, the budget, the upload.
-import { useEffect, useState } from "react";
+// A new dataset: the file, its columns, the budget; then its own page has the upload.
+import { useState } from "react";
+import { useNavigate } from "react-router";
 import { json } from "../api/client";
 import type { Dataset, Terms } from "../api/types";
-import type { Drafted, ReadOptions, ReadTable, Schema } from "../crypto/messages";
-import { canEncrypt, HolderSession } from "../crypto/session";
+import type { ReadOptions, ReadTable, Schema } from "../crypto/messages";
+import { canEncrypt } from "../crypto/session";
+import { begin } from "../crypto/uploads";
+import { CommandLine } from "../parts/command-line";
 import { Notice, useTitle } from "../parts/ui";
 import { BudgetStep } from "./new-dataset/budget";
 import { ColumnsStep } from "./new-dataset/columns";
-import { FileStep } from "./new-dataset/file";
-import { UploadStep } from "./new-dataset/upload";
+import { FileStep, type Picked } from "./new-dataset/file";
 
-const STEPS = ["File", "Columns", "Privacy", "Encrypt and upload"];
-
-interface Picked {
-  file: File;
-  drafted: Drafted;
-  leftOut: string[];
-  missing: string[];
-}
+const STEPS = ["File", "Columns", "Privacy"];
 
 interface Checked {
   read: ReadOptions;
@@ -26,38 +21,31 @@ interface Checked {
 
 export default function NewDataset() {
   useTitle("New dataset");
-  const [session, setSession] = useState<HolderSession>();
+  const navigate = useNavigate();
   const [picked, setPicked] = useState<Picked>();
   const [checked, setChecked] = useState<Checked>();
-  const [dataset, setDataset] = useState<Dataset>();
-  useEffect(() => {
-    if (!canEncrypt()) return;
-    const made = new HolderSession();
-    setSession(made);
-    return () => made.end();
-  }, []);
-  const step = dataset ? 3 : checked ? 2 : picked ? 1 : 0;
-  const create = async (name: string, terms: Terms) => {
-    setDataset(await json<Dataset>("generation", "POST", "/v1/datasets", { json: { name, terms } }));
+  const step = checked ? 2 : picked ? 1 : 0;
+  const create = async (file: File, read: ReadOptions, name: string, terms: Terms) => {
+    const dataset = await json<Dataset>("generation", "POST", "/v1/datasets", { json: { name, terms } });
+    begin(dataset, file, read);
+    void navigate(`/datasets/${dataset.id}`, { replace: true });
   };
   const edit = (schema: Schema) =>
     picked && setPicked({ ...picked, drafted: { ...picked.drafted, schema } });
+  if (!canEncrypt()) return <Unable />;
   return (
     <main id="content">
       <h1>New dataset</h1>
       <Steps current={step} />
-      {!canEncrypt() && <CommandLine />}
-      {session && step === 0 && <FileStep session={session} onPicked={setPicked} />}
-      {session && picked && step === 1 && (
-        <ColumnsStep {...picked} session={session} onEdit={edit}
-          onBack={() => setPicked(undefined)} onChecked={setChecked} />
+      {step === 0 && <FileStep onPicked={setPicked} />}
+      {picked && step === 1 && (
+        <ColumnsStep {...picked} onEdit={edit} onBack={() => setPicked(undefined)} onChecked={setChecked} />
       )}
-      {session && checked && picked && step === 2 && (
-        <BudgetStep {...checked} session={session} onBack={() => setChecked(undefined)} onCreate={create} />
+      {picked && checked && (
+        <BudgetStep {...checked} onBack={() => setChecked(undefined)}
+          onCreate={(name, terms) => create(picked.file, { ...checked.read, schema: terms.schema }, name, terms)} />
       )}
-      {dataset && checked && picked && (
-        <UploadStep dataset={dataset} file={picked.file} read={checked.read} />
-      )}
+      {step !== 1 && <details><summary>With the command line</summary><CommandLine /></details>}
     </main>
   );
 }
@@ -73,16 +61,17 @@ function Steps({ current }: { current: number }) {
 }
 
 /** Where this browser cannot encrypt, the command line can. */
-function CommandLine() {
+function Unable() {
   return (
-    <Notice tone="warn">
-      <p>
-        This browser cannot encrypt here: it lacks WebAssembly, or this page did not come over HTTPS.
-        The command line can do the same:
-      </p>
-      <pre tabIndex={0}>{`fhaim login --server ${window.location.origin}
-fhaim schema infer --data table.csv --out table.schema.json
-fhaim dataset create --help`}</pre>
-    </Notice>
+    <main id="content">
+      <h1>New dataset</h1>
+      <Notice tone="warn">
+        <p>
+          This browser cannot encrypt here: it lacks WebAssembly, or this page did not come over HTTPS.
+          The command line can do the same.
+        </p>
+      </Notice>
+      <CommandLine />
+    </main>
   );
 }

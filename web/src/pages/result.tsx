@@ -80,7 +80,7 @@ function Download({ job, dataset, model }: Result) {
     <form className="card" onSubmit={(event) => void submit(event)}>
       <h2>Download</h2>
       <p className="quiet">Records drawn from the model. They cost no budget: draw as many as you like, as often as you like.</p>
-      <div className="grid">
+      <div className="grid fields">
         <Field label="Format">
           {(id) => (
             <select id={id} value={format} onChange={(event) => setFormat(event.target.value)}>
@@ -194,7 +194,7 @@ function Report({ report }: { report: Comparison }) {
         ["Synthetic records", count(report.synthetic_records)],
       ]} />
       <h3>Distance of every pair of columns</h3>
-      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. Darker is farther.</p>
+      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. Darker is farther; the darkest here is {Math.max(0, ...upper).toFixed(4)}.</p>
       <Heatmap names={names} values={report.pairs} />
       <Legend items={[{ name: "real", className: "two" }, { name: "synthetic", className: "one" }]} />
       <div className="grid">

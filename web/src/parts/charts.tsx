@@ -1,8 +1,5 @@
 // Pictures as plain SVG. Each has a text beside or inside it that says the same.
 
-const ROW = 24;
-const LABEL = 130;
-const WIDTH = 440;
 const MAX_LABEL = 20;
 
 export interface Series {
@@ -15,44 +12,46 @@ function short(text: string): string {
   return text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL - 1)}…` : text;
 }
 
-/** Horizontal bars by category, one series beside the other, with a spread around the first. */
-export function Bars(props: { title: string; labels: string[]; series: Series[]; spread?: number; limit?: number }) {
-  const { title, labels, series, spread = 0, limit = 24 } = props;
-  const shown = labels.slice(0, limit);
-  const top = Math.max(1e-12, ...series.flatMap(({ values }) => values), 0) + 2 * spread;
-  const scale = (value: number) => (Math.max(0, value) / top) * (WIDTH - LABEL - 10);
-  const thick = (ROW - 6) / series.length;
+interface BarsProps {
+  title: string;
+  labels: string[];
+  series: Series[];
+  /** Two standard deviations around the first series, as a bracket. */
+  spread?: number;
+  limit?: number;
+}
+
+/** Horizontal bars by category, one series beside the other. */
+export function Bars({ title, labels, series, spread = 0, limit = 24 }: BarsProps) {
+  const top = Math.max(1e-12, ...series.flatMap(({ values }) => values)) + spread;
+  const percent = (value: number) => `${(100 * Math.max(0, value)) / top}%`;
   return (
-    <figure style={{ margin: 0 }}>
-      <svg viewBox={`0 0 ${WIDTH} ${shown.length * ROW + 4}`} role="img" aria-label={title} width={WIDTH}>
-        {shown.map((label, row) => (
-          <g key={label} transform={`translate(0 ${row * ROW})`}>
-            <title>{`${label}: ${series.map(({ name, values }) => `${name} ${format(values[row] ?? 0)}`).join(", ")}`}</title>
-            <text x={LABEL - 8} y={ROW / 2 + 4} textAnchor="end">{short(label)}</text>
-            {series.map(({ name, className, values }, index) => (
-              <rect key={name} className={className} x={LABEL} y={3 + index * thick} rx={2}
-                width={scale(values[row] ?? 0)} height={Math.max(2, thick - 1)} />
+    <figure className="bars" aria-label={title}>
+      {labels.slice(0, limit).map((label, row) => (
+        <div key={label} title={`${label}: ${series.map(({ name, values }) => `${name} ${format(values[row] ?? 0)}`).join(", ")}`}>
+          <span className="bar-label">{label}</span>
+          <span className="bar-track">
+            {series.map(({ name, className, values }) => (
+              <span key={name} className={`bar ${className}`} style={{ width: percent(values[row] ?? 0) }} />
             ))}
-            {spread > 0 && <Whisker value={series[0]?.values[row] ?? 0} spread={spread} scale={scale} />}
-          </g>
-        ))}
-      </svg>
+            {spread > 0 && <Bracket value={series[0]?.values[row] ?? 0} spread={spread} percent={percent} />}
+          </span>
+          <span className="bar-value">{series.map(({ values }) => format(values[row] ?? 0)).join(" / ")}</span>
+        </div>
+      ))}
       {labels.length > limit && <p className="small quiet">and {labels.length - limit} more</p>}
     </figure>
   );
 }
 
-function Whisker({ value, spread, scale }: { value: number; spread: number; scale: (v: number) => number }) {
-  const [low, high] = [LABEL + scale(value - 2 * spread), LABEL + scale(value + 2 * spread)];
-  const middle = ROW / 2;
-  return (
-    <path d={`M${low} ${middle - 5}v10M${low} ${middle}H${high}M${high} ${middle - 5}v10`}
-      stroke="var(--two)" strokeWidth={2} fill="none" />
-  );
+function Bracket({ value, spread, percent }: { value: number; spread: number; percent: (v: number) => string }) {
+  const low = Math.max(0, value - spread);
+  return <span className="bracket" style={{ left: percent(low), width: percent(value + spread - low) }} />;
 }
 
 function format(value: number): string {
-  return Math.abs(value) >= 10 ? Math.round(value).toLocaleString("en") : value.toPrecision(2);
+  if (Number.isInteger(value) || Math.abs(value) >= 10) return Math.round(value).toLocaleString("en");
+  return value.toFixed(Math.abs(value) < 1 ? 3 : 1);
 }
 
 export function Legend({ items }: { items: { name: string; className: string }[] }) {
@@ -90,16 +89,21 @@ export function LedgerBar({ budget, parts }: { budget: number; parts: { name: st
           );
         })}
       </svg>
-      <Legend items={parts.map(({ name, rho }, index) => ({
-        name: `${name} ${share(rho).toFixed(1)} %`,
-        className: PHASES[index % PHASES.length] ?? "one",
-      }))} />
+      <Legend items={[
+        ...parts.map(({ name, rho }, index) => ({
+          name: `${name} ${share(rho).toFixed(1)} %`,
+          className: PHASES[index % PHASES.length] ?? "one",
+        })),
+        ...(spent < 0.999 * budget ? [{ name: `left ${(100 - share(spent)).toFixed(1)} %`, className: "left" }] : []),
+      ]} />
     </>
   );
 }
 
-/** Attributes on a circle, a line for every measured pair. */
-export function ModelGraph({ attributes, pairs }: { attributes: string[]; pairs: number[][] }) {
+/** Attributes on a circle, a line for every measured pair, thicker where its weight is larger. */
+export function ModelGraph(props: { attributes: string[]; pairs: number[][]; weights: number[] }) {
+  const { attributes, pairs, weights } = props;
+  const heaviest = Math.max(1e-12, ...weights);
   const [size, radius] = [460, 140];
   const at = (index: number, far: number): [number, number] => {
     const angle = (2 * Math.PI * index) / attributes.length - Math.PI / 2;
@@ -108,10 +112,11 @@ export function ModelGraph({ attributes, pairs }: { attributes: string[]; pairs:
   const label = `${attributes.length} columns, ${pairs.length} measured pairs`;
   return (
     <svg viewBox={`-50 60 ${size + 100} ${size - 120}`} width={size + 100} role="img" aria-label={label}>
-      {pairs.map(([a = 0, b = 0]) => {
+      {pairs.map(([a = 0, b = 0], index) => {
         const [[x1, y1], [x2, y2]] = [at(a, radius), at(b, radius)];
         return (
-          <line key={`${a}-${b}`} {...{ x1, y1, x2, y2 }} stroke="var(--one)" strokeWidth={1.5} opacity={0.65}>
+          <line key={`${a}-${b}`} {...{ x1, y1, x2, y2 }} stroke="var(--one)" opacity={0.65}
+            strokeWidth={0.5 + 5.5 * ((weights[index] ?? 0) / heaviest)}>
             <title>{`${attributes[a]} and ${attributes[b]}`}</title>
           </line>
         );

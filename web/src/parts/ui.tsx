@@ -8,11 +8,13 @@ export function Notice({ tone = "", children }: { tone?: "" | "bad" | "warn" | "
 }
 
 /** What went wrong, and a way to try again where there is one. */
-export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
+export function Trouble(props: { error: unknown; wayOut?: string | undefined; retry?: () => void }) {
+  const { error, wayOut, retry } = props;
   if (error === undefined) return null;
   return (
     <Notice tone="bad">
       <p>{words(error)}</p>
+      {wayOut && <p>{wayOut}</p>}
       {retry && <button type="button" onClick={retry}>Try again</button>}
     </Notice>
   );
@@ -82,6 +84,30 @@ export function Confirmed(props: {
         </div>
       </dialog>
     </>
+  );
+}
+
+/** How far a file has been read, with a way to stop. */
+export function Reading({ file, read, onStop }: { file: File; read: number; onStop: () => void }) {
+  return (
+    <div className="notice" role="status">
+      <p>Reading {file.name}: {bytes(Math.min(read, file.size))} of {bytes(file.size)}</p>
+      <progress aria-label="Read" max={Math.max(1, file.size)} value={read} />
+      <button type="button" onClick={onStop}>Stop</button>
+    </div>
+  );
+}
+
+/** The way through a long list, a page at a time. */
+export function Pages(props: { name: string; from: number; size: number; total: number; onFrom: (from: number) => void }) {
+  const { name, from, size, total, onFrom } = props;
+  if (total <= size) return null;
+  return (
+    <nav className="row" aria-label={`Pages of ${name}`}>
+      <button type="button" disabled={from === 0} onClick={() => onFrom(from - size)}>Earlier</button>
+      <span>{name} {count(from + 1)} to {count(Math.min(total, from + size))} of {count(total)}</span>
+      <button type="button" disabled={from + size >= total} onClick={() => onFrom(from + size)}>Later</button>
+    </nav>
   );
 }
 

@@ -1,30 +1,62 @@
 // Step 3: how much privacy to spend, with what it does to this table's counts.
 import { useEffect, useState } from "react";
 import type { Terms } from "../../api/types";
-import type { Planned, ReadOptions, ReadTable } from "../../crypto/messages";
-import type { HolderSession } from "../../crypto/session";
+import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
+import { useSession } from "../../crypto/session";
+import { workersFor } from "../../crypto/upload";
 import { Bars } from "../../parts/charts";
 import { bytes, count, Facts, Field, Notice, seconds, Trouble } from "../../parts/ui";
 
 interface Props {
-  session: HolderSession;
   read: ReadOptions;
   table: ReadTable;
   onBack: () => void;
   onCreate: (name: string, terms: Terms) => Promise<void>;
 }
 
+/** What the user chooses. */
+interface Choice {
+  epsilon: number;
+  delta: number;
+  runs: number;
+  mechanism: string;
+  target: string;
+  weight: number;
+}
+
+type Change = (change: Partial<Choice>) => void;
+
 const MODEL_BYTES = 64 << 20;
-/** Seconds to encrypt and send one object, for the estimate before the first is sent. */
-const OBJECT_SECONDS = 0.06;
-/** The slider's positions are tenths of a decade: 0.01 to 100. */
+/** Seconds in which one worker encrypts and sends an object, for the estimate. */
+const OBJECT_SECONDS = 0.03;
+/** Uploads larger than this are better made with the command line. */
+const LARGE_BYTES = 4e9;
+/** The slider's positions are tenths of a decade: 0.1 to 30. */
 const epsilonAt = (position: number) => Number((10 ** (position / 10)).toPrecision(2));
 const positionOf = (epsilon: number) => Math.round(10 * Math.log10(epsilon));
 
-function usePlan(session: HolderSession, terms: Terms, records: number) {
+const MECHANISMS: Record<string, { name: string; words: string }> = {
+  staged: {
+    name: "Staged, recommended",
+    words: "Looks for the pairs of columns that depend on each other and spends the budget on those.",
+  },
+  "fhaim-l2": {
+    name: "FHAIM’s own rule",
+    words: "As published: measures whole tables of pairs, chosen by squared error. Slower, for comparison.",
+  },
+  "one-ways": {
+    name: "Columns by themselves",
+    words: "No dependence between columns: the fastest, for dashboards of single columns.",
+  },
+};
+
+function usePlan(terms: Terms, records: number) {
+  const session = useSession();
   const [state, setState] = useState<{ plan?: Planned; error?: unknown }>({});
-  const key = JSON.stringify([terms.epsilon, terms.delta, terms.runs, terms.target_weight]);
+  const { schema: _, ...rest } = terms;
+  const key = JSON.stringify([rest, terms.schema.target]);
   useEffect(() => {
+    if (!session) return;
     let current = true;
     const timer = setTimeout(() => {
       session.plan(terms, records).then(
@@ -36,29 +68,46 @@ function usePlan(session: HolderSession, terms: Terms, records: number) {
       current = false;
       clearTimeout(timer);
     };
-    // The schema and the record bound do not change in this step.
+    // Of the schema, only the target changes in this step.
   }, [session, key, records]);
   return state;
 }
 
-export function BudgetStep({ session, read, table, onBack, onCreate }: Props) {
-  const [name, setName] = useState(read.schema.name);
-  const [epsilon, setEpsilon] = useState(1);
-  const [delta, setDelta] = useState(1e-9);
-  const [runs, setRuns] = useState(1);
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const terms: Terms = {
-    schema: read.schema,
+/** The schema with the column that matters most. */
+function targeted(schema: Schema, target: string): Schema {
+  const { target: _, ...rest } = schema;
+  return target === "" ? rest : { ...rest, target };
+}
+
+function termsOf(read: ReadOptions, table: ReadTable, choice: Choice): Terms {
+  const { epsilon, delta, runs, mechanism, target, weight } = choice;
+  return {
+    schema: targeted(read.schema, target),
     epsilon,
     delta,
-    mechanism: "staged",
+    mechanism,
     record_bound: table.record_bound,
     runs,
     model_bytes: MODEL_BYTES,
-    target_weight: 1,
+    target_weight: target === "" ? 1 : weight,
   };
-  const { plan, error: refused } = usePlan(session, terms, table.records);
+}
+
+export function BudgetStep({ read, table, onBack, onCreate }: Props) {
+  const [name, setName] = useState(read.schema.name);
+  const [choice, setChoice] = useState<Choice>({
+    epsilon: 1,
+    delta: 1e-9,
+    runs: 1,
+    mechanism: "staged",
+    target: read.schema.target ?? "",
+    weight: 2,
+  });
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const change: Change = (changed) => setChoice({ ...choice, ...changed });
+  const terms = termsOf(read, table, choice);
+  const { plan, error: refused } = usePlan(terms, table.records);
   const create = async () => {
     setBusy(true);
     setError(undefined);
@@ -72,39 +121,19 @@ export function BudgetStep({ session, read, table, onBack, onCreate }: Props) {
   return (
     <section>
       <Explained />
-      <div className="grid">
-        <div className="card">
-          <h2>The budget</h2>
-          <Field label={`Epsilon: ${epsilon}`} hint="Smaller protects more, with more noise. 1 is a common choice; above 10 the protection is weak.">
-            {(id, hint) => (
-              <input id={id} aria-describedby={hint} type="range" min={-10} max={15} value={positionOf(epsilon)}
-                aria-valuetext={String(epsilon)} onChange={(event) => setEpsilon(epsilonAt(Number(event.target.value)))} />
-            )}
-          </Field>
-          <Field label="Delta" hint="How likely the promise may fail: far below one in the number of records.">
-            {(id, hint) => (
-              <select id={id} aria-describedby={hint} value={delta} onChange={(event) => setDelta(Number(event.target.value))}>
-                {[1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12].map((value) => <option key={value} value={value}>{value.toExponential()}</option>)}
-              </select>
-            )}
-          </Field>
-          <Field label="Jobs that share it" hint="Each gets an equal part. With one, the synthetic table is as good as the budget allows.">
-            {(id, hint) => (
-              <select id={id} aria-describedby={hint} value={runs} onChange={(event) => setRuns(Number(event.target.value))}>
-                {[1, 2, 3, 4, 5, 8, 10].map((value) => <option key={value}>{value}</option>)}
-              </select>
-            )}
-          </Field>
-          <Field label="Name of the dataset">
-            {(id) => <input id={id} required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />}
-          </Field>
+      <div className="grid two">
+        <div className="column">
+          <Budget choice={choice} onChange={change} />
+          <Purpose choice={choice} table={table} onChange={change} />
         </div>
-        <NoisePicture table={table} plan={plan} />
+        <div className="column">
+          <NoisePicture table={table} plan={plan} />
+          <Named name={name} onName={setName} table={table} plan={plan} />
+        </div>
       </div>
       <Trouble error={refused} />
-      {plan && <Cost plan={plan} table={table} />}
       <Notice>
-        <p>Epsilon, delta, the columns and the number of jobs are fixed for good once the dataset is made. So is the budget: what a job spends does not come back.</p>
+        <p>All of this is fixed for good once the dataset is made, and so is the budget: what a job spends does not come back.</p>
       </Notice>
       <Trouble error={error} />
       <div className="row">
@@ -114,6 +143,99 @@ export function BudgetStep({ session, read, table, onBack, onCreate }: Props) {
         </button>
       </div>
     </section>
+  );
+}
+
+function Budget({ choice, onChange }: { choice: Choice; onChange: Change }) {
+  const { epsilon, delta, runs } = choice;
+  return (
+    <div className="card">
+      <h2>The budget</h2>
+      <Field label={`Epsilon: ${epsilon}`} hint="Smaller protects more, with more noise. 1 is a common choice; above 10 the protection is weak.">
+        {(id, hint) => (
+          <input id={id} aria-describedby={hint} type="range" min={-10} max={15} value={positionOf(epsilon)}
+            aria-valuetext={String(epsilon)} onChange={(event) => onChange({ epsilon: epsilonAt(Number(event.target.value)) })} />
+        )}
+      </Field>
+      <Field label="Delta" hint="How likely the promise may fail: far below one in the number of records.">
+        {(id, hint) => (
+          <select id={id} aria-describedby={hint} value={delta} onChange={(event) => onChange({ delta: Number(event.target.value) })}>
+            {[1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12].map((value) => <option key={value} value={value}>{value.toExponential()}</option>)}
+          </select>
+        )}
+      </Field>
+      <Field label="Jobs that share it" hint={<Shared runs={runs} />}>
+        {(id, hint) => (
+          <select id={id} aria-describedby={hint} value={runs} onChange={(event) => onChange({ runs: Number(event.target.value) })}>
+            {[1, 2, 3, 4, 5, 8, 10].map((value) => <option key={value}>{value}</option>)}
+          </select>
+        )}
+      </Field>
+    </div>
+  );
+}
+
+/** What sharing costs, in words: a share of the budget makes the noise larger by the root. */
+function Shared({ runs }: { runs: number }) {
+  return (
+    <>
+      A job looks at the encrypted records once and ends with one model, from which any number of synthetic
+      tables can be drawn. {runs === 1
+        ? "With one job, that model is as good as the budget allows; choose more only to try again later."
+        : `With ${runs}, each gets a ${runs === 2 ? "half" : `part in ${runs}`} of the budget, and its noise is ${Math.sqrt(runs).toFixed(1)} times as large.`}
+    </>
+  );
+}
+
+function Purpose({ choice, table, onChange }: { choice: Choice; table: ReadTable; onChange: Change }) {
+  const { mechanism, target, weight } = choice;
+  return (
+    <div className="card">
+      <h2>What it is for</h2>
+      <Field label="Method" hint={MECHANISMS[mechanism]?.words}>
+        {(id, hint) => (
+          <select id={id} aria-describedby={hint} value={mechanism} onChange={(event) => onChange({ mechanism: event.target.value })}>
+            {Object.entries(MECHANISMS).map(([key, { name }]) => <option key={key} value={key}>{name}</option>)}
+          </select>
+        )}
+      </Field>
+      <Field label="Column to predict" hint="Such as a diagnosis or an outcome: more of the budget goes to what depends on it.">
+        {(id, hint) => (
+          <select id={id} aria-describedby={hint} value={target} onChange={(event) => onChange({ target: event.target.value })}>
+            <option value="">none: all columns alike</option>
+            {table.columns.map(({ name }) => <option key={name} value={name}>{name}</option>)}
+          </select>
+        )}
+      </Field>
+      {target !== "" && (
+        <Field label="Its pairs count">
+          {(id) => (
+            <select id={id} value={weight} onChange={(event) => onChange({ weight: Number(event.target.value) })}>
+              {[1, 2, 4, 8].map((times) => <option key={times} value={times}>{times === 1 ? "as much as others" : `${times} times as much as others`}</option>)}
+            </select>
+          )}
+        </Field>
+      )}
+    </div>
+  );
+}
+
+interface NamedProps {
+  name: string;
+  onName: (name: string) => void;
+  table: ReadTable;
+  plan: Planned | undefined;
+}
+
+function Named({ name, onName, table, plan }: NamedProps) {
+  return (
+    <div className="card">
+      <h2>The dataset</h2>
+      <Field label="Name">
+        {(id) => <input id={id} required maxLength={200} value={name} onChange={(event) => onName(event.target.value)} />}
+      </Field>
+      {plan && <Cost plan={plan} table={table} />}
+    </div>
   );
 }
 
@@ -147,7 +269,7 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
         )}
       </Field>
       <Bars title={`Counts of ${column.name} with the noise of their first release`} labels={column.labels}
-        series={[{ name: "records", className: "one", values: column.counts }]} spread={sigma} limit={12} />
+        series={[{ name: "records", className: "one", values: column.counts }]} spread={2 * sigma} limit={12} />
       <p className="small quiet">
         Bars: your records, seen by this page alone. Brackets: where 19 of 20 noisy counts fall at the
         first release{sigma > 0 && `, ± ${count(2 * sigma)}`}; later releases make them tighter.
@@ -158,15 +280,22 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
 
 function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
   const size = plan.objects.length * plan.object_bytes;
+  const workers = workersFor(table);
   return (
-    <div className="card">
+    <>
       <Facts items={[
         ["Records", count(table.records)],
         ["Seen of that number", `at most ${count(table.record_bound)}`],
         ["Ciphertexts", count(plan.objects.length)],
         ["Upload", bytes(size)],
-        ["Takes about", seconds(plan.objects.length * OBJECT_SECONDS)],
+        ["Encryption takes about", seconds((plan.objects.length * OBJECT_SECONDS) / workers)],
+        ["Memory for the table", bytes(4 * table.records * table.columns.length * workers)],
       ]} />
-    </div>
+      {size > LARGE_BYTES && (
+        <Notice tone="warn">
+          <p>That is much for a browser: the tab must stay open all the while. Fewer columns or bins make it smaller; the command line uses all cores.</p>
+        </Notice>
+      )}
+    </>
   );
 }

@@ -41,18 +41,18 @@ export function ColumnRow({ column, note, isPublic, onChange, onConfirm }: Props
           ? <Limits column={column} onChange={onChange} />
           : <Categories column={column} onChange={onChange} />}
       </td>
-      <td data-label="May be missing">
+      <td className="inline" data-label="May be missing">
         <input type="checkbox" aria-label={`${name} may be missing`} checked={column.nullable ?? false}
           onChange={(event) => onChange({ ...column, nullable: event.target.checked })} />
       </td>
-      <td data-label="Public">
+      <td className="inline" data-label="Public">
         <label className="check">
           <input type="checkbox" aria-label={`The values of ${name} are public`} checked={isPublic}
             onChange={(event) => onConfirm(event.target.checked)} />
           {isPublic ? "confirmed" : "confirm"}
         </label>
       </td>
-      <td>
+      <td className="inline">
         <button type="button" className="plain" aria-label={`Leave out ${name}`} onClick={() => onChange(undefined)}>
           leave out
         </button>
@@ -71,7 +71,7 @@ function Categories({ column, onChange }: { column: CategoricalColumn; onChange:
   return (
     <>
       <textarea className="categories" aria-label={`Categories of ${column.name}, one a line`}
-        rows={Math.min(5, column.categories.length)} value={text} onChange={(event) => edit(event.target.value)} />
+        rows={Math.max(1, Math.min(8, column.categories.length))} value={text} onChange={(event) => edit(event.target.value)} />
       <div className="small quiet">{column.categories.length} categories, one a line</div>
     </>
   );

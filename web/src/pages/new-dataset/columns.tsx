@@ -1,16 +1,15 @@
 // Step 2: the columns' domains, corrected and confirmed as public.
-import { useEffect, useState } from "react";
-import type { Checked, Column, Drafted, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
-import type { HolderSession } from "../../crypto/session";
-import { count, Facts, Notice, Trouble } from "../../parts/ui";
+import { useEffect, useRef, useState } from "react";
+import type { Checked, Column, Drafted, Format, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
+import { HolderSession, useSession } from "../../crypto/session";
+import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
 import { ColumnRow } from "./column-row";
 
 interface Props {
-  session: HolderSession;
   file: File;
+  format: Format;
   drafted: Drafted;
   leftOut: string[];
-  missing: string[];
   onEdit: (schema: Schema) => void;
   onBack: () => void;
   onChecked: (checked: { read: ReadOptions; table: ReadTable }) => void;
@@ -18,11 +17,15 @@ interface Props {
 
 /** Waits so long after the last key before a schema is checked. */
 const PAUSE_MS = 250;
+/** Columns shown at a time. */
+const PAGE = 50;
 
 /** What a schema costs, or why it is none; checked again whenever it changes. */
-function useCheck(session: HolderSession, schema: Schema) {
+function useCheck(schema: Schema) {
+  const session = useSession();
   const [state, setState] = useState<{ checked?: Checked; error?: unknown }>({});
   useEffect(() => {
+    if (!session) return;
     let current = true;
     const timer = setTimeout(() => {
       session.check(schema).then(
@@ -38,108 +41,167 @@ function useCheck(session: HolderSession, schema: Schema) {
   return state;
 }
 
-export function ColumnsStep(props: Props) {
-  const { session, file, drafted, leftOut, missing, onEdit, onBack, onChecked } = props;
+/** The schema with a column changed, or without it. */
+function edited(schema: Schema, index: number, column: Column | undefined): Schema {
+  const columns = schema.columns.flatMap((old, i) => (i !== index ? [old] : column ? [column] : []));
+  const { target, ...rest } = schema;
+  const kept = columns.some(({ name }) => name === target);
+  return kept && target ? { ...rest, columns, target } : { ...rest, columns };
+}
+
+export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, onChecked }: Props) {
   const { schema, notes } = drafted;
   const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
   const [clamp, setClamp] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
   const [loads, setLoads] = useState(0);
-  const { checked, error: refused } = useCheck(session, schema);
+  const [from, setFrom] = useState(0);
+  const { checked, error: refused } = useCheck(schema);
   const unconfirmed = schema.columns.filter(({ name }) => !confirmed.has(name)).length;
-
   const confirm = (name: string, isPublic: boolean) => {
     const next = new Set(confirmed);
     if (isPublic) next.add(name);
     else next.delete(name);
     setConfirmed(next);
   };
-  const change = (index: number, column: Column | undefined) => {
-    const columns = schema.columns.flatMap((old, i) => (i !== index ? [old] : column ? [column] : []));
-    const target = columns.some(({ name }) => name === schema.target) ? schema.target : undefined;
-    const { target: _, ...rest } = schema;
-    onEdit(target ? { ...rest, columns, target } : { ...rest, columns });
-  };
-  const load = async (chosen: File | undefined) => {
-    if (!chosen) return;
-    setError(undefined);
-    try {
-      const loaded = JSON.parse(await chosen.text()) as Schema;
-      await session.check(loaded);
-      onEdit(loaded);
-      setConfirmed(new Set());
-      setLoads(loads + 1);
-    } catch (problem) {
-      setError(problem);
-    }
-  };
-  const proceed = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const format = { file: file.name, delimiter: ",", missing };
-      const read = { format, schema, clamp, use_other: false };
-      onChecked({ read, table: await session.read(file, read) });
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+  const load = (loaded: Schema) => {
+    onEdit(loaded);
+    setConfirmed(new Set());
+    setLoads(loads + 1);
+    setFrom(0);
   };
   return (
     <section>
       <WhyPublic />
-      <p>
-        <label htmlFor="schema-file">You have a schema file already? Load it in place of the draft.</label>
-        <input id="schema-file" type="file" accept=".json,application/json"
-          onChange={(event) => void load(event.target.files?.[0])} />
-      </p>
-      {leftOut.length > 0 && (
-        <Notice tone="warn">
-          <p>
-            Left out, since they hold identifiers, free text or nothing at all: {leftOut.join(", ")}.
-            To keep one of them, recode it into few categories first.
-          </p>
-        </Notice>
-      )}
-      <div className="card scroll">
+      <LeftOut columns={leftOut} />
+      <SchemaFile onLoad={load} />
+      <div className="card">
         <table className="stack">
           <thead>
             <tr><th>Column</th><th>Type</th><th>Values it may take</th><th>May be missing</th><th>Public</th><th>Leave out</th></tr>
           </thead>
           <tbody>
-            {schema.columns.map((column, index) => (
+            {schema.columns.slice(from, from + PAGE).map((column, index) => (
               <ColumnRow key={`${loads} ${column.name}`} column={column} isPublic={confirmed.has(column.name)}
                 note={notes.find((note) => note.column === column.name)?.text}
-                onChange={(edited) => { confirm(column.name, false); change(index, edited); }}
+                onChange={(changed) => { confirm(column.name, false); onEdit(edited(schema, from + index, changed)); }}
                 onConfirm={(isPublic) => confirm(column.name, isPublic)} />
             ))}
           </tbody>
         </table>
+        <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={setFrom} />
       </div>
       <Cost checked={checked} />
       <Trouble error={refused} />
-      <Trouble error={error} />
       <p>
         <label className="check">
           <input type="checkbox" checked={clamp} onChange={(event) => setClamp(event.target.checked)} />
           Take numbers outside the limits for the nearest limit
         </label>
       </p>
+      <Proceed file={file} read={{ format, schema, clamp, use_other: false }} unconfirmed={unconfirmed}
+        isRefused={refused !== undefined} onBack={onBack} onChecked={onChecked}
+        onConfirmAll={() => setConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
+    </section>
+  );
+}
+
+function SchemaFile({ onLoad }: { onLoad: (schema: Schema) => void }) {
+  const session = useSession();
+  const [error, setError] = useState<unknown>();
+  const [loaded, setLoaded] = useState<string>();
+  const load = async (chosen: File | undefined) => {
+    if (!chosen || !session) return;
+    setError(undefined);
+    setLoaded(undefined);
+    try {
+      const schema = parsed(chosen.name, await chosen.text());
+      await session.check(schema);
+      onLoad(schema);
+      setLoaded(chosen.name);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <details>
+      <summary>Use a schema file in place of the draft</summary>
+      <label htmlFor="schema-file">The schema, as a JSON file: of the command line, or of an earlier dataset</label>
+      <input id="schema-file" type="file" accept=".json,application/json"
+        onChange={(event) => void load(event.target.files?.[0])} />
+      {loaded && <Notice tone="good"><p>The columns are those of {loaded}. Confirm them once more.</p></Notice>}
+      <Trouble error={error} />
+    </details>
+  );
+}
+
+function parsed(name: string, text: string): Schema {
+  try {
+    return JSON.parse(text) as Schema;
+  } catch {
+    throw new Error(`${name} is not a JSON file.`);
+  }
+}
+
+interface ProceedProps {
+  file: File;
+  read: ReadOptions;
+  unconfirmed: number;
+  isRefused: boolean;
+  onConfirmAll: () => void;
+  onBack: () => void;
+  onChecked: Props["onChecked"];
+}
+
+/** Reads the whole table by the schema, and goes on. */
+function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onChecked }: ProceedProps) {
+  const [done, setDone] = useState<number>();
+  const [error, setError] = useState<unknown>();
+  const session = useRef<HolderSession>(undefined);
+  const stop = () => {
+    session.current?.end();
+    session.current = undefined;
+  };
+  const proceed = async () => {
+    const own = new HolderSession();
+    session.current = own;
+    setDone(0);
+    setError(undefined);
+    try {
+      onChecked({ read, table: await own.read(file, read, setDone) });
+    } catch (problem) {
+      if (session.current === own) setError(problem);
+    } finally {
+      own.end();
+      setDone(undefined);
+    }
+  };
+  if (done !== undefined) return <Reading file={file} read={done} onStop={stop} />;
+  return (
+    <>
+      <Trouble error={error} />
       <div className="row">
         <button type="button" onClick={onBack}>Back</button>
         {unconfirmed > 0 && (
-          <button type="button" onClick={() => setConfirmed(new Set(schema.columns.map(({ name }) => name)))}>
-            I have checked every column: all are public
-          </button>
+          <button type="button" onClick={onConfirmAll}>I have checked every column: all are public</button>
         )}
-        <button type="button" className="main" disabled={busy || unconfirmed > 0 || refused !== undefined}
-          onClick={() => void proceed()}>
-          {busy ? "Reading the table…" : "Continue"}
+        <button type="button" className="main" disabled={unconfirmed > 0 || isRefused} onClick={() => void proceed()}>
+          Continue
         </button>
         {unconfirmed > 0 && <span className="quiet">{unconfirmed} to confirm</span>}
       </div>
-    </section>
+    </>
+  );
+}
+
+function LeftOut({ columns }: { columns: string[] }) {
+  if (columns.length === 0) return null;
+  return (
+    <Notice tone="warn">
+      <p>
+        Left out, since they hold identifiers, free text or nothing at all: {columns.join(", ")}.
+        To keep one of them, recode it into few categories first.
+      </p>
+    </Notice>
   );
 }
 

@@ -1,50 +1,86 @@
 // Step 1: a CSV file, read in a worker.
-import { useState, type DragEvent } from "react";
-import type { Drafted } from "../../crypto/messages";
-import { type HolderSession, WorkerRefusal } from "../../crypto/session";
-import { Field, Trouble } from "../../parts/ui";
+import { useRef, useState, type DragEvent } from "react";
+import type { Drafted, Format } from "../../crypto/messages";
+import { HolderSession, type OnRead, WorkerRefusal } from "../../crypto/session";
+import { sniff } from "../../crypto/sniff";
+import { Field, Reading, Trouble } from "../../parts/ui";
 
-interface Props {
-  session: HolderSession;
-  onPicked: (picked: { file: File; drafted: Drafted; leftOut: string[]; missing: string[] }) => void;
+export interface Picked {
+  file: File;
+  format: Format;
+  drafted: Drafted;
+  leftOut: string[];
 }
 
-/** Texts that often stand for a missing value; the empty field always does. */
-export function texts(missing: string): string[] {
-  return missing.split(",").map((text) => text.trim()).filter((text) => text !== "");
+/** What the user says of the file; empty where the page is to find out. */
+interface Said {
+  missing: string;
+  delimiter: string;
+  only: string;
+}
+
+function texts(list: string): string[] {
+  return list.split(",").map((text) => text.trim()).filter((text) => text !== "");
+}
+
+/** Columns that are not among those to keep. */
+function others(header: string[], only: string): string[] {
+  const kept = texts(only);
+  const unknown = kept.find((name) => !header.includes(name));
+  if (unknown !== undefined) throw new Error(`The table has no column “${unknown}”.`);
+  return kept.length === 0 ? [] : header.filter((name) => !kept.includes(name));
 }
 
 /** Drafts a schema, leaving out columns that none can be drafted for. */
-async function draft(session: HolderSession, file: File, missing: string[]) {
-  const format = { file: file.name, delimiter: ",", missing };
+async function draft(session: HolderSession, file: File, said: Said, onRead: OnRead): Promise<Picked> {
+  const { refusal, delimiter, header } = await sniff(file);
+  if (refusal !== undefined) throw new Error(refusal);
+  const format = { file: file.name, delimiter: said.delimiter || delimiter, missing: texts(said.missing) };
+  const unwanted = others(header, said.only);
   try {
-    return { drafted: await session.draft(file, format, []), leftOut: [] };
+    const drafted = await session.draft(file, format, unwanted, onRead);
+    return { file, format, drafted, leftOut: [] };
   } catch (error) {
     if (!(error instanceof WorkerRefusal) || error.columns.length === 0) throw error;
-    return { drafted: await session.draft(file, format, error.columns), leftOut: error.columns };
+    const without = [...unwanted, ...error.columns];
+    if (header.every((name) => without.includes(name))) throw new Error(`${error.message}. No other column is left.`);
+    const drafted = await session.draft(file, format, without, onRead);
+    return { file, format, drafted, leftOut: error.columns };
   }
 }
 
-export function FileStep({ session, onPicked }: Props) {
+/** The way out of a refusal, where there is one that the words of the refusal do not tell. */
+function wayOut(error: unknown): string | undefined {
+  if (!(error instanceof WorkerRefusal)) return undefined;
+  if (/not UTF-8/.test(error.message)) return "Open the table where it was made, and save it as CSV in UTF-8.";
+  if (/the header has/.test(error.message)) return "Name those to keep under “How the file is written”.";
+  if (/fields where the header/.test(error.message)) return "Mend that row, or choose the separator under “How the file is written”.";
+  return undefined;
+}
+
+export function FileStep({ onPicked }: { onPicked: (picked: Picked) => void }) {
   const [error, setError] = useState<unknown>();
-  const [reading, setReading] = useState<string>();
-  const [over, setOver] = useState(false);
-  const [missing, setMissing] = useState("");
+  const [reading, setReading] = useState<{ file: File; read: number }>();
+  const [said, setSaid] = useState<Said>({ missing: "", delimiter: "", only: "" });
+  const session = useRef<HolderSession>(undefined);
   const take = async (file: File | undefined) => {
     if (!file || reading) return;
-    setReading(file.name);
+    const own = new HolderSession();
+    session.current = own;
+    setReading({ file, read: 0 });
     setError(undefined);
     try {
-      onPicked({ file, missing: texts(missing), ...(await draft(session, file, texts(missing))) });
+      onPicked(await draft(own, file, said, (read) => setReading({ file, read })));
     } catch (problem) {
-      setError(problem);
+      if (session.current === own) setError(problem);
+    } finally {
+      own.end();
       setReading(undefined);
     }
   };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    void take(event.dataTransfer.files[0]);
+  const stop = () => {
+    session.current?.end();
+    session.current = undefined;
   };
   return (
     <section className="card">
@@ -54,30 +90,68 @@ export function FileStep({ session, onPicked }: Props) {
         browser and never leaves it: only ciphertexts are sent, and the description of the columns
         that you confirm in the next step.
       </p>
-      <Field label="Texts that stand for a missing value" hint="Separated by commas, such as ?, NA. An empty field always does.">
-        {(id, hint) => (
-          <input id={id} aria-describedby={hint} value={missing} onChange={(event) => setMissing(event.target.value)} />
-        )}
-      </Field>
-      <div className={over ? "drop over" : "drop"} onDrop={drop}
-        onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}>
-        {reading ? (
-          <p role="status">Reading {reading}…</p>
-        ) : (
-          <>
-            <p>Drop a CSV file here, or</p>
-            <input id="table-file" type="file" accept=".csv,text/csv,text/plain"
-              style={{ position: "absolute", width: 1, height: 1, opacity: 0 }}
-              onChange={(event) => {
-                void take(event.target.files?.[0]);
-                // The same file, mended, may be chosen again.
-                event.target.value = "";
-              }} />
-            <label className="button main" htmlFor="table-file">choose a file</label>
-          </>
-        )}
-      </div>
-      <Trouble error={error} />
+      {reading ? (
+        <Reading file={reading.file} read={reading.read} onStop={stop} />
+      ) : (
+        <DropZone onFile={(file) => void take(file)} />
+      )}
+      <Trouble error={error} wayOut={wayOut(error)} />
+      <Options said={said} onChange={setSaid} />
     </section>
+  );
+}
+
+function DropZone({ onFile }: { onFile: (file: File | undefined) => void }) {
+  const [over, setOver] = useState(false);
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    onFile(event.dataTransfer.files[0]);
+  };
+  return (
+    <div className={over ? "drop over" : "drop"} onDrop={drop}
+      onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}>
+      <p>Drop a CSV file here, or</p>
+      <input id="table-file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain" className="hidden"
+        onChange={(event) => {
+          onFile(event.target.files?.[0]);
+          // The same file, mended, may be chosen again.
+          event.target.value = "";
+        }} />
+      <label className="button main" htmlFor="table-file">choose a file</label>
+    </div>
+  );
+}
+
+function Options({ said, onChange }: { said: Said; onChange: (said: Said) => void }) {
+  return (
+    <details>
+      <summary>How the file is written</summary>
+      <div className="grid">
+        <Field label="Fields are separated by">
+          {(id) => (
+            <select id={id} value={said.delimiter} onChange={(event) => onChange({ ...said, delimiter: event.target.value })}>
+              <option value="">what the first line shows</option>
+              <option value=",">commas</option>
+              <option value=";">semicolons</option>
+              <option value={"\t"}>tabs</option>
+              <option value="|">vertical bars</option>
+            </select>
+          )}
+        </Field>
+        <Field label="Texts that stand for a missing value" hint="Separated by commas, such as ?, NA. An empty field always does.">
+          {(id, hint) => (
+            <input id={id} aria-describedby={hint} value={said.missing}
+              onChange={(event) => onChange({ ...said, missing: event.target.value })} />
+          )}
+        </Field>
+        <Field label="Only these columns" hint="Names separated by commas. Empty: all of them.">
+          {(id, hint) => (
+            <input id={id} aria-describedby={hint} value={said.only}
+              onChange={(event) => onChange({ ...said, only: event.target.value })} />
+          )}
+        </Field>
+      </div>
+    </details>
   );
 }

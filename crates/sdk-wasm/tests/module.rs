@@ -1,0 +1,124 @@
+//! Ciphertexts of the WebAssembly module decrypt to what the native holder's decrypt to.
+//!
+//! `FHAIM_WASM` names the module (web/public/fhaim.wasm); it is run by Node. The test prints that
+//! it was skipped where that is not set.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
+use fhaim_dp::{LadderPlan, PAGE};
+use fhaim_he::SecretKey;
+use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::terms::{Plan, Terms};
+use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
+use fhaim_synth::UNIT_VARIANCE;
+use rand::{RngCore, TryRngCore, rngs::OsRng};
+use serde_json::json;
+
+/// More than one chunk's records, so that the upload has two.
+const RECORDS: usize = 8_500;
+
+fn schema() -> Schema {
+    let schema = json!({"name": "t", "columns": [
+        {"name": "group", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": true},
+        {"name": "age", "kind": "numeric", "min": 0, "max": 100, "bins": 4, "integer": true}]});
+    Schema::from_json("t.json", schema.to_string().as_bytes()).unwrap()
+}
+
+fn random_csv(rng: &mut impl RngCore) -> String {
+    let mut text = String::from("group,age\n");
+    for _ in 0..RECORDS {
+        let group = ["a", "b", "c", ""][rng.next_u32() as usize % 4];
+        text += &format!("{group},{}\n", rng.next_u32() % 101);
+    }
+    text
+}
+
+/// Runs the module over the table; its objects are then in the folder.
+fn run(module: &str, folder: &Path) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/module.mjs");
+    let mut node = Command::new("node");
+    let output = node.arg(script).arg(module).arg(folder).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}");
+    eprint!("{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A column's positions are those of the native holder, one for one.
+fn assert_column(secret: &SecretKey, holder: &Holder, object: Object, values: &[i128]) {
+    let native = holder.encrypt(object, &mut OsRng.unwrap_err()).unwrap();
+    let (native, _) = secret.decrypt(&native).unwrap();
+    assert_eq!(values, native.as_slice(), "{object}");
+}
+
+/// Squares of a noise vector's samples in units of its level's variance. The samples are at
+/// coefficients of the ladder's choosing; the others are zero.
+fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f64> {
+    let Object::Noise { page, level, .. } = object else {
+        panic!("{object} is no noise");
+    };
+    let used = PAGE.min(ladder.positions() - page * PAGE);
+    let variance = (UNIT_VARIANCE << (2 * level)) as f64;
+    let square = |&value: &i128| (value * value) as f64 / variance;
+    let mut squares: Vec<f64> = values.iter().map(square).collect();
+    squares.sort_by(|a, b| b.total_cmp(a));
+    assert!(squares[used..].iter().all(|&s| s == 0.0), "{object}");
+    squares.truncate(used);
+    squares
+}
+
+/// Noise is drawn afresh: all of it together has its levels' variance, within five standard errors.
+fn assert_variance(squares: &[f64]) {
+    let count = squares.len() as f64;
+    let ratio = squares.iter().sum::<f64>() / count;
+    eprintln!("noise: {count} samples, variance {ratio:.3} of what it is to be");
+    assert!((ratio - 1.0).abs() < 5.0 * (2.0 / count).sqrt(), "{ratio}");
+}
+
+fn written(folder: &Path, terms: &Terms, public: &[u8]) -> Table {
+    fs::create_dir_all(folder).unwrap();
+    let text = random_csv(&mut OsRng.unwrap_err());
+    fs::write(folder.join("table.csv"), &text).unwrap();
+    fs::write(folder.join("terms.json"), json!(terms).to_string()).unwrap();
+    fs::write(folder.join("public-key"), public).unwrap();
+    let options = ReadOptions::new("table.csv");
+    read_csv(schema(), text.as_bytes(), &options).unwrap().table
+}
+
+fn upload_plan(plan: &Plan) -> UploadPlan {
+    let ladder = plan.ladder().unwrap();
+    UploadPlan::for_table(&plan.job.domain, RECORDS, ladder, &plan.set).unwrap()
+}
+
+#[test]
+fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
+    let Ok(module) = std::env::var("FHAIM_WASM") else {
+        eprintln!("skipped: FHAIM_WASM is not set");
+        return;
+    };
+    let terms = Terms::new(schema(), 1.0, 1e-9, 16_384);
+    let plan = terms.plan().unwrap();
+    let params = plan.parameters().unwrap();
+    let secret = SecretKey::random(&params, &mut OsRng.unwrap_err()).unwrap();
+    let public = secret.public_key(&mut OsRng.unwrap_err()).unwrap();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("module");
+    let table = written(&folder, &terms, &public.to_bytes().unwrap());
+    run(&module, &folder);
+
+    let upload = upload_plan(&plan);
+    let holder = Holder::new(&table, Noise::Fresh, &public, upload).unwrap();
+    let mut noise = Vec::new();
+    for (place, object) in upload.objects().enumerate() {
+        let bytes = fs::read(folder.join(format!("objects/{place}"))).unwrap();
+        let ciphertexts = decode_object(&params, &upload, object, &bytes).unwrap();
+        let (values, _) = secret.decrypt(&ciphertexts).unwrap();
+        match object {
+            Object::Column { .. } => assert_column(&secret, &holder, object, &values),
+            Object::Noise { .. } => noise.extend(noise_squares(&upload.ladder, object, &values)),
+        }
+    }
+    assert_variance(&noise);
+    fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Everything about the page that a change must pass: types against the services' documents, lints
+# and tests of crates/sdk-wasm, the module and the page built, and the page driven in Chromium.
+# FHAIM_BIN names the program that serves it. Gets what is missing from Debian and npm.
+set -eu
+cd "$(dirname "$0")"
+: "${FHAIM_BIN:?names the fhaim program}"
+: "${CARGO_TARGET_DIR:=$PWD/../target}"
+export CARGO_TARGET_DIR
+
+step() {
+    printf '\n== web: %s (at %d s)\n' "$*" "$(($(date +%s) - began))"
+    "$@"
+}
+began=$(date +%s)
+
+browser() {
+    [ -z "${CHROMIUM:-}" ] && [ ! -x /usr/bin/chromium ] || return 0
+    apt-get update -q
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        chromium fonts-dejavu-core
+}
+
+packages() {
+    [ ! node_modules/.package-lock.json -nt package-lock.json ] || return 0
+    npm ci --no-audit --no-fund
+}
+
+crate() {
+    (cd ../crates/sdk-wasm && cargo "$@")
+}
+
+step browser
+step packages
+step npm run --silent check
+step crate fmt --check
+step crate clippy --locked --all-targets -- -D warnings
+step ./wasm-toolchain.sh
+step ./wasm.sh
+export FHAIM_WASM="$PWD/public/fhaim.wasm"
+step crate test --locked
+step npm run --silent build
+step ./test.sh "${FHAIM_SCREENSHOTS:-}"

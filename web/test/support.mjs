@@ -1,0 +1,156 @@
+// What the browser tests share: the services, the browser, checks, and a meter of the page's frames.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+export const PASSWORD = "a long test password";
+export const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+/** For what takes seconds on a machine that has nothing else to do. */
+export const TIMEOUT_MS = 180_000;
+/** Where pictures go, if anywhere. */
+export const screenshots = process.argv[2];
+if (screenshots) mkdirSync(screenshots, { recursive: true });
+
+const here = new URL("..", import.meta.url).pathname;
+export const program = process.env.FHAIM_BIN ?? join(here, "../target/debug/fhaim");
+
+/** The tables of FHAIM_DATA_DIR, or nothing and a word about it. */
+export function dataFile(name) {
+  const folder = process.env.FHAIM_DATA_DIR;
+  const file = folder && join(folder, name);
+  if (file && existsSync(file)) return file;
+  console.log(`skipped: FHAIM_DATA_DIR is not set, so there is no ${name}`);
+  return undefined;
+}
+
+/** `fhaim up` with a folder of its own, which can be killed and started again. */
+export class Server {
+  folder = mkdtempSync(join(tmpdir(), "fhaim-web-"));
+  log = "";
+
+  /** Starts it, on the port it had before if it was up before. */
+  async start() {
+    const listen = this.address ? new URL(this.address).host : "127.0.0.1:0";
+    this.process = spawn(program, ["up", "--data", join(this.folder, "data"), "--listen", listen,
+      "--web", join(here, "dist"), "--lease-seconds", "3"]);
+    this.process.stderr.on("data", (text) => (this.log += text));
+    this.exited = new Promise((resolve) => this.process.on("exit", resolve));
+    this.address = await new Promise((resolve, reject) => {
+      let out = "";
+      this.process.stdout.on("data", (text) => {
+        out += text;
+        const said = out.match(/^fhaim is up at (http:[^,]*),/m);
+        if (said) resolve(said[1]);
+      });
+      this.process.on("error", reject);
+      this.process.on("exit", () => reject(new Error(`fhaim up ended: ${this.log}`)));
+    });
+    return this;
+  }
+
+  async end(signal = "SIGTERM") {
+    this.process.kill(signal);
+    await this.exited;
+  }
+
+  async remove() {
+    await this.end();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export function openBrowser() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync", "--disable-quic"],
+  });
+}
+
+let passed = 0;
+export function check(name, condition, detail = "") {
+  assert.ok(condition, `${name} ${detail}`);
+  passed += 1;
+  console.log(`ok - ${name} ${detail}`);
+}
+
+/** Runs the steps in order; the first that fails ends it, with a picture of the page. */
+export async function run(server, browser, page, steps) {
+  try {
+    for (const step of steps) {
+      const started = Date.now();
+      await step();
+      console.log(`# ${step.name}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
+    }
+    console.log(`${passed} passed, 0 failed`);
+  } catch (error) {
+    if (screenshots) {
+      await page.screenshot({ path: join(screenshots, "failed.png"), fullPage: true }).catch(() => {});
+    }
+    console.error(error.stack, server.log.split("\n").slice(-20).join("\n"));
+    console.log(`${passed} passed, 1 failed`);
+    process.exitCode = 1;
+  } finally {
+    await browser.close();
+    await server.remove();
+  }
+}
+
+/** Errors of the page's console and scripts, but for those expected when they come. */
+export function watchErrors(page) {
+  const watch = { problems: [], expected: [] };
+  page.on("console", (message) => {
+    if (message.type() !== "error") return;
+    if (watch.expected.some((pattern) => pattern.test(message.text()))) return;
+    watch.problems.push(`console: ${message.text()} ${message.location().url}`);
+  });
+  page.on("pageerror", (error) => watch.problems.push(`page: ${error.message}`));
+  return watch;
+}
+
+/** Makes an account and signs in with it. */
+export async function signUp(page, base) {
+  await page.goto(`${base}/sign-up`);
+  await page.getByLabel("Email").fill(`ana-${Date.now()}@example.org`);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Create an account" }).click();
+  await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
+}
+
+/** From a chosen file to the budget: every column is confirmed, as drafted or as a schema file has it. */
+export async function confirmColumns(page, file, schema) {
+  await page.locator("#table-file").setInputFiles(file);
+  await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
+  if (schema) {
+    await page.getByText("Use a schema file in place of the draft").click();
+    await page.locator("#schema-file").setInputFiles(schema);
+    await page.getByText("The columns are those of").waitFor();
+  }
+  await page.getByRole("button", { name: "I have checked every column" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("heading", { name: "What it does to your counts" }).waitFor();
+}
+
+/** Begins to measure the longest time between two frames of the page. */
+export function measureFrames(page) {
+  return page.evaluate(() => {
+    const meter = { longest: 0, last: performance.now() };
+    globalThis.frames_meter = meter;
+    const tick = () => {
+      if (globalThis.frames_meter !== meter) return;
+      const now = performance.now();
+      meter.longest = Math.max(meter.longest, now - meter.last);
+      meter.last = now;
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+}
+
+/** Milliseconds of the longest time between two frames since `measureFrames`. */
+export async function longestFrame(page) {
+  return Math.round(await page.evaluate(() => globalThis.frames_meter.longest));
+}
