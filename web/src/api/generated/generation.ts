@@ -781,6 +781,11 @@ export interface components {
             expires_in: number;
             refresh_token?: components["schemas"]["Secret"] | null;
         };
+        /**
+         * @description The form of a synthetic table.
+         * @enum {string}
+         */
+        TableFormat: "csv" | "parquet";
         /** @description The fields of [`WireTerms`]. */
         Terms: {
             /**
@@ -825,7 +830,6 @@ export interface components {
          *     works out the plan for itself.
          */
         WireTerms: components["schemas"]["Terms"];
-        TableFormat: unknown;
     };
     responses: never;
     parameters: never;
