@@ -5,7 +5,7 @@ import { useActiveUpload } from "./crypto/uploads";
 import { Datasets } from "./pages/datasets";
 import { SignIn } from "./pages/sign-in";
 import { Boundary } from "./parts/boundary";
-import { Loading } from "./parts/ui";
+import { Loading, NotFound } from "./parts/ui";
 
 const NewDataset = lazy(() => import("./pages/new-dataset"));
 const DatasetPage = lazy(() => import("./pages/dataset"));
@@ -32,7 +32,7 @@ export function App() {
             <Route path="/jobs/:job/result" element={<ResultPage />} />
             <Route path="/api-keys" element={<ApiKeys />} />
           </Route>
-          <Route path="*" element={<NotFound />} />
+          <Route path="*" element={<main id="content"><NotFound /></main>} />
         </Route>
       </Routes>
     </BrowserRouter>
@@ -86,13 +86,4 @@ function Members() {
   const { pathname } = useLocation();
   if (email === undefined) return <Navigate to="/sign-in" replace state={{ from: pathname }} />;
   return <Outlet />;
-}
-
-function NotFound() {
-  return (
-    <main id="content">
-      <h1>There is no such page</h1>
-      <p><Link to="/">Go to your datasets</Link></p>
-    </main>
-  );
 }

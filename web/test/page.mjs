@@ -91,11 +91,11 @@ async function signUp() {
 async function refusals() {
   await page.goto(`${server.address}/datasets/0198c0de-0000-7000-8000-000000000000`);
   watch.expected.push(/404/);
-  await page.getByRole("alert").waitFor();
+  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
   await look("dataset-none");
   watch.expected.pop();
   await page.goto(`${server.address}/nowhere`);
-  await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
   await look("not-found");
   await page.getByRole("link", { name: "Go to your datasets" }).click();
   await page.getByRole("link", { name: "Make the first dataset" }).click();

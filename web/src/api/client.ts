@@ -192,7 +192,19 @@ export async function list<T>(service: Service, path: string): Promise<T[]> {
 
 /** Words for any error. */
 export function words(error: unknown): string {
-  return error instanceof Error ? error.message : "Something went wrong.";
+  if (!(error instanceof Error)) return "Something went wrong.";
+  return error instanceof Refusal ? sentence(error.message) : error.message;
+}
+
+/** The services write their refusals without a capital and a full stop. */
+function sentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/** Whether there is no such thing, for this account at least. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Refusal && error.status === 404;
 }
 
 /** Whether the same call may go through later. */

@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
 import { call, json, list } from "../api/client";
 import type { ApiKey, ApiKeyMade } from "../api/types";
-import { Confirmed, Field, Loading, Notice, Trouble, useLoad, useTitle, when } from "../parts/ui";
+import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, when } from "../parts/ui";
 
 const PATH = "/v1/api-keys";
 
@@ -17,7 +17,7 @@ export default function ApiKeys() {
       {made && (
         <Notice tone="good">
           <p>This is the only time that the key “{made.key.name}” is shown. Keep it where only the program can read it.</p>
-          <pre tabIndex={0}>{made.text}</pre>
+          <Copyable text={made.text} />
         </Notice>
       )}
       <Trouble error={error} retry={reload} />

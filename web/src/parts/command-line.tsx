@@ -1,8 +1,7 @@
-import { useState } from "react";
+import { Copyable } from "./ui";
 
 /** What to paste into a shell to do here what the pages do. */
 export function CommandLine() {
-  const [copied, setCopied] = useState(false);
   const commands = [
     `fhaim login --server ${window.location.origin} --email you@example.org`,
     "fhaim schema infer --data table.csv --out table.schema.json",
@@ -13,19 +12,10 @@ export function CommandLine() {
     "fhaim job watch \"$job\"",
     "fhaim download \"$job\" --out synthetic.csv",
   ].join("\n");
-  const copy = async () => {
-    await navigator.clipboard.writeText(commands);
-    setCopied(true);
-  };
   return (
     <div className="card">
       <p>The same with the command line, which uses all cores and reads tables of any size:</p>
-      <pre tabIndex={0}>{commands}</pre>
-      {window.isSecureContext && (
-        <div className="row">
-          <button type="button" onClick={() => void copy().catch(() => undefined)}>{copied ? "Copied" : "Copy"}</button>
-        </div>
-      )}
+      <Copyable text={commands} />
     </div>
   );
 }

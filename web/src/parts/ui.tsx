@@ -1,6 +1,7 @@
 // Small pieces that every page uses.
 import { useCallback, useEffect, useId, useRef, useState, type ReactNode } from "react";
-import { words } from "../api/client";
+import { Link } from "react-router";
+import { isMissing, words } from "../api/client";
 
 export function Notice({ tone = "", children }: { tone?: "" | "bad" | "warn" | "good"; children: ReactNode }) {
   const role = tone === "bad" ? "alert" : "status";
@@ -11,12 +12,43 @@ export function Notice({ tone = "", children }: { tone?: "" | "bad" | "warn" | "
 export function Trouble(props: { error: unknown; wayOut?: string | undefined; retry?: () => void }) {
   const { error, wayOut, retry } = props;
   if (error === undefined) return null;
+  if (isMissing(error)) return <NotFound />;
   return (
     <Notice tone="bad">
       <p>{words(error)}</p>
       {wayOut && <p>{wayOut}</p>}
       {retry && <button type="button" onClick={retry}>Try again</button>}
     </Notice>
+  );
+}
+
+/** Nothing is at this address, or it is another account's: the services do not tell which. */
+export function NotFound() {
+  return (
+    <section role="alert">
+      <h1>There is nothing here</h1>
+      <p>It was deleted, it belongs to another account, or the address is wrong.</p>
+      <p><Link className="button" to="/">Go to your datasets</Link></p>
+    </section>
+  );
+}
+
+/** Text to take elsewhere. */
+export function Copyable({ text }: { text: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+  };
+  return (
+    <>
+      <pre tabIndex={0}>{text}</pre>
+      {window.isSecureContext && (
+        <div className="row">
+          <button type="button" onClick={() => void copy().catch(() => undefined)}>{copied ? "Copied" : "Copy"}</button>
+        </div>
+      )}
+    </>
   );
 }
 

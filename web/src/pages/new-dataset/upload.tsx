@@ -52,7 +52,7 @@ function Figures({ progress }: { progress: Progress }) {
       ["Sent", bytes(bytesSent)],
       ["Time", `${elapsed.toFixed(1)} s`],
       ["Rate", rate > 0 ? `${bytes(rate)}/s` : "–"],
-      ["Left", done < objects && left > 0 ? seconds(left) : "–"],
+      ...(done < objects ? [["Left", left > 0 ? seconds(left) : "–"] as [string, string]] : []),
     ]} />
   );
 }
