@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -188,8 +189,7 @@ class Client:
         """
         identifier = _identifier(dataset)
         path = upload.program(program)
-        account = self.account()
-        folder = Path(state) if state is not None else upload.state_folder() / str(account.id)
+        folder = Path(state) if state is not None else upload.state_folder() / str(identifier)
         endpoints = [
             f"--generation={self._generation}",
             f"--computation={self._computation}",
@@ -206,6 +206,8 @@ class Client:
                     *options,
                     meanwhile=lambda: self._tell(identifier, progress),
                 )
+        if state is None:
+            shutil.rmtree(folder, ignore_errors=True)
         self._tell(identifier, progress)
         return self.dataset(identifier)
 
