@@ -7,7 +7,8 @@ use std::{
 };
 
 use fhaim_domain::{
-    Binning, Kind, OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory, UnlistedColumn, read_csv,
+    Binning, Kind, OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory,
+    UnlistedColumn, read_csv,
 };
 
 use crate::{
