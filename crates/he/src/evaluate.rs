@@ -282,15 +282,17 @@ impl<'a> Evaluator<'a> {
         let left_noise = left.iter().map(Combination::variance).collect();
         let right_noise = right.iter().map(|c| c.variance() + switch).collect();
         let left = map(left, |c| self.combine(columns, residue, c));
-        let right_left = map(right, |c| self.combine(columns, residue, c));
-        let inverted = map(&right_left, |operand| {
+        // Each is inverted as soon as it is combined: a wide table's combinations take as much
+        // memory as its columns.
+        let inverted = map(right, |combination| {
             let mut scratch = Scratch::new(self.keys.params.ring());
-            let invert = |c: &Arc<Ciphertext>| {
-                let mut inverted = self.invert(c, &mut scratch);
+            let combined = self.combine(columns, residue, combination);
+            let invert = |c: Arc<Ciphertext>| {
+                let mut inverted = self.invert(&c, &mut scratch);
                 self.scale(&mut inverted);
                 Arc::new(inverted)
             };
-            let inverted: Operand = operand.iter().map(invert).collect();
+            let inverted: Operand = combined.into_iter().map(invert).collect();
             (inverted, scratch)
         });
         let mut right = Vec::with_capacity(inverted.len());

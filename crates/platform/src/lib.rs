@@ -10,7 +10,8 @@
 //! | [`lease`] | long work that survives its worker |
 //! | [`failure`], [`extract`] | problem documents for everything that goes wrong |
 //! | [`peer`] | calls from service to service |
-//! | [`server`], [`telemetry`], [`shutdown`] | listening, logs, metrics, stopping |
+//! | [`program`], [`server`] | a service as a program, and what is around its routes |
+//! | [`telemetry`], [`shutdown`] | logs, metrics, stopping |
 
 pub mod blobs;
 pub mod clock;
@@ -19,6 +20,7 @@ pub mod extract;
 pub mod failure;
 pub mod lease;
 pub mod peer;
+pub mod program;
 pub mod seal;
 pub mod server;
 pub mod shutdown;

@@ -22,6 +22,7 @@ use fhaim_platform::blobs::Blobs;
 use fhaim_platform::config::Common;
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::{self, PeerClient};
+use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step, Store};
@@ -29,7 +30,6 @@ use fhaim_platform::token::{Signer, Verifier};
 use fhaim_platform::{Failure, server, step};
 use serde::Deserialize;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
@@ -45,10 +45,18 @@ pub struct Config {
     /// Complete uploads kept in memory.
     #[serde(default = "two")]
     pub datasets_in_memory: usize,
+    /// The largest upload accepted, in bytes. While a job runs on it, it is in memory, with up to
+    /// three times as much that is computed from it.
+    #[serde(default = "four_gigabytes")]
+    pub upload_bytes: u64,
 }
 
 fn two() -> usize {
     2
+}
+
+fn four_gigabytes() -> u64 {
+    4 << 30
 }
 
 /// Everything a handler or a worker needs. Cheap to clone.
@@ -65,6 +73,7 @@ pub struct State {
     pub(crate) queued: Arc<Notify>,
     /// Raised when a batch came to an end.
     pub(crate) ended: Arc<Notify>,
+    pub(crate) upload_bytes: u64,
     workers: usize,
 }
 
@@ -97,6 +106,7 @@ impl State {
             crypto,
             queued: Arc::default(),
             ended: Arc::default(),
+            upload_bytes: config.upload_bytes,
             workers: common.workers.max(1),
             store,
             signer,
@@ -128,35 +138,38 @@ pub async fn workers(state: State, shutdown: Shutdown) {
     for _ in 0..state.workers {
         running.spawn(worker::run(state.clone(), shutdown.clone()));
     }
-    running.spawn(rotate(state, shutdown));
+    running.spawn(async move { state.signer.rotate_when_due(&shutdown).await });
     while running.join_next().await.is_some() {}
 }
 
-async fn rotate(state: State, shutdown: Shutdown) {
-    loop {
-        tokio::select! {
-            () = shutdown.raised() => return,
-            () = tokio::time::sleep(Duration::from_secs(3600)) => {}
-        }
-        if let Err(failure) = state.signer.rotate().await {
-            tracing::error!(%failure, "the signing keys were not rotated");
-        }
-    }
-}
+/// The service as a program.
+#[derive(Debug)]
+pub struct ComputationService;
 
-/// Answers on `listener` until `shutdown`.
-///
-/// # Errors
-/// What cannot be opened, or a failure of the listener.
-pub async fn run(
-    config: &Config,
-    listener: TcpListener,
-    shutdown: Shutdown,
-) -> Result<(), Failure> {
-    let state = State::open(config).await?;
-    let workers = tokio::spawn(workers(state.clone(), shutdown.clone()));
-    let served = server::serve(listener, router(state.clone()), shutdown).await;
-    workers.await.map_err(Failure::internal)?;
-    state.store.close().await;
-    served.map_err(Failure::internal)
+impl Program for ComputationService {
+    type Config = Config;
+    const SERVICE: Service = Service::Computation;
+    const NAME: &'static str = "fhaim-computation";
+    const ABOUT: &'static str = "Ciphertexts in, sealed releases out";
+
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn document() -> serde_json::Result<String> {
+        openapi().to_pretty_json()
+    }
+
+    async fn run(
+        config: &Config,
+        listener: TcpListener,
+        shutdown: Shutdown,
+    ) -> Result<(), Failure> {
+        let state = State::open(config).await?;
+        let workers = tokio::spawn(workers(state.clone(), shutdown.clone()));
+        let served = server::serve(listener, router(state.clone()), shutdown).await;
+        workers.await.map_err(Failure::internal)?;
+        state.store.close().await;
+        served.map_err(Failure::internal)
+    }
 }

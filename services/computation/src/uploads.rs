@@ -128,6 +128,7 @@ pub async fn register(
     let terms = new.terms.0;
     let (plan, upload_plan) = plans(terms.clone(), new.layout).await?;
     check_layout(&plan, &upload_plan)?;
+    check_size(&plan, &upload_plan, state.upload_bytes)?;
     match find_owned(state, dataset, owner).await {
         Ok(stored) => return existing(state, &stored, &terms, new.layout).await,
         Err(failure) if failure.kind() == ProblemKind::NotFound => {}
@@ -174,6 +175,24 @@ fn check_layout(plan: &Plan, upload: &UploadPlan) -> Result<(), Failure> {
         return Err(Failure::new(ProblemKind::Invalid, detail));
     }
     Ok(())
+}
+
+/// Refuses an upload that would not fit into memory when it is computed on.
+fn check_size(plan: &Plan, upload: &UploadPlan, most: u64) -> Result<(), Failure> {
+    let bytes = (upload.object_count() as u64).saturating_mul(object_bytes(&plan.set) as u64);
+    if bytes <= most {
+        return Ok(());
+    }
+    let detail = format!(
+        "the upload would take {} MB, and this service accepts {} MB: {} columns of {} chunks and \
+         {} of noise; use fewer categories or bins, or fewer records",
+        bytes >> 20,
+        most >> 20,
+        upload.columns,
+        upload.layout.chunks(),
+        upload.ladder.vectors()
+    );
+    Err(Failure::new(ProblemKind::Invalid, detail))
 }
 
 /// Fetches the dataset's public and evaluation keys, and checks that they are what they say.

@@ -21,6 +21,7 @@ use axum::extract::FromRef;
 use fhaim_api::token::Service;
 use fhaim_platform::blobs::Blobs;
 use fhaim_platform::config::Common;
+use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step, Store};
@@ -28,7 +29,6 @@ use fhaim_platform::token::{Signer, Verifier};
 use fhaim_platform::{Failure, peer, server, step};
 use serde::Deserialize;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// The service's tables.
@@ -100,30 +100,37 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 
 /// Rotates the token signing key when it is due, until `shutdown`.
 pub async fn workers(state: State, shutdown: Shutdown) {
-    loop {
-        tokio::select! {
-            () = shutdown.raised() => return,
-            () = tokio::time::sleep(Duration::from_secs(3600)) => {}
-        }
-        if let Err(failure) = state.signer.rotate().await {
-            tracing::error!(%failure, "the signing keys were not rotated");
-        }
-    }
+    state.signer.rotate_when_due(&shutdown).await;
 }
 
-/// Answers on `listener` until `shutdown`.
-///
-/// # Errors
-/// What cannot be opened, or a failure of the listener.
-pub async fn run(
-    config: &Config,
-    listener: TcpListener,
-    shutdown: Shutdown,
-) -> Result<(), Failure> {
-    let state = State::open(config).await?;
-    let workers = tokio::spawn(workers(state.clone(), shutdown.clone()));
-    let served = server::serve(listener, router(state.clone()), shutdown).await;
-    workers.await.map_err(Failure::internal)?;
-    state.store.close().await;
-    served.map_err(Failure::internal)
+/// The service as a program.
+#[derive(Debug)]
+pub struct CryptoService;
+
+impl Program for CryptoService {
+    type Config = Config;
+    const SERVICE: Service = Service::Crypto;
+    const NAME: &'static str = "fhaim-crypto";
+    const ABOUT: &'static str = "Keys, the privacy ledger, decryption";
+
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn document() -> serde_json::Result<String> {
+        openapi().to_pretty_json()
+    }
+
+    async fn run(
+        config: &Config,
+        listener: TcpListener,
+        shutdown: Shutdown,
+    ) -> Result<(), Failure> {
+        let state = State::open(config).await?;
+        let workers = tokio::spawn(workers(state.clone(), shutdown.clone()));
+        let served = server::serve(listener, router(state.clone()), shutdown).await;
+        workers.await.map_err(Failure::internal)?;
+        state.store.close().await;
+        served.map_err(Failure::internal)
+    }
 }

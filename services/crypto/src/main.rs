@@ -1,51 +1,7 @@
 //! The crypto service as a program of its own.
 
-use clap::Parser;
-use fhaim_api::token::Service;
-use fhaim_crypto::Config;
-use fhaim_platform::{config, shutdown, telemetry};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Keys, the privacy ledger, decryption.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Arguments {
-    /// Configuration file; FHAIM_CRYPTO__... variables override it.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Print the OpenAPI document and end.
-    #[arg(long)]
-    openapi: bool,
-}
-
-#[tokio::main]
-async fn main() -> ExitCode {
-    match start(Arguments::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-async fn start(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
-    if arguments.openapi {
-        println!("{}", fhaim_crypto::openapi().to_pretty_json()?);
-        return Ok(());
-    }
-    let config: Config = config::load(Service::Crypto, arguments.config.as_deref())?;
-    telemetry::log(&config.common.log);
-    let listener = tokio::net::TcpListener::bind(config.common.listen).await?;
-    tracing::info!(address = %listener.local_addr()?, "listening");
-    let (stopper, signal) = shutdown::channel();
-    let stop = tokio::spawn(async move {
-        let interrupted = shutdown::interrupted().await;
-        stopper.stop();
-        interrupted
-    });
-    fhaim_crypto::run(&config, listener, signal).await?;
-    stop.abort();
-    Ok(())
+fn main() -> ExitCode {
+    fhaim_platform::program::main::<fhaim_crypto::CryptoService>()
 }

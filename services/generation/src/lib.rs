@@ -33,6 +33,9 @@ pub use routes::{openapi, router};
 pub use state::{STEPS, State};
 pub use worker::workers;
 
+use fhaim_api::token::Service;
+use fhaim_platform::config::Common;
+use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::{Failure, server};
 use std::time::Duration;
@@ -41,26 +44,41 @@ use tokio::net::TcpListener;
 /// How long answers under way may take once the service is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Answers on `listener` and works on jobs until `shutdown`.
-///
-/// # Errors
-/// What cannot be opened, or a failure of the listener.
-pub async fn run(
-    config: &Config,
-    listener: TcpListener,
-    shutdown: Shutdown,
-) -> Result<(), Failure> {
-    let state = State::open(config).await?;
-    let working = tokio::spawn(workers(state.clone(), shutdown.clone()));
-    let grace = async {
-        shutdown.raised().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    let served = tokio::select! {
-        served = server::serve(listener, router(state.clone()), shutdown.clone()) => served,
-        () = grace => Ok(()),
-    };
-    working.await.map_err(Failure::internal)?;
-    state.close().await;
-    served.map_err(Failure::internal)
+/// The service as a program.
+#[derive(Debug)]
+pub struct GenerationService;
+
+impl Program for GenerationService {
+    type Config = Config;
+    const SERVICE: Service = Service::Generation;
+    const NAME: &'static str = "fhaim-generation";
+    const ABOUT: &'static str = "Accounts, jobs, models, synthetic tables";
+
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn document() -> serde_json::Result<String> {
+        openapi().to_pretty_json()
+    }
+
+    async fn run(
+        config: &Config,
+        listener: TcpListener,
+        shutdown: Shutdown,
+    ) -> Result<(), Failure> {
+        let state = State::open(config).await?;
+        let working = tokio::spawn(workers(state.clone(), shutdown.clone()));
+        let grace = async {
+            shutdown.raised().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        let served = tokio::select! {
+            served = server::serve(listener, router(state.clone()), shutdown.clone()) => served,
+            () = grace => Ok(()),
+        };
+        working.await.map_err(Failure::internal)?;
+        state.close().await;
+        served.map_err(Failure::internal)
+    }
 }

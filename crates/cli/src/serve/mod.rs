@@ -3,13 +3,10 @@
 mod up;
 mod web;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fhaim_api::token::Service;
-use fhaim_platform::{Failure, config, config::Common, shutdown, telemetry};
-use serde::de::DeserializeOwned;
-use tokio::net::TcpListener;
+use fhaim_platform::program::{self, Program, ProgramError};
 
 use crate::{args::Command, error::Error};
 pub use up::UpArguments;
@@ -68,77 +65,24 @@ pub fn run(command: &Command) -> Result<(), Error> {
 
 fn serve(command: &ServeCommand) -> Result<(), Error> {
     match command {
-        ServeCommand::Generation(arguments) => one(
-            Service::Generation,
-            arguments,
-            fhaim_generation::openapi,
-            |config: &fhaim_generation::Config| config.common.clone(),
-            async |config, listener, shutdown| {
-                fhaim_generation::run(&config, listener, shutdown).await
-            },
-        ),
-        ServeCommand::Computation(arguments) => one(
-            Service::Computation,
-            arguments,
-            fhaim_computation::openapi,
-            |config: &fhaim_computation::Config| config.common.clone(),
-            async |config, listener, shutdown| {
-                fhaim_computation::run(&config, listener, shutdown).await
-            },
-        ),
-        ServeCommand::Crypto(arguments) => one(
-            Service::Crypto,
-            arguments,
-            fhaim_crypto::openapi,
-            |config: &fhaim_crypto::Config| config.common.clone(),
-            async |config, listener, shutdown| fhaim_crypto::run(&config, listener, shutdown).await,
-        ),
+        ServeCommand::Generation(arguments) => {
+            one::<fhaim_generation::GenerationService>(arguments)
+        }
+        ServeCommand::Computation(arguments) => {
+            one::<fhaim_computation::ComputationService>(arguments)
+        }
+        ServeCommand::Crypto(arguments) => one::<fhaim_crypto::CryptoService>(arguments),
     }
 }
 
-/// Runs one service until it is told to stop.
-fn one<C: DeserializeOwned>(
-    service: Service,
-    arguments: &ServeArguments,
-    openapi: fn() -> utoipa::openapi::OpenApi,
-    common: fn(&C) -> Common,
-    run: impl AsyncFnOnce(C, TcpListener, shutdown::Shutdown) -> Result<(), Failure>,
-) -> Result<(), Error> {
+/// Runs one service until it is told to stop, or prints its document.
+fn one<P: Program>(arguments: &ServeArguments) -> Result<(), Error> {
     if arguments.openapi {
-        let text = openapi().to_pretty_json();
-        let text = text.map_err(|error| Error::Service(error.to_string()))?;
+        let text = P::document().map_err(|error| Error::Service(error.to_string()))?;
         return crate::output::print(&format!("{text}\n"));
     }
-    let config: C = read(service, arguments.config.as_deref())?;
-    let settings = common(&config);
-    telemetry::log(&settings.log);
-    runtime()?.block_on(async {
-        let listener = listen(&settings.listen.to_string()).await?;
-        tracing::info!(%service, address = %settings.listen, "listening");
-        let (stopper, signal) = shutdown::channel();
-        let stopping = stop_when_told(stopper);
-        let served = run(config, listener, signal).await;
-        stopping.abort();
-        served.map_err(|failure| Error::Service(failure.to_string()))
-    })
-}
-
-fn read<C: DeserializeOwned>(service: Service, file: Option<&Path>) -> Result<C, Error> {
-    config::load(service, file).map_err(|error| Error::Usage(error.to_string()))
-}
-
-/// Listens on an address.
-async fn listen(address: &str) -> Result<TcpListener, Error> {
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| Error::Service(format!("{address}: {error}")))
-}
-
-/// Raises the signal at an interrupt or a request to terminate.
-fn stop_when_told(stopper: shutdown::Stopper) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(async move {
-        if let Err(error) = shutdown::interrupted().await {
-            tracing::error!(%error, "there are no signals: stopping");
-        }
-        stopper.stop();
+    program::serve::<P>(arguments.config.as_deref()).map_err(|error| match error {
+        ProgramError::Config(error) => Error::Usage(error.to_string()),
+        other => Error::Service(other.to_string()),
     })
 }

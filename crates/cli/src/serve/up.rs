@@ -18,10 +18,10 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_platform::config::{Blobs, Common, Database, Log, Sealing};
 use fhaim_platform::seal::Sealer;
-use fhaim_platform::{Failure, server, shutdown, telemetry};
+use fhaim_platform::{Failure, program, server, shutdown, telemetry};
 use tokio::task::JoinSet;
 
-use super::{listen, stop_when_told, web};
+use super::web;
 use crate::{error::Error, output};
 
 /// Flags of `up`.
@@ -61,7 +61,8 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         None => Router::new(),
     };
     make_folder(&arguments.data)?;
-    let listener = listen(&arguments.listen.to_string()).await?;
+    let listener = program::listen(&arguments.listen.to_string()).await;
+    let listener = listener.map_err(|error| Error::Service(error.to_string()))?;
     let address = listener.local_addr();
     let address = address.map_err(|error| Error::Service(error.to_string()))?;
     let common = |service| common(arguments, service, address);
@@ -71,6 +72,7 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let computation = fhaim_computation::Config {
         common: common(Service::Computation)?,
         datasets_in_memory: 2,
+        upload_bytes: 4 << 30,
     };
     let generation = fhaim_generation::Config {
         common: common(Service::Generation)?,
@@ -97,7 +99,7 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         .nest("/computation", fhaim_computation::router(computation))
         .nest("/crypto", fhaim_crypto::router(crypto));
     say(address, arguments, account)?;
-    let stopping = stop_when_told(stopper);
+    let stopping = program::stop_when_told(stopper);
     let served = server::serve(listener, routes, signal).await;
     stopping.abort();
     while workers.join_next().await.is_some() {}

@@ -1,0 +1,144 @@
+//! A service as a program: its configuration, its log, its listener, the signals that stop it.
+
+use crate::Failure;
+use crate::config::{self, Common, ConfigError};
+use crate::shutdown::{self, Shutdown, Stopper};
+use crate::telemetry;
+use clap::{CommandFactory, FromArgMatches, Parser};
+use fhaim_api::token::Service;
+use serde::de::DeserializeOwned;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A service that can be run as a program.
+pub trait Program {
+    /// Its configuration.
+    type Config: DeserializeOwned;
+    /// Which service it is.
+    const SERVICE: Service;
+    /// Name of the program.
+    const NAME: &'static str;
+    /// What it is for, in a line.
+    const ABOUT: &'static str;
+
+    /// What every service's configuration has.
+    fn common(config: &Self::Config) -> &Common;
+
+    /// The OpenAPI document, as JSON.
+    ///
+    /// # Errors
+    /// Never: the document is made of text and numbers.
+    fn document() -> serde_json::Result<String>;
+
+    /// Answers on `listener` and works until `shutdown`.
+    fn run(
+        config: &Self::Config,
+        listener: TcpListener,
+        shutdown: Shutdown,
+    ) -> impl Future<Output = Result<(), Failure>>;
+}
+
+/// Why a service ended other than by being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// Its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Nobody can listen at the address.
+    #[error("{address}: {source}")]
+    Listen {
+        /// Where it was to listen.
+        address: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// There are no threads or signals to be had.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// What the service could not open or do.
+    #[error(transparent)]
+    Service(#[from] Failure),
+}
+
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Configuration file; variables such as FHAIM_CRYPTO__COMMON__LISTEN override it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the OpenAPI document and end
+    #[arg(long)]
+    openapi: bool,
+}
+
+/// The whole program: arguments in, exit code out.
+pub fn main<P: Program>() -> ExitCode {
+    let command = Arguments::command().name(P::NAME).about(P::ABOUT);
+    let arguments = match Arguments::from_arg_matches(&command.get_matches()) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    let done = if arguments.openapi {
+        print_document::<P>()
+    } else {
+        serve::<P>(arguments.config.as_deref())
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_document<P: Program>() -> Result<(), ProgramError> {
+    let document = P::document().map_err(std::io::Error::from)?;
+    Ok(writeln!(std::io::stdout(), "{document}")?)
+}
+
+/// Runs a service until it is told to stop.
+///
+/// # Errors
+/// A configuration that cannot be read, an address that is taken, what the service needs and does
+/// not find.
+pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
+    let config: P::Config = config::load(P::SERVICE, file)?;
+    let common = P::common(&config);
+    telemetry::log(&common.log);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.enable_all().build()?.block_on(async {
+        let listener = listen(&common.listen.to_string()).await?;
+        tracing::info!(service = %P::SERVICE, address = %listener.local_addr()?, "listening");
+        let (stopper, signal) = shutdown::channel();
+        let stopping = stop_when_told(stopper);
+        let served = P::run(&config, listener, signal).await;
+        stopping.abort();
+        Ok(served?)
+    })
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// [`ProgramError::Listen`].
+pub async fn listen(address: &str) -> Result<TcpListener, ProgramError> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|source| ProgramError::Listen {
+        address: address.to_owned(),
+        source,
+    })
+}
+
+/// Raises the signal at an interrupt or a request to terminate.
+pub fn stop_when_told(stopper: Stopper) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if let Err(error) = shutdown::interrupted().await {
+            tracing::error!(%error, "there are no signals: stopping");
+        }
+        stopper.stop();
+    })
+}
