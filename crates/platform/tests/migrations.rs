@@ -1,5 +1,7 @@
 //! Migrations are for good: databases out there have run them. A change is a new migration.
 
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
 use fhaim_api::Digest;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
