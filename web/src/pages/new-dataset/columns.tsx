@@ -4,12 +4,14 @@ import type { Checked, Column, Drafted, Format, ReadOptions, ReadTable, Schema }
 import { HolderSession, useSession } from "../../crypto/session";
 import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
 import { ColumnRow } from "./column-row";
+import { Estimate } from "./estimate";
 
 interface Props {
   file: File;
   format: Format;
   drafted: Drafted;
   leftOut: string[];
+  lines: number;
   onEdit: (schema: Schema) => void;
   onBack: () => void;
   onChecked: (checked: { read: ReadOptions; table: ReadTable }) => void;
@@ -49,7 +51,7 @@ function edited(schema: Schema, index: number, column: Column | undefined): Sche
   return kept && target ? { ...rest, columns, target } : { ...rest, columns };
 }
 
-export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, onChecked }: Props) {
+export function ColumnsStep({ file, format, drafted, leftOut, lines, onEdit, onBack, onChecked }: Props) {
   const { schema, notes } = drafted;
   const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
   const [clamp, setClamp] = useState(false);
@@ -91,6 +93,7 @@ export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, on
         <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={setFrom} />
       </div>
       <Cost checked={checked} />
+      {checked && <Estimate schema={schema} records={lines} />}
       <Trouble error={refused} />
       <p>
         <label className="check">
@@ -167,7 +170,7 @@ function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onC
     setDone(0);
     setError(undefined);
     try {
-      onChecked({ read, table: await own.read(file, read, setDone) });
+      onChecked({ read, table: await own.read(file, read, ({ bytes }) => setDone(bytes)) });
     } catch (problem) {
       if (session.current === own) setError(problem);
     } finally {
