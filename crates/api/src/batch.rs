@@ -9,8 +9,61 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub struct Batch {
     /// What to release, numbered in ascending order.
-    #[schema(value_type = Vec<Object>, min_items = 1)]
+    #[schema(value_type = Vec<ReleaseRequestDocument>, min_items = 1)]
     pub requests: Vec<ReleaseRequest>,
+}
+
+/// How a [`ReleaseRequest`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReleaseRequest)]
+pub struct ReleaseRequestDocument {
+    /// Position of the release in the job, across batches.
+    pub number: u32,
+    /// What is released.
+    pub statistic: StatisticDocument,
+    /// The noise variance is 4 times this.
+    #[schema(minimum = 1)]
+    pub variance_units: u64,
+}
+
+/// How a [`fhaim_synth::Statistic`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Statistic)]
+pub enum StatisticDocument {
+    /// The number of records: one cell.
+    Total,
+    /// A cell for each function u: the sum over records of u(x).
+    OneWay(AxisDocument),
+    /// Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y).
+    Product(Vec<AxisDocument>),
+    /// A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
+    /// marginal M.
+    SquaredScores(Vec<SquaredTermDocument>),
+}
+
+/// How a [`fhaim_synth::Axis`] is written: integer functions of one attribute.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Axis)]
+pub struct AxisDocument {
+    /// The attribute's number.
+    pub attribute: usize,
+    /// Each function's value for every category.
+    pub functions: Vec<Vec<i64>>,
+}
+
+/// How a [`fhaim_synth::SquaredTerm`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SquaredTerm)]
+pub struct SquaredTermDocument {
+    /// Two attributes.
+    pub clique: Vec<usize>,
+    /// The workload's weight.
+    pub weight: i64,
+    /// What the marginal is compared with.
+    pub target: Vec<i64>,
 }
 
 /// Where a batch is.
@@ -36,4 +89,40 @@ pub enum BatchStatus {
         /// What may be said about it.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Clique;
+    use fhaim_synth::{Axis, SquaredTerm, Statistic};
+
+    #[test]
+    fn requests_are_written_as_documented() {
+        let axis = |attribute| Axis {
+            attribute,
+            functions: vec![vec![1, -1], vec![0, 2]],
+        };
+        let term = SquaredTerm {
+            clique: Clique::new([0, 1]),
+            weight: 3,
+            target: vec![0, 5],
+        };
+        let statistics = [
+            Statistic::Total,
+            Statistic::OneWay(axis(1)),
+            Statistic::Product(axis(0), axis(1)),
+            Statistic::SquaredScores(vec![term]),
+        ];
+        for (number, statistic) in (0..).zip(statistics) {
+            let request = ReleaseRequest {
+                number,
+                statistic,
+                variance_units: 7,
+            };
+            let written = serde_json::to_value(&request).unwrap();
+            let read: ReleaseRequestDocument = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), written);
+        }
+    }
 }

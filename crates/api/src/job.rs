@@ -94,6 +94,15 @@ pub struct JobEvent {
     pub what: Happening,
 }
 
+/// How a [`JobEvent`] is sent: a server-sent event.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobEventMessage {
+    /// The event's number.
+    pub id: String,
+    /// The [`JobEvent`], as JSON.
+    pub data: String,
+}
+
 /// What happened to a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -139,7 +148,7 @@ pub struct ReleasedStatistic {
     /// Names of the attributes it looks at.
     pub attributes: Vec<String>,
     /// What was asked: integer functions of each attribute.
-    #[schema(value_type = Object)]
+    #[schema(value_type = crate::batch::StatisticDocument)]
     pub statistic: fhaim_synth::Statistic,
     /// Standard deviation of the noise.
     pub sigma: f64,

@@ -355,6 +355,34 @@ pub enum BenchCommand {
     /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
+    /// Start the services, and read and download as many users while jobs run
+    #[command(after_help = LOAD_EXAMPLES)]
+    Load(LoadArguments),
+}
+
+const LOAD_EXAMPLES: &str = "\
+Examples:
+  fhaim bench load
+  fhaim bench load --users 500 --jobs 1 --seconds 60 --json";
+
+/// Flags of `bench load`.
+#[derive(Debug, Args)]
+pub struct LoadArguments {
+    /// Users that read and download, each once a second
+    #[arg(long, default_value_t = 200)]
+    pub users: usize,
+    /// Jobs that run meanwhile
+    #[arg(long, default_value_t = 2)]
+    pub jobs: usize,
+    /// Records of the jobs' tables, of 12 columns of 8 values
+    #[arg(long, default_value_t = 20_000)]
+    pub records: usize,
+    /// Seconds to go on for at least; else until the jobs are done
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub seconds: u64,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const COMPUTE_EXAMPLES: &str = "\

@@ -110,7 +110,7 @@ impl Setup {
         let domain = || table.domain().clone();
 
         let phase = progress.uncounted("keys");
-        let params = Parameters::new(self.set)?;
+        let params = Parameters::shared(self.set)?;
         let dataset = Dataset {
             id: DatasetId(id),
             domain: domain(),

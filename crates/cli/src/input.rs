@@ -7,7 +7,7 @@ use std::{
 };
 
 use fhaim_domain::{
-    OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory, UnlistedColumn, read_csv,
+    Binning, Kind, OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory, UnlistedColumn, read_csv,
 };
 
 use crate::{
@@ -85,5 +85,22 @@ fn remark(reading: &Reading) {
             let count = adjusted.other;
             eprintln!("note: column {name:?}: {count} values taken for `other`");
         }
+        if adjusted.fractions == 0 && may_hold_integers(column.kind()) {
+            eprintln!(
+                "note: column {name:?}: every number is whole; synthetic ones are only where its \
+                 schema says \"integer\": true"
+            );
+        }
+    }
+}
+
+/// Whether a column that is not said to hold integers could be.
+fn may_hold_integers(kind: &Kind) -> bool {
+    match kind {
+        Kind::Numeric(binning) => {
+            let (min, max) = (binning.min(), binning.max());
+            !binning.integer() && Binning::new(min, max, binning.bins().into(), true).is_ok()
+        }
+        Kind::Categorical { .. } => false,
     }
 }

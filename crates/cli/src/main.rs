@@ -85,6 +85,7 @@ fn dispatch(arguments: &Arguments) -> Result<(), Error> {
             bench::mechanisms::run(arguments, &progress)
         }
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
+        Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
         command @ (Command::Up(_) | Command::Serve(_)) => serve::run(command),
         command => remote::run(command, &progress),
     }

@@ -83,14 +83,16 @@ pub struct Adjusted {
     pub other: u64,
     /// Missing values, as they are.
     pub missing: u64,
+    /// Numbers with a fraction, as they are.
+    pub fractions: u64,
 }
 
-/// A table and what reading it changed.
+/// A table and what reading it changed or noticed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// The table.
     pub table: Table,
-    /// By attribute, what was changed.
+    /// By attribute, what was changed or noticed.
     pub adjusted: Vec<Adjusted>,
     /// Columns of the file that were left out.
     pub left_out: Vec<String>,
@@ -232,6 +234,7 @@ impl<'a> Encoder<'a> {
         if binning.integer() && value.fract() != 0.0 {
             return Err(CellProblem::NotAnInteger(cut(text)));
         }
+        adjusted.fractions += u64::from(value.fract() != 0.0);
         if let Some(bin) = binning.bin(value) {
             return Ok(bin);
         }

@@ -55,6 +55,7 @@ fn fields_become_codes() {
         reading.adjusted[2],
         Adjusted {
             missing: 1,
+            fractions: 3,
             ..Adjusted::default()
         }
     );

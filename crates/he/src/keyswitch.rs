@@ -167,7 +167,7 @@ impl<'a> KeySwitcher<'a> {
         inner_product(limb.modulus, &scratch.transforms[..used], halves, a);
     }
 
-    /// x <- (x - [remainder]) / P on limb j, [.] the centred residue modulo P.
+    /// x <- (x - \[remainder\]) / P on limb j, \[.\] the centred residue modulo P.
     fn divide(&self, j: usize, x: &mut [u64], scratch: &mut Scratch) {
         let limb = &self.ring.limbs()[j];
         let m = limb.modulus;

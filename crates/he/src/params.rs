@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::modular::Modulus;
 use crate::ring::Ring;
 use fhe::bfv::{BfvParameters, BfvParametersBuilder};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ring degree of every set.
 pub const DEGREE: usize = 8192;
@@ -260,6 +260,21 @@ impl Parameters {
             .collect::<std::result::Result<_, _>>()?;
         let ring = Ring::new(DEGREE, &moduli)?;
         Ok(Self(Arc::new(Tables { set, ring, schemes })))
+    }
+
+    /// As [`Parameters::new`], built once a process: tables take as long as ten encryptions.
+    ///
+    /// # Errors
+    /// [`Error::Parameters`] with the rule that does not hold.
+    pub fn shared(set: ParameterSet) -> Result<Self> {
+        static BUILT: Mutex<Vec<Parameters>> = Mutex::new(Vec::new());
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parameters) = built.iter().find(|built| *built.set() == set) {
+            return Ok(parameters.clone());
+        }
+        let parameters = Self::new(set)?;
+        built.push(parameters.clone());
+        Ok(parameters)
     }
 
     /// The public numbers.

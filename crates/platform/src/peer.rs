@@ -44,34 +44,14 @@ pub enum PeerError {
     Unsigned,
 }
 
-/// What a test may do with every message between services.
-pub type Tap = Arc<dyn Fn(Exchange<'_>) + Send + Sync>;
-
-/// One message between services, as a tap sees it.
-#[derive(Clone, Copy)]
-pub struct Exchange<'a> {
-    /// Who called.
-    pub from: Service,
-    /// Who was called.
-    pub to: Service,
-    /// Method and path.
-    pub call: (&'a Method, &'a str),
-    /// What was sent.
-    pub sent: &'a [u8],
-    /// What came back.
-    pub received: &'a [u8],
-}
-
 /// A client of one other service.
 #[derive(Clone)]
 pub struct PeerClient {
-    own: Service,
     peer: Service,
     base: String,
     signer: Arc<Signer>,
     http: reqwest::Client,
     tries: u32,
-    tap: Option<Tap>,
 }
 
 impl fmt::Debug for PeerClient {
@@ -92,30 +72,15 @@ pub enum Body {
 }
 
 impl PeerClient {
-    /// A client of the service at a base address.
-    pub fn new(
-        own: Service,
-        peer: Service,
-        base: &str,
-        signer: Arc<Signer>,
-        http: reqwest::Client,
-    ) -> Self {
+    /// A client of the service at a base address, which signs its calls with its own service's key.
+    pub fn new(peer: Service, base: &str, signer: Arc<Signer>, http: reqwest::Client) -> Self {
         Self {
-            own,
             peer,
             base: base.trim_end_matches('/').to_owned(),
             signer,
             http,
             tries: 8,
-            tap: None,
         }
-    }
-
-    /// With a tap that sees every message.
-    #[must_use]
-    pub fn with_tap(mut self, tap: Option<Tap>) -> Self {
-        self.tap = tap;
-        self
     }
 
     /// A call whose answer is JSON.
@@ -169,7 +134,6 @@ impl PeerClient {
                     continue;
                 }
             };
-            self.show(&method, path, &body, &received);
             if status.is_success() {
                 return Ok(received);
             }
@@ -206,24 +170,6 @@ impl PeerClient {
                 .body(bytes.clone()),
         };
         request.send().await
-    }
-
-    fn show(&self, method: &Method, path: &str, body: &Body, received: &[u8]) {
-        let Some(tap) = &self.tap else {
-            return;
-        };
-        let sent = match body {
-            Body::Empty => &[][..],
-            Body::Json(json) => json,
-            Body::Bytes(bytes) => bytes,
-        };
-        tap(Exchange {
-            from: self.own,
-            to: self.peer,
-            call: (method, path),
-            sent,
-            received,
-        });
     }
 
     fn problem(&self, status: StatusCode, received: &[u8]) -> PeerError {

@@ -145,7 +145,7 @@ impl Plan {
     /// # Errors
     /// What their validation refuses.
     pub fn parameters(&self) -> Result<Parameters, Error> {
-        Ok(Parameters::new(self.set)?)
+        Ok(Parameters::shared(self.set)?)
     }
 
     /// Noise of all runs: run r uses the pages from `r * run_ladder.pages()` on.

@@ -21,7 +21,7 @@ use fhaim_api::token::Service;
 use fhaim_platform::blobs::Blobs;
 use fhaim_platform::config::Common;
 use fhaim_platform::lease::Tasks;
-use fhaim_platform::peer::{self, PeerClient, Tap};
+use fhaim_platform::peer::{self, PeerClient};
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step, Store};
@@ -75,12 +75,11 @@ impl FromRef<State> for Arc<Verifier> {
 }
 
 impl State {
-    /// Opens the database, the blobs and the keys that a configuration names. A tap sees every
-    /// message to the crypto service.
+    /// Opens the database, the blobs and the keys that a configuration names.
     ///
     /// # Errors
     /// What cannot be opened.
-    pub async fn open(config: &Config, tap: Option<Tap>) -> Result<Self, Failure> {
+    pub async fn open(config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
         let store = Store::open(&common.database, &STEPS).await?;
         let sealer = Arc::new(Sealer::from_config(&common.sealing)?);
@@ -89,19 +88,13 @@ impl State {
         let http = peer::http_client().map_err(Failure::internal)?;
         let address = common.peers.get(&Service::Crypto);
         let address = address.ok_or_else(|| Failure::internal("peers: crypto is missing"))?;
-        let crypto = PeerClient::new(
-            Service::Computation,
-            Service::Crypto,
-            address,
-            signer.clone(),
-            http.clone(),
-        );
+        let crypto = PeerClient::new(Service::Crypto, address, signer.clone(), http.clone());
         Ok(Self {
             verifier: Arc::new(Verifier::new(signer.clone(), &common.peers, http)),
             blobs: Blobs::open(&common.blobs)?,
             tasks: Tasks::new(store.clone(), "batches", common.lease_seconds),
             datasets: Arc::new(datasets::Cache::new(config.datasets_in_memory)),
-            crypto: crypto.with_tap(tap),
+            crypto,
             queued: Arc::default(),
             ended: Arc::default(),
             workers: common.workers.max(1),
@@ -160,7 +153,7 @@ pub async fn run(
     listener: TcpListener,
     shutdown: Shutdown,
 ) -> Result<(), Failure> {
-    let state = State::open(config, None).await?;
+    let state = State::open(config).await?;
     let workers = tokio::spawn(workers(state.clone(), shutdown.clone()));
     let served = server::serve(listener, router(state.clone()), shutdown).await;
     workers.await.map_err(Failure::internal)?;

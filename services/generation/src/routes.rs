@@ -8,7 +8,7 @@ use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Session,
 };
 use fhaim_api::dataset::{Dataset, NewDataset};
-use fhaim_api::job::{Draw, Job, JobEvent, ModelView, ReleasedStatistic};
+use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, ReleasedStatistic};
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
@@ -389,14 +389,13 @@ impl<S: Sync> FromRequestParts<S> for LastEvent {
     }
 }
 
-/// A job's events as they happen, each the `data` of a server-sent event (see `JobEvent`) with
-/// its number as `id`. Ends when the job does; a client that reconnects goes on after
-/// `Last-Event-ID`.
+/// A job's events as they happen, each a server-sent event (see `JobEvent` for its `data`). Ends
+/// when the job does; a client that reconnects goes on after `Last-Event-ID`.
 #[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "jobs", security(("bearer" = [])),
     params(("job" = Uuid, Path),
         ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last event seen")),
     responses(
-        (status = 200, description = "Events", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "Events", body = JobEventMessage, content_type = "text/event-stream"),
         Malformed, Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
 async fn watch_job(
     Shared(state): Shared<State>,

@@ -5,7 +5,7 @@ use fhaim_api::account::{Account, Credentials};
 use fhaim_api::token::Service;
 use fhaim_platform::blobs::Blobs;
 use fhaim_platform::lease::Tasks;
-use fhaim_platform::peer::{self, PeerClient, Tap};
+use fhaim_platform::peer::{self, PeerClient};
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
 use fhaim_platform::store::{COMMON, Step, Store};
@@ -81,30 +81,22 @@ impl State {
     /// # Errors
     /// What cannot be opened, or no address of the computation service.
     pub async fn open(config: &Config) -> Result<Self, Failure> {
-        Self::open_tapped(config, None).await
-    }
-
-    /// As [`State::open`], with a tap that sees every message to other services.
-    ///
-    /// # Errors
-    /// As [`State::open`].
-    pub async fn open_tapped(config: &Config, tap: Option<Tap>) -> Result<Self, Failure> {
         let common = &config.common;
         let store = Store::open(&common.database, &STEPS).await?;
         let sealer = Arc::new(Sealer::from_config(&common.sealing)?);
         let signer = Signer::open(Service::Generation, store.clone(), sealer).await?;
         let signer = Arc::new(signer);
         let http = peer::http_client().map_err(Failure::internal)?;
-        let (own, peer) = (Service::Generation, Service::Computation);
-        let address = common.peers.get(&peer);
+        let address = common.peers.get(&Service::Computation);
         let address = address.ok_or_else(|| Failure::internal("peers: computation is missing"))?;
-        let computation = PeerClient::new(own, peer, address, signer.clone(), http.clone());
+        let computation =
+            PeerClient::new(Service::Computation, address, signer.clone(), http.clone());
         let (stopper, stopping) = shutdown::channel();
         Ok(Self(Arc::new(Inner {
             // No other service calls this one: it accepts its own users' tokens alone.
             verifier: Arc::new(Verifier::new(signer.clone(), &BTreeMap::new(), http)),
             blobs: Blobs::open(&common.blobs)?,
-            computation: computation.with_tap(tap),
+            computation,
             tasks: Tasks::new(store.clone(), "jobs", common.lease_seconds),
             passwords: Passwords::new().await?,
             sign_ins: SignInLimits::new(&config.limits),

@@ -1,6 +1,8 @@
-//! `fhaim bench`: speed and accuracy, beside what they are compared with.
+//! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
 
 pub mod compute;
+mod fleet;
+pub mod load;
 pub mod mechanisms;
 pub mod pgm;
 

@@ -78,7 +78,7 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         limits: fhaim_generation::Limits::default(),
     };
     let crypto = fhaim_crypto::State::open(&crypto).await?;
-    let computation = fhaim_computation::State::open(&computation, None).await?;
+    let computation = fhaim_computation::State::open(&computation).await?;
     let generation = fhaim_generation::State::open(&generation).await?;
     let account = first_account(arguments, &generation).await?;
     let (stopper, signal) = shutdown::channel();

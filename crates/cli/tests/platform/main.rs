@@ -6,10 +6,12 @@
 #![cfg(feature = "insecure-test-seed")]
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod capture;
 mod crashes;
 mod flow;
 mod services;
 mod tenants;
+mod views;
 
 use std::{fs, path::Path};
 

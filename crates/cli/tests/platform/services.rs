@@ -12,7 +12,12 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::capture::{Capture, Message};
+
 pub const NAMES: [&str; 3] = ["generation", "computation", "crypto"];
+
+/// The holder, who runs the command.
+pub const HOLDER: &str = "holder";
 
 /// A password for tests.
 const PASSWORD: &str = "correct horse battery";
@@ -34,6 +39,7 @@ pub struct Services {
     pub folder: TempDir,
     ports: [u16; 3],
     children: [Option<Child>; 3],
+    capture: Option<Capture>,
 }
 
 fn fhaim() -> Command {
@@ -47,10 +53,20 @@ fn free_port() -> u16 {
 
 impl Services {
     pub fn start(backing: &Backing) -> Self {
+        Self::start_between(backing, None)
+    }
+
+    /// As [`Services::start`], with a proxy on every link, between services and from the command.
+    pub fn start_captured(backing: &Backing) -> Self {
+        Self::start_between(backing, Some(Capture::new()))
+    }
+
+    fn start_between(backing: &Backing, capture: Option<Capture>) -> Self {
         let mut services = Self {
             folder: TempDir::new().unwrap(),
             ports: [0; 3].map(|_| free_port()),
             children: [None, None, None],
+            capture,
         };
         super::write_table(services.folder.path(), 300);
         for service in 0..3 {
@@ -63,7 +79,8 @@ impl Services {
         services
     }
 
-    fn home(&self, service: usize) -> PathBuf {
+    /// Folder of a service's configuration, database, blobs and log.
+    pub fn home(&self, service: usize) -> PathBuf {
         self.folder.path().join(NAMES[service])
     }
 
@@ -95,7 +112,10 @@ impl Services {
         };
         let peers: String = (0..3)
             .filter(|&peer| peer != service)
-            .map(|peer| format!("{} = \"{}\"\n", NAMES[peer], self.base(peer)))
+            .map(|peer| {
+                let address = self.link(NAMES[service], peer);
+                format!("{} = \"{address}\"\n", NAMES[peer])
+            })
             .collect();
         let config = format!(
             "[common]\nlisten = \"127.0.0.1:{}\"\nlease_seconds = 1\n\
@@ -110,6 +130,22 @@ impl Services {
 
     fn base(&self, service: usize) -> String {
         format!("http://127.0.0.1:{}", self.ports[service])
+    }
+
+    /// Where `from` reaches a service.
+    fn link(&self, from: &'static str, service: usize) -> String {
+        let base = self.base(service);
+        match &self.capture {
+            Some(capture) => capture.link(from, NAMES[service], &base),
+            None => base,
+        }
+    }
+
+    /// What passed between the parties.
+    pub fn messages(&self) -> Vec<Message> {
+        self.capture
+            .as_ref()
+            .map_or_else(Vec::new, Capture::messages)
     }
 
     /// Starts a service that is not running.
@@ -186,7 +222,7 @@ impl Services {
     /// Signs a new user up and in.
     pub fn sign_up(&self, user: &str) {
         let email = format!("{user}@example.org");
-        let bases = [0, 1, 2].map(|service| self.base(service));
+        let bases = [0, 1, 2].map(|service| self.link(HOLDER, service));
         self.run(
             user,
             &[

@@ -126,10 +126,17 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description How a [`fhaim_synth::Axis`] is written: integer functions of one attribute. */
+        Axis: {
+            /** @description The attribute's number. */
+            attribute: number;
+            /** @description Each function's value for every category. */
+            functions: number[][];
+        };
         /** @description A batch of releases of one job. The same batch asked for again is answered the same. */
         Batch: {
             /** @description What to release, numbered in ascending order. */
-            requests: Record<string, never>[];
+            requests: components["schemas"]["ReleaseRequest"][];
         };
         /** @description Where a batch is. */
         BatchStatus: {
@@ -252,6 +259,47 @@ export interface components {
          * @enum {string}
          */
         ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "too-many-requests" | "unavailable" | "internal";
+        /** @description How a [`ReleaseRequest`] is written. */
+        ReleaseRequest: {
+            /**
+             * Format: int32
+             * @description Position of the release in the job, across batches.
+             */
+            number: number;
+            /** @description What is released. */
+            statistic: components["schemas"]["Statistic"];
+            /**
+             * Format: int64
+             * @description The noise variance is 4 times this.
+             */
+            variance_units: number;
+        };
+        /** @description How a [`fhaim_synth::SquaredTerm`] is written. */
+        SquaredTerm: {
+            /** @description Two attributes. */
+            clique: number[];
+            /** @description What the marginal is compared with. */
+            target: number[];
+            /**
+             * Format: int64
+             * @description The workload's weight.
+             */
+            weight: number;
+        };
+        /** @description How a [`fhaim_synth::Statistic`] is written. */
+        Statistic: "Total" | {
+            /** @description A cell for each function u: the sum over records of u(x). */
+            OneWay: components["schemas"]["Axis"];
+        } | {
+            /** @description Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y). */
+            Product: components["schemas"]["Axis"][];
+        } | {
+            /**
+             * @description A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
+             *     marginal M.
+             */
+            SquaredScores: components["schemas"]["SquaredTerm"][];
+        };
         /** @description The fields of [`WireTerms`]. */
         Terms: {
             /**

@@ -223,9 +223,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A job's events as they happen, each the `data` of a server-sent event (see `JobEvent`) with
-         *     its number as `id`. Ends when the job does; a client that reconnects goes on after
-         *     `Last-Event-ID`.
+         * A job's events as they happen, each a server-sent event (see `JobEvent` for its `data`). Ends
+         *     when the job does; a client that reconnects goes on after `Last-Event-ID`.
          */
         get: operations["watch_job"];
         put?: never;
@@ -405,6 +404,13 @@ export interface components {
             /** @description The text to keep. */
             text: components["schemas"]["Secret"];
         };
+        /** @description How a [`fhaim_synth::Axis`] is written: integer functions of one attribute. */
+        Axis: {
+            /** @description The attribute's number. */
+            attribute: number;
+            /** @description Each function's value for every category. */
+            functions: number[][];
+        };
         /** @description A privacy cost: exact, and as a number to show. */
         Cost: {
             /**
@@ -546,6 +552,13 @@ export interface components {
             number: number;
             /** @description What happened. */
             what: components["schemas"]["Happening"];
+        };
+        /** @description How a [`JobEvent`] is sent: a server-sent event. */
+        JobEventMessage: {
+            /** @description The [`JobEvent`], as JSON. */
+            data: string;
+            /** @description The event's number. */
+            id: string;
         };
         /** @description What a job is doing. */
         JobProgress: {
@@ -761,7 +774,7 @@ export interface components {
              */
             sigma: number;
             /** @description What was asked: integer functions of each attribute. */
-            statistic: Record<string, never>;
+            statistic: components["schemas"]["Statistic"];
             /** @description The released integers. */
             values: number[];
         };
@@ -780,6 +793,32 @@ export interface components {
              */
             expires_in: number;
             refresh_token?: components["schemas"]["Secret"] | null;
+        };
+        /** @description How a [`fhaim_synth::SquaredTerm`] is written. */
+        SquaredTerm: {
+            /** @description Two attributes. */
+            clique: number[];
+            /** @description What the marginal is compared with. */
+            target: number[];
+            /**
+             * Format: int64
+             * @description The workload's weight.
+             */
+            weight: number;
+        };
+        /** @description How a [`fhaim_synth::Statistic`] is written. */
+        Statistic: "Total" | {
+            /** @description A cell for each function u: the sum over records of u(x). */
+            OneWay: components["schemas"]["Axis"];
+        } | {
+            /** @description Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y). */
+            Product: components["schemas"]["Axis"][];
+        } | {
+            /**
+             * @description A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
+             *     marginal M.
+             */
+            SquaredScores: components["schemas"]["SquaredTerm"][];
         };
         /**
          * @description The form of a synthetic table.
@@ -2001,7 +2040,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["JobEventMessage"];
                 };
             };
             /** @description The request cannot be understood */

@@ -1,0 +1,329 @@
+"""One method for each operation of the three services.
+
+Written by generate.py from openapi/*.json: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fhaim.models import (
+    Account,
+    ApiKeyMade,
+    ApiKeyPage,
+    AuditEntryPage,
+    Batch,
+    BatchStatus,
+    Complete,
+    Credentials,
+    Dataset,
+    DatasetLedger,
+    DatasetPage,
+    Decrypted,
+    Job,
+    JobPage,
+    KeyExchange,
+    KeySet,
+    Missing,
+    ModelView,
+    NewApiKey,
+    NewDataset,
+    NewKeySet,
+    NewUpload,
+    Refresh,
+    ReleasedStatistic,
+    Session,
+    TableFormat,
+    Upload,
+)
+from fhaim.transport import Stream, Transport, path
+
+
+class Generation:
+    """Accounts, datasets, jobs, models, synthetic tables."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._http = transport
+
+    def jwks(self) -> dict[str, Any]:
+        """Keys that this service signs tokens with."""
+        return self._http.json(dict[str, Any], "GET", "/.well-known/jwks.json", signed=False)
+
+    def document(self) -> dict[str, Any]:
+        """This document."""
+        return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
+
+    def show_account(self) -> Account:
+        """The caller's account."""
+        return self._http.json(Account, "GET", "/v1/account")
+
+    def sign_up(self, body: Credentials) -> Account:
+        """Signs up."""
+        return self._http.json(Account, "POST", "/v1/accounts", body=body, signed=False)
+
+    def list_keys(self, *, after: str | None = None, limit: int | None = None) -> ApiKeyPage:
+        """The caller's API keys."""
+        return self._http.json(
+            ApiKeyPage,
+            "GET",
+            "/v1/api-keys",
+            query={"after": after, "limit": limit},
+        )
+
+    def make_key(self, body: NewApiKey) -> ApiKeyMade:
+        """Makes an API key; its text is shown this once."""
+        return self._http.json(ApiKeyMade, "POST", "/v1/api-keys", body=body)
+
+    def delete_key(self, id: UUID) -> None:
+        """Deletes an API key."""
+        self._http.nothing("DELETE", path("/v1/api-keys/{}", id))
+
+    def list_datasets(self, *, after: str | None = None, limit: int | None = None) -> DatasetPage:
+        """The caller's datasets."""
+        return self._http.json(
+            DatasetPage,
+            "GET",
+            "/v1/datasets",
+            query={"after": after, "limit": limit},
+        )
+
+    def make_dataset(self, body: NewDataset) -> Dataset:
+        """Makes a dataset. Its key and its upload are made under the same identifier at the
+        crypto and the computation service.
+        """
+        return self._http.json(Dataset, "POST", "/v1/datasets", body=body)
+
+    def show_dataset(self, dataset: UUID) -> Dataset:
+        """A dataset."""
+        return self._http.json(Dataset, "GET", path("/v1/datasets/{}", dataset))
+
+    def delete_dataset(self, dataset: UUID) -> None:
+        """Deletes this service's part of a dataset: jobs, releases, models. Refused while a job
+        is queued or running.
+        """
+        self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
+
+    def list_jobs(
+        self,
+        dataset: UUID,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> JobPage:
+        """A dataset's jobs."""
+        return self._http.json(
+            JobPage,
+            "GET",
+            path("/v1/datasets/{}/jobs", dataset),
+            query={"after": after, "limit": limit},
+        )
+
+    def make_job(self, dataset: UUID) -> Job:
+        """Queues a job: one run of the dataset's mechanism, on one share of its budget."""
+        return self._http.json(Job, "POST", path("/v1/datasets/{}/jobs", dataset))
+
+    def make_dataset_ready(self, dataset: UUID) -> Dataset:
+        """Marks a dataset as ready for jobs, once the computation service has all of its
+        objects.
+        """
+        return self._http.json(Dataset, "POST", path("/v1/datasets/{}/ready", dataset))
+
+    def show_job(self, job: UUID) -> Job:
+        """A job."""
+        return self._http.json(Job, "GET", path("/v1/jobs/{}", job))
+
+    def cancel_job(self, job: UUID) -> Job:
+        """Cancels a job that is queued or running. What it has released stays released, and paid
+        for.
+        """
+        return self._http.json(Job, "POST", path("/v1/jobs/{}/cancel", job))
+
+    def watch_job(self, job: UUID, *, last_event_id: int | None = None) -> Stream:
+        """A job's events as they happen, each a server-sent event (see `JobEvent` for its
+        `data`). Ends when the job does; a client that reconnects goes on after `Last-Event-
+        ID`.
+        """
+        return self._http.stream(
+            "GET",
+            path("/v1/jobs/{}/events", job),
+            header={"Last-Event-ID": last_event_id},
+        )
+
+    def show_model(self, job: UUID) -> ModelView:
+        """The model of a finished job."""
+        return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
+
+    def list_releases(self, job: UUID) -> list[ReleasedStatistic]:
+        """What a job has released so far, with what each release cost."""
+        return self._http.json(list[ReleasedStatistic], "GET", path("/v1/jobs/{}/releases", job))
+
+    def retry_job(self, job: UUID) -> Job:
+        """Queues a job that failed or was cancelled again. It goes on where it was."""
+        return self._http.json(Job, "POST", path("/v1/jobs/{}/retry", job))
+
+    def draw_table(
+        self,
+        job: UUID,
+        *,
+        format: TableFormat | None = None,
+        rows: int | None = None,
+        seed: int | None = None,
+        where: str | None = None,
+    ) -> Stream:
+        """A synthetic table drawn from the model of a finished job, streamed as it is drawn.
+        With conditions, its records are those that the model says meet them all.
+        """
+        return self._http.stream(
+            "GET",
+            path("/v1/jobs/{}/synthetic", job),
+            query={"format": format, "rows": rows, "seed": seed, "where": where},
+        )
+
+    def sign_in(self, body: Credentials) -> Session:
+        """Signs in."""
+        return self._http.json(Session, "POST", "/v1/sessions", body=body, signed=False)
+
+    def end_session(self, body: Refresh) -> None:
+        """Ends all sessions that came from the same sign-in as a refresh token."""
+        self._http.nothing("DELETE", "/v1/sessions", body=body, signed=False)
+
+    def exchange_key(self, body: KeyExchange) -> Session:
+        """Exchanges an API key for a session."""
+        return self._http.json(Session, "POST", "/v1/sessions/api-key", body=body, signed=False)
+
+    def refresh_session(self, body: Refresh) -> Session:
+        """Exchanges a refresh token, which is good for one use, for a new session."""
+        return self._http.json(Session, "POST", "/v1/sessions/refresh", body=body, signed=False)
+
+
+class Computation:
+    """Ciphertexts in, releases out."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._http = transport
+
+    def jwks(self) -> dict[str, Any]:
+        """Keys that this service signs its tokens with."""
+        return self._http.json(dict[str, Any], "GET", "/.well-known/jwks.json", signed=False)
+
+    def document(self) -> dict[str, Any]:
+        """This document."""
+        return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
+
+    def show(self, dataset: UUID) -> Upload:
+        """How far an upload is, for its owner and the generation service."""
+        return self._http.json(Upload, "GET", path("/v1/datasets/{}", dataset))
+
+    def register(self, dataset: UUID, body: NewUpload) -> Upload:
+        """Registers a dataset for upload, after its keys were made at the crypto service."""
+        return self._http.json(Upload, "PUT", path("/v1/datasets/{}", dataset), body=body)
+
+    def delete(self, dataset: UUID) -> None:
+        """Deletes an upload for good."""
+        self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
+
+    def complete(self, dataset: UUID, contribution: int, body: Complete) -> Upload:
+        """Seals an upload: nothing can be added or changed after."""
+        return self._http.json(
+            Upload,
+            "POST",
+            path("/v1/datasets/{}/contributions/{}/complete", dataset, contribution),
+            body=body,
+        )
+
+    def missing(self, dataset: UUID, contribution: int) -> Missing:
+        """The objects of a contribution that are still missing."""
+        return self._http.json(
+            Missing,
+            "GET",
+            path("/v1/datasets/{}/contributions/{}/missing", dataset, contribution),
+        )
+
+    def put_object(
+        self,
+        dataset: UUID,
+        contribution: int,
+        object: str,
+        body: bytes,
+        *,
+        content_digest: str,
+    ) -> None:
+        """Takes one object in."""
+        self._http.nothing(
+            "PUT",
+            path("/v1/datasets/{}/contributions/{}/objects/{}", dataset, contribution, object),
+            header={"Content-Digest": content_digest},
+            body=body,
+        )
+
+    def batch(self, dataset: UUID, job: UUID, first: int, body: Batch) -> BatchStatus:
+        """Asks for a batch of releases, for the generation service; asked again, says where it
+        is.
+        """
+        return self._http.json(
+            BatchStatus,
+            "PUT",
+            path("/v1/datasets/{}/jobs/{}/batches/{}", dataset, job, first),
+            body=body,
+        )
+
+
+class Crypto:
+    """Keys, the privacy ledger, decryption."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._http = transport
+
+    def jwks(self) -> dict[str, Any]:
+        """Keys that this service signs its tokens with."""
+        return self._http.json(dict[str, Any], "GET", "/.well-known/jwks.json", signed=False)
+
+    def document(self) -> dict[str, Any]:
+        """This document."""
+        return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
+
+    def show(self, dataset: UUID) -> KeySet:
+        """A dataset's key set."""
+        return self._http.json(KeySet, "GET", path("/v1/datasets/{}", dataset))
+
+    def create(self, dataset: UUID, body: NewKeySet) -> KeySet:
+        """Makes a dataset's key set and fixes its plan and budget for good."""
+        return self._http.json(KeySet, "PUT", path("/v1/datasets/{}", dataset), body=body)
+
+    def destroy(self, dataset: UUID) -> None:
+        """Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays."""
+        self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
+
+    def show_audit(self, dataset: UUID, *, after: int | None = None) -> AuditEntryPage:
+        """Everything that was asked of a dataset's keys, oldest first."""
+        return self._http.json(
+            AuditEntryPage,
+            "GET",
+            path("/v1/datasets/{}/audit", dataset),
+            query={"after": after},
+        )
+
+    def evaluation_keys(self, dataset: UUID) -> Stream:
+        """The keys to compute with, for the computation service."""
+        return self._http.stream("GET", path("/v1/datasets/{}/evaluation-keys", dataset))
+
+    def decrypt(self, dataset: UUID, job: UUID, body: bytes) -> Decrypted:
+        """Debits and decrypts a batch of releases, for the computation service. The same request
+        again is answered the same, without a debit; any other under the same numbers is
+        refused.
+        """
+        return self._http.json(
+            Decrypted,
+            "POST",
+            path("/v1/datasets/{}/jobs/{}/decryptions", dataset, job),
+            body=body,
+        )
+
+    def show_ledger(self, dataset: UUID) -> DatasetLedger:
+        """The privacy ledger of a dataset, itemised; it outlives the keys."""
+        return self._http.json(DatasetLedger, "GET", path("/v1/datasets/{}/ledger", dataset))
+
+    def public_key(self, dataset: UUID) -> Stream:
+        """The key to encrypt under, for the dataset's owner and the computation service."""
+        return self._http.stream("GET", path("/v1/datasets/{}/public-key", dataset))

@@ -1,0 +1,463 @@
+"""The client: what a user wants of the three services, in a few calls."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+from uuid import UUID, uuid4
+
+from fhaim import upload
+from fhaim.api import Computation, Crypto, Generation
+from fhaim.codec import decode
+from fhaim.errors import Error
+from fhaim.models import (
+    Account,
+    ApiKey,
+    ApiKeyMade,
+    Credentials,
+    Dataset,
+    DatasetLedger,
+    Job,
+    JobEvent,
+    ModelView,
+    NewApiKey,
+    NewDataset,
+    ReleasedStatistic,
+    TableFormat,
+    Terms,
+)
+from fhaim.session import Login
+from fhaim.transport import Stream, Transport
+
+DatasetId = Union[Dataset, UUID, str]
+"""A dataset, or its identifier."""
+
+JobId = Union[Job, UUID, str]
+"""A job, or its identifier."""
+
+_FINAL = ("done", "failed", "cancelled")
+_BREAKS = 10
+
+
+@dataclass(frozen=True)
+class Download:
+    """A synthetic table that was drawn and written to a file."""
+
+    path: Path
+    """The file."""
+    bytes: int
+    """Its size."""
+    rows: int | None
+    """Its records."""
+    seed: int | None
+    """The seed it was drawn with: the same draws the same table."""
+
+
+class Client:
+    """A client of all three services.
+
+    ``server`` is the address they are behind, as `fhaim up` and the reverse proxy serve them; each
+    can be named by itself where they are not. ``generation``, ``computation`` and ``crypto`` of
+    the client have a method for every operation; its own methods are the ones most wanted.
+    Every failure is an `Error`.
+    """
+
+    def __init__(
+        self,
+        server: str = "http://127.0.0.1:8080",
+        *,
+        generation: str | None = None,
+        computation: str | None = None,
+        crypto: str | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        base = server.rstrip("/")
+        self._generation = generation or f"{base}/generation"
+        self._computation = computation or f"{base}/computation"
+        self._crypto = crypto or f"{base}/crypto"
+        self._login = Login(self._generation, timeout)
+        self.generation = Generation(Transport(self._generation, self._login, timeout))
+        """Accounts, jobs, results: one method an operation."""
+        self.computation = Computation(Transport(self._computation, self._login, timeout))
+        """Uploads: one method an operation."""
+        self.crypto = Crypto(Transport(self._crypto, self._login, timeout))
+        """Keys and the ledger: one method an operation."""
+
+    def __repr__(self) -> str:
+        return f"Client({self._generation!r})"
+
+    # Accounts
+
+    def sign_up(self, email: str, password: str) -> Account:
+        """Makes an account. It still has to sign in."""
+        return self.generation.sign_up(Credentials(email=email, password=password))
+
+    def sign_in(self, email: str, password: str) -> Client:
+        """Signs in. The session is renewed by itself for as long as it lasts."""
+        self._login.sign_in(email, password)
+        return self
+
+    def use_api_key(self, key: str) -> Client:
+        """Signs in with an API key."""
+        self._login.use_api_key(key)
+        return self
+
+    def sign_out(self) -> None:
+        """Ends the session."""
+        self._login.sign_out()
+
+    def account(self) -> Account:
+        """The account that is signed in."""
+        return self.generation.show_account()
+
+    def make_api_key(self, name: str) -> ApiKeyMade:
+        """Makes an API key; ``text`` is shown this once."""
+        return self.generation.make_key(NewApiKey(name=name))
+
+    def api_keys(self) -> list[ApiKey]:
+        """The account's API keys, newest first."""
+        return _all(self.generation.list_keys)
+
+    def delete_api_key(self, key: ApiKey | UUID | str) -> None:
+        """Deletes an API key."""
+        self.generation.delete_key(_identifier(key))
+
+    # Datasets
+
+    def create_dataset(
+        self,
+        schema: Mapping[str, Any] | str | os.PathLike[str],
+        *,
+        epsilon: float,
+        record_bound: int,
+        name: str | None = None,
+        delta: float = 1e-9,
+        mechanism: str = "staged",
+        runs: int = 1,
+        model_bytes: int = 64_000_000,
+        target_weight: int = 1,
+    ) -> Dataset:
+        """Makes a dataset and fixes, for good, its public schema (or the file that holds it) and
+        its privacy budget. ``record_bound`` is public too: no table has more records."""
+        if not isinstance(schema, Mapping):
+            schema = _schema(Path(schema))
+        terms = Terms(
+            schema=dict(schema),
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            record_bound=record_bound,
+            runs=runs,
+            model_bytes=model_bytes,
+            target_weight=target_weight,
+        )
+        name = name or str(schema.get("name") or "dataset")
+        return self.generation.make_dataset(NewDataset(name=name, terms=terms))
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets of the account, newest first."""
+        return _all(self.generation.list_datasets)
+
+    def dataset(self, dataset: DatasetId) -> Dataset:
+        """A dataset as it is now."""
+        return self.generation.show_dataset(_identifier(dataset))
+
+    def upload(
+        self,
+        dataset: DatasetId,
+        table: str | os.PathLike[str],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        options: tuple[str, ...] = (),
+        program: str | os.PathLike[str] | None = None,
+        state: str | os.PathLike[str] | None = None,
+    ) -> Dataset:
+        """Encrypts a CSV on this machine and uploads the ciphertexts.
+
+        The program `fhaim` does it (``program``, or FHAIM_BIN, or the one on the search path) with
+        ``options`` such as ``"--clamp"``. Broken off, the same call goes on with what is missing:
+        ``state`` is the folder where it keeps track. ``progress`` is told objects there and
+        objects in all, now and then.
+        """
+        identifier = _identifier(dataset)
+        path = upload.program(program)
+        account = self.account()
+        folder = Path(state) if state is not None else upload.state_folder() / str(account.id)
+        endpoints = [
+            f"--generation={self._generation}",
+            f"--computation={self._computation}",
+            f"--crypto={self._crypto}",
+        ]
+        with self._key(f"upload of {identifier}") as key:
+            encrypting = upload.Program(path, folder)
+            with encrypting.signed_in(endpoints, key):
+                encrypting.run(
+                    "dataset",
+                    "upload",
+                    str(identifier),
+                    f"--data={os.fspath(table)}",
+                    *options,
+                    meanwhile=lambda: self._tell(identifier, progress),
+                )
+        self._tell(identifier, progress)
+        return self.dataset(identifier)
+
+    def delete_dataset(self, dataset: DatasetId) -> None:
+        """Deletes a dataset everywhere: its keys first, after which nothing of it can be
+        decrypted, then its ciphertexts, then its jobs and results."""
+        identifier = _identifier(dataset)
+        steps = (self.crypto.destroy, self.computation.delete, self.generation.delete_dataset)
+        for delete in steps:
+            try:
+                delete(identifier)
+            except Error as error:
+                if error.kind != "not-found":  # it never got so far, or an earlier call did
+                    raise
+
+    def ledger(self, dataset: DatasetId) -> DatasetLedger:
+        """What was released of a dataset and what it cost, from the crypto service itself. It
+        begins with the upload."""
+        return self.crypto.show_ledger(_identifier(dataset))
+
+    # Jobs
+
+    def run(self, dataset: DatasetId) -> Job:
+        """Starts a run, on one share of the dataset's budget."""
+        return self.generation.make_job(_identifier(dataset))
+
+    def jobs(self, dataset: DatasetId) -> list[Job]:
+        """All jobs of a dataset, newest first."""
+        identifier = _identifier(dataset)
+        return _all(lambda **page: self.generation.list_jobs(identifier, **page))
+
+    def job(self, job: JobId) -> Job:
+        """A job as it is now."""
+        return self.generation.show_job(_identifier(job))
+
+    def cancel(self, job: JobId) -> Job:
+        """Stops a job; what it spent stays spent."""
+        return self.generation.cancel_job(_identifier(job))
+
+    def retry(self, job: JobId) -> Job:
+        """Lets a job that failed or was cancelled go on where it was."""
+        return self.generation.retry_job(_identifier(job))
+
+    def events(self, job: JobId, *, after: int = 0) -> Iterator[JobEvent]:
+        """A job's events after a number, as they happen, until it ends or the connection does."""
+        with self.generation.watch_job(_identifier(job), last_event_id=after) as stream:
+            for data in _server_sent(stream):
+                yield decode(JobEvent, json.loads(data))
+
+    def wait(
+        self,
+        job: JobId,
+        *,
+        progress: Callable[[JobEvent], None] | None = None,
+        timeout: float | None = None,
+    ) -> Job:
+        """Follows a job to its end, over breaks of the connection; ``progress`` is told each event.
+
+        An `Error` of kind ``job-failed`` or ``job-cancelled`` where it ends so, of kind
+        ``timeout`` where it does not end in time (it goes on, and can be waited for again).
+        """
+        identifier, seen, breaks = _identifier(job), 0, 0
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                for event in self.events(identifier, after=seen):
+                    seen, breaks = event.number, 0
+                    if progress is not None:
+                        progress(event)
+                    if _late(end):
+                        break
+                now = self.job(identifier)
+                if now.state in _FINAL:
+                    return _ended(now)
+            except Error as error:
+                if error.kind != "unreachable" or breaks >= _BREAKS:
+                    raise
+            breaks += 1
+            if _late(end):
+                raise Error(
+                    "timeout",
+                    "The job has not ended in time",
+                    str(identifier),
+                    way_out="It goes on: wait for it again, or cancel it.",
+                )
+            time.sleep(0.5)
+
+    def releases(self, job: JobId) -> list[ReleasedStatistic]:
+        """Everything a job released: integers, noise, cost."""
+        return self.generation.list_releases(_identifier(job))
+
+    def model(self, job: JobId) -> ModelView:
+        """The model of a finished job."""
+        return self.generation.show_model(_identifier(job))
+
+    def download(
+        self,
+        job: JobId,
+        path: str | os.PathLike[str],
+        *,
+        format: TableFormat | None = None,
+        rows: int | None = None,
+        where: Mapping[str, object] | str | None = None,
+        seed: int | None = None,
+    ) -> Download:
+        """Draws a synthetic table from a finished job and writes it as it comes.
+
+        ``where`` holds conditions that every record meets, such as ``{"race": "Asian"}``; `None`
+        stands for a missing value. The format is that of the path's ending unless given. The file
+        is there whole or not at all.
+        """
+        path = Path(path)
+        if format is None:
+            format = "parquet" if path.suffix == ".parquet" else "csv"
+        conditions = where if where is None or isinstance(where, str) else _conditions(where)
+        drawn = self.generation.draw_table(
+            _identifier(job), format=format, rows=rows, seed=seed, where=conditions
+        )
+        with drawn:
+            size = _written(drawn, path)
+            return Download(path, size, *(_number(drawn, f"fhaim-{n}") for n in ("rows", "seed")))
+
+    def _key(self, name: str) -> _Key:
+        return _Key(self, name, self._login.api_key)
+
+    def _tell(self, dataset: UUID, progress: Callable[[int, int], None] | None) -> None:
+        if progress is None:
+            return
+        try:
+            upload = self.computation.show(dataset)
+        except Error:
+            return  # not registered yet, or busy: there is a next time
+        parts = upload.contributions
+        progress(sum(part.objects_present for part in parts), sum(part.objects for part in parts))
+
+
+class _Key:
+    """An API key for a program: the one the client is signed in with, or one of its own that is
+    deleted in the end."""
+
+    def __init__(self, client: Client, name: str, key: str | None) -> None:
+        self._client, self._name, self._key = client, name, key
+        self._made: ApiKeyMade | None = None
+
+    def __enter__(self) -> str:
+        if self._key is not None:
+            return self._key
+        self._made = self._client.make_api_key(self._name)
+        return self._made.text
+
+    def __exit__(self, *_: object) -> None:
+        if self._made is not None:
+            self._client.delete_api_key(self._made.key)
+
+
+def _identifier(thing: Any) -> UUID:
+    if isinstance(thing, UUID):
+        return thing
+    if isinstance(thing, str):
+        try:
+            return UUID(thing)
+        except ValueError:
+            raise Error("not-found", "It is no identifier", repr(thing)) from None
+    identifier: UUID = thing.id
+    return identifier
+
+
+def _all(page: Callable[..., Any]) -> list[Any]:
+    """All items of a list that comes in pages."""
+    items: list[Any] = []
+    after = None
+    while True:
+        part = page(after=after, limit=100)
+        items += part.items
+        after = part.next
+        if after is None:
+            return items
+
+
+def _schema(path: Path) -> Mapping[str, Any]:
+    try:
+        schema = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise Error(
+            "unreadable",
+            "The schema cannot be read",
+            f"{path}: {error}",
+            way_out="`fhaim schema infer` drafts one.",
+        ) from error
+    if not isinstance(schema, dict):
+        raise Error("unreadable", "The schema cannot be read", f"{path}: it is no JSON object")
+    return schema
+
+
+def _server_sent(stream: Stream) -> Iterator[str]:
+    """The data of each server-sent event."""
+    data: list[str] = []
+    for line in stream.lines():
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:").removeprefix(" "))
+        elif not line and data:
+            yield "\n".join(data)
+            data = []
+
+
+def _late(end: float | None) -> bool:
+    return end is not None and time.monotonic() > end
+
+
+def _ended(job: Job) -> Job:
+    if job.state == "failed":
+        raise Error(
+            "job-failed",
+            "The job failed",
+            job.error,
+            way_out="Client.retry lets it go on where it was.",
+        )
+    if job.state == "cancelled":
+        raise Error(
+            "job-cancelled",
+            "The job was cancelled",
+            str(job.id),
+            way_out="Client.retry lets it go on where it was.",
+        )
+    return job
+
+
+def _conditions(where: Mapping[str, object]) -> str:
+    """Conditions as the service reads them: one line of comma-separated values."""
+    line = io.StringIO()
+    fields = (f"{column}={'' if value is None else value}" for column, value in where.items())
+    csv.writer(line, lineterminator="").writerow(fields)
+    return line.getvalue()
+
+
+def _written(stream: Stream, path: Path) -> int:
+    """Writes a stream to a file that appears when all of it is there; the number of bytes."""
+    part = path.with_name(f".{path.name}.{uuid4()}.part")
+    try:
+        try:
+            with part.open("xb") as file:
+                size = sum(file.write(piece) for piece in stream)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise Error(
+            "unwritable", "The file cannot be written", f"{path}: {error.strerror}"
+        ) from error
+    return size
+
+
+def _number(stream: Stream, header: str) -> int | None:
+    value = stream.headers.get(header)
+    return int(value) if value is not None and value.isdigit() else None

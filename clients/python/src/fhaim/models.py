@@ -1,0 +1,759 @@
+"""Types of what the services read and write.
+
+Written by generate.py from openapi/*.json: do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Union
+from uuid import UUID
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """An account."""
+
+    created_at: datetime
+    """When it was made."""
+
+    email: str
+    """The address it signs in with."""
+
+    id: UUID
+    """Its identifier: the subject of its tokens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKey:
+    """An API key, without its text."""
+
+    created_at: datetime
+    """When it was made."""
+
+    id: UUID
+    """Its identifier."""
+
+    name: str
+    """What it is for."""
+
+    last_used_at: datetime | None = None
+    """When it was last exchanged for a session."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKeyMade:
+    """An API key just made: the only time its text is shown."""
+
+    key: ApiKey
+    """The key's entry."""
+
+    text: str = field(repr=False)
+    """The text to keep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntry:
+    """What the crypto service did at someone's request."""
+
+    action: str
+    """What for."""
+
+    actor: str
+    """Who asked: a user's identifier or a service's name."""
+
+    at: datetime
+    """When."""
+
+    granted: bool
+    """Whether it was done."""
+
+    number: int
+    """Its number within the dataset."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """How a `fhaim_synth::Axis` is written: integer functions of one attribute."""
+
+    attribute: int
+    """The attribute's number."""
+
+    functions: list[list[int]]
+    """Each function's value for every category."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A batch of releases of one job. The same batch asked for again is answered the same."""
+
+    requests: list[ReleaseRequest]
+    """What to release, numbered in ascending order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchStatusQueued:
+    """Waiting for a worker."""
+
+    state: Literal["queued"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchStatusRunning:
+    """Being computed."""
+
+    seconds: float
+    """Seconds since a worker took it."""
+
+    state: Literal["running"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchStatusReleased:
+    """Released."""
+
+    answers: list[list[int]]
+    """The integers of each release, in the order asked."""
+
+    compute_seconds: float
+    """Seconds spent on ciphertexts."""
+
+    state: Literal["released"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchStatusRefused:
+    """Never to be released."""
+
+    reason: str
+    """What may be said about it."""
+
+    state: Literal["refused"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complete:
+    """Seals an upload: nothing can be added or changed after."""
+
+    manifest: str
+    """Digest of the manifest: of every object in ascending order of name, `name`, a space, its
+    digest in hexadecimal and a newline.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contribution:
+    """A rectangle of the dataset's grid (record chunks down, columns across) that one holder
+    fills. Today a dataset has one, number 0, and it is the whole grid.
+    """
+
+    bytes_present: int
+    """Bytes of the objects there."""
+
+    chunks: list[int]
+    """The first record chunk, and how many."""
+
+    columns: list[int]
+    """The first one-hot column, and how many."""
+
+    number: int
+    """Its number within the dataset."""
+
+    object_bytes: int
+    """Bytes of one object."""
+
+    objects: int
+    """Objects there will be."""
+
+    objects_present: int
+    """Objects there."""
+
+    state: UploadState
+    """How far its upload is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A privacy cost: exact, and as a number to show."""
+
+    exact: str
+    """The cost times 2^80, in decimal."""
+
+    rho: float
+    """The nearest double."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """Who signs up or in."""
+
+    email: str
+    """An address, compared without regard to case."""
+
+    password: str = field(repr=False)
+    """At least 12 characters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A dataset."""
+
+    budget: Cost
+    """The budget that epsilon and delta come to."""
+
+    created_at: datetime
+    """When it was made."""
+
+    id: UUID
+    """Its identifier, the same at all services."""
+
+    name: str
+    """A name for people."""
+
+    runs_left: int
+    """Runs not yet begun."""
+
+    state: DatasetState
+    """How far it is."""
+
+    terms: Terms
+    """What is fixed for good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetLedger:
+    """The ledger of a dataset: every debit taken, and what is left."""
+
+    budget: Cost
+    """The budget."""
+
+    dataset: UUID
+    """The dataset."""
+
+    runs: list[RunLedger]
+    """The runs begun, oldest first."""
+
+    spent: Cost
+    """What has been spent."""
+
+    unclaimed: Cost
+    """What no run has been promised yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decrypted:
+    """Released integers: the answer to a decryption request."""
+
+    answers: list[list[int]]
+    """The integers of each release, in the order of the request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HappeningState:
+    """Its state changed."""
+
+    kind: Literal["state"]
+
+    state: JobState
+    """The new state."""
+
+    error: str | None = None
+    """Why, where it failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HappeningPhase:
+    """The mechanism asked for a batch (or does its last fit)."""
+
+    kind: Literal["phase"]
+
+    progress: JobProgress
+    """What it is doing."""
+
+    releases: int
+    """Releases asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HappeningComputing:
+    """The computation service is at work on the current batch."""
+
+    kind: Literal["computing"]
+
+    seconds: float
+    """Seconds it has been at it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HappeningReleased:
+    """A batch was released."""
+
+    cells: int
+    """Numbers in them."""
+
+    kind: Literal["released"]
+
+    releases: int
+    """Releases in the batch."""
+
+    spent: Cost
+    """What the job has spent so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job."""
+
+    attempts: int
+    """Workers that have had it."""
+
+    created_at: datetime
+    """When it was made."""
+
+    dataset: UUID
+    """The dataset it runs over."""
+
+    id: UUID
+    """Its identifier."""
+
+    releases: int
+    """Releases so far."""
+
+    spent: Cost
+    """What they cost together."""
+
+    state: JobState
+    """Where it is."""
+
+    updated_at: datetime
+    """When its state last changed."""
+
+    error: str | None = None
+    """Why it failed."""
+
+    progress: JobProgress | None = None
+    """What it is doing, once it has begun."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobEvent:
+    """One line of a job's event stream. Numbers go up by one; a client that reconnects sends the
+    last it saw as `Last-Event-ID`.
+    """
+
+    at: datetime
+    """When it happened."""
+
+    number: int
+    """Its number within the job, from 1."""
+
+    what: Happening
+    """What happened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobEventMessage:
+    """How a `JobEvent` is sent: a server-sent event."""
+
+    data: str
+    """The `JobEvent`, as JSON."""
+
+    id: str
+    """The event's number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobProgress:
+    """What a job is doing."""
+
+    phase: str
+    """`1-ways`, `probe`, `stage 1`, `stage 2`, `select`, `measure` or `fit`."""
+
+    round: int
+    """The current batch, counted from 1; the last fit counts as one."""
+
+    rounds: int
+    """The most there can be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyExchange:
+    """Exchanges an API key for a session."""
+
+    api_key: str = field(repr=False)
+    """The key, as it was shown once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeySet:
+    """A dataset's key set."""
+
+    budget: Cost
+    """The budget."""
+
+    created_at: datetime
+    """When it was made."""
+
+    dataset: UUID
+    """The dataset."""
+
+    evaluation_keys: str
+    """Digest of the evaluation keys."""
+
+    parameter_set: int
+    """Number of the encryption parameter set."""
+
+    public_key: str
+    """Digest of the public key."""
+
+    runs_begun: int
+    """Runs begun."""
+
+    spent: Cost
+    """What has been spent."""
+
+    terms: Terms
+    """What is fixed for good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Objects of a contribution that are still missing, in order."""
+
+    objects: list[str]
+    """Names such as `column/12/3` and `noise/0/4/1`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelView:
+    """The model of a finished job."""
+
+    attributes: list[str]
+    """Names of the attributes."""
+
+    bytes: int
+    """Bytes of the junction tree."""
+
+    cliques: list[list[int]]
+    """Cliques of the junction tree, by index."""
+
+    measured_pairs: list[list[int]]
+    """Pairs with a measurement, by index."""
+
+    one_ways: list[OneWayView]
+    """The fitted 1-way marginals, one list an attribute, beside their released values."""
+
+    total: float
+    """Its estimate of the number of records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewApiKey:
+    """A new API key."""
+
+    name: str
+    """What the key is for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDataset:
+    """A new dataset."""
+
+    name: str
+    """A name for people."""
+
+    terms: Terms
+    """What is fixed for good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewKeySet:
+    """Makes a dataset's key set and fixes its plan and budget for good."""
+
+    terms: Terms
+    """The dataset's terms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewUpload:
+    """Registers a dataset for upload. The service fetches the dataset's public and evaluation
+    keys from the crypto service.
+    """
+
+    layout: WireLayout
+    """What is told of the number of records."""
+
+    terms: Terms
+    """The dataset's terms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWayView:
+    """An attribute's fitted marginal."""
+
+    fitted: list[float]
+    """The model's marginal."""
+
+    labels: list[str]
+    """Its categories' or bins' labels."""
+
+    measured: list[float]
+    """The measured marginal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKeyPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[ApiKey]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntryPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[AuditEntry]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[Dataset]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[Job]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A problem document."""
+
+    kind: ProblemKind
+    """The kind."""
+
+    status: int
+    """The HTTP status."""
+
+    title: str
+    """The same for every problem of the kind."""
+
+    type: str
+    """`urn:fhaim:problem:<kind>`."""
+
+    detail: str | None = None
+    """What is wrong this time, and the way out."""
+
+    request_id: str | None = None
+    """The request, as the services' logs know it."""
+
+    retry_after: int | None = None
+    """Seconds to wait before another try."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refresh:
+    """Exchanges a refresh token for a new session. A refresh token seen twice ends all sessions
+    that came from the same sign-in.
+    """
+
+    refresh_token: str = field(repr=False)
+    """The token of the last session."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """How a `ReleaseRequest` is written."""
+
+    number: int
+    """Position of the release in the job, across batches."""
+
+    statistic: Statistic
+    """What is released."""
+
+    variance_units: int
+    """The noise variance is 4 times this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedStatistic:
+    """One release of a job: what was asked, what came back, what it cost."""
+
+    attributes: list[str]
+    """Names of the attributes it looks at."""
+
+    cost: Cost
+    """What it cost."""
+
+    number: int
+    """Its number within the job."""
+
+    phase: str
+    """The phase that asked for it."""
+
+    sigma: float
+    """Standard deviation of the noise."""
+
+    statistic: Statistic
+    """What was asked: integer functions of each attribute."""
+
+    values: list[int]
+    """The released integers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLedger:
+    """The ledger of one run."""
+
+    budget: Cost
+    """Its share of the budget."""
+
+    entries: list[dict[str, Any]]
+    """Its debits."""
+
+    job: UUID
+    """The job."""
+
+    spent: Cost
+    """What it has spent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """Tokens of a session. The access token is good for all three services."""
+
+    access_token: str = field(repr=False)
+    """For the `Authorization: Bearer` header."""
+
+    expires_in: int
+    """Seconds until the access token expires."""
+
+    refresh_token: str | None = field(default=None, repr=False)
+    """Good for one refresh; absent for sessions of API keys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredTerm:
+    """How a `fhaim_synth::SquaredTerm` is written."""
+
+    clique: list[int]
+    """Two attributes."""
+
+    target: list[int]
+    """What the marginal is compared with."""
+
+    weight: int
+    """The workload's weight."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The fields of `WireTerms`."""
+
+    delta: float
+    """Its delta."""
+
+    epsilon: float
+    """The whole privacy budget of the dataset."""
+
+    mechanism: str
+    """`staged`, `fhaim-l2` or `one-ways`."""
+
+    model_bytes: int
+    """Most bytes a model may take."""
+
+    record_bound: int
+    """No table of the dataset has more records. Public."""
+
+    runs: int
+    """Runs the budget is shared by, equally."""
+
+    schema: dict[str, Any]
+    """The table's public schema."""
+
+    target_weight: int
+    """Weight of the pairs with the schema's target."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """An upload."""
+
+    contributions: list[Contribution]
+    """Its contributions."""
+
+    dataset: UUID
+    """The dataset."""
+
+    layout: WireLayout
+    """What is told of the number of records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WireLayout:
+    """How many records a chunk has room for, and how many chunks there are: all that is told of
+    the number of records.
+    """
+
+    chunks: int
+    """Record chunks."""
+
+    stride: int
+    """Positions a chunk's records take: a power of two."""
+
+
+BatchStatus = Union[BatchStatusQueued, BatchStatusRunning, BatchStatusReleased, BatchStatusRefused]
+"""Where a batch is."""
+
+
+DatasetState = Literal["uploading", "ready"]
+"""How far a dataset is."""
+
+
+Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningReleased]
+"""What happened to a job."""
+
+
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+"""Where a job is."""
+
+
+ProblemKind = Literal[
+    "malformed", "invalid", "unauthenticated", "forbidden", "not-found", "method-not-allowed",
+    "conflict", "too-large", "unsupported-media-type", "digest-mismatch", "budget-spent", "refused",
+    "too-many-requests", "unavailable", "internal",
+]
+"""What kind of problem it is; programs go by this, not by the words."""
+
+
+Statistic = Any
+"""How a `fhaim_synth::Statistic` is written."""
+
+
+TableFormat = Literal["csv", "parquet"]
+"""The form of a synthetic table."""
+
+
+UploadState = Literal["open", "complete"]
+"""How far an upload is."""

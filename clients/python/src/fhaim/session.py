@@ -1,0 +1,89 @@
+"""The session: signed in once, renewed before it expires."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from fhaim.api import Generation
+from fhaim.errors import Error
+from fhaim.models import Credentials, KeyExchange, Refresh, Session
+from fhaim.transport import Transport
+
+MARGIN = 30.0
+"""A session is renewed so many seconds before it expires."""
+
+
+class Login:
+    """Tokens for all three services. Threads may share it: a refresh token is good for one use,
+    and a second use ends the session, so they renew it one at a time."""
+
+    def __init__(self, generation: str, timeout: float) -> None:
+        self._generation = Generation(Transport(generation, self, timeout))
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._expires = 0.0
+        self._refresh: str | None = None
+        self.api_key: str | None = None
+        """The API key the session is of, if it is of one."""
+
+    def __repr__(self) -> str:
+        return f"Login(signed_in={self._token is not None})"
+
+    def sign_in(self, email: str, password: str) -> None:
+        credentials = Credentials(email=email, password=password)
+        self._begin(lambda: self._generation.sign_in(credentials), None)
+
+    def use_api_key(self, key: str) -> None:
+        self._begin(lambda: self._generation.exchange_key(KeyExchange(api_key=key)), key)
+
+    def sign_out(self) -> None:
+        """Forgets the session, and ends it at the service if it is one of a password."""
+        with self._lock:
+            refresh, self._refresh, self._token, self.api_key = self._refresh, None, None, None
+            if refresh is not None:
+                self._generation.end_session(Refresh(refresh_token=refresh))
+
+    def access(self, refused: str | None = None) -> str:
+        """A token that has not expired, and is not the one that was refused."""
+        with self._lock:
+            current = self._token
+            if current is None:
+                raise Error(
+                    "signed-out", "Not signed in", way_out="Call sign_in or use_api_key first."
+                )
+            if current == refused or time.monotonic() > self._expires - MARGIN:
+                current = self._keep(self._renewed())
+            return current
+
+    def _begin(self, session: Callable[[], Session], key: str | None) -> None:
+        with self._lock:
+            self._keep(session())
+            self.api_key = key
+
+    def _renewed(self) -> Session:
+        if self.api_key is not None:
+            return self._generation.exchange_key(KeyExchange(api_key=self.api_key))
+        if self._refresh is None:
+            raise Error("signed-out", "The session has ended", way_out="Sign in again.")
+        try:
+            return self._generation.refresh_session(Refresh(refresh_token=self._refresh))
+        except Error as error:
+            if error.kind != "unauthenticated":
+                raise
+            self._token = None
+            raise Error(
+                "signed-out",
+                "The session has ended",
+                error.detail,
+                way_out="Sign in again.",
+                status=error.status,
+            ) from error
+
+    def _keep(self, session: Session) -> str:
+        # A token as short as the margin is used for most of its life.
+        life = max(session.expires_in - MARGIN, session.expires_in / 2) + MARGIN
+        self._expires = time.monotonic() + life
+        self._token, self._refresh = session.access_token, session.refresh_token
+        return session.access_token

@@ -1,0 +1,107 @@
+"""Uploads: the program `fhaim` encrypts on this machine, this module starts it.
+
+Plaintext goes from the table to that program and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from fhaim.errors import Error
+
+_TITLE = "The table was not uploaded"
+
+
+def program(name: str | os.PathLike[str] | None) -> str:
+    """The program's path: the one named, that of FHAIM_BIN, or `fhaim` of the search path."""
+    wanted = os.fspath(name or os.environ.get("FHAIM_BIN") or "fhaim")
+    found = shutil.which(wanted)
+    if found is None:
+        raise Error(
+            "program-missing",
+            "The program that encrypts is not here",
+            f"there is no {wanted!r} that can be run",
+            way_out="Install it (cargo install --path crates/cli), or name it by FHAIM_BIN. "
+            "Tables are encrypted on this machine, never by a service.",
+        )
+    return found
+
+
+def state_folder() -> Path:
+    """Where uploads under way leave what they need to go on."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "fhaim" / "python"
+
+
+class Program:
+    """The program, signed in with an API key for as long as it is needed."""
+
+    def __init__(self, path: str, folder: Path) -> None:
+        self._path, self._folder = path, folder
+
+    @contextmanager
+    def signed_in(self, endpoints: Sequence[str], api_key: str) -> Iterator[None]:
+        """Signs in with a key, and forgets it in the end."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with tempfile.NamedTemporaryFile("w", dir=self._folder) as file:  # its owner's alone
+                file.write(api_key)
+                file.flush()
+                self.run("login", *endpoints, "--api-key-file", file.name)
+            yield
+        finally:
+            (self._folder / "login.json").unlink(missing_ok=True)
+
+    def run(self, *arguments: str, meanwhile: Callable[[], None] | None = None) -> str:
+        """Runs it to its end and returns what it printed; calls `meanwhile` every second."""
+        environment = {**os.environ, "FHAIM_CONFIG_DIR": str(self._folder)}
+        command = [self._path, "--quiet", *arguments]
+        try:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            raise Error(
+                "program-missing",
+                "The program that encrypts cannot be run",
+                f"{self._path}: {error.strerror}",
+            ) from error
+        with process:
+            try:
+                printed, said = _followed(process, meanwhile)
+            except BaseException:
+                process.terminate()
+                raise
+        if process.returncode != 0:
+            reason = said.strip().removeprefix("error: ") or f"exit status {process.returncode}"
+            raise Error(
+                "upload-failed",
+                _TITLE,
+                reason,
+                way_out="Mend it and upload again: what is there is not sent twice.",
+            )
+        return printed
+
+
+def _followed(
+    process: subprocess.Popen[str], meanwhile: Callable[[], None] | None
+) -> tuple[str, str]:
+    while True:
+        try:
+            return process.communicate(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            if meanwhile is not None:
+                meanwhile()

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Installs the package into an environment of its own, checks that it is what the OpenAPI documents
+# say, and takes it through `fhaim up` on a free port. FHAIM_BIN names the program.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+FHAIM_BIN=${FHAIM_BIN:-$here/../../target/debug/fhaim}
+export FHAIM_BIN
+[ -x "$FHAIM_BIN" ] || { echo "there is no program $FHAIM_BIN: set FHAIM_BIN" >&2; exit 1; }
+folder=$(mktemp -d)
+server=
+finish() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    rm -rf "$folder"
+}
+trap finish EXIT INT TERM
+
+python3 "$here/generate.py" --check
+echo "ok: the generated files are what the documents say"
+
+python3 -m venv "$folder/env"
+python="$folder/env/bin/python"
+# From a copy: a build leaves nothing in the checkout.
+cp -R "$here" "$folder/package"
+"$python" -m pip install --quiet --disable-pip-version-check "$folder/package"
+cd "$folder"
+"$python" "$here/tests/test_offline.py"
+
+"$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 >"$folder/out" 2>"$folder/log" &
+server=$!
+address=
+for _ in $(seq 100); do
+    address=$(sed -n 's/^fhaim is up at \(http:[^,]*\),.*/\1/p' "$folder/out")
+    [ -n "$address" ] && break
+    kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; exit 1; }
+    sleep 0.1
+done
+[ -n "$address" ] || { echo "fhaim up said no address" >&2; exit 1; }
+email=$(head -n 1 "$folder/data/first-account")
+password=$(tail -n 1 "$folder/data/first-account")
+status=0
+"$python" "$here/tests/flow.py" "$address" "$email" "$password" || status=$?
+[ "$status" = 0 ] || tail -n 20 "$folder/log" >&2
+exit "$status"

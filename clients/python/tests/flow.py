@@ -1,0 +1,211 @@
+"""A user's way through `fhaim up`: called by test.sh with its address and the first account."""
+
+from __future__ import annotations
+
+import csv
+import random
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import fhaim
+from fhaim.models import Dataset, HappeningPhase, Job, JobEvent
+
+COLUMNS: dict[str, Sequence[object]] = {
+    "sex": ["female", "male"],
+    "ward": ["north", "south", "west"],
+    "age": range(20, 81),
+}
+RECORDS = 500
+
+
+def fail(reason: str) -> NoReturn:
+    print(f"FAILED: {reason}", file=sys.stderr)
+    sys.exit(1)
+
+
+def check(what: str, holds: bool) -> None:
+    if not holds:
+        fail(what)
+    print(f"ok: {what}", flush=True)
+
+
+def refused(what: str, kind: str, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except fhaim.Error as error:
+        check(f"{what}: {error}", error.kind == kind)
+    else:
+        fail(f"{what}: was not refused")
+
+
+def schema() -> dict[str, object]:
+    return {
+        "name": "wards",
+        "columns": [
+            {"name": "sex", "kind": "categorical", "categories": COLUMNS["sex"]},
+            {"name": "ward", "kind": "categorical", "categories": COLUMNS["ward"]},
+            {"name": "age", "kind": "numeric", "min": 20, "max": 80, "bins": 6, "integer": True},
+        ],
+    }
+
+
+def write_table(path: Path) -> None:
+    """A table in which women are older and more often in the north."""
+    draw = random.Random(7)
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(COLUMNS)
+        for _ in range(RECORDS):
+            female = draw.random() < 0.5
+            weights = [6, 2, 2] if female else [1, 2, 7]
+            ward = draw.choices(COLUMNS["ward"], weights)[0]
+            age = draw.randrange(50, 80) if female else draw.randrange(20, 60)
+            table.writerow(["female" if female else "male", ward, age])
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def accounts(server: str, email: str, password: str) -> fhaim.Client:
+    client = fhaim.Client(server)
+    refused("a call before signing in", "signed-out", client.account)
+    wrong = lambda: client.sign_in(email, password + "x")  # noqa: E731
+    refused("a wrong password", "unauthenticated", wrong)
+    client.sign_in(email, password)
+    check(f"signed in as {client.account().email}", client.account().email == email)
+    return client
+
+
+def keys_and_refresh(server: str, client: fhaim.Client) -> None:
+    made = client.make_api_key("test")
+    other = fhaim.Client(server).use_api_key(made.text)
+    check("an API key signs in", other.account() == client.account())
+    client._login._expires = 0.0  # as if it had expired
+    threads = [threading.Thread(target=client.account) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check("a session that expires is renewed, whoever asks first", len(client.api_keys()) == 1)
+    client.delete_api_key(made.key)
+    check("the key is deleted", client.api_keys() == [])
+
+
+def upload(client: fhaim.Client, folder: Path) -> Dataset:
+    dataset = client.create_dataset(schema(), epsilon=5.0, record_bound=512)
+    check("the dataset waits for its records", dataset.state == "uploading")
+    check("it is listed", [one.id for one in client.datasets()] == [dataset.id])
+    table = folder / "table.csv"
+    write_table(table)
+    missing = lambda: client.upload(dataset, table, program="/nonexistent/fhaim")  # noqa: E731
+    refused("an upload without the program", "program-missing", missing)
+    wrong = folder / "wrong.csv"
+    wrong.write_text("sex,ward,age\nfemale,east,30\n")
+    state = folder / "state"
+    refused(
+        "a value outside the schema",
+        "upload-failed",
+        lambda: client.upload(dataset, wrong, state=state),
+    )
+    told: list[tuple[int, int]] = []
+    dataset = client.upload(dataset, table, state=state, progress=lambda *at: told.append(at))
+    check(
+        f"encrypted and uploaded: {told[-1][0]} of {told[-1][1]} objects",
+        dataset.state == "ready" and told[-1][0] == told[-1][1] > 0,
+    )
+    check(
+        "the key made for the upload is gone, and the login with it",
+        client.api_keys() == [] and not (state / "login.json").exists(),
+    )
+    return dataset
+
+
+def run(client: fhaim.Client, dataset: Dataset) -> Job:
+    events: list[JobEvent] = []
+    job = client.wait(client.run(dataset), progress=events.append, timeout=300)
+    phases = [e.what.progress.phase for e in events if isinstance(e.what, HappeningPhase)]
+    check(
+        f"the job is done after {len(events)} events: {', '.join(phases)}",
+        job.state == "done" and [e.number for e in events] == list(range(1, len(events) + 1)),
+    )
+    check("waiting for it again returns at once", client.wait(job) == client.job(job))
+    releases, ledger = client.releases(job), client.ledger(dataset)
+    check(
+        f"the ledger has its {len(releases)} releases: rho {ledger.spent.rho:.6f} "
+        f"of {ledger.budget.rho:.6f}",
+        len(ledger.runs[0].entries) == len(releases) and ledger.spent.rho <= ledger.budget.rho,
+    )
+    refused("a second run of a budget for one", "budget-spent", lambda: client.run(dataset))
+    return job
+
+
+def download(client: fhaim.Client, job: Job, folder: Path) -> None:
+    drawn = client.download(job, folder / "synthetic.csv", seed=11)
+    rows = read_table(drawn.path)
+    check(f"{drawn.rows} records, {drawn.bytes} bytes of CSV", len(rows) == drawn.rows)
+    check("its columns are the table's", list(rows[0]) == list(COLUMNS))
+    domain = {name: {str(value) for value in values} for name, values in COLUMNS.items()}
+    check(
+        "its values are in the domain",
+        all(row[name] in domain[name] for row in rows for name in COLUMNS),
+    )
+    women = [row for row in rows if row["sex"] == "female"]
+    north = sum(row["ward"] == "north" for row in women) / len(women)
+    check(f"women are in the north about as often as in the table: {north:.2f}", 0.4 < north < 0.8)
+    again = client.download(job, folder / "again.csv", seed=11)
+    check(
+        "the same seed draws the same table",
+        again.path.read_bytes() == drawn.path.read_bytes() and again.seed == 11,
+    )
+    some = client.download(job, folder / "some.csv", rows=50, where={"ward": "west", "age": 30})
+    rows = read_table(some.path)
+    check(
+        "rows and conditions are met",
+        len(rows) == 50
+        and all(row["ward"] == "west" and 30 <= int(row["age"]) < 40 for row in rows),
+    )
+    parquet = client.download(job, folder / "synthetic.parquet").path.read_bytes()
+    check(f"{len(parquet)} bytes of Parquet", parquet[:4] == parquet[-4:] == b"PAR1")
+    refused(
+        "a value that a column does not have",
+        "invalid",
+        lambda: client.download(job, folder / "none.csv", where={"ward": "east"}),
+    )
+    check("no file of it is left", not list(folder.glob("*none*")))
+
+
+def strangers(server: str, dataset: Dataset, job: Job) -> None:
+    other = fhaim.Client(server)
+    other.sign_up("other@example.org", "correct horse battery")
+    other.sign_in("other@example.org", "correct horse battery")
+    check("another account sees no datasets", other.datasets() == [])
+    refused("another's dataset", "not-found", lambda: other.dataset(dataset))
+    refused("another's ledger", "not-found", lambda: other.ledger(dataset))
+    refused("another's job", "not-found", lambda: other.wait(job))
+    refused("another's table", "not-found", lambda: other.download(job, "never.csv"))
+    other.sign_out()
+    refused("a call after signing out", "signed-out", other.datasets)
+
+
+def main() -> None:
+    server, email, password = sys.argv[1:]
+    client = accounts(server, email, password)
+    keys_and_refresh(server, client)
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = upload(client, Path(folder))
+        job = run(client, dataset)
+        download(client, job, Path(folder))
+    strangers(server, dataset, job)
+    client.delete_dataset(dataset)
+    refused("a dataset that was deleted", "not-found", lambda: client.dataset(dataset))
+    check("the ledger outlives it", client.ledger(dataset).spent.rho > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""What needs no services: values, errors, and answers that break off."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import unittest
+from collections.abc import Callable
+from datetime import datetime, timezone
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from uuid import UUID
+
+import fhaim
+from fhaim import transport
+from fhaim.client import _conditions
+from fhaim.codec import decode, encode
+from fhaim.models import (
+    Credentials,
+    HappeningComputing,
+    HappeningState,
+    Job,
+    JobEvent,
+    Session,
+)
+
+JOB = "0198c0de-0000-7000-8000-000000000001"
+PROBLEM = {
+    "type": "urn:fhaim:problem:not-found",
+    "kind": "not-found",
+    "title": "There is no such thing",
+    "status": 404,
+    "request_id": "7",
+}
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Values(unittest.TestCase):
+    """JSON to dataclasses and back."""
+
+    def test_a_job_with_what_a_newer_service_says(self) -> None:
+        job = {
+            "id": JOB,
+            "dataset": JOB,
+            "state": "resting",
+            "releases": 3,
+            "spent": {"exact": "1", "rho": 1},
+            "attempts": 1,
+            "created_at": "2026-01-02T03:04:05.123456789Z",
+            "updated_at": "2026-01-02T03:04:05Z",
+            "mood": "new",
+        }
+        read = decode(Job, job)
+        self.assertEqual(read.id, UUID(JOB))
+        self.assertEqual(read.state, "resting")
+        self.assertIsNone(read.progress)
+        self.assertEqual(read.created_at, datetime(2026, 1, 2, 3, 4, 5, 123456, timezone.utc))
+        self.assertEqual(read.spent.rho, 1.0)
+        self.assertEqual(decode(Job, encode(read)), read)
+
+    def test_forms_are_told_apart_by_their_kind(self) -> None:
+        event = {"number": 1, "at": "2026-01-02T03:04:05Z"}
+        what = {"kind": "computing", "seconds": 2.5}
+        self.assertIsInstance(decode(JobEvent, {**event, "what": what}).what, HappeningComputing)
+        what = {"kind": "state", "state": "done"}
+        self.assertIsInstance(decode(JobEvent, {**event, "what": what}).what, HappeningState)
+
+    def test_what_does_not_fit_is_an_error(self) -> None:
+        values: list[object] = [
+            {},
+            [],
+            None,
+            {"access_token": 1, "expires_in": 2},
+            {"access_token": "a", "expires_in": True},
+        ]
+        for value in values:
+            with self.assertRaises(fhaim.Error) as caught:
+                decode(Session, value)
+            self.assertEqual(caught.exception.kind, "unreadable")
+
+    def test_secrets_are_not_printed(self) -> None:
+        self.assertNotIn("wort", repr(Credentials(email="a@b", password="Passwort")))
+
+    def test_conditions_are_quoted(self) -> None:
+        where = {"race": "Asian", "city": "Leuven, Belgium", "say": '"hm"', "age": 3, "x": None}
+        expected = 'race=Asian,"city=Leuven, Belgium","say=""hm""",age=3,x='
+        self.assertEqual(_conditions(where), expected)
+
+
+class Answers(unittest.TestCase):
+    """A server that answers as it is told."""
+
+    def setUp(self) -> None:
+        self.answers: list[Answer] = []
+        self.asked: list[tuple[str, str, str | None]] = []
+        test = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                token = self.headers.get("Authorization")
+                test.asked.append((self.command, self.path, token))
+                test.answers.pop(0)(self)
+
+            do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=partial(self.server.serve_forever, 0.01), daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.client = fhaim.Client(address, timeout=5)
+        transport._BACKOFF = 0.01
+
+    def signed_in(self) -> None:
+        self.answers.append(says(201, session("first", "again")))
+        self.client.sign_in("a@b.example", "a password")
+
+    def failure(self, call: Callable[[], object]) -> fhaim.Error:
+        with self.assertRaises(fhaim.Error) as caught:
+            call()
+        return caught.exception
+
+    def test_a_problem_becomes_an_error(self) -> None:
+        self.signed_in()
+        self.answers.append(says(404, PROBLEM, "application/problem+json"))
+        error = self.failure(lambda: self.client.job(JOB))
+        self.assertEqual((error.kind, error.status, error.request_id), ("not-found", 404, "7"))
+        self.assertEqual(error.title, "There is no such thing")
+        self.assertIn("identifier", error.way_out or "")
+
+    def test_a_refused_token_is_renewed_once(self) -> None:
+        self.signed_in()
+        refused = says(401, {**PROBLEM, "kind": "unauthenticated"}, "application/problem+json")
+        self.answers += [refused, says(201, session("second", "third")), refused]
+        error = self.failure(self.client.account)
+        self.assertEqual(error.kind, "unauthenticated")
+        tokens = [token for _, path, token in self.asked if path.endswith("account")]
+        self.assertEqual(tokens, ["Bearer first", "Bearer second"])
+
+    def test_an_ended_session_says_so(self) -> None:
+        self.signed_in()
+        refused = says(401, {**PROBLEM, "kind": "unauthenticated"}, "application/problem+json")
+        self.answers += [refused, refused]
+        self.assertEqual(self.failure(self.client.account).kind, "signed-out")
+        self.assertEqual(self.failure(self.client.account).kind, "signed-out")
+
+    def test_reading_is_tried_again_and_writing_is_not(self) -> None:
+        self.signed_in()
+        busy = says(503, {**PROBLEM, "kind": "unavailable"}, "application/problem+json")
+        self.answers += [busy, busy, says(200, [])]
+        self.assertEqual(self.client.releases(JOB), [])
+        self.answers += [busy]
+        self.assertEqual(self.failure(lambda: self.client.run(JOB)).kind, "unavailable")
+        self.assertEqual(self.answers, [])
+
+    def test_redirects_are_not_followed(self) -> None:
+        self.signed_in()
+        self.answers.append(says(302, {}, headers={"Location": "/elsewhere"}))
+        error = self.failure(lambda: self.client.run(JOB))
+        self.assertEqual((error.kind, error.status), ("unreadable", 302))
+        self.assertFalse([path for _, path, _ in self.asked if "elsewhere" in path])
+
+    def test_a_page_that_is_no_service(self) -> None:
+        self.answers.append(says(200, "<html>", "text/html"))
+        error = self.failure(lambda: self.client.sign_in("a@b.example", "a password"))
+        self.assertEqual(error.kind, "unreadable")
+
+    def test_lists_come_in_pages(self) -> None:
+        self.signed_in()
+        job = {
+            "id": JOB,
+            "dataset": JOB,
+            "state": "done",
+            "releases": 0,
+            "attempts": 1,
+            "spent": {"exact": "0", "rho": 0.0},
+            "created_at": "2026-01-02T03:04:05Z",
+            "updated_at": "2026-01-02T03:04:05Z",
+        }
+        self.answers += [says(200, {"items": [job], "next": "n&x"}), says(200, {"items": [job]})]
+        self.assertEqual(len(self.client.jobs(JOB)), 2)
+        self.assertTrue(self.asked[-1][1].endswith("?after=n%26x&limit=100"))
+
+    def test_a_download_that_breaks_off_leaves_no_file(self) -> None:
+        self.signed_in()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "table.csv"
+            short = {"Content-Length": "900"}, {"Transfer-Encoding": "chunked"}
+            for headers, body in zip(short, ("a,b\n1,2\n", "8\r\na,b\n1,2\n\r\n"), strict=True):
+                self.answers.append(says(200, body, "text/csv", headers))
+                error = self.failure(lambda: self.client.download(JOB, path))
+                self.assertEqual(error.kind, "unreachable")
+                self.assertEqual(list(Path(folder).iterdir()), [])
+            self.answers.append(says(200, "a,b\n1,2\n", "text/csv", {"fhaim-seed": "7"}))
+            drawn = self.client.download(JOB, path, where={"a": 1})
+            self.assertEqual((drawn.bytes, drawn.seed, drawn.rows), (8, 7, None))
+            self.assertEqual(path.read_text(), "a,b\n1,2\n")
+        self.assertTrue(self.asked[-1][1].endswith("?format=csv&where=a%3D1"))
+
+    def test_a_folder_that_is_not_there(self) -> None:
+        self.signed_in()
+        self.answers.append(says(200, "a\n", "text/csv"))
+        error = self.failure(lambda: self.client.download(JOB, "/nonexistent/table.csv"))
+        self.assertEqual(error.kind, "unwritable")
+
+    def test_without_the_program_nothing_is_sent(self) -> None:
+        error = self.failure(lambda: self.client.upload(JOB, "table.csv", program="/nonexistent"))
+        self.assertEqual(error.kind, "program-missing")
+        self.assertIn("FHAIM_BIN", error.way_out or "")
+        self.assertEqual(self.asked, [])
+
+    def test_addresses_and_identifiers_that_are_none(self) -> None:
+        self.assertEqual(self.failure(lambda: self.client.job("../x")).kind, "not-found")
+        for address in ("file:///etc", "127.0.0.1:8080", "http://127.0.0.1:99999"):
+            sign_in = partial(fhaim.Client(address).sign_in, "a@b.example", "a password")
+            self.assertEqual(self.failure(sign_in).kind, "unreachable")
+
+
+def session(access: str, refresh: str) -> dict[str, object]:
+    return {"access_token": access, "expires_in": 600, "refresh_token": refresh}
+
+
+def says(
+    status: int,
+    body: object,
+    kind: str = "application/json",
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        text = body if isinstance(body, str) else json.dumps(body)
+        handler.send_response(status)
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(text)),
+            **(headers or {}),
+        }.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(text.encode())
+
+    return answer
+
+
+if __name__ == "__main__":
+    unittest.main()

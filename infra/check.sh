@@ -1,0 +1,47 @@
+#!/bin/sh
+# Checks compose.yaml against the Compose specification, and the Kubernetes manifests, as
+# kustomization.yaml puts them together, against Kubernetes' own schemas. Needs Python with a package
+# registry, and kubectl; no cluster and no Docker engine.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT INT TERM
+python3 -m venv "$folder/env"
+"$folder/env/bin/pip" install --quiet --disable-pip-version-check \
+    compose-spec==0.2.1 kubernetes-validate==1.37.0 PyYAML==6.0.3
+kubectl kustomize "$here" >"$folder/manifests.yaml"
+"$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/manifests.yaml"
+echo "ok: the manifests are what Kubernetes takes"
+"$folder/env/bin/python" - "$here" "$folder/manifests.yaml" <<'PYTHON'
+import pathlib
+import sys
+
+import compose_spec
+import yaml
+
+here, manifests = map(pathlib.Path, sys.argv[1:])
+compose = yaml.safe_load((here / "compose.yaml").read_text())
+checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(compose))
+checked.validate()
+print("ok: compose.yaml is what Compose takes:", ", ".join(sorted(checked.service_names())))
+
+# No two parties share a file of secrets, a store or a namespace.
+names = ("generation", "computation", "crypto")
+for name in names:
+    service = compose["services"][name]
+    others = [other for other in names if other != name]
+    assert service["env_file"] == [f"secrets/{name}.env"], service
+    assert not {f"s3-{other}" for other in others} & set(service["networks"]), service
+    assert service["read_only"] and service["cap_drop"] == ["ALL"], service
+for manifest in yaml.safe_load_all(manifests.read_text()):
+    if manifest["kind"] != "Deployment":
+        continue
+    name, spec = manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
+    assert manifest["metadata"]["namespace"] == f"fhaim-{name}", name
+    assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
+    (container,) = spec["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"], name
+    secrets = [source["secretRef"]["name"] for source in container.get("envFrom", [])]
+    assert secrets == ([name] if name in names else []), (name, secrets)
+print("ok: each party has its own secrets, store and namespace")
+PYTHON

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Draws every secret that compose.yaml needs into infra/secrets/, a file for each container, so that
+# each gets its own and no other's. Files that are there are left alone.
+set -eu
+folder=${1:-$(dirname "$0")/secrets}
+umask 077
+mkdir -p "$folder"
+random() { od -An -N"$1" -tx1 /dev/urandom | tr -d ' \n'; }
+
+if [ -e "$folder/postgres.env" ]; then
+    echo "$folder/postgres.env is there already: nothing was drawn" >&2
+    exit 1
+fi
+printf 'POSTGRES_PASSWORD=%s\n' "$(random 24)" >"$folder/postgres.env"
+for service in generation computation crypto; do
+    upper=$(echo "$service" | tr '[:lower:]' '[:upper:]')
+    password=$(random 24)
+    access=$service
+    secret=$(random 24)
+    printf '%s_PASSWORD=%s\n' "$upper" "$password" >>"$folder/postgres.env"
+    printf 'ROOT_ACCESS_KEY=%s\nROOT_SECRET_KEY=%s\n' "$access" "$secret" \
+        >"$folder/s3-$service.env"
+    {
+        printf 'FHAIM_%s__COMMON__DATABASE__URL=postgres://%s:%s@postgres/%s\n' \
+            "$upper" "$service" "$password" "$service"
+        printf 'AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n' "$access" "$secret"
+        printf 'FHAIM_SEALING_KEYS=%s\n' "$(random 32)"
+    } >"$folder/$service.env"
+done
+echo "secrets drawn into $folder: keep a copy of the three FHAIM_SEALING_KEYS apart from the backups"
