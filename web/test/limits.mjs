@@ -125,9 +125,9 @@ async function large() {
 }
 
 async function tooLarge() {
-  writeFileSync(at("huge.csv"), "a,b\n1,2\n");
+  writeFileSync(at("huge.csv"), `a,b\n${"1,2\n".repeat(50_000)}`);
   truncateSync(at("huge.csv"), 3e9);
-  await refused("huge.csv", /not a text file|more than a browser can hold/);
+  await refused("huge.csv", /more than a browser can hold/);
 }
 
 await run(server, browser, page, [

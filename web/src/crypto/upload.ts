@@ -80,7 +80,7 @@ export class Upload {
 
   pause(): void {
     this.say({ phase: "paused", sendingMs: this.elapsed() });
-    this.journal.write();
+    this.keep();
   }
 
   resume(): void {
@@ -89,12 +89,17 @@ export class Upload {
     this.resumed.splice(0).forEach((go) => go());
   }
 
+  /** Writes down what was sent, for the upload to go on after a reload. */
+  keep(): void {
+    if (this.progress.phase !== "done") this.journal.write();
+  }
+
   /** Ends it; what was sent stays, and another upload goes on from there. */
   stop(): void {
     this.stopped = true;
     this.resumed.splice(0).forEach((go) => go());
     this.sessions.forEach((session) => session.end());
-    if (this.progress.phase !== "done") this.journal.write();
+    this.keep();
   }
 
   /** Milliseconds spent sending up to now; the count goes on from here. */

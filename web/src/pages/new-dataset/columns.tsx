@@ -12,6 +12,9 @@ interface Props {
   drafted: Drafted;
   leftOut: string[];
   lines: number;
+  /** Names of the columns that were confirmed as public. */
+  confirmed: ReadonlySet<string>;
+  onConfirmed: (confirmed: ReadonlySet<string>) => void;
   onEdit: (schema: Schema) => void;
   onBack: () => void;
   onChecked: (checked: { read: ReadOptions; table: ReadTable }) => void;
@@ -51,9 +54,9 @@ function edited(schema: Schema, index: number, column: Column | undefined): Sche
   return kept && target ? { ...rest, columns, target } : { ...rest, columns };
 }
 
-export function ColumnsStep({ file, format, drafted, leftOut, lines, onEdit, onBack, onChecked }: Props) {
+export function ColumnsStep(props: Props) {
+  const { file, format, drafted, leftOut, lines, confirmed, onConfirmed, onEdit, onBack, onChecked } = props;
   const { schema, notes } = drafted;
-  const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
   const [clamp, setClamp] = useState(false);
   const [loads, setLoads] = useState(0);
   const [from, setFrom] = useState(0);
@@ -63,11 +66,11 @@ export function ColumnsStep({ file, format, drafted, leftOut, lines, onEdit, onB
     const next = new Set(confirmed);
     if (isPublic) next.add(name);
     else next.delete(name);
-    setConfirmed(next);
+    onConfirmed(next);
   };
   const load = (loaded: Schema) => {
     onEdit(loaded);
-    setConfirmed(new Set());
+    onConfirmed(new Set());
     setLoads(loads + 1);
     setFrom(0);
   };
@@ -103,7 +106,7 @@ export function ColumnsStep({ file, format, drafted, leftOut, lines, onEdit, onB
       </p>
       <Proceed file={file} read={{ format, schema, clamp, use_other: false }} unconfirmed={unconfirmed}
         isRefused={refused !== undefined} onBack={onBack} onChecked={onChecked}
-        onConfirmAll={() => setConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
+        onConfirmAll={() => onConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
     </section>
   );
 }
