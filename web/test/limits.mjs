@@ -16,8 +16,8 @@ page.setDefaultTimeout(TIMEOUT_MS);
 const watch = watchErrors(page);
 const folder = mkdtempSync(join(tmpdir(), "fhaim-limits-"));
 const at = (name) => join(folder, name);
-/** No frame may take longer than this, on a machine that is busy with the work itself. */
-const LONGEST_MS = 1000;
+/** No frame may take longer than this, on a machine that is busy with other work as well. */
+const LONGEST_MS = 3000;
 
 async function choose(name) {
   await page.goto(`${server.address}/datasets/new`);
@@ -125,9 +125,9 @@ async function large() {
 }
 
 async function tooLarge() {
-  writeFileSync(at("huge.csv"), "a,b\n1,2\n");
+  writeFileSync(at("huge.csv"), `a,b\n${"1,2\n".repeat(50_000)}`);
   truncateSync(at("huge.csv"), 3e9);
-  await refused("huge.csv", /not a text file|more than a browser can hold/);
+  await refused("huge.csv", /more than a browser can hold/);
 }
 
 await run(server, browser, page, [

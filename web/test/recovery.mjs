@@ -3,11 +3,24 @@
 //
 // Usage: node test/recovery.mjs [SCREENSHOT_DIR].
 import { connect, createServer } from "node:net";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
-  SIZES, Server, check, confirmColumns, dataFile, openBrowser, TIMEOUT_MS, run, signUp, watchErrors,
+  SIZES, Server, check, confirmColumns, openBrowser, TIMEOUT_MS, run, signUp, watchErrors,
 } from "./support.mjs";
 
-const file = dataFile("compas.csv") ?? new URL("small.csv", import.meta.url).pathname;
+/** A table of two chunks of records: its upload takes long enough to be broken into. */
+function table() {
+  const columns = Array.from({ length: 8 }, (_, i) => `column_${i}`);
+  const record = (i) => columns.map((_, j) => `v${(i * (2 * j + 1) + (i >> (j + 4))) % 16}`).join(",");
+  const lines = [columns.join(","), ...Array.from({ length: 10_000 }, (_, i) => record(i))];
+  const path = join(mkdtempSync(join(tmpdir(), "fhaim-recovery-")), "table.csv");
+  writeFileSync(path, `${lines.join("\n")}\n`);
+  return path;
+}
+
+const file = table();
 /** What the browser's connections go through: it can be cut, also in the middle of an answer. */
 class Line {
   sockets = new Set();
@@ -49,16 +62,22 @@ const watch = watchErrors(page);
 watch.expected.push(/ERR_INTERNET_DISCONNECTED|ERR_CONNECTION|ERR_NETWORK|ERR_INCOMPLETE_CHUNKED|Failed to fetch/);
 page.on("dialog", (dialog) => void dialog.accept());
 
-/** How many objects the page says were sent. */
-async function sent() {
-  const facts = await page.locator("dl.facts").last().innerText();
-  return Number(/([\d,]+) of/.exec(facts)?.[1]?.replaceAll(",", "") ?? 0);
+/** How many objects the page says were sent, of how many. */
+async function progress() {
+  const facts = await page.locator("section", { hasText: "Encrypted and sent" }).locator("dl.facts").innerText();
+  const [, done, all] = /([\d,]+) of ([\d,]+)/.exec(facts).map((text) => Number(text.replaceAll(",", "")));
+  return { done, all };
 }
 
-/** Waits until some objects were sent, and pauses. */
+async function sent() {
+  return (await progress()).done;
+}
+
+/** Waits until so many more objects were sent. */
 async function sendSome(more) {
-  const before = await sent();
-  while ((await sent()) < before + more) await page.waitForTimeout(20);
+  const before = await progress();
+  if (before.done + more > before.all) throw new Error("the upload is over too soon to be broken into");
+  while ((await sent()) < before.done + more) await page.waitForTimeout(20);
 }
 
 async function beginUpload() {
@@ -73,7 +92,8 @@ async function beginUpload() {
 async function connectionLostInUpload() {
   await context.setOffline(true);
   await page.getByText("The server does not answer").waitFor();
-  check("a lost connection is told", true, `${await sent()} objects were sent`);
+  const { done, all } = await progress();
+  check("a lost connection is told", true, `${done} of ${all} objects were sent`);
   await context.setOffline(false);
   await page.getByText("The server does not answer").waitFor({ state: "detached" });
   await sendSome(5);

@@ -140,18 +140,16 @@ impl Comparison {
     /// A pair of columns with too many cells to count.
     pub(crate) fn of(real: &Table, synthetic: &Table) -> Result<Self, fhaim_domain::CodesProblem> {
         let attributes = real.domain().len();
-        let mut pairs = vec![vec![0.0; attributes]; attributes];
-        for a in 0..attributes {
-            for b in a..attributes {
-                let clique = Clique::new([a, b]);
-                let distance = total_variation(
-                    &shares(&real.counts(&clique)?),
-                    &shares(&synthetic.counts(&clique)?),
-                );
-                pairs[a][b] = distance;
-                pairs[b][a] = distance;
-            }
-        }
+        let distance = |a: usize, b: usize| {
+            let clique = Clique::new([a, b]);
+            let real = shares(&real.counts(&clique)?);
+            Ok(total_variation(&real, &shares(&synthetic.counts(&clique)?)))
+        };
+        let from = |a| (a..attributes).map(|b| distance(a, b)).collect();
+        let upper: Vec<Vec<f64>> = (0..attributes).map(from).collect::<Result<_, _>>()?;
+        let pair = |a: usize, b: usize| upper[a.min(b)][a.abs_diff(b)];
+        let row = |a| (0..attributes).map(|b| pair(a, b)).collect();
+        let pairs = (0..attributes).map(row).collect();
         let columns = real.schema().columns().iter().zip(labels(real.schema()));
         let column =
             |(attribute, (column, labels)): (usize, (&fhaim_domain::Column, _))| ComparedColumn {

@@ -3,6 +3,8 @@
 //! `FHAIM_WASM` names the module (web/public/fhaim.wasm); it is run by Node. The test prints that
 //! it was skipped where that is not set.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! What the page asks for, natively: drafts, refusals, and ciphertexts that decrypt to the table.
 
+#![allow(clippy::unwrap_used)]
+
 use fhaim_domain::Schema;
 use fhaim_he::SecretKey;
 use fhaim_protocol::terms::Terms;

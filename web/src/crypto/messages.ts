@@ -114,9 +114,15 @@ export interface Ask {
   input?: Blob;
 }
 
+/** How far a worker has read its input: bytes, and ends of lines in them. */
+export interface Read {
+  bytes: number;
+  lines: number;
+}
+
 /** From the worker: how far it has read its input, and then the answer. */
 export type Answer =
-  | { id: number; kind: "progress"; read: number }
+  | { id: number; kind: "progress"; read: Read }
   | { id: number; kind: "json"; value: unknown }
   | { id: number; kind: "encrypted"; value: Encrypted }
   | { id: number; kind: "error"; detail: string; columns: string[] };

@@ -22,7 +22,8 @@ export function remember(dataset: string, read: ReadOptions): void {
 /** How to read a file for a dataset, as it was read before if this browser knows. */
 export function recall(dataset: Dataset, file: string): ReadOptions {
   const text = localStorage.getItem(PREFIX + dataset.id);
-  const { delimiter, missing, clamp } = text ? (JSON.parse(text) as Kept) : USUAL;
+  const kept = text ? (JSON.parse(text) as Partial<Kept>) : {};
+  const { delimiter, missing, clamp } = { ...USUAL, ...kept };
   const format = { file, delimiter, missing };
   return { format, schema: dataset.terms.schema, clamp, use_other: false };
 }

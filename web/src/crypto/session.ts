@@ -9,6 +9,7 @@ import type {
   Encrypted,
   Format,
   Planned,
+  Read,
   ReadOptions,
   ReadTable,
   Request,
@@ -27,8 +28,8 @@ export class WorkerRefusal extends Error {
   }
 }
 
-/** Told of the bytes that a worker has read of its file so far. */
-export type OnRead = (read: number) => void;
+/** Told of how far a worker has read its file. */
+export type OnRead = (read: Read) => void;
 
 interface Waiting {
   resolve: (value: unknown) => void;

@@ -25,10 +25,14 @@ const MAX_WORKERS = 4;
 /** Memory that the workers' copies of the table may take together. */
 const TABLES_BYTES = 2e9;
 
-/** How many workers encrypt a table: each reads it for itself, four bytes a field. */
-export function workersFor(table: ReadTable): number {
-  const copy = 4 * table.records * table.columns.length;
-  const room = Math.floor(TABLES_BYTES / Math.max(1, copy));
+/** What a worker's copy of a table takes: four bytes a field. */
+export function tableBytes(records: number, columns: number): number {
+  return 4 * records * columns;
+}
+
+/** How many workers encrypt a table: each reads it for itself. */
+export function workersFor(records: number, columns: number): number {
+  const room = Math.floor(TABLES_BYTES / Math.max(1, tableBytes(records, columns)));
   return Math.max(1, Math.min(MAX_WORKERS, navigator.hardwareConcurrency || 2, room));
 }
 
@@ -76,7 +80,7 @@ export class Upload {
 
   pause(): void {
     this.say({ phase: "paused", sendingMs: this.elapsed() });
-    this.journal.write();
+    this.keep();
   }
 
   resume(): void {
@@ -85,12 +89,17 @@ export class Upload {
     this.resumed.splice(0).forEach((go) => go());
   }
 
+  /** Writes down what was sent, for the upload to go on after a reload. */
+  keep(): void {
+    if (this.progress.phase !== "done") this.journal.write();
+  }
+
   /** Ends it; what was sent stays, and another upload goes on from there. */
   stop(): void {
     this.stopped = true;
     this.resumed.splice(0).forEach((go) => go());
     this.sessions.forEach((session) => session.end());
-    if (this.progress.phase !== "done") this.journal.write();
+    this.keep();
   }
 
   /** Milliseconds spent sending up to now; the count goes on from here. */
@@ -110,10 +119,11 @@ export class Upload {
 
   private async prepare(): Promise<void> {
     const first = await this.open();
-    const plan = await first.session.plan(this.dataset.terms, first.table.records);
+    const { records, columns } = first.table;
+    const plan = await first.session.plan(this.dataset.terms, records);
     const key = await this.publicKey(plan);
     await this.register(plan);
-    const others = Array.from({ length: workersFor(first.table) - 1 }, () => this.open());
+    const others = Array.from({ length: workersFor(records, columns.length) - 1 }, () => this.open());
     await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
       session.prepare(this.dataset.terms, key),
     ));

@@ -63,3 +63,5 @@ onSession(() => {
 window.addEventListener("beforeunload", (event) => {
   if (active()) event.preventDefault();
 });
+
+window.addEventListener("pagehide", () => uploads.forEach((upload) => upload.keep()));

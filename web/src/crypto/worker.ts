@@ -1,5 +1,5 @@
 // A worker that holds one WebAssembly session: a table, and the key it is encrypted under.
-import type { Answer, Ask, Request } from "./messages";
+import type { Answer, Ask, Read, Request } from "./messages";
 
 interface Exports extends WebAssembly.Exports {
   memory: WebAssembly.Memory;
@@ -19,10 +19,11 @@ class Input {
   private readonly reader = new FileReaderSync();
   private slice = new Uint8Array();
   private next = 0;
+  private lines = 0;
 
   constructor(
     private readonly blob: Blob | undefined,
-    private readonly tell: (read: number) => void,
+    private readonly tell: (read: Read) => void,
   ) {}
 
   read(to: Uint8Array): number {
@@ -31,13 +32,20 @@ class Input {
       const part = this.blob.slice(this.next, this.next + SLICE);
       this.slice = new Uint8Array(this.reader.readAsArrayBuffer(part));
       this.next += this.slice.length;
-      this.tell(this.next);
+      this.lines += lineEnds(this.slice);
+      this.tell({ bytes: this.next, lines: this.lines });
     }
     const count = Math.min(to.length, this.slice.length);
     to.set(this.slice.subarray(0, count));
     this.slice = this.slice.subarray(count);
     return count;
   }
+}
+
+function lineEnds(bytes: Uint8Array): number {
+  let count = 0;
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count += 1;
+  return count;
 }
 
 /** What the module hands over: kinds are those of crates/sdk-wasm's `abi`. */

@@ -23,12 +23,17 @@ export default function NewDataset() {
   useTitle("New dataset");
   const navigate = useNavigate();
   const [picked, setPicked] = useState<Picked>();
+  const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
   const [checked, setChecked] = useState<Checked>();
   const step = checked ? 2 : picked ? 1 : 0;
   const create = async (file: File, read: ReadOptions, name: string, terms: Terms) => {
     const dataset = await json<Dataset>("generation", "POST", "/v1/datasets", { json: { name, terms } });
     begin(dataset, file, read);
     void navigate(`/datasets/${dataset.id}`, { replace: true });
+  };
+  const pick = (chosen: Picked | undefined) => {
+    setPicked(chosen);
+    setConfirmed(new Set());
   };
   const edit = (schema: Schema) =>
     picked && setPicked({ ...picked, drafted: { ...picked.drafted, schema } });
@@ -37,9 +42,10 @@ export default function NewDataset() {
     <main id="content">
       <h1>New dataset</h1>
       <Steps current={step} />
-      {step === 0 && <FileStep onPicked={setPicked} />}
+      {step === 0 && <FileStep onPicked={pick} />}
       {picked && step === 1 && (
-        <ColumnsStep {...picked} onEdit={edit} onBack={() => setPicked(undefined)} onChecked={setChecked} />
+        <ColumnsStep {...picked} confirmed={confirmed} onConfirmed={setConfirmed} onEdit={edit}
+          onBack={() => pick(undefined)} onChecked={setChecked} />
       )}
       {picked && checked && (
         <BudgetStep {...checked} onBack={() => setChecked(undefined)}

@@ -111,7 +111,7 @@ export function ModelGraph(props: { attributes: string[]; pairs: number[][]; wei
   };
   const label = `${attributes.length} columns, ${pairs.length} measured pairs`;
   return (
-    <svg className="graph" viewBox={`-50 50 ${size + 100} ${size - 110}`} width={size + 100} role="img" aria-label={label}>
+    <svg className="graph" viewBox={`-80 50 ${size + 160} ${size - 110}`} width={size + 160} role="img" aria-label={label}>
       {pairs.map(([a = 0, b = 0], index) => {
         const [[x1, y1], [x2, y2]] = [at(a, radius), at(b, radius)];
         return (

@@ -1,11 +1,10 @@
 // Step 3: how much privacy to spend, with what it does to this table's counts.
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import type { Terms } from "../../api/types";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
-import { useSession } from "../../crypto/session";
-import { workersFor } from "../../crypto/upload";
 import { Bars } from "../../parts/charts";
-import { bytes, count, Facts, Field, Notice, seconds, Trouble } from "../../parts/ui";
+import { count, Facts, Field, Notice, Trouble } from "../../parts/ui";
+import { figures, LargeUpload, usePlan, usualTerms } from "./estimate";
 
 interface Props {
   read: ReadOptions;
@@ -26,11 +25,6 @@ interface Choice {
 
 type Change = (change: Partial<Choice>) => void;
 
-const MODEL_BYTES = 64 << 20;
-/** Seconds in which one worker encrypts and sends an object, for the estimate. */
-const OBJECT_SECONDS = 0.03;
-/** Uploads larger than this are better made with the command line. */
-const LARGE_BYTES = 4e9;
 /** The slider's positions are tenths of a decade: 0.1 to 30. */
 const epsilonAt = (position: number) => Number((10 ** (position / 10)).toPrecision(2));
 const positionOf = (epsilon: number) => Math.round(10 * Math.log10(epsilon));
@@ -50,29 +44,6 @@ const MECHANISMS: Record<string, { name: string; words: string }> = {
   },
 };
 
-function usePlan(terms: Terms, records: number) {
-  const session = useSession();
-  const [state, setState] = useState<{ plan?: Planned; error?: unknown }>({});
-  const { schema: _, ...rest } = terms;
-  const key = JSON.stringify([rest, terms.schema.target]);
-  useEffect(() => {
-    if (!session) return;
-    let current = true;
-    const timer = setTimeout(() => {
-      session.plan(terms, records).then(
-        (plan) => current && setState({ plan }),
-        (error: unknown) => current && setState({ error }),
-      );
-    }, 200);
-    return () => {
-      current = false;
-      clearTimeout(timer);
-    };
-    // Of the schema, only the target changes in this step.
-  }, [session, key, records]);
-  return state;
-}
-
 /** The schema with the column that matters most. */
 function targeted(schema: Schema, target: string): Schema {
   const { target: _, ...rest } = schema;
@@ -80,15 +51,10 @@ function targeted(schema: Schema, target: string): Schema {
 }
 
 function termsOf(read: ReadOptions, table: ReadTable, choice: Choice): Terms {
-  const { epsilon, delta, runs, mechanism, target, weight } = choice;
+  const { target, weight, ...rest } = choice;
   return {
-    schema: targeted(read.schema, target),
-    epsilon,
-    delta,
-    mechanism,
-    record_bound: table.record_bound,
-    runs,
-    model_bytes: MODEL_BYTES,
+    ...usualTerms(targeted(read.schema, target), table.record_bound),
+    ...rest,
     target_weight: target === "" ? 1 : weight,
   };
 }
@@ -107,7 +73,7 @@ export function BudgetStep({ read, table, onBack, onCreate }: Props) {
   const [busy, setBusy] = useState(false);
   const change: Change = (changed) => setChoice({ ...choice, ...changed });
   const terms = termsOf(read, table, choice);
-  const { plan, error: refused } = usePlan(terms, table.records);
+  const { plan, error: refused } = usePlan(terms, table.records, JSON.stringify(choice));
   const create = async () => {
     setBusy(true);
     setError(undefined);
@@ -279,23 +245,14 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
 }
 
 function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
-  const size = plan.objects.length * plan.object_bytes;
-  const workers = workersFor(table);
   return (
     <>
       <Facts items={[
         ["Records", count(table.records)],
         ["Seen of that number", `at most ${count(table.record_bound)}`],
-        ["Ciphertexts", count(plan.objects.length)],
-        ["Upload", bytes(size)],
-        ["Encryption takes about", seconds((plan.objects.length * OBJECT_SECONDS) / workers)],
-        ["Memory for the table", bytes(4 * table.records * table.columns.length * workers)],
+        ...figures(plan, table.records, table.columns.length),
       ]} />
-      {size > LARGE_BYTES && (
-        <Notice tone="warn">
-          <p>That is much for a browser: the tab must stay open all the while. Fewer columns or bins make it smaller; the command line uses all cores.</p>
-        </Notice>
-      )}
+      <LargeUpload plan={plan} />
     </>
   );
 }

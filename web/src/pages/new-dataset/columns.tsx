@@ -4,12 +4,17 @@ import type { Checked, Column, Drafted, Format, ReadOptions, ReadTable, Schema }
 import { HolderSession, useSession } from "../../crypto/session";
 import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
 import { ColumnRow } from "./column-row";
+import { Estimate } from "./estimate";
 
 interface Props {
   file: File;
   format: Format;
   drafted: Drafted;
   leftOut: string[];
+  lines: number;
+  /** Names of the columns that were confirmed as public. */
+  confirmed: ReadonlySet<string>;
+  onConfirmed: (confirmed: ReadonlySet<string>) => void;
   onEdit: (schema: Schema) => void;
   onBack: () => void;
   onChecked: (checked: { read: ReadOptions; table: ReadTable }) => void;
@@ -49,9 +54,9 @@ function edited(schema: Schema, index: number, column: Column | undefined): Sche
   return kept && target ? { ...rest, columns, target } : { ...rest, columns };
 }
 
-export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, onChecked }: Props) {
+export function ColumnsStep(props: Props) {
+  const { file, format, drafted, leftOut, lines, confirmed, onConfirmed, onEdit, onBack, onChecked } = props;
   const { schema, notes } = drafted;
-  const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
   const [clamp, setClamp] = useState(false);
   const [loads, setLoads] = useState(0);
   const [from, setFrom] = useState(0);
@@ -61,11 +66,11 @@ export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, on
     const next = new Set(confirmed);
     if (isPublic) next.add(name);
     else next.delete(name);
-    setConfirmed(next);
+    onConfirmed(next);
   };
   const load = (loaded: Schema) => {
     onEdit(loaded);
-    setConfirmed(new Set());
+    onConfirmed(new Set());
     setLoads(loads + 1);
     setFrom(0);
   };
@@ -91,6 +96,7 @@ export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, on
         <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={setFrom} />
       </div>
       <Cost checked={checked} />
+      {checked && <Estimate schema={schema} records={lines} />}
       <Trouble error={refused} />
       <p>
         <label className="check">
@@ -100,7 +106,7 @@ export function ColumnsStep({ file, format, drafted, leftOut, onEdit, onBack, on
       </p>
       <Proceed file={file} read={{ format, schema, clamp, use_other: false }} unconfirmed={unconfirmed}
         isRefused={refused !== undefined} onBack={onBack} onChecked={onChecked}
-        onConfirmAll={() => setConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
+        onConfirmAll={() => onConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
     </section>
   );
 }
@@ -167,7 +173,7 @@ function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onC
     setDone(0);
     setError(undefined);
     try {
-      onChecked({ read, table: await own.read(file, read, setDone) });
+      onChecked({ read, table: await own.read(file, read, ({ bytes }) => setDone(bytes)) });
     } catch (problem) {
       if (session.current === own) setError(problem);
     } finally {

@@ -10,6 +10,8 @@ export interface Picked {
   format: Format;
   drafted: Drafted;
   leftOut: string[];
+  /** Records, by the ends of lines; read by the schema, they may be a few less. */
+  lines: number;
 }
 
 /** What the user says of the file; empty where the page is to find out. */
@@ -37,15 +39,20 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
   if (refusal !== undefined) throw new Error(refusal);
   const format = { file: file.name, delimiter: said.delimiter || delimiter, missing: texts(said.missing) };
   const unwanted = others(header, said.only);
+  let lines = 0;
+  const count: OnRead = (read) => {
+    lines = Math.max(1, read.lines - 1);
+    onRead(read);
+  };
   try {
-    const drafted = await session.draft(file, format, unwanted, onRead);
-    return { file, format, drafted, leftOut: [] };
+    const drafted = await session.draft(file, format, unwanted, count);
+    return { file, format, drafted, leftOut: [], lines };
   } catch (error) {
     if (!(error instanceof WorkerRefusal) || error.columns.length === 0) throw error;
     const without = [...unwanted, ...error.columns];
     if (header.every((name) => without.includes(name))) throw new Error(`${error.message}. No other column is left.`);
-    const drafted = await session.draft(file, format, without, onRead);
-    return { file, format, drafted, leftOut: error.columns };
+    const drafted = await session.draft(file, format, without, count);
+    return { file, format, drafted, leftOut: error.columns, lines };
   }
 }
 
@@ -70,7 +77,7 @@ export function FileStep({ onPicked }: { onPicked: (picked: Picked) => void }) {
     setReading({ file, read: 0 });
     setError(undefined);
     try {
-      onPicked(await draft(own, file, said, (read) => setReading({ file, read })));
+      onPicked(await draft(own, file, said, ({ bytes }) => setReading({ file, read: bytes })));
     } catch (problem) {
       if (session.current === own) setError(problem);
     } finally {

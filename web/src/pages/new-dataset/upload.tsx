@@ -29,6 +29,7 @@ export function UploadCard({ dataset, progress }: { dataset: Dataset; progress: 
       <div className="row">
         {phase === "sending" && <button type="button" onClick={() => upload?.pause()}>Pause</button>}
         {phase === "paused" && <button type="button" className="main" onClick={() => upload?.resume()}>Resume</button>}
+        {phase === "done" && <button type="button" onClick={() => drop(dataset.id)}>Close</button>}
         {phase === "failed" && upload && (
           <>
             <button type="button" className="main" onClick={() => begin(dataset, upload.file, upload.read)}>Go on</button>
