@@ -3,7 +3,7 @@
 use clap::Parser;
 use fhaim_api::token::Service;
 use fhaim_generation::Config;
-use fhaim_platform::{config, shutdown, telemetry};
+use fhaim_platform::{config, server, shutdown, telemetry};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +17,9 @@ struct Arguments {
     /// Print the OpenAPI document and end.
     #[arg(long)]
     openapi: bool,
+    /// Ask the service that runs with this configuration whether it is well, and end.
+    #[arg(long)]
+    ask_healthy: bool,
 }
 
 #[tokio::main]
@@ -36,6 +39,9 @@ async fn start(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let config: Config = config::load(Service::Generation, arguments.config.as_deref())?;
+    if arguments.ask_healthy {
+        return Ok(server::ask_healthy(config.common.listen).await?);
+    }
     telemetry::log(&config.common.log);
     let listener = tokio::net::TcpListener::bind(config.common.listen).await?;
     tracing::info!(address = %listener.local_addr()?, "listening");
