@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::config::{self, Common, ConfigError};
 use crate::shutdown::{self, Shutdown, Stopper};
-use crate::telemetry;
+use crate::{server, telemetry};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use fhaim_api::token::Service;
 use serde::de::DeserializeOwned;
@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// A service that can be run as a program.
@@ -72,6 +73,9 @@ struct Arguments {
     /// Print the OpenAPI document and end
     #[arg(long)]
     openapi: bool,
+    /// Ask the service that runs with this configuration whether it is well, and end
+    #[arg(long)]
+    ask_healthy: bool,
 }
 
 /// The whole program: arguments in, exit code out.
@@ -81,10 +85,13 @@ pub fn main<P: Program>() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => error.exit(),
     };
+    let config = arguments.config.as_deref();
     let done = if arguments.openapi {
         print_document::<P>()
+    } else if arguments.ask_healthy {
+        ask_healthy::<P>(config)
     } else {
-        serve::<P>(arguments.config.as_deref())
+        serve::<P>(config)
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -100,6 +107,18 @@ fn print_document<P: Program>() -> Result<(), ProgramError> {
     Ok(writeln!(std::io::stdout(), "{document}")?)
 }
 
+fn ask_healthy<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
+    let config: P::Config = config::load(P::SERVICE, file)?;
+    let asking = server::ask_healthy(P::common(&config).listen);
+    runtime()?.block_on(asking)?;
+    Ok(())
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build()
+}
+
 /// Runs a service until it is told to stop.
 ///
 /// # Errors
@@ -109,8 +128,7 @@ pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
     let config: P::Config = config::load(P::SERVICE, file)?;
     let common = P::common(&config);
     telemetry::log(&common.log);
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.enable_all().build()?.block_on(async {
+    runtime()?.block_on(async {
         let listener = listen(&common.listen.to_string()).await?;
         tracing::info!(service = %P::SERVICE, address = %listener.local_addr()?, "listening");
         let (stopper, signal) = shutdown::channel();

@@ -9,10 +9,12 @@ use axum::routing::get;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use futures_util::future::BoxFuture;
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
-use tokio::net::TcpListener;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -25,6 +27,9 @@ pub const REQUEST_ID: &str = "x-request-id";
 
 /// The largest body that a route reads unless it says otherwise.
 pub const BODY_LIMIT: usize = 4 << 20;
+
+/// A service that is well answers so soon.
+const HEALTHY_WITHIN: Duration = Duration::from_secs(2);
 
 tokio::task_local! {
     static CURRENT: HeaderValue;
@@ -118,6 +123,34 @@ fn is_id(id: &HeaderValue) -> bool {
     id.to_str().is_ok_and(|id| Uuid::try_parse(id).is_ok())
 }
 
+/// Asks a service on this machine whether it answers: for a container's health check, where
+/// nothing else can ask.
+///
+/// # Errors
+/// A connection that fails, or another answer than that it is well.
+pub async fn ask_healthy(listens: SocketAddr) -> std::io::Result<()> {
+    let address = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let ask = async {
+        let mut stream = TcpStream::connect((address, listens.port())).await?;
+        stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await?;
+        let mut answer = Vec::new();
+        stream.take(4096).read_to_end(&mut answer).await?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    let answer = tokio::time::timeout(HEALTHY_WITHIN, ask).await;
+    let answer = answer.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))?;
+    let status = answer.split(|&byte| byte == b' ').nth(1);
+    if status == Some(b"200".as_slice()) {
+        Ok(())
+    } else {
+        Err(std::io::Error::other("it does not say that it is well"))
+    }
+}
+
 /// Answers until `shutdown` is raised, then lets what is under way end. Handlers find the
 /// caller's address in `ConnectInfo`.
 ///
@@ -132,4 +165,38 @@ pub async fn serve(
     axum::serve(listener, service)
         .with_graceful_shutdown(async move { shutdown.raised().await })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn health_is_asked_of_a_service_that_listens_everywhere() {
+        let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let routes = around(
+            Service::Crypto,
+            Router::new(),
+            Arc::new(|| Box::pin(async { Ok(()) })),
+        );
+        let (stopper, signal) = crate::shutdown::channel();
+        let serving = tokio::spawn(serve(listener, routes, signal));
+        ask_healthy(address).await.unwrap();
+        stopper.stop();
+        serving.await.unwrap().unwrap();
+        assert!(ask_healthy(address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn another_program_at_the_address_is_not_well() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let other = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\n\r\n").await
+        });
+        assert!(ask_healthy(address).await.is_err());
+        other.await.unwrap().unwrap();
+    }
 }

@@ -8,6 +8,7 @@ mod help;
 mod openapi;
 mod refusals;
 mod runs;
+mod samples;
 
 use std::{
     fs,

@@ -1,0 +1,61 @@
+//! The configurations in `infra/config/` are what the services read.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use fhaim_api::token::Service;
+use fhaim_platform::config::{Common, load};
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+
+fn sample(service: Service) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/config");
+    folder.join(format!("{service}.toml"))
+}
+
+/// Reads a sample, and sees that the same with one field more is refused.
+fn read<T: DeserializeOwned>(service: Service) -> T {
+    let path = sample(service);
+    let config = load(service, Some(&path)).unwrap_or_else(|error| panic!("{error}"));
+    let folder = TempDir::new().unwrap();
+    let wrong = folder.path().join("wrong.toml");
+    let text = fs::read_to_string(path).unwrap();
+    for place in ["[common]\n", "[common.sealing]\n"] {
+        fs::write(
+            &wrong,
+            text.replace(place, &format!("{place}nonsense = 1\n")),
+        )
+        .unwrap();
+        assert!(load::<T>(service, Some(&wrong)).is_err(), "{place}");
+    }
+    config
+}
+
+/// What holds of every sample: no secret in it, and a peer's address is where the peer listens.
+fn check(service: Service, common: &Common, peers: &[(Service, &str)]) {
+    assert!(common.sealing.file.is_none() && common.sealing.variable.is_some());
+    let (_, address) = common.database.url.split_once("://").unwrap();
+    assert_eq!(address, format!("{service}@postgres/{service}"));
+    let named = common.peers.iter().map(|(&peer, url)| (peer, url.as_str()));
+    assert_eq!(named.collect::<Vec<_>>(), peers);
+}
+
+#[test]
+fn sample_configurations_are_read() {
+    let generation: fhaim_generation::Config = read(Service::Generation);
+    let computation: fhaim_computation::Config = read(Service::Computation);
+    let crypto: fhaim_crypto::Config = read(Service::Crypto);
+    let at = |service: Service, common: &Common| (service, common.listen.port());
+    let [(g, g_port), (c, c_port), (k, k_port)] = [
+        at(Service::Generation, &generation.common),
+        at(Service::Computation, &computation.common),
+        at(Service::Crypto, &crypto.common),
+    ];
+    let [g_url, c_url, k_url] =
+        [(g, g_port), (c, c_port), (k, k_port)].map(|(s, port)| format!("http://{s}:{port}"));
+    check(g, &generation.common, &[(c, &c_url)]);
+    check(c, &computation.common, &[(g, &g_url), (k, &k_url)]);
+    check(k, &crypto.common, &[(g, &g_url), (c, &c_url)]);
+}

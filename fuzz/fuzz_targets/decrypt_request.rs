@@ -1,0 +1,68 @@
+//! Requests to decrypt: from nothing behind a valid beginning, or a valid one changed.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use fhaim_domain::Clique;
+use fhaim_dp::Span;
+use fhaim_fuzz::{KEYS, choice, edited, sealed};
+use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
+use fhaim_synth::{Axis, ReleaseRequest, SquaredTerm, Statistic};
+use libfuzzer_sys::fuzz_target;
+
+/// Magic, version, parameter set, dataset and job.
+const BEGINNING: usize = 8 + 2 * 16;
+const DIGEST: usize = 32;
+
+static VALID: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let statistics = [
+        Statistic::Total,
+        Statistic::OneWay(Axis::identity(2, 3)),
+        Statistic::Product(Axis::identity(0, 2), Axis::identity(3, 4)),
+        Statistic::SquaredScores(vec![SquaredTerm {
+            clique: Clique::new([1, 4]),
+            weight: 3,
+            target: vec![0, 5, i64::MAX],
+        }]),
+    ];
+    let releases = (0..)
+        .zip(statistics)
+        .map(|(number, statistic)| ReleaseRequest {
+            number,
+            statistic,
+            variance_units: 77,
+        });
+    let span = Span {
+        page: 2,
+        start: 0,
+        len: 13,
+    };
+    let request = DecryptRequest {
+        dataset: DatasetId([3; 16]),
+        job: JobId([9; 16]),
+        releases: releases.collect(),
+        pages: vec![SealedPage {
+            ciphertexts: KEYS[0].ciphertexts(),
+            variance_units: 77,
+            parts: vec![Part { number: 0, span }],
+        }],
+    };
+    let mut bytes = request.to_bytes(&KEYS[0].params);
+    bytes.truncate(bytes.len() - DIGEST);
+    bytes
+});
+
+fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let bytes = match choice(&mut data) % 4 {
+        0 => data.to_vec(),
+        1 | 2 => sealed([&VALID[..BEGINNING], data].concat()),
+        _ => sealed(edited(&VALID, data)),
+    };
+    let params = &KEYS[0].params;
+    if let Ok(request) = DecryptRequest::from_bytes(params, &bytes) {
+        assert!(request.to_bytes(params) == bytes);
+        let _ = request.answers(&request.releases);
+    }
+});

@@ -1,0 +1,51 @@
+//! Tables: `SCHEMA NUL CSV`. What is read is written and read again as the same codes; a schema
+//! drafted from any table does not fail to read it by a panic.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use fhaim_domain::{
+    InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn, WriteOptions,
+    infer_schema, read_csv, write_csv,
+};
+use fhaim_fuzz::{choice, rng};
+use libfuzzer_sys::fuzz_target;
+
+const SCHEMA: &str = r#"{"name": "t", "columns": [
+    {"name": "a", "kind": "categorical", "categories": ["x", "y, z", "\""]},
+    {"name": "b", "kind": "numeric", "min": -2.5, "max": 7, "bins": 3, "nullable": true},
+    {"name": "c", "kind": "numeric", "min": 0, "max": 9, "bins": 10, "integer": true}]}"#;
+
+fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let how = choice(&mut data);
+    let mut parts = data.splitn(2, |&byte| byte == 0);
+    let (first, second) = (parts.next().unwrap_or(&[]), parts.next());
+    let own = second.and_then(|_| Schema::from_json("fuzz.json", first).ok());
+    let table = second.unwrap_or(first);
+    let fixed = || Schema::from_json("fixed.json", SCHEMA.as_bytes()).expect("it is valid");
+    let schema = Arc::new(own.unwrap_or_else(fixed));
+    let mut options = ReadOptions::new("fuzz.csv");
+    if how & 1 != 0 {
+        options.unknown = UnknownCategory::Other;
+        options.out_of_range = OutOfRange::Clamp;
+        options.unlisted = UnlistedColumn::LeaveOut;
+    }
+    if how & 2 != 0 {
+        options.missing.push("NA".to_owned());
+        options.delimiter = b';';
+    }
+    if let Ok(reading) = read_csv(schema.clone(), table, &options) {
+        let mut written = Vec::new();
+        let writing = WriteOptions::new("again.csv");
+        if write_csv(&reading.table, &mut written, &mut rng(), &writing).is_ok() {
+            let again = read_csv(schema, written.as_slice(), &ReadOptions::new("again.csv"));
+            let again = again.expect("what was written is read");
+            assert_eq!(again.table.columns(), reading.table.columns());
+        }
+    }
+    if let Ok(draft) = infer_schema(table, &InferOptions::new("fuzz.csv", "draft")) {
+        let _ = read_csv(draft.schema, table, &ReadOptions::new("fuzz.csv"));
+    }
+});

@@ -1,0 +1,108 @@
+//! What the targets share: valid encodings, changed as the fuzzer says and sealed again.
+//!
+//! Encodings are large, and all of them end in a checksum: a fuzzer that made them from nothing
+//! would never get past it. So the targets that need it read the fuzzer's bytes as changes to a
+//! valid encoding, and mend its checksums: what an attacker who knows the format can send.
+
+use std::sync::LazyLock;
+
+use fhaim_he::{Ciphertext, P1, P2, ParameterSet, Parameters, PublicKey, SecretKey};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use sha2::{Digest, Sha256};
+
+/// Bytes of an encoded object before its body, as fhaim-he's codec has them.
+const HEADER: usize = 24;
+
+/// A parameter set with keys made under it.
+pub struct Keys {
+    /// The parameters.
+    pub params: Parameters,
+    /// The secret key.
+    pub secret: SecretKey,
+    /// Its public key.
+    pub public: PublicKey,
+}
+
+impl Keys {
+    fn new(set: ParameterSet) -> Self {
+        let mut rng = rng();
+        let params = Parameters::new(set).expect("a set of the crate's own");
+        let secret = SecretKey::random(&params, &mut rng).expect("the parameters are sound");
+        let public = secret.public_key(&mut rng).expect("the key is sound");
+        Self {
+            params,
+            secret,
+            public,
+        }
+    }
+
+    /// A polynomial, encrypted once under each plaintext modulus.
+    pub fn ciphertexts(&self) -> Vec<Ciphertext> {
+        let encrypted = self.public.encrypt(&[1, -2, 3], &mut rng());
+        encrypted.expect("three coefficients fit")
+    }
+}
+
+/// Keys under the set of counts and under that of squared scores.
+pub static KEYS: [LazyLock<Keys>; 2] = [
+    LazyLock::new(|| Keys::new(P1)),
+    LazyLock::new(|| Keys::new(P2)),
+];
+
+/// The same in every run, so that a finding can be repeated.
+pub fn rng() -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(7)
+}
+
+/// Takes the first byte.
+pub fn choice(data: &mut &[u8]) -> u8 {
+    match data.split_first() {
+        Some((&first, rest)) => {
+            *data = rest;
+            first
+        }
+        None => 0,
+    }
+}
+
+/// A valid encoding, changed: each step of `script` says what to do, where, and with which bytes.
+pub fn edited(valid: &[u8], mut script: &[u8]) -> Vec<u8> {
+    let mut bytes = valid.to_vec();
+    while let Some((&[what, low, middle, high, length], rest)) = script.split_first_chunk() {
+        let place = u32::from_le_bytes([low, middle, high, 0]) as usize;
+        // Every other step is near the beginning, where the lengths and kinds are.
+        let within = if what & 0x80 == 0 { 256 } else { usize::MAX };
+        let at = place % bytes.len().saturating_add(1).min(within);
+        let (new, rest) = rest.split_at(rest.len().min(usize::from(length % 32)));
+        match what % 4 {
+            0 => bytes[at..]
+                .iter_mut()
+                .zip(new)
+                .for_each(|(byte, &new)| *byte = new),
+            1 => drop(bytes.splice(at..at, new.iter().copied())),
+            2 => drop(bytes.drain(at..bytes.len().min(at + usize::from(length)))),
+            _ => bytes.truncate(at),
+        }
+        script = rest;
+    }
+    bytes
+}
+
+/// Mends the checksum of an encoded object of fhaim-he.
+pub fn seal_object(bytes: &mut [u8]) {
+    if let Some((header, body)) = bytes.split_first_chunk_mut::<HEADER>() {
+        let digest = Sha256::new()
+            .chain_update(&header[..16])
+            .chain_update(&*body)
+            .finalize();
+        header[16..].copy_from_slice(&digest[..8]);
+    }
+}
+
+/// Ends bytes in the SHA-256 of them.
+pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let digest = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&digest);
+    bytes
+}
