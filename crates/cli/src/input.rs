@@ -45,10 +45,20 @@ pub fn table(
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> Result<Table, Error> {
+    Ok(reading(path, schema, format, strictness)?.table)
+}
+
+/// As [`table`], with what was noticed.
+pub fn reading(
+    path: &Path,
+    schema: Schema,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+) -> Result<Reading, Error> {
     let options = read_options(path, format, strictness);
     let reading = read_csv(schema, open(path)?, &options)?;
     remark(&reading);
-    Ok(reading.table)
+    Ok(reading)
 }
 
 fn read_options(
@@ -86,10 +96,18 @@ fn remark(reading: &Reading) {
             let count = adjusted.other;
             eprintln!("note: column {name:?}: {count} values taken for `other`");
         }
+    }
+}
+
+/// Tells the holder of numeric columns that hold integers alone and are not said to.
+pub fn remark_on_integers(reading: &Reading) {
+    let columns = reading.table.schema().columns();
+    for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
         if adjusted.fractions == 0 && may_hold_integers(column.kind()) {
             eprintln!(
-                "note: column {name:?}: every number is whole; synthetic ones are only where its \
-                 schema says \"integer\": true"
+                "note: column {:?}: every number is whole; synthetic ones are only where its \
+                 schema says \"integer\": true",
+                column.name()
             );
         }
     }

@@ -63,8 +63,10 @@ pub fn check(arguments: &CheckArguments) -> Result<(), Error> {
         records: None,
     };
     if let Some(path) = &arguments.data {
-        let table = input::table(path, schema, &arguments.format, &arguments.strictness)?;
-        report.records = Some(table.records());
+        let (format, strictness) = (&arguments.format, &arguments.strictness);
+        let reading = input::reading(path, schema, format, strictness)?;
+        input::remark_on_integers(&reading);
+        report.records = Some(reading.table.records());
     }
     if arguments.json {
         output::print_json(&report)

@@ -65,14 +65,12 @@ async fn database(kind: Kind, folder: &TempDir) -> String {
         return format!("sqlite://{}/generation.db", folder.path().display());
     }
     let server = std::env::var(POSTGRES).unwrap();
-    let server = server.trim_end_matches('/');
     let name = format!("fhaim_{}", Uuid::new_v4().simple());
-    let mut connection = sqlx::PgConnection::connect(&format!("{server}/postgres"))
-        .await
-        .unwrap();
+    let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();
     let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
     sqlx::query(create).execute(&mut connection).await.unwrap();
-    format!("{server}/{name}")
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
 }
 
 /// The service.
