@@ -32,9 +32,10 @@ const WINDOW: usize = 10;
 /// How far below the largest of its table a potential of a warm start may lie. Cells that an
 /// earlier fit has driven to zero would take many steps to come back: a mirror step multiplies a
 /// cell by a bounded factor, and while the cell is all but empty the loss does not show that this
-/// helps, so the search may even end there. Depths add up over tables that share an attribute.
+/// helps, so the search may even end there. Depths add up over tables that share an attribute:
+/// at 4, up to one fit in ten of a growing model ended far above the least loss, at 1 none did.
 /// Driving cells down again takes few steps.
-const WARM_DEPTH: f64 = 4.0;
+const WARM_DEPTH: f64 = 1.0;
 
 /// A loss over the marginals that potentials give.
 pub(crate) struct Problem {

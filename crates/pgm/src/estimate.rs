@@ -55,7 +55,7 @@ pub struct FitReport {
 /// 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
 ///
 /// With `warm_start` the search begins at that model's potentials of the cliques measured now,
-/// none further than a factor of e^4 below the largest of its table: near its distribution, when
+/// none further than a factor of e below the largest of its table: near its distribution, when
 /// measurements have only been added. A model over another domain is left aside.
 ///
 /// # Errors

@@ -68,10 +68,24 @@ pub(crate) fn eligible(
 
 /// All cells of a marginal of one or two attributes, as a statistic of sensitivity 1.
 pub(crate) fn cells_statistic(job: &Job, clique: &Clique) -> Statistic {
+    scaled_cells_statistic(job, clique, 1)
+}
+
+/// `scale` times all cells of a marginal of one or two attributes: noise of variance v on it is
+/// noise of variance v / scale^2 on the cells.
+pub(crate) fn scaled_cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statistic {
     let axis = |a: usize| Axis::identity(a, job.domain.size(a));
+    let scaled = |a: usize| {
+        let mut axis = axis(a);
+        axis.functions
+            .iter_mut()
+            .flatten()
+            .for_each(|x| *x *= scale);
+        axis
+    };
     match *clique.attributes() {
-        [a, b, ..] => Statistic::Product(axis(a), axis(b)),
-        [a] => Statistic::OneWay(axis(a)),
+        [a, b, ..] => Statistic::Product(scaled(a), axis(b)),
+        [a] => Statistic::OneWay(scaled(a)),
         [] => Statistic::Total,
     }
 }

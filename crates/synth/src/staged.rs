@@ -35,6 +35,10 @@ pub struct StagedOptions {
     pub fine_probe_from: f64,
     /// Share of an attribute's variation that a fine probe resolves, with at most 8 groups.
     pub fine_probe_resolves: f64,
+    /// There is a probe, and pairs to measure, only where the probe's scale is at most this share
+    /// of Nhat. With more noise hardly any pair can be told from an independent one: the 1-ways
+    /// make better use of the budget.
+    pub largest_probe_scale: f64,
     /// Shares of variation that blocks on offer resolve.
     pub resolutions: Vec<f64>,
     /// Pairs that join the model between two scorings of a stage, where the probe is the finer
@@ -61,6 +65,7 @@ impl Default for StagedOptions {
             gamma_fine: 0.5,
             fine_probe_from: 1500.0,
             fine_probe_resolves: 0.95,
+            largest_probe_scale: 0.125,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
             additions: 4,
             block_cells: 1 << 13,
@@ -270,6 +275,10 @@ impl Staged {
         let budget = self.options.probe_share * self.rho() * (1.0 - SLACK);
         let costs = self.pairs.iter().map(|pair| pair_cost(pair.plan.probe));
         let scale_share = budget / costs.sum::<f64>();
+        let scale = (2.0 * scale_share).sqrt().recip();
+        if scale > self.options.largest_probe_scale * model.total() {
+            self.pairs.clear();
+        }
         let mut offers = Vec::with_capacity(self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().enumerate() {
             // One scale s for all: rho in proportion to f(k_a) f(k_b).
@@ -673,4 +682,44 @@ fn largest_stage_units(job: &Job) -> u64 {
 /// Variances that are raised a little to pay for the ladder's gap stay below this.
 fn room_for_gap(units: u64) -> u64 {
     units.saturating_add(units >> 20).saturating_add(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{ReleaseRequest, Statistic};
+    use fhaim_domain::Domain;
+
+    /// Answers about a table of `records` records, uniform and independent, without noise.
+    fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
+        let answer = |request: &ReleaseRequest| match request.statistic {
+            Statistic::Total => vec![records],
+            ref centred => vec![0; centred.cells()],
+        };
+        requests.iter().map(answer).collect()
+    }
+
+    /// Whether a run on `records` records asks about any pair.
+    fn asks_about_pairs(rho: f64, records: i64) -> bool {
+        let rho = Rho::from_f64_down(rho).unwrap();
+        let job = Job::new(Domain::new(vec![3; 6]), rho, records as u64);
+        let mut staged = Staged::new(job, StagedOptions::default()).unwrap();
+        let (mut given, mut pairs) = (Vec::new(), false);
+        while let Next::Release(requests) = staged.step(&given).unwrap() {
+            pairs |= (requests.iter()).any(|r| matches!(r.statistic, Statistic::Product(..)));
+            given = answers(&requests, records);
+        }
+        let spent = staged.desk.spent().to_f64();
+        assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
+        pairs
+    }
+
+    #[test]
+    fn a_probe_that_could_tell_nothing_is_left_out() {
+        // 15 pairs of two contrasts: s is some 43 records.
+        assert!(!asks_about_pairs(0.01, 100));
+        assert!(!asks_about_pairs(0.01, 300));
+        assert!(asks_about_pairs(0.01, 400));
+        assert!(asks_about_pairs(0.2, 100));
+    }
 }
