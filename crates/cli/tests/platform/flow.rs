@@ -1,7 +1,15 @@
 //! A new user's way from a table to a synthetic one.
 
-use std::fs;
+use std::{
+    fs, io,
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
+use rand::Rng;
 use serde_json::Value;
 
 use super::services::{Backing, Services, read_json};
@@ -160,4 +168,60 @@ fn an_upload_broken_off_goes_on() {
         "{told}"
     );
     services.run("ana", &["job", "run", &id, "--watch"]);
+}
+
+/// A proxy whose every connection breaks off after some bytes from the caller, up to two objects;
+/// its address and the number of connections it broke.
+fn breaking(to: &str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let to = to.trim_start_matches("http://").to_owned();
+    let broken = Arc::new(AtomicUsize::new(0));
+    let count = broken.clone();
+    std::thread::spawn(move || {
+        for caller in listener.incoming() {
+            let (to, count) = (to.clone(), count.clone());
+            std::thread::spawn(move || {
+                if relay(&caller.unwrap(), &to).is_ok_and(|whole| !whole) {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    (address, broken)
+}
+
+/// Passes bytes both ways until a random number of them came from the caller; whether the caller
+/// ended before.
+fn relay(caller: &TcpStream, to: &str) -> io::Result<bool> {
+    let service = TcpStream::connect(to)?;
+    let (mut answers, mut back) = (service.try_clone()?, caller.try_clone()?);
+    std::thread::spawn(move || io::copy(&mut answers, &mut back));
+    let most = rand::rng().random_range(1..500_000);
+    let passed = io::copy(&mut io::Read::take(caller, most), &mut &service)?;
+    // Either may be gone already.
+    let _ = service.shutdown(Shutdown::Both);
+    let _ = caller.shutdown(Shutdown::Both);
+    Ok(passed < most)
+}
+
+/// An upload whose connections break off at random bytes ends as one that nothing disturbed.
+#[test]
+fn an_upload_over_connections_that_break_off() {
+    let services = Services::start(&Backing::Local);
+    let direct = [0, 1, 2].map(|service| services.address(service));
+    let (proxy, broken) = breaking(&direct[1]);
+    services.sign_up_at("ana", &[direct[0].clone(), proxy, direct[2].clone()]);
+    services.sign_up_at("bob", &direct);
+    let [disturbed, undisturbed] = ["ana", "bob"].map(|user| {
+        let dataset = services.dataset(user, &[]);
+        let job = services.run(user, &["job", "run", &dataset, "--watch"]);
+        get(&services, user, job.lines().next().unwrap())
+    });
+    assert_eq!(
+        answers(&disturbed, "values"),
+        answers(&undisturbed, "values")
+    );
+    let broken = broken.load(Ordering::Relaxed);
+    assert!(broken > 10, "{broken} connections broke off");
 }

@@ -221,23 +221,23 @@ impl Services {
 
     /// Signs a new user up and in.
     pub fn sign_up(&self, user: &str) {
+        self.sign_up_at(user, &[0, 1, 2].map(|service| self.link(HOLDER, service)));
+    }
+
+    /// Signs a new user up and in, who finds the services at these addresses.
+    pub fn sign_up_at(&self, user: &str, bases: &[String; 3]) {
         let email = format!("{user}@example.org");
-        let bases = [0, 1, 2].map(|service| self.link(HOLDER, service));
-        self.run(
-            user,
-            &[
-                "login",
-                "--email",
-                &email,
-                "--sign-up",
-                "--generation",
-                &bases[0],
-                "--computation",
-                &bases[1],
-                "--crypto",
-                &bases[2],
-            ],
-        );
+        let who = ["login", "--email", &email, "--sign-up"];
+        let [generation, computation, crypto] = bases;
+        let at = [
+            "--generation",
+            generation,
+            "--computation",
+            computation,
+            "--crypto",
+            crypto,
+        ];
+        self.run(user, &[&who[..], &at[..]].concat());
     }
 
     /// Creates and uploads a dataset with a seeded ladder; its identifier.
