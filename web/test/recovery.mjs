@@ -59,7 +59,7 @@ const context = await browser.newContext({ viewport: SIZES.wide });
 const page = await context.newPage();
 page.setDefaultTimeout(TIMEOUT_MS);
 const watch = watchErrors(page);
-watch.expected.push(/ERR_INTERNET_DISCONNECTED|ERR_CONNECTION|ERR_NETWORK|ERR_INCOMPLETE_CHUNKED|Failed to fetch/);
+watch.expected.push(/net::ERR_|Failed to fetch/);
 page.on("dialog", (dialog) => void dialog.accept());
 
 /** How many objects the page says were sent, of how many. */
