@@ -170,7 +170,7 @@ fn an_upload_broken_off_goes_on() {
     services.run("ana", &["job", "run", &id, "--watch"]);
 }
 
-/// A proxy whose every connection breaks off after some bytes from the caller, up to two objects;
+/// A proxy whose every connection breaks off after some bytes from the caller, up to seven objects;
 /// its address and the number of connections it broke.
 fn breaking(to: &str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -197,7 +197,7 @@ fn relay(caller: &TcpStream, to: &str) -> io::Result<bool> {
     let service = TcpStream::connect(to)?;
     let (mut answers, mut back) = (service.try_clone()?, caller.try_clone()?);
     std::thread::spawn(move || io::copy(&mut answers, &mut back));
-    let most = rand::rng().random_range(1..500_000);
+    let most = rand::rng().random_range(1..1_500_000);
     let passed = io::copy(&mut io::Read::take(caller, most), &mut &service)?;
     // Either may be gone already.
     let _ = service.shutdown(Shutdown::Both);
@@ -223,5 +223,5 @@ fn an_upload_over_connections_that_break_off() {
         answers(&undisturbed, "values")
     );
     let broken = broken.load(Ordering::Relaxed);
-    assert!(broken > 10, "{broken} connections broke off");
+    assert!(broken > 5, "{broken} connections broke off");
 }
