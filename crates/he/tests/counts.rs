@@ -212,8 +212,8 @@ proptest! {
 #[derive(Debug)]
 struct Watched {
     table: EncryptedTable,
-    /// Largest number of chunks, and all ciphertexts read.
-    reads: Mutex<(usize, usize)>,
+    /// Of each read, the number of columns and that of chunks.
+    reads: Mutex<Vec<(usize, usize)>>,
     fails: bool,
 }
 
@@ -239,9 +239,8 @@ impl Columns for Watched {
         if self.fails {
             return Err(Error::Unavailable("the disk is gone".to_owned()));
         }
-        let mut reads = self.reads.lock().unwrap();
-        reads.0 = reads.0.max(chunks.len());
-        reads.1 += columns.len() * chunks.len();
+        let read = (columns.len(), chunks.len());
+        self.reads.lock().unwrap().push(read);
         self.table.read(residue, columns, chunks)
     }
 }
@@ -280,48 +279,36 @@ fn bands_of_record_chunks_make_the_same_pages() {
     let cells: Vec<Cell> = products
         .chain((0..3).map(|left| Cell::Sum { left }))
         .collect();
-    let spread = |step: usize| {
-        (0..90)
-            .map(|k| (k * step, cells[k % cells.len()]))
-            .collect()
+    let placed = |step: usize| {
+        let cells = cells.iter().cycle().take(36).enumerate();
+        cells.map(|(k, &cell)| (k * step, cell)).collect()
     };
-    let pages = [spread(1), spread(91), Vec::new()];
-    let mut evaluate = |table: &Watched, memory: Option<usize>| {
+    let pages = [placed(1), placed(9), Vec::new()];
+    let evaluate = |table: &Watched, memory: Option<usize>| {
         let mut evaluator = Evaluator::new(&keys.evaluation, table.layout());
         if let Some(memory) = memory {
             evaluator = evaluator.with_memory(memory);
         }
         let pages = evaluator.pages(table, 0, factors, &pages, &mut Work::default())?;
         let of = |page: fhaim_he::Page| (page.ciphertext().clone(), page.deviation());
-        Ok::<_, Error>(
-            pages
-                .into_iter()
-                .map(|page| page.map(of))
-                .collect::<Vec<_>>(),
-        )
+        let pages = pages.into_iter().map(|page| page.map(of));
+        Ok::<_, Error>(pages.collect::<Vec<_>>())
     };
+    let reads = |table: &Watched| std::mem::take(&mut *table.reads.lock().unwrap());
     let whole = evaluate(&table, None).unwrap();
-    assert_eq!(
-        std::mem::take(&mut *table.reads.get_mut().unwrap()),
-        (5, 8 * 5)
-    );
     assert!(whole[0].is_some() && whole[1].is_some() && whole[2].is_none());
+    assert_eq!(reads(&table), [(8, 5)]);
 
-    let ciphertext = 2 * 2 * 8192 * 8;
-    // Columns, left and right factors of a chunk: 8 + 2 + 2. Of half the memory.
-    for (memory, chunks) in [
-        (0, 1),
-        (2 * 2 * 12 * ciphertext, 2),
-        (2 * 4 * 12 * ciphertext, 4),
-    ] {
-        assert_eq!(
-            evaluate(&table, Some(memory)).unwrap(),
-            whole,
-            "{memory} bytes"
-        );
-        let (most, all) = std::mem::take(&mut *table.reads.get_mut().unwrap());
-        assert_eq!(most, chunks, "{memory} bytes");
-        assert!(all > 8 * 5, "read but once");
+    let ciphertext = P1.memory_bytes();
+    // A chunk's columns, left and right factors: 8 + 2 + 2 ciphertexts, in half the memory.
+    for (memory, chunks) in [(0, 1), (2 * 2 * 12 * ciphertext, 2)] {
+        let banded = evaluate(&table, Some(memory)).unwrap();
+        assert!(banded == whole, "other pages with {memory} bytes");
+        let reads = reads(&table);
+        let of_all_columns = reads.iter().filter(|read| read.0 == 8);
+        let most = of_all_columns.map(|read| read.1).max();
+        assert_eq!(most, Some(chunks), "with {memory} bytes");
+        assert!(reads.len() > 4, "{} reads", reads.len());
     }
 
     table.fails = true;

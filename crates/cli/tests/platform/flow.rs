@@ -32,8 +32,7 @@ fn get(services: &Services, user: &str, job: &str) -> Value {
 
 /// Sign up, create, upload, run, watch, download; the releases are those of the same protocol in
 /// one process with the same seed, integer for integer.
-fn whole(backing: &Backing) {
-    let services = Services::start(backing);
+fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
@@ -54,7 +53,7 @@ fn whole(backing: &Backing) {
     let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
     services.run("ana", &[&["run"], &data[..], &files[..]].concat());
     let own = read_json(&services.folder.path().join("own.json"));
-    let served = get(&services, "ana", &job);
+    let served = get(services, "ana", &job);
     assert_eq!(
         answers(&served, "values"),
         answers(&own["releases"], "values")
@@ -78,7 +77,24 @@ fn whole(backing: &Backing) {
 
 #[test]
 fn on_sqlite_and_folders() {
-    whole(&Backing::Local);
+    whole(&Services::start(&Backing::Local));
+}
+
+/// A table of several record chunks whose columns stay where they are stored: each batch reads
+/// them band by band.
+#[test]
+fn columns_that_are_not_kept_in_memory() {
+    let mut services = Services::start(&Backing::Local);
+    super::write_table(services.folder.path(), 20_000);
+    let computation = 1;
+    services.kill(computation);
+    let config = services.home(computation).join("config.toml");
+    let mut text = fs::read_to_string(&config).unwrap();
+    text += "[memory]\ndataset_bytes = 0\nworking_bytes = 0\n";
+    fs::write(config, text).unwrap();
+    services.launch(computation);
+    services.wait_until_ready();
+    whole(&services);
 }
 
 #[test]
@@ -91,10 +107,10 @@ fn on_postgres_and_s3() {
     if s3_endpoint.is_none() {
         eprintln!("skipped: FHAIM_TEST_S3 is not set: blobs go to folders");
     }
-    whole(&Backing::Remote {
+    whole(&Services::start(&Backing::Remote {
         postgres,
         s3_endpoint,
-    });
+    }));
 }
 
 /// Jobs that race for the last of a budget: exactly what fits is granted.
