@@ -514,7 +514,7 @@ impl<'a> Evaluator<'a> {
             for &(slot, left) in &leaf.sums {
                 for chunk in &operands.left[left] {
                     let k = slot * self.layout.stride();
-                    ring.add_scaled_shifted(out, &chunk.c[half], 1, k);
+                    ring.add_shifted(out, &chunk.c[half], k);
                 }
             }
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {

@@ -157,15 +157,15 @@ impl Evaluator<'_> {
             return read[&column].clone();
         }
         let chunk = |k: usize| {
-            let mut sum = Ciphertext::zero(self.params(), residue);
-            for &(column, coefficient) in &combination.0 {
-                for (sum, c) in sum.c.iter_mut().zip(&read[&column][k].c) {
-                    self.params()
-                        .ring()
-                        .add_scaled_shifted(sum, c, coefficient, 0);
-                }
-            }
-            Arc::new(sum)
+            let half = |half: usize| {
+                let terms = combination.0.iter();
+                let terms = terms.map(|&(column, c)| (c, &read[&column][k].c[half]));
+                self.params().ring().combine(&terms.collect::<Vec<_>>())
+            };
+            Arc::new(Ciphertext {
+                residue,
+                c: [half(0), half(1)],
+            })
         };
         (0..chunks).map(chunk).collect()
     }
