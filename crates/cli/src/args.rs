@@ -403,7 +403,8 @@ pub struct ComputeArguments {
 const MECHANISMS_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
-  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3";
+  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
+  FHAIM_DATA_DIR=data fhaim bench mechanisms diabetes --coarse --mechanism staged";
 
 /// Flags of `bench mechanisms`.
 #[derive(Debug, Args)]
@@ -419,6 +420,10 @@ pub struct MechanismsArguments {
     /// Runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub seeds: u64,
+    /// Code the tables more coarsely: at most 8 bins, missing numbers in the lowest, and no
+    /// categories that never occur
+    #[arg(long)]
+    pub coarse: bool,
     /// Most memory a model may take, in MB; by default 0.5, and 1 on adult-32
     #[arg(long, value_name = "MB", value_parser = megabytes)]
     pub model_mb: Option<f64>,

@@ -7,7 +7,7 @@ use std::{
 
 use fhaim_domain::{Clique, Domain, Table, pair_cells};
 use fhaim_dp::{Ladder, LadderPlan};
-use fhaim_he::{DEGREE, ParameterSet, Parameters};
+use fhaim_he::{ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
     computation::{Computation, JobState},
     crypto::{CryptoService, Dataset},
@@ -31,7 +31,8 @@ use crate::{
 /// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
 const KEY_CIPHERTEXTS: u64 = 160;
 
-/// Combinations of columns that a batch holds at once, left and right forms, over the columns.
+/// Combinations of columns that a batch holds at once, left and right forms, over the columns, if
+/// that is less than an evaluator may take.
 const COMBINATIONS: u64 = 4;
 
 /// How a run will be encrypted: public, and fixed before anything is.
@@ -90,7 +91,7 @@ impl Setup {
     }
 
     fn ciphertext_bytes(&self) -> u64 {
-        (2 * DEGREE * size_of::<u64>() * self.set.ciphertext_moduli.len()) as u64
+        self.set.memory_bytes() as u64
     }
 
     /// Makes keys, encrypts table and noise, and puts the services behind a source.
@@ -185,9 +186,8 @@ pub fn estimate(
     let upload = plan.ciphertext_count() as u64;
     let residues = plan.residues as u64;
     let columns = (domain.columns() * plan.layout.chunks()) as u64 * residues;
-    let mut ciphertexts = upload
-        .saturating_add(columns.saturating_mul(COMBINATIONS))
-        .saturating_add(KEY_CIPHERTEXTS);
+    let mut ciphertexts = upload.saturating_add(KEY_CIPHERTEXTS);
+    let combinations = columns.saturating_mul(COMBINATIONS * setup.ciphertext_bytes());
     let mut cells = mechanism.ladder_need(&job)?.cells as f64;
     if mechanism == MechanismName::FhaimL2 {
         // Every pair's marginal and its square.
@@ -199,7 +199,8 @@ pub fn estimate(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Estimate {
         memory_bytes: size::local_bytes(domain, records, job.model_bytes)
-            .saturating_add(ciphertexts.saturating_mul(setup.ciphertext_bytes())),
+            .saturating_add(ciphertexts.saturating_mul(setup.ciphertext_bytes()))
+            .saturating_add(combinations.min(WORKING_BYTES as u64)),
         upload_bytes: upload.saturating_mul(setup.ciphertext_bytes()),
         seconds: core_seconds / cores as f64,
     })

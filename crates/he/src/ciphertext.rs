@@ -24,14 +24,6 @@ pub struct Ciphertext {
 }
 
 impl Ciphertext {
-    /// The trivial encryption of zero.
-    pub(crate) fn zero(params: &Parameters, residue: usize) -> Self {
-        Self {
-            residue,
-            c: [params.ring().zero(), params.ring().zero()],
-        }
-    }
-
     /// Which of the set's plaintext moduli this ciphertext belongs to.
     pub fn residue(&self) -> usize {
         self.residue

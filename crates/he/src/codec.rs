@@ -123,20 +123,25 @@ fn bits(q: u64) -> u32 {
     64 - q.leading_zeros()
 }
 
-/// Bytes of one limb of residues; the degree is a multiple of 8, so limbs end on byte edges.
+/// Bytes of one limb of residues; the degree is a multiple of 64, so limbs are whole words.
 fn limb_bytes(q: u64) -> usize {
+    const { assert!(DEGREE.is_multiple_of(64)) };
     DEGREE * bits(q) as usize / 8
 }
 
+/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has. Words of 64 bits alone:
+/// the browser has no wider ones.
 fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
-    let (mut pool, mut held) = (0u128, 0);
+    let bits = bits(q);
+    let (mut word, mut held) = (0, 0);
     for &residue in residues {
-        pool |= u128::from(residue) << held;
-        held += bits(q);
-        while held >= 8 {
-            out.push(pool as u8);
-            pool >>= 8;
-            held -= 8;
+        word |= residue << held;
+        held += bits;
+        if held >= 64 {
+            out.extend_from_slice(&word.to_le_bytes());
+            held -= 64;
+            // Its last `held` bits did not fit. `bits` is below 64, so at least one did.
+            word = residue >> (bits - held);
         }
     }
 }
@@ -150,20 +155,28 @@ fn take_limb(kind: Kind, body: &mut &[u8], q: u64, out: &mut Vec<u64>) -> Result
         .split_at_checked(limb_bytes(q))
         .ok_or(malformed("truncated or too long"))?;
     *body = rest;
-    let mask = (1u128 << bits(q)) - 1;
-    let (mut pool, mut held) = (0u128, 0);
-    for &byte in limb {
-        pool |= u128::from(byte) << held;
-        held += 8;
-        if held >= bits(q) {
-            let residue = (pool & mask) as u64;
-            if residue >= q {
-                return Err(malformed("a residue is not below its prime"));
-            }
-            out.push(residue);
-            pool >>= bits(q);
-            held -= bits(q);
+    let bits = bits(q);
+    let mask = (1 << bits) - 1;
+    let mut largest = 0;
+    let mut push = |residue: u64| {
+        largest = largest.max(residue);
+        out.push(residue);
+    };
+    // `left` holds the `held` bits, fewer than a residue's, that earlier words had left.
+    let (mut left, mut held) = (0, 0);
+    for &word in limb.as_chunks().0 {
+        let word = u64::from_le_bytes(word);
+        push((left | word << held) & mask);
+        left = word >> (bits - held);
+        held += 64 - bits;
+        while held >= bits {
+            push(left & mask);
+            left >>= bits;
+            held -= bits;
         }
+    }
+    if largest >= q {
+        return Err(malformed("a residue is not below its prime"));
     }
     Ok(())
 }
@@ -397,10 +410,33 @@ mod tests {
     #[test]
     fn a_residue_at_its_prime_is_refused_even_with_a_right_checksum() {
         let params = Parameters::new(P1).unwrap();
-        let mut c = Ciphertext::zero(&params, 0);
+        let zero = || params.ring().zero();
+        let mut c = Ciphertext {
+            residue: 0,
+            c: [zero(), zero()],
+        };
         c.c[1].limb_mut(1)[17] = P1.ciphertext_moduli[1];
         let bytes = c.to_bytes(&params);
         let error = Ciphertext::from_bytes(&params, &bytes).unwrap_err();
         assert!(error.to_string().contains("not below its prime"), "{error}");
+    }
+
+    /// Bit k of residue i is bit i * bits + k of the limb, counted from the lowest of each byte.
+    #[test]
+    fn residues_lie_bit_after_bit() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(6);
+        for q in [5, (1 << 32) - 5, (1 << 54) - 33, (1 << 62) - 57] {
+            let residues: Vec<u64> = (0..DEGREE).map(|_| rng.random_range(0..q)).collect();
+            let mut bytes = Vec::new();
+            put_limb(&mut bytes, q, &residues);
+            assert_eq!(bytes.len(), limb_bytes(q));
+            let bits = bits(q) as usize;
+            let bit = |k: usize| u64::from(bytes[k / 8] >> (k % 8) & 1);
+            let read = |i: usize| (0..bits).map(|k| bit(i * bits + k) << k).sum::<u64>();
+            assert!((0..DEGREE).all(|i| read(i) == residues[i]), "{q}");
+            let (mut taken, mut body) = (Vec::new(), bytes.as_slice());
+            take_limb(Kind::Ciphertext, &mut body, q, &mut taken).unwrap();
+            assert!(body.is_empty() && taken == residues, "{q}");
+        }
     }
 }

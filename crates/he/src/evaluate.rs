@@ -1,4 +1,8 @@
 //! The computation service's evaluator: statistics of an encrypted table, packed into pages.
+//!
+//! Of a table that fits the memory it may use, the evaluator holds all factors and multiplies a
+//! tile of the packing tree where it is packed. Of a larger one it goes through bands of record
+//! chunks, for as many leaves at once as it can hold the sums of, and packs those.
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
@@ -6,87 +10,16 @@ use crate::keys::{EvaluationKeys, KeySwitchKey, Pair};
 use crate::keyswitch::{Lifted, Scratch};
 use crate::layout::{Layout, PAGE};
 use crate::noise;
+use crate::operands::{Needed, Operands, Query};
 use crate::packing::Packer;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Poly;
-use crate::tensor::{Operand, Product, Spread, Tensor};
-use std::sync::Arc;
+use crate::table::{Columns, Factors};
+use crate::tensor::{Product, Spread, Tensor};
 
-/// An encrypted table as the computation service holds it: `columns[c][chunk]`, one ciphertext
-/// a one-hot column, record chunk and plaintext modulus.
-#[derive(Clone, Debug)]
-pub struct EncryptedTable {
-    params: Parameters,
-    layout: Layout,
-    /// `columns[residue][column][chunk]`
-    columns: Vec<Vec<Operand>>,
-}
-
-impl EncryptedTable {
-    /// A table from ciphertexts as [`crate::PublicKey::encrypt`] makes them:
-    /// `columns[column][chunk][residue]`.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] where a column lacks a chunk or a residue.
-    pub fn new(
-        params: &Parameters,
-        layout: Layout,
-        columns: Vec<Vec<Vec<Ciphertext>>>,
-    ) -> Result<Self> {
-        let mut by_residue: Vec<Vec<Operand>> = vec![Vec::new(); params.residues()];
-        for chunks in columns {
-            if chunks.len() != layout.chunks() {
-                return Err(Error::Mismatch("a column has another number of chunks"));
-            }
-            let mut operands = vec![Operand::new(); params.residues()];
-            for residues in chunks {
-                if residues.len() != params.residues()
-                    || residues.iter().enumerate().any(|(k, c)| c.residue != k)
-                {
-                    return Err(Error::Mismatch("a chunk lacks a residue"));
-                }
-                for (operand, ciphertext) in operands.iter_mut().zip(residues) {
-                    operand.push(Arc::new(ciphertext));
-                }
-            }
-            for (all, operand) in by_residue.iter_mut().zip(operands) {
-                all.push(operand);
-            }
-        }
-        Ok(Self {
-            params: params.clone(),
-            layout,
-            columns: by_residue,
-        })
-    }
-
-    /// The public shape.
-    pub fn layout(&self) -> Layout {
-        self.layout
-    }
-
-    /// Number of one-hot columns.
-    pub fn columns(&self) -> usize {
-        self.columns[0].len()
-    }
-}
-
-/// An integer combination of one-hot columns: (column, coefficient) pairs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Combination(pub Vec<(usize, i64)>);
-
-impl Combination {
-    /// One column as it is.
-    pub fn column(column: usize) -> Self {
-        Self(vec![(column, 1)])
-    }
-
-    /// Variance of the noise of this combination of fresh columns.
-    fn variance(&self) -> f64 {
-        let energy: f64 = self.0.iter().map(|&(_, c)| (c as f64).powi(2)).sum();
-        noise::fresh_variance() * energy
-    }
-}
+/// Bytes that an evaluator takes for factors and sums, unless told otherwise: what
+/// `adult-32` (48,842 records, 247 columns) needs without going through bands.
+pub const WORKING_BYTES: usize = 2 << 30;
 
 /// A statistic of the records, over indices into the lists of left and right combinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,23 +79,13 @@ impl std::ops::AddAssign for Work {
 pub struct Evaluator<'a> {
     keys: &'a EvaluationKeys,
     layout: Layout,
+    /// Bytes for factors and sums.
+    memory: usize,
     packer: Packer<'a>,
-    inversion: Vec<u32>,
+    pub(crate) inversion: Vec<u32>,
     /// Transform of sum over r < stride of X^-r, in Montgomery form: its product with a column
     /// holds the column's sum at slot 0.
     ones: Poly,
-}
-
-/// Combinations ready to be multiplied, for one plaintext modulus. Right ones are scaled as the
-/// tensor asks for.
-#[derive(Debug)]
-pub struct Operands {
-    residue: usize,
-    left: Vec<Operand>,
-    right: Vec<Operand>,
-    /// Variance of each operand's noise.
-    left_noise: Vec<f64>,
-    right_noise: Vec<f64>,
 }
 
 /// A packed ciphertext with what is expected of its noise.
@@ -189,19 +112,43 @@ impl Page {
 
 /// A leaf of the packing tree: what it sums before it is relinearised.
 #[derive(Debug, Default)]
-struct Leaf {
+pub(crate) struct Leaf {
     index: usize,
     /// Number of cells.
     cells: usize,
-    products: Vec<Product>,
+    pub(crate) products: Vec<Product>,
     /// (slot, left operand)
-    sums: Vec<(usize, usize)>,
+    pub(crate) sums: Vec<(usize, usize)>,
+}
+
+/// Where the products of a subtree's leaves come from.
+enum Products<'a> {
+    /// Multiplied when a tile is reached, over all record chunks.
+    Now(&'a Operands),
+    /// One for each pair of leaves, complete.
+    Summed(Vec<Spread>),
+}
+
+impl Products<'_> {
+    /// Those of the first `pairs` pairs of leaves, and those of the rest.
+    fn split_at(self, pairs: usize) -> [Self; 2] {
+        match self {
+            Self::Now(operands) => [Self::Now(operands), Self::Now(operands)],
+            Self::Summed(mut first) => {
+                let second = first.split_off(pairs);
+                [Self::Summed(first), Self::Summed(second)]
+            }
+        }
+    }
 }
 
 /// One thread computes a subtree of 2^TILE_HEIGHT leaves as a tile. Every tree is higher: the
 /// smallest stride leaves 2^6 leaves.
 const TILE_HEIGHT: usize = 4;
 const _: () = assert!(Layout::MIN_STRIDE >> TILE_HEIGHT > 0);
+
+/// Pairs of leaves of a tile.
+const PAIRS: usize = 1 << (TILE_HEIGHT - 1);
 
 impl<'a> Evaluator<'a> {
     /// Tables for one layout.
@@ -219,10 +166,23 @@ impl<'a> Evaluator<'a> {
         Self {
             keys,
             layout,
+            memory: WORKING_BYTES,
             packer: Packer::new(keys, layout.slots()),
             inversion: ring.automorphism(2 * DEGREE - 1),
             ones,
         }
+    }
+
+    /// The same, holding at most about `bytes` of factors and sums at once.
+    pub fn with_memory(self, bytes: usize) -> Self {
+        Self {
+            memory: bytes,
+            ..self
+        }
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
     }
 
     pub(crate) fn params(&self) -> &Parameters {
@@ -239,167 +199,102 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `pair` plus the pair under s that encrypts `d` under the key's source.
-    fn switch(&self, pair: Pair, key: &KeySwitchKey, d: &Poly, scratch: &mut Scratch) -> Pair {
+    pub(crate) fn switch(
+        &self,
+        pair: Pair,
+        key: &KeySwitchKey,
+        d: &Poly,
+        scratch: &mut Scratch,
+    ) -> Pair {
         let switcher = &self.packer.switcher;
         let mut lifted = switcher.lift(pair);
         switcher.add(&[(key, d)], &mut lifted, scratch);
         switcher.lower(lifted, scratch)
     }
 
-    /// Builds left and right forms of combinations of the table's columns. A right form takes a
-    /// key switch a chunk.
+    /// Pages, each with its cells at their positions (distinct, below [`PAGE`]) and zero
+    /// elsewhere; `None` for no cells.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where a combination names a column the table lacks;
-    /// [`Error::Mismatch`] where table and keys do not belong together.
-    pub fn operands(
+    /// [`Error::OutOfRange`] for positions, factors or columns outside their ranges;
+    /// [`Error::Mismatch`] where table and keys do not belong together; [`Error::Unavailable`]
+    /// where a column cannot be read.
+    pub fn pages(
         &self,
-        table: &EncryptedTable,
+        table: &dyn Columns,
         residue: usize,
-        left: &[Combination],
-        right: &[Combination],
+        factors: Factors<'_>,
+        pages: &[Vec<(usize, Cell)>],
         work: &mut Work,
-    ) -> Result<Operands> {
-        self.keys.params.check_same(&table.params)?;
-        if table.layout != self.layout {
-            return Err(Error::Mismatch("the table has another layout"));
-        }
-        let columns = table
-            .columns
-            .get(residue)
-            .ok_or(Error::OutOfRange("plaintext modulus"))?;
-        let named = left.iter().chain(right).flat_map(|c| &c.0);
-        if named
-            .into_iter()
-            .any(|&(column, _)| column >= columns.len())
-        {
-            return Err(Error::OutOfRange(
-                "a combination names a column the table lacks",
-            ));
-        }
-        let started = Clock::start();
-        let switch = noise::switch_variance(self.keys.params.set());
-        let left_noise = left.iter().map(Combination::variance).collect();
-        let right_noise = right.iter().map(|c| c.variance() + switch).collect();
-        let left = map(left, |c| self.combine(columns, residue, c));
-        // Each is inverted as soon as it is combined: a wide table's combinations take as much
-        // memory as its columns.
-        let inverted = map(right, |combination| {
-            let mut scratch = Scratch::new(self.keys.params.ring());
-            let combined = self.combine(columns, residue, combination);
-            let invert = |c: Arc<Ciphertext>| {
-                let mut inverted = self.invert(&c, &mut scratch);
-                self.scale(&mut inverted);
-                Arc::new(inverted)
-            };
-            let inverted: Operand = combined.into_iter().map(invert).collect();
-            (inverted, scratch)
-        });
-        let mut right = Vec::with_capacity(inverted.len());
-        for (operand, scratch) in inverted {
-            work.count(&scratch);
-            right.push(operand);
-        }
-        work.switching += started.seconds();
-        Ok(Operands {
+    ) -> Result<Vec<Option<Page>>> {
+        let query = Query {
+            table,
             residue,
-            left,
-            right,
-            left_noise,
-            right_noise,
-        })
-    }
-
-    fn combine(&self, columns: &[Operand], residue: usize, combination: &Combination) -> Operand {
-        if let [(column, 1)] = combination.0[..] {
-            return columns[column].clone();
-        }
-        let params = &self.keys.params;
-        let chunk = |k: usize| {
-            let mut sum = Ciphertext::zero(params, residue);
-            for &(column, coefficient) in &combination.0 {
-                for (sum, c) in sum.c.iter_mut().zip(&columns[column][k].c) {
-                    params.ring().add_scaled_shifted(sum, c, coefficient, 0);
-                }
-            }
-            Arc::new(sum)
+            factors,
         };
-        (0..self.layout.chunks()).map(chunk).collect()
-    }
-
-    /// The image under X -> X^-1.
-    pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
-        let ring = self.keys.params.ring();
-        let image = |p: &Poly| {
-            let mut out = ring.zero();
-            for j in 0..ring.ciphertext_limbs().len() {
-                for (o, &i) in out.limb_mut(j).iter_mut().zip(&self.inversion) {
-                    *o = p.limb(j)[i as usize];
-                }
-            }
-            out
+        self.check(&query)?;
+        let leaves = pages.iter().map(|cells| self.leaves(factors, cells));
+        let pages = leaves.collect::<Result<Vec<_>>>()?;
+        let needed = Needed::by(pages.iter().flatten(), factors);
+        let chunks = self.layout.chunks();
+        let whole = if self.band(&query, &needed, self.memory) == chunks {
+            Some(self.operands(&query, &needed, 0..chunks, work)?)
+        } else {
+            None
         };
-        let pair = [image(&c.c[0]), ring.zero()];
-        Ciphertext {
-            residue: c.residue,
-            c: self.switch(pair, &self.keys.inversion, &image(&c.c[1]), scratch),
-        }
+        let noise = self.operand_noise(factors);
+        let page = |leaves: Vec<Leaf>| {
+            let pairs = pairs(&leaves);
+            let height = self.packer.height();
+            let root = match &whole {
+                Some(operands) => {
+                    let (root, done) = self.subtree(&pairs, Products::Now(operands), height);
+                    *work += done;
+                    root
+                }
+                None => self.banded(&query, &pairs, height, work)?,
+            };
+            Ok(root.map(|root| self.page(residue, root, &leaves, &noise, work)))
+        };
+        pages.into_iter().map(page).collect()
     }
 
-    /// One page with each cell at its position (distinct, below [`PAGE`]) and zero elsewhere;
-    /// `None` for no cells.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for positions or operands outside their ranges.
-    pub fn pack(
+    /// A tree's root as a page, with what is expected of its noise.
+    fn page(
         &self,
-        operands: &Operands,
-        cells: &[(usize, Cell)],
+        residue: usize,
+        root: Lifted,
+        leaves: &[Leaf],
+        noise: &[Vec<f64>; 2],
         work: &mut Work,
-    ) -> Result<Option<Page>> {
-        let leaves = self.leaves(operands, cells)?;
-        let (packed, done) = self.subtree(operands, &leaves, self.packer.height());
-        *work += done;
+    ) -> Page {
         let mut scratch = Scratch::new(self.keys.params.ring());
-        let packed = packed.map(|root| self.packer.finish(operands.residue, root, &mut scratch));
+        let ciphertext = self.packer.finish(residue, root, &mut scratch);
         work.count(&scratch);
-        Ok(packed.map(|ciphertext| {
-            let packing = noise::packing_variance(self.params().set(), self.layout.stride());
-            let variances = leaves.iter().map(|leaf| {
-                let cells = leaf.cells as f64;
-                (cells, self.leaf_variance(operands, leaf))
-            });
-            let noisiest = variances.clone().map(|(_, v)| v).fold(0.0, f64::max);
-            let norm_squared: f64 = variances.map(|(cells, v)| cells * v).sum();
-            Page {
-                ciphertext,
-                deviation: (noisiest + packing).sqrt(),
-                norm_squared: norm_squared + DEGREE as f64 * packing,
-            }
-        }))
+        let packing = noise::packing_variance(self.params().set(), self.layout.stride());
+        let variances = leaves.iter().map(|leaf| {
+            let cells = leaf.cells as f64;
+            (cells, self.leaf_variance(residue, noise, leaf))
+        });
+        let noisiest = variances.clone().map(|(_, v)| v).fold(0.0, f64::max);
+        let norm_squared: f64 = variances.map(|(cells, v)| cells * v).sum();
+        Page {
+            ciphertext,
+            deviation: (noisiest + packing).sqrt(),
+            norm_squared: norm_squared + DEGREE as f64 * packing,
+        }
     }
 
-    fn leaf_variance(&self, operands: &Operands, leaf: &Leaf) -> f64 {
+    fn leaf_variance(&self, residue: usize, [left, right]: &[Vec<f64>; 2], leaf: &Leaf) -> f64 {
         let chunks = self.layout.chunks() as f64;
-        let t = self.keys.params.set().plaintext_moduli[operands.residue];
-        let product = |p: &Product| -> f64 {
-            let left: f64 = p
-                .left
-                .iter()
-                .map(|&(_, left)| operands.left_noise[left])
-                .sum();
-            noise::product_variance(t, left, operands.right_noise[p.right])
-        };
-        let sums: f64 = leaf
-            .sums
-            .iter()
-            .map(|&(_, left)| operands.left_noise[left])
-            .sum();
+        let t = self.keys.params.set().plaintext_moduli[residue];
+        let lefts = |terms: &[(usize, usize)]| terms.iter().map(|&(_, k)| left[k]).sum::<f64>();
+        let product = |p: &Product| noise::product_variance(t, lefts(&p.left), right[p.right]);
         let products: f64 = leaf.products.iter().map(product).sum();
-        chunks * (products + sums * self.layout.stride() as f64)
+        chunks * (products + lefts(&leaf.sums) * self.layout.stride() as f64)
     }
 
-    fn leaves(&self, operands: &Operands, cells: &[(usize, Cell)]) -> Result<Vec<Leaf>> {
+    fn leaves(&self, factors: Factors<'_>, cells: &[(usize, Cell)]) -> Result<Vec<Leaf>> {
         let mut cells = cells.to_vec();
         cells.sort_unstable_by_key(|&(p, _)| p);
         if cells.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -408,7 +303,7 @@ impl<'a> Evaluator<'a> {
         let mut leaves: Vec<Leaf> = Vec::new();
         for (p, cell) in cells {
             let (Cell::Product { left, .. } | Cell::Sum { left }) = cell;
-            if p >= PAGE || left >= operands.left.len() {
+            if p >= PAGE || left >= factors.left.len() {
                 return Err(Error::OutOfRange("cell position or operand"));
             }
             let (index, slot) = self.layout.place(p);
@@ -425,7 +320,7 @@ impl<'a> Evaluator<'a> {
             leaf.cells += 1;
             match cell {
                 Cell::Sum { .. } => leaf.sums.push((slot, left)),
-                Cell::Product { right, .. } if right >= operands.right.len() => {
+                Cell::Product { right, .. } if right >= factors.right.len() => {
                     return Err(Error::OutOfRange("cell operand"));
                 }
                 Cell::Product { right, .. } => {
@@ -446,25 +341,77 @@ impl<'a> Evaluator<'a> {
         Ok(leaves)
     }
 
-    /// Packs the leaves (sorted by index) of a subtree of the given height.
+    /// Packs the leaves of a subtree of the given height, going through the table in bands of
+    /// record chunks: for all leaves at once, or for one half after the other where their sums
+    /// would take too much memory.
+    fn banded(
+        &self,
+        query: &Query<'_>,
+        pairs: &[LeafPair<'_>],
+        height: usize,
+        work: &mut Work,
+    ) -> Result<Option<Lifted>> {
+        let most = self.memory / 2 / spread_bytes(self.params());
+        if height <= TILE_HEIGHT || pairs.len() <= most {
+            let sums = self.sum_bands(query, pairs, work)?;
+            let (root, done) = self.subtree(pairs, Products::Summed(sums), height);
+            *work += done;
+            return Ok(root);
+        }
+        let (low, high) = pairs.split_at(middle(pairs, height));
+        let low = self.banded(query, low, height - 1, work)?;
+        let high = self.banded(query, high, height - 1, work)?;
+        let started = Clock::start();
+        let mut scratch = Scratch::new(self.keys.params.ring());
+        let merged = self.packer.merge(height - 1, low, high, &mut scratch);
+        work.packing += started.seconds();
+        work.count(&scratch);
+        Ok(merged)
+    }
+
+    /// The products of pairs of leaves, summed over all bands of record chunks.
+    fn sum_bands(
+        &self,
+        query: &Query<'_>,
+        pairs: &[LeafPair<'_>],
+        work: &mut Work,
+    ) -> Result<Vec<Spread>> {
+        let leaves = pairs
+            .iter()
+            .flat_map(|pair| pair.leaves.into_iter().flatten());
+        let needed = Needed::by(leaves, query.factors);
+        let chunks = self.layout.chunks();
+        let band = self.band(query, &needed, self.memory / 2);
+        let mut sums: Vec<Spread> = pairs.iter().map(|_| self.no_products()).collect();
+        for start in (0..chunks).step_by(band) {
+            let band = start..(start + band).min(chunks);
+            let operands = self.operands(query, &needed, band, work)?;
+            let tiles = pairs.chunks(PAIRS).zip(sums.chunks_mut(PAIRS)).collect();
+            let done = consume(tiles, |(pairs, sums)| self.multiply(&operands, pairs, sums));
+            done.into_iter().for_each(|done| *work += done);
+        }
+        Ok(sums)
+    }
+
+    /// Packs the leaves of a subtree of the given height.
     fn subtree(
         &self,
-        operands: &Operands,
-        leaves: &[Leaf],
+        pairs: &[LeafPair<'_>],
+        products: Products<'_>,
         height: usize,
     ) -> (Option<Lifted>, Work) {
-        if leaves.is_empty() {
+        if pairs.is_empty() {
             return (None, Work::default());
         }
         if height <= TILE_HEIGHT {
-            return self.tile(operands, leaves);
+            return self.tile(pairs, products);
         }
-        let half = 1 << (height - 1);
-        let middle = leaves.partition_point(|leaf| leaf.index & half == 0);
-        let (low, high) = leaves.split_at(middle);
+        let middle = middle(pairs, height);
+        let (low, high) = pairs.split_at(middle);
+        let [first, second] = products.split_at(middle);
         let ((u, mut work), (v, other)) = join(
-            || self.subtree(operands, low, height - 1),
-            || self.subtree(operands, high, height - 1),
+            || self.subtree(low, first, height - 1),
+            || self.subtree(high, second, height - 1),
         );
         work += other;
         let started = Clock::start();
@@ -475,20 +422,22 @@ impl<'a> Evaluator<'a> {
         (merged, work)
     }
 
-    /// Multiplies and packs the leaves of a subtree of height [`TILE_HEIGHT`].
-    fn tile(&self, operands: &Operands, leaves: &[Leaf]) -> (Option<Lifted>, Work) {
-        const PAIRS: usize = 1 << (TILE_HEIGHT - 1);
+    /// Packs the leaves of a subtree of height [`TILE_HEIGHT`].
+    fn tile(&self, pairs: &[LeafPair<'_>], products: Products<'_>) -> (Option<Lifted>, Work) {
         let mut work = Work::default();
         let mut scratch = Scratch::new(self.keys.params.ring());
-        let pairs = pairs(leaves);
-        let started = Clock::start();
-        let spread = self.tensor_tile(operands, &pairs, &mut work);
-        work.tensor += started.seconds();
-
+        let products = match products {
+            Products::Summed(products) => products,
+            Products::Now(operands) => {
+                let mut products: Vec<_> = pairs.iter().map(|_| self.no_products()).collect();
+                work += self.multiply(operands, pairs, &mut products);
+                products
+            }
+        };
         let started = Clock::start();
         let mut nodes: Vec<Option<Lifted>> = (0..PAIRS).map(|_| None).collect();
-        for (pair, spread) in pairs.iter().zip(spread) {
-            let merged = self.merge_leaves(operands, pair, spread, &mut scratch);
+        for (pair, products) in pairs.iter().zip(products) {
+            let merged = self.merge_leaves(pair, products, &mut scratch);
             nodes[pair.index % PAIRS] = Some(merged);
         }
         work.switching += started.seconds();
@@ -502,14 +451,15 @@ impl<'a> Evaluator<'a> {
         (nodes.pop().flatten(), work)
     }
 
-    /// The products of pairs of leaves, not relinearised.
-    fn tensor_tile(
-        &self,
-        operands: &Operands,
-        pairs: &[LeafPair<'_>],
-        work: &mut Work,
-    ) -> Vec<Spread> {
+    fn no_products(&self) -> Spread {
+        let zero = || self.keys.params.ring().zero();
+        [[zero(), zero(), zero()], [zero(), zero(), zero()]]
+    }
+
+    /// Adds the products and the sums of pairs of leaves, not relinearised, to `out`.
+    fn multiply(&self, operands: &Operands, pairs: &[LeafPair<'_>], out: &mut [Spread]) -> Work {
         let ring = self.keys.params.ring();
+        let started = Clock::start();
         let tensor = Tensor {
             ring,
             left: &operands.left,
@@ -518,52 +468,39 @@ impl<'a> Evaluator<'a> {
             monomial: self.packer.first_monomial(),
         };
         let products: Vec<[&[Product]; 2]> = pairs.iter().map(LeafPair::products).collect();
+        tensor.add_tile(&products, out);
+        for (pair, [[s0, s1, _], [d0, d1, _]]) in pairs.iter().zip(out) {
+            let [u, v] = pair.leaves.map(|leaf| self.sums(operands, leaf?));
+            let sums = self.packer.spread_leaves(u, v);
+            for (out, sum) in [s0, s1, d0, d1]
+                .into_iter()
+                .zip(sums.iter().flatten().flatten())
+            {
+                out.add_assign(sum, ring);
+            }
+        }
         let terms: usize = products.iter().flatten().map(|p| p.len()).sum();
         let limbs = ring.ciphertext_limbs().len();
-        work.multiply_accumulates += (4 * terms * self.layout.chunks() * limbs * DEGREE) as u64;
-        tensor.tile(&products)
+        Work {
+            multiply_accumulates: (4 * terms * operands.chunks * limbs * DEGREE) as u64,
+            tensor: started.seconds(),
+            ..Work::default()
+        }
     }
 
-    /// Adds the leaves' sums to their products and merges them.
+    /// Relinearises a pair of leaves and merges them.
     fn merge_leaves(
         &self,
-        operands: &Operands,
         pair: &LeafPair<'_>,
-        [sum, difference]: Spread,
+        [[s0, s1, s2], [d0, d1, d2]]: Spread,
         scratch: &mut Scratch,
     ) -> Lifted {
-        let [s0, s1, s2] = sum;
-        let [d0, d1, d2] = difference;
-        let mut spread = [[s0, s1], [d0, d1]];
-        let [u, v] = pair.leaves.map(|leaf| self.sums(operands, leaf?));
-        let sums = self.packer.spread_leaves(u, v);
-        for (spread, sum) in spread
-            .iter_mut()
-            .flatten()
-            .zip(sums.iter().flatten().flatten())
-        {
-            spread.add_assign(sum, self.keys.params.ring());
-        }
         let mut leaves = pair.leaves.iter().flatten();
         let squares = leaves
             .any(|leaf| !leaf.products.is_empty())
             .then_some([s2, d2]);
-        self.packer.merge_leaves(spread, squares, scratch)
-    }
-
-    /// Multiplies by t stride^-1, in Montgomery form: what the tensor leaves to its operands, and
-    /// what leaves enter packing with.
-    fn scale(&self, c: &mut Ciphertext) {
-        let params = &self.keys.params;
-        let t = params.set().plaintext_moduli[c.residue];
-        for (j, limb) in params.ring().ciphertext_limbs().iter().enumerate() {
-            let m = limb.modulus;
-            let unit = m.inv(self.layout.stride() as u64);
-            let scale = u128::from(m.mont(m.mont(m.mul(t % m.value(), unit))));
-            for x in c.c.iter_mut().flat_map(|p| p.limb_mut(j)) {
-                *x = m.redc(u128::from(*x) * scale);
-            }
-        }
+        self.packer
+            .merge_leaves([[s0, s1], [d0, d1]], squares, scratch)
     }
 
     /// The sums of a leaf's columns at their slots; `None` if it has none.
@@ -577,7 +514,7 @@ impl<'a> Evaluator<'a> {
             for &(slot, left) in &leaf.sums {
                 for chunk in &operands.left[left] {
                     let k = slot * self.layout.stride();
-                    ring.add_scaled_shifted(out, &chunk.c[half], 1, k);
+                    ring.add_shifted(out, &chunk.c[half], k);
                 }
             }
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
@@ -616,6 +553,17 @@ fn pairs(leaves: &[Leaf]) -> Vec<LeafPair<'_>> {
             leaves: [0, 1].map(|side| pair.iter().find(|leaf| leaf.index % 2 == side)),
         })
         .collect()
+}
+
+/// Bytes of the sums of a pair of leaves: two of three polynomials each.
+fn spread_bytes(params: &Parameters) -> usize {
+    3 * params.set().memory_bytes()
+}
+
+/// Where the higher half of a subtree of the given height begins in its pairs.
+fn middle(pairs: &[LeafPair<'_>], height: usize) -> usize {
+    let half = 1 << (height - 2);
+    pairs.partition_point(|pair| pair.index & half == 0)
 }
 
 /// The next level of a tree: every two neighbours merged.
@@ -661,12 +609,12 @@ fn join<A, B>(a: impl FnOnce() -> A, b: impl FnOnce() -> B) -> (A, B) {
 }
 
 #[cfg(feature = "threads")]
-fn map<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+fn consume<T: Send, U: Send>(items: Vec<T>, f: impl Fn(T) -> U + Sync + Send) -> Vec<U> {
     use rayon::prelude::*;
-    items.par_iter().map(f).collect()
+    items.into_par_iter().map(f).collect()
 }
 
 #[cfg(not(feature = "threads"))]
-fn map<T, U>(items: &[T], f: impl Fn(&T) -> U) -> Vec<U> {
-    items.iter().map(f).collect()
+fn consume<T, U>(items: Vec<T>, f: impl Fn(T) -> U) -> Vec<U> {
+    items.into_iter().map(f).collect()
 }

@@ -132,6 +132,11 @@ impl ParameterSet {
         crate::codec::HEADER + 2 * DEGREE * bits as usize / 8
     }
 
+    /// Bytes of a ciphertext in memory: two polynomials, a word a residue.
+    pub fn memory_bytes(&self) -> usize {
+        2 * DEGREE * size_of::<u64>() * self.ciphertext_moduli.len()
+    }
+
     /// Bits of noise at which decryption errs: q / 2t for the largest plaintext modulus.
     pub fn noise_budget(&self) -> f64 {
         let t = self.plaintext_moduli.iter().copied().max().unwrap_or(1) as f64;

@@ -70,10 +70,11 @@ fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::{Cell, Combination, EncryptedTable, Evaluator, Work};
+    use crate::evaluate::{Cell, Evaluator, Work};
     use crate::keys::{EvaluationKeys, SecretKey};
     use crate::layout::Layout;
     use crate::params::{P1, Parameters};
+    use crate::table::{Combination, EncryptedTable, Factors};
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
@@ -130,13 +131,16 @@ mod tests {
         let columns = vec![column(), column()];
         let table = EncryptedTable::new(public.params(), layout, columns).unwrap();
         let evaluator = Evaluator::new(keys, layout);
-        let axis = |c| [Combination::column(c)];
-        let mut work = Work::default();
-        let operands = evaluator.operands(&table, 0, &axis(0), &axis(1), &mut work);
+        let factors = Factors {
+            left: &[Combination::column(0)],
+            right: &[Combination::column(1)],
+        };
         let cell = Cell::Product { left: 0, right: 0 };
-        let cells: Vec<_> = (0..512).map(|p| (p, cell)).collect();
-        let page = evaluator.pack(&operands.unwrap(), &cells, &mut work);
-        page.unwrap().unwrap()
+        let cells = [(0..512).map(|p| (p, cell)).collect()];
+        let mut pages = evaluator
+            .pages(&table, 0, factors, &cells, &mut Work::default())
+            .unwrap();
+        pages.pop().unwrap().unwrap()
     }
 
     fn norm(x: &[f64]) -> f64 {

@@ -141,23 +141,49 @@ impl Ring {
             .collect()
     }
 
-    /// sum += coefficient * X^k * p, all in transform form; k is taken mod 2n.
-    pub(crate) fn add_scaled_shifted(&self, sum: &mut Poly, p: &Poly, coefficient: i64, k: usize) {
+    /// sum += X^k * p, all in transform form; k is taken mod 2n.
+    pub(crate) fn add_shifted(&self, sum: &mut Poly, p: &Poly, k: usize) {
+        if k == 0 {
+            return sum.add_assign(p, self);
+        }
         for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
             let m = limb.modulus;
-            let c = m.mont(m.residue_of(i128::from(coefficient)));
-            let (sum, p) = (sum.limb_mut(j), p.limb(j));
-            if k == 0 {
-                for (s, &x) in sum.iter_mut().zip(p) {
-                    *s = m.add(*s, m.redc(u128::from(x) * u128::from(c)));
+            for (i, (s, &x)) in sum.limb_mut(j).iter_mut().zip(p.limb(j)).enumerate() {
+                let shifted = m.redc(u128::from(x) * u128::from(self.monomial(limb, k, i)));
+                *s = m.add(*s, shifted);
+            }
+        }
+    }
+
+    /// The sum of coefficients times polynomials, all in transform form, reduced once.
+    pub(crate) fn combine(&self, terms: &[(i64, &Poly)]) -> Poly {
+        /// Sums that stay in the first-level cache.
+        const STRIP: usize = 512;
+        let mut out = self.zero();
+        for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
+            let m = limb.modulus;
+            let factor = |&(c, _): &(i64, &Poly)| m.mont(m.residue_of(i128::from(c)));
+            let factors: Vec<u128> = terms.iter().map(|t| u128::from(factor(t))).collect();
+            for (strip, out) in out.limb_mut(j).chunks_mut(STRIP).enumerate() {
+                let mut sums = [0u128; STRIP];
+                let mut group = 0;
+                for (&factor, (_, p)) in factors.iter().zip(terms) {
+                    let p = &p.limb(j)[strip * STRIP..];
+                    for (sum, &x) in sums.iter_mut().zip(p) {
+                        *sum += u128::from(x) * factor;
+                    }
+                    group += 1;
+                    if group == m.lazy_products() {
+                        sums = sums.map(|sum| m.fold(sum));
+                        group = 0;
+                    }
                 }
-            } else {
-                for (i, (s, &x)) in sum.iter_mut().zip(p).enumerate() {
-                    let shifted = m.redc(u128::from(x) * u128::from(self.monomial(limb, k, i)));
-                    *s = m.add(*s, m.redc(u128::from(shifted) * u128::from(c)));
+                for (o, sum) in out.iter_mut().zip(sums) {
+                    *o = m.redc(m.fold(sum));
                 }
             }
         }
+        out
     }
 
     /// The transform, over the ciphertext primes, of a polynomial with signed coefficients.
@@ -309,18 +335,29 @@ mod tests {
             }
         }
         for k in [0, 1, 17, 63, 64, 100, 127] {
-            let mut sum = ring.zero();
-            ring.add_scaled_shifted(&mut sum, &transform, -3, k);
-            let mut wanted = vec![0; n];
+            let mut shifted = ring.transform_signed(&p);
+            ring.add_shifted(&mut shifted, &transform, k);
+            let mut wanted = p.clone();
             for (i, &c) in p.iter().enumerate() {
                 let e = (i + k) % (2 * n);
                 if e < n {
-                    wanted[e] = -3 * c;
+                    wanted[e] += c;
                 } else {
-                    wanted[e - n] = 3 * c;
+                    wanted[e - n] -= c;
                 }
             }
-            assert_eq!(sum, ring.transform_signed(&wanted));
+            assert_eq!(shifted, ring.transform_signed(&wanted));
+        }
+    }
+    #[test]
+    fn combinations_of_many_are_reduced() {
+        let ring = Ring::new(64, &MODULI).unwrap();
+        // As large as residues get, and more of them than fit between two folds.
+        let ones = ring.transform_signed(&[-1; 64]);
+        for (count, coefficient) in [(0, 5), (1, -7), (100, 1), (1000, -1)] {
+            let terms = vec![(coefficient, &ones); count];
+            let wanted = [-(count as i128) * i128::from(coefficient); 64];
+            assert_eq!(ring.combine(&terms), ring.transform_signed(&wanted));
         }
     }
 }

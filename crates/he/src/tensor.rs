@@ -10,18 +10,14 @@
 //! right operands' strips stay in cache while all leaves of the tile use them, and sums over
 //! products and record chunks in registers, one coefficient after the other.
 
-use crate::ciphertext::Ciphertext;
 use crate::modular::Modulus;
 use crate::ring::{Limb, Poly, Ring};
-use std::sync::Arc;
+use crate::table::Chunks;
 
 /// Coefficients a tile works on at a time.
 const STRIP: usize = 256;
 
 type Strip = [u64; STRIP];
-
-/// A column combination over all record chunks, in left or right form.
-pub(crate) type Operand = Vec<Arc<Ciphertext>>;
 
 /// One product of a leaf: the right operand times the sum of left operands shifted to their slots.
 #[derive(Clone, Debug)]
@@ -36,8 +32,8 @@ pub(crate) struct Product {
 #[derive(Debug)]
 pub(crate) struct Tensor<'a> {
     pub(crate) ring: &'a Ring,
-    pub(crate) left: &'a [Operand],
-    pub(crate) right: &'a [Operand],
+    pub(crate) left: &'a [Chunks],
+    pub(crate) right: &'a [Chunks],
     /// Coefficients between slots.
     pub(crate) stride: usize,
     /// Per ciphertext prime, the transform of the X^k that shifts the second leaf of a pair, in
@@ -53,25 +49,22 @@ pub(crate) type Spread = [[Poly; 3]; 2];
 type Term<'a> = [&'a Strip; 4];
 
 impl Tensor<'_> {
-    /// The tensors of pairs of leaves, each the sum over its products and over record chunks,
-    /// spread while their strips are in cache.
-    pub(crate) fn tile(&self, pairs: &[[&[Product]; 2]]) -> Vec<Spread> {
-        let zero = || [self.ring.zero(), self.ring.zero(), self.ring.zero()];
-        let mut out: Vec<Spread> = pairs.iter().map(|_| [zero(), zero()]).collect();
+    /// Adds to `out` the tensors of pairs of leaves, each the sum over its products and over the
+    /// operands' record chunks, spread while their strips are in cache.
+    pub(crate) fn add_tile(&self, pairs: &[[&[Product]; 2]], out: &mut [Spread]) {
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
             let monomials = self.monomial[j].as_chunks::<STRIP>().0;
             for (strip, monomial) in monomials.iter().enumerate() {
-                for (leaves, [sum, difference]) in pairs.iter().zip(&mut out) {
+                for (leaves, [sum, difference]) in pairs.iter().zip(out.iter_mut()) {
                     let [u, v] = leaves.map(|leaf| self.leaf(limb, j, strip, leaf));
                     for c in 0..3 {
                         let sum = strip_mut(&mut sum[c], j, strip);
                         let difference = strip_mut(&mut difference[c], j, strip);
-                        butterfly(limb.modulus, [&u[c], &v[c]], monomial, [sum, difference]);
+                        add_butterfly(limb.modulus, [&u[c], &v[c]], monomial, [sum, difference]);
                     }
                 }
             }
         }
-        out
     }
 
     /// One strip of a leaf.
@@ -190,12 +183,12 @@ fn accumulate(m: Modulus, terms: &[Term<'_>], out: &mut [Strip; 3]) {
     }
 }
 
-/// (u + x v, u - x v), x in Montgomery form.
-fn butterfly(m: Modulus, [u, v]: [&Strip; 2], x: &Strip, [sum, difference]: [&mut Strip; 2]) {
+/// sum += u + x v, difference += u - x v, x in Montgomery form.
+fn add_butterfly(m: Modulus, [u, v]: [&Strip; 2], x: &Strip, [sum, difference]: [&mut Strip; 2]) {
     for i in 0..STRIP {
         let shifted = m.redc(u128::from(v[i]) * u128::from(x[i]));
-        sum[i] = m.add(u[i], shifted);
-        difference[i] = m.sub(u[i], shifted);
+        sum[i] = m.add(sum[i], m.add(u[i], shifted));
+        difference[i] = m.add(difference[i], m.sub(u[i], shifted));
     }
 }
 

@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    Cell, Combination, EncryptedTable, EvaluationKeys, Evaluator, Layout, P1, PAGE, ParameterSet,
-    Parameters, PublicKey, SecretKey, Work, coefficient,
+    Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
+    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Work, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock};
 
 struct Keys {
     secret: SecretKey,
@@ -60,7 +61,11 @@ fn check_all_pairs(
 ) -> f64 {
     let table = encrypt(keys, sizes, columns, rng);
     let evaluator = Evaluator::new(&keys.evaluation, table.layout());
-    let all: Vec<Combination> = (0..table.columns()).map(Combination::column).collect();
+    let all: Vec<Combination> = (0..table.count()).map(Combination::column).collect();
+    let factors = Factors {
+        left: &all,
+        right: &all,
+    };
     let offsets: Vec<usize> = sizes
         .iter()
         .scan(0, |sum, &n| {
@@ -98,16 +103,9 @@ fn check_all_pairs(
         let placed: Vec<(usize, Cell)> = cells.iter().copied().enumerate().collect();
         let pages: Vec<_> = (0..keys.public.params().residues())
             .map(|residue| {
-                let mut work = Work::default();
-                let operands = evaluator
-                    .operands(&table, residue, &all, &all, &mut work)
-                    .unwrap();
-                evaluator
-                    .pack(&operands, &placed, &mut work)
-                    .unwrap()
-                    .unwrap()
-                    .ciphertext()
-                    .clone()
+                let cells = std::slice::from_ref(&placed);
+                let pages = evaluator.pages(&table, residue, factors, cells, &mut Work::default());
+                pages.unwrap()[0].as_ref().unwrap().ciphertext().clone()
             })
             .collect();
         let (values, noise) = keys.secret.decrypt(&pages).unwrap();
@@ -208,4 +206,115 @@ proptest! {
     fn counts_are_exact_on_random_tables((records, sizes, seed) in any_table()) {
         counts_are_exact(records, &sizes, seed);
     }
+}
+
+/// A table that notes what is read of it, and can fail to.
+#[derive(Debug)]
+struct Watched {
+    table: EncryptedTable,
+    /// Of each read, the number of columns and that of chunks.
+    reads: Mutex<Vec<(usize, usize)>>,
+    fails: bool,
+}
+
+impl Columns for Watched {
+    fn params(&self) -> &Parameters {
+        self.table.params()
+    }
+
+    fn layout(&self) -> Layout {
+        self.table.layout()
+    }
+
+    fn count(&self) -> usize {
+        self.table.count()
+    }
+
+    fn read(
+        &self,
+        residue: usize,
+        columns: &[usize],
+        chunks: Range<usize>,
+    ) -> Result<Vec<Chunks>, Error> {
+        if self.fails {
+            return Err(Error::Unavailable("the disk is gone".to_owned()));
+        }
+        let read = (columns.len(), chunks.len());
+        self.reads.lock().unwrap().push(read);
+        self.table.read(residue, columns, chunks)
+    }
+}
+
+/// However little memory there is for the chunks and the sums, the pages are the same, residue for
+/// residue, and no more chunks are read at once than the memory holds.
+#[test]
+fn bands_of_record_chunks_make_the_same_pages() {
+    let mut rng = ChaCha20Rng::seed_from_u64(11);
+    let keys = keys(P1, &mut rng);
+    let records = 4 * 8192 + 5;
+    let sizes = [2, 3, 3];
+    let draw = |&size: &usize| {
+        (0..records)
+            .map(|_| rng.random_range(0..size as u32))
+            .collect()
+    };
+    let columns: Vec<Vec<u32>> = sizes.iter().map(draw).collect();
+    let mut table = Watched {
+        table: encrypt(&keys, &sizes, &columns, &mut rng),
+        reads: Mutex::default(),
+        fails: false,
+    };
+    // Contrasts on one side, columns on the other; sums and gaps among the products.
+    let left = [
+        Combination(vec![(0, 2), (1, -3)]),
+        Combination::column(5),
+        Combination(vec![(6, 1), (7, 1)]),
+    ];
+    let right = [Combination::column(2), Combination(vec![(3, 1), (4, -1)])];
+    let factors = Factors {
+        left: &left,
+        right: &right,
+    };
+    let products = (0..3).flat_map(|left| (0..2).map(move |right| Cell::Product { left, right }));
+    let cells: Vec<Cell> = products
+        .chain((0..3).map(|left| Cell::Sum { left }))
+        .collect();
+    let placed = |step: usize| {
+        let cells = cells.iter().cycle().take(36).enumerate();
+        cells.map(|(k, &cell)| (k * step, cell)).collect()
+    };
+    let pages = [placed(1), placed(9), Vec::new()];
+    let evaluate = |table: &Watched, memory: Option<usize>| {
+        let mut evaluator = Evaluator::new(&keys.evaluation, table.layout());
+        if let Some(memory) = memory {
+            evaluator = evaluator.with_memory(memory);
+        }
+        let pages = evaluator.pages(table, 0, factors, &pages, &mut Work::default())?;
+        let of = |page: fhaim_he::Page| (page.ciphertext().clone(), page.deviation());
+        let pages = pages.into_iter().map(|page| page.map(of));
+        Ok::<_, Error>(pages.collect::<Vec<_>>())
+    };
+    let reads = |table: &Watched| std::mem::take(&mut *table.reads.lock().unwrap());
+    let whole = evaluate(&table, None).unwrap();
+    assert!(whole[0].is_some() && whole[1].is_some() && whole[2].is_none());
+    assert_eq!(reads(&table), [(8, 5)]);
+
+    let ciphertext = P1.memory_bytes();
+    // A chunk's columns, left and right factors: 8 + 2 + 2 ciphertexts, in half the memory.
+    for (memory, chunks) in [(0, 1), (2 * 2 * 12 * ciphertext, 2)] {
+        let banded = evaluate(&table, Some(memory)).unwrap();
+        assert!(banded == whole, "other pages with {memory} bytes");
+        let reads = reads(&table);
+        let of_all_columns = reads.iter().filter(|read| read.0 == 8);
+        let most = of_all_columns.map(|read| read.1).max();
+        assert_eq!(most, Some(chunks), "with {memory} bytes");
+        assert!(reads.len() > 4, "{} reads", reads.len());
+    }
+
+    table.fails = true;
+    let error = evaluate(&table, Some(0)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a column could not be read: the disk is gone"
+    );
 }

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    Cell, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator, Layout, P1, P1_LARGE, P2,
-    Page, ParameterSet, Parameters, PublicKey, SecretKey, SquaredScore, Work, coefficient, seal,
+    Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator, Factors,
+    Layout, P1, P1_LARGE, P2, Page, ParameterSet, Parameters, PublicKey, SecretKey, SquaredScore,
+    Work, coefficient, seal,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -85,12 +86,12 @@ fn pack(
         })
         .enumerate()
         .collect();
-    let mut work = Work::default();
+    let factors = Factors { left, right };
+    let cells = [cells];
     (0..keys.public.params().residues())
         .map(|residue| {
-            let operands = evaluator.operands(table, residue, left, right, &mut work);
-            let packed = evaluator.pack(&operands.unwrap(), &cells, &mut work);
-            packed.unwrap().unwrap()
+            let pages = evaluator.pages(table, residue, factors, &cells, &mut Work::default());
+            pages.unwrap().pop().unwrap().unwrap()
         })
         .collect()
 }

@@ -6,8 +6,8 @@ use crate::upload::UploadPlan;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::LadderPlan;
 use fhaim_he::{
-    Cell, Combination, Evaluator, PAGE, ParameterSet, Parameters, SecretKey, Work, coefficient,
-    multiply_accumulate_rate, transform_seconds,
+    Cell, Combination, Evaluator, Factors, PAGE, ParameterSet, Parameters, SecretKey, Work,
+    coefficient, multiply_accumulate_rate, transform_seconds,
 };
 use rand::{CryptoRng, RngCore};
 
@@ -66,12 +66,13 @@ pub fn compute<R: RngCore + CryptoRng>(
     let (started, cpu_started) = (std::time::Instant::now(), cpu_seconds());
     let mut work = Work::default();
     let evaluator = Evaluator::new(&keys, upload.table.layout());
-    let operands = evaluator.operands(&upload.table, 0, &columns, &columns, &mut work)?;
-    let mut pages = Vec::new();
-    for cells in cells.chunks(PAGE) {
-        let placed: Vec<_> = cells.iter().copied().enumerate().collect();
-        pages.extend(evaluator.pack(&operands, &placed, &mut work)?);
-    }
+    let factors = Factors {
+        left: &columns,
+        right: &columns,
+    };
+    let placed = cells.chunks(PAGE).map(|c| c.iter().copied().enumerate());
+    let placed: Vec<Vec<(usize, Cell)>> = placed.map(Iterator::collect).collect();
+    let pages = evaluator.pages(&*upload.table, 0, factors, &placed, &mut work)?;
     let seconds = started.elapsed().as_secs_f64();
     let cpu_seconds = cpu_seconds()
         .zip(cpu_started)
@@ -79,7 +80,7 @@ pub fn compute<R: RngCore + CryptoRng>(
 
     let counts = all_counts(table)?;
     let mut noise = 0f64;
-    for (page, counts) in pages.iter().zip(counts.chunks(PAGE)) {
+    for (page, counts) in pages.iter().flatten().zip(counts.chunks(PAGE)) {
         let (values, bits) = secret.decrypt(std::slice::from_ref(page.ciphertext()))?;
         noise = noise.max(bits);
         if counts

@@ -11,13 +11,14 @@ use crate::upload::{EncryptedLadder, Upload};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::{Allocator, Digits, LadderPlan, Span};
 use fhaim_he::{
-    Cell, Combination, EncryptedTable, EvaluationKeys, Evaluator, Operands, PAGE, Page, PublicKey,
-    SquaredScore, Work, seal,
+    Cell, Columns, Combination, EvaluationKeys, Evaluator, Factors, PAGE, Page, PublicKey,
+    SquaredScore, WORKING_BYTES, Work, seal,
 };
 use fhaim_synth::{Axis, ReleaseRequest, Statistic};
 use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Where a job is on its dataset's noise ladder: what the service keeps of a job beside the
 /// batches it has sealed.
@@ -74,10 +75,12 @@ pub struct Computation {
     domain: Domain,
     public: PublicKey,
     keys: EvaluationKeys,
-    table: EncryptedTable,
+    table: Arc<dyn Columns>,
     ladder: EncryptedLadder,
     /// Squares by clique and plaintext modulus, in parts of a page.
     squares: HashMap<(Clique, usize), Vec<SquaredScore>>,
+    /// Bytes that a batch takes for what it computes from the columns.
+    memory: usize,
     work: Work,
 }
 
@@ -128,8 +131,21 @@ impl Computation {
             table: upload.table,
             ladder: upload.ladder,
             squares: HashMap::new(),
+            memory: WORKING_BYTES,
             work: Work::default(),
         }
+    }
+
+    /// The same, taking at most about `bytes` for what a batch computes from the columns.
+    pub fn with_memory(self, bytes: usize) -> Self {
+        Self {
+            memory: bytes,
+            ..self
+        }
+    }
+
+    fn evaluator(&self) -> Evaluator<'_> {
+        Evaluator::new(&self.keys, self.table.layout()).with_memory(self.memory)
     }
 
     /// Work done so far.
@@ -225,15 +241,18 @@ impl Computation {
                 cells.entry(page).or_default().push((position, cell));
             }
         }
-        let evaluator = Evaluator::new(&self.keys, self.table.layout());
+        let evaluator = self.evaluator();
         let mut work = Work::default();
+        let factors = Factors {
+            left: &combinations.left,
+            right: &combinations.right,
+        };
+        let (numbers, cells): (Vec<usize>, Vec<_>) = cells.into_iter().unzip();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
         for residue in 0..self.public.params().residues() {
-            let (left, right) = (&combinations.left, &combinations.right);
-            let operands = evaluator.operands(&self.table, residue, left, right, &mut work)?;
-            for (&page, cells) in &cells {
-                let packed = evaluator.pack(&operands, cells, &mut work)?;
-                pages.entry(page).or_default().extend(packed);
+            let packed = evaluator.pages(&*self.table, residue, factors, &cells, &mut work)?;
+            for (page, packed) in numbers.iter().zip(packed) {
+                pages.entry(*page).or_default().extend(packed);
             }
         }
         self.work += work;
@@ -257,7 +276,7 @@ impl Computation {
         };
         let cliques: Vec<Clique> = terms.iter().map(|term| term.clique.clone()).collect();
         self.compute_squares(&cliques)?;
-        let evaluator = Evaluator::new(&self.keys, self.table.layout());
+        let evaluator = self.evaluator();
         let mut work = Work::default();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
         for residue in 0..self.public.params().residues() {
@@ -296,7 +315,7 @@ impl Computation {
             .flat_map(|residue| pairs.iter().map(move |pair| (pair.clone(), residue)))
             .filter(|key| !self.squares.contains_key(key))
             .collect();
-        let evaluator = Evaluator::new(&self.keys, self.table.layout());
+        let evaluator = self.evaluator();
         let computed = map(&missing, |(pair, residue)| {
             let mut work = Work::default();
             let squares = self.square(&evaluator, pair, *residue, &mut work)?;
@@ -331,18 +350,20 @@ impl Computation {
             |attribute: usize, category: usize| Combination::column(offsets[attribute] + category);
         let right: Vec<_> = (0..self.domain.size(a)).map(|u| column(a, u)).collect();
         let left: Vec<_> = (0..self.domain.size(b)).map(|v| column(b, v)).collect();
-        let operands: Operands = evaluator.operands(&self.table, residue, &left, &right, work)?;
+        let factors = Factors {
+            left: &left,
+            right: &right,
+        };
         let cells: Vec<Cell> = (0..right.len())
             .flat_map(|u| (0..left.len()).map(move |v| Cell::Product { left: v, right: u }))
             .collect();
-        let mut squares = Vec::new();
-        for cells in cells.chunks(PAGE) {
-            let placed: Vec<_> = cells.iter().copied().enumerate().collect();
-            if let Some(page) = evaluator.pack(&operands, &placed, work)? {
-                squares.push(SquaredScore::new(evaluator, page, work)?);
-            }
-        }
-        Ok(squares)
+        let placed = cells.chunks(PAGE).map(|c| c.iter().copied().enumerate());
+        let placed: Vec<Vec<(usize, Cell)>> = placed.map(Iterator::collect).collect();
+        let pages = evaluator.pages(&*self.table, residue, factors, &placed, work)?;
+        let squares = pages.into_iter().flatten();
+        Ok(squares
+            .map(|page| SquaredScore::new(evaluator, page, work))
+            .collect::<Result<_, _>>()?)
     }
 
     /// Seals each page once for every noise variance on it.

@@ -7,9 +7,9 @@
 use crate::Error;
 use fhaim_domain::Domain;
 use fhaim_dp::{DIGIT_SAMPLES, LadderPlan};
-use fhaim_he::{Ciphertext, EncryptedTable, Layout, ParameterSet, Parameters};
+use fhaim_he::{Ciphertext, Columns, EncryptedTable, Layout, ParameterSet, Parameters};
 use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 /// One object: a polynomial, encrypted once under each plaintext modulus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,14 +122,23 @@ impl UploadPlan {
     /// All objects: columns in row-major order of (column, chunk), then noise in that of (page,
     /// level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
-        let (chunks, levels) = (self.layout.chunks(), self.ladder.levels());
-        let columns = (0..self.columns)
-            .flat_map(move |column| (0..chunks).map(move |chunk| Object::Column { column, chunk }));
+        self.column_objects().chain(self.noise_objects())
+    }
+
+    /// The columns' objects, in row-major order of (column, chunk).
+    pub fn column_objects(&self) -> impl Iterator<Item = Object> + use<> {
+        let chunks = self.layout.chunks();
+        (0..self.columns)
+            .flat_map(move |column| (0..chunks).map(move |chunk| Object::Column { column, chunk }))
+    }
+
+    /// The noise ladder's objects, in row-major order of (page, level, index).
+    pub fn noise_objects(&self) -> impl Iterator<Item = Object> + use<> {
+        let levels = self.ladder.levels();
         let vector = |page, level| (0..DIGIT_SAMPLES).map(move |index| (page, level, index));
-        let noise = (0..self.ladder.pages())
+        (0..self.ladder.pages())
             .flat_map(move |page| (0..levels).flat_map(move |level| vector(page, level)))
-            .map(|(page, level, index)| Object::Noise { page, level, index });
-        columns.chain(noise)
+            .map(|(page, level, index)| Object::Noise { page, level, index })
     }
 
     /// Number of objects.
@@ -212,6 +221,32 @@ pub struct EncryptedLadder {
 }
 
 impl EncryptedLadder {
+    /// Puts a ladder together; `get` is asked for every noise object of the plan, in order.
+    ///
+    /// # Errors
+    /// What `get` returns; [`Error::Object`] for objects that lack a plaintext modulus.
+    pub fn from_objects(
+        params: &Parameters,
+        plan: UploadPlan,
+        get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
+    ) -> Result<Self, Error> {
+        let vectors: Result<Vec<_>, Error> = plan.noise_objects().map(get).collect();
+        let vectors = vectors?;
+        let whole = |vector: &Vec<Ciphertext>| {
+            let residues = vector.iter().map(Ciphertext::residue);
+            residues.eq(0..params.residues())
+        };
+        if !vectors.iter().all(whole) {
+            return Err(Error::Object(
+                "one ciphertext a plaintext modulus, in order",
+            ));
+        }
+        Ok(Self {
+            plan: plan.ladder,
+            vectors,
+        })
+    }
+
     /// The ladder's public size.
     pub fn plan(&self) -> LadderPlan {
         self.plan
@@ -238,14 +273,14 @@ impl EncryptedLadder {
 pub struct Upload {
     /// The public shape.
     pub plan: UploadPlan,
-    /// One-hot columns.
-    pub table: EncryptedTable,
+    /// One-hot columns, in memory or wherever the service keeps them.
+    pub table: Arc<dyn Columns>,
     /// Noise for every release to come.
     pub ladder: EncryptedLadder,
 }
 
 impl Upload {
-    /// Puts an upload together; `get` is asked for every object of the plan, in order.
+    /// Puts an upload together in memory; `get` is asked for every object of the plan, in order.
     ///
     /// # Errors
     /// What `get` returns; [`Error::Encryption`] for objects that lack a plaintext modulus.
@@ -254,31 +289,16 @@ impl Upload {
         plan: UploadPlan,
         mut get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
     ) -> Result<Self, Error> {
-        let mut columns: Vec<Vec<Vec<Ciphertext>>> = Vec::new();
-        let mut vectors = Vec::new();
-        for object in plan.objects() {
-            let ciphertexts = get(object)?;
-            let residues = ciphertexts.iter().map(Ciphertext::residue);
-            if !residues.eq(0..params.residues()) {
-                return Err(Error::Object(
-                    "one ciphertext a plaintext modulus, in order",
-                ));
-            }
-            match object {
-                Object::Column { column, .. } => {
-                    columns.resize(column + 1, Vec::new());
-                    columns[column].push(ciphertexts);
-                }
-                Object::Noise { .. } => vectors.push(ciphertexts),
+        let mut columns: Vec<Vec<Vec<Ciphertext>>> = vec![Vec::new(); plan.columns];
+        for object in plan.column_objects() {
+            if let Object::Column { column, .. } = object {
+                columns[column].push(get(object)?);
             }
         }
         Ok(Self {
             plan,
-            table: EncryptedTable::new(params, plan.layout, columns)?,
-            ladder: EncryptedLadder {
-                plan: plan.ladder,
-                vectors,
-            },
+            table: Arc::new(EncryptedTable::new(params, plan.layout, columns)?),
+            ladder: EncryptedLadder::from_objects(params, plan, get)?,
         })
     }
 }

@@ -6,8 +6,8 @@
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
 use fhaim_he::{
-    Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Layout, P1, P1_LARGE, P2, PAGE,
-    ParameterSet, Parameters, Work, seal,
+    Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, Layout, P1, P1_LARGE, P2,
+    PAGE, Page, ParameterSet, Parameters, Work, seal,
 };
 use fhaim_protocol::{
     Error,
@@ -362,16 +362,14 @@ fn a_page_with_too_much_noise_is_refused() {
     let ones = vec![public.encrypt(&[1; 100], &mut rng).unwrap()];
     let table = EncryptedTable::new(public.params(), layout, vec![ones]).unwrap();
     let evaluator = Evaluator::new(&keys, layout);
-    let (column, mut work) = ([Combination::column(0)], Work::default());
-    let operands = evaluator
-        .operands(&table, 0, &column, &[], &mut work)
-        .unwrap();
-    let sum = [(0, Cell::Sum { left: 0 })];
-    let page = evaluator.pack(&operands, &sum, &mut work).unwrap().unwrap();
-    let zero = evaluator
-        .pack(&operands, &[(1, sum[0].1)], &mut work)
-        .unwrap()
-        .unwrap();
+    let factors = Factors {
+        left: &[Combination::column(0)],
+        right: &[],
+    };
+    let cells = [0, 1].map(|position| vec![(position, Cell::Sum { left: 0 })]);
+    let pages = evaluator.pages(&table, 0, factors, &cells, &mut Work::default());
+    let [page, zero] = pages.unwrap().try_into().unwrap();
+    let (page, zero): (Page, Page) = (page.unwrap(), zero.unwrap());
     let flooded =
         |page, noise: &[Ciphertext], rng: &mut _| seal(&public, page, noise, 0..PAGE, rng).unwrap();
     let floods: Vec<_> = (0..64).map(|_| flooded(&zero, &[], &mut rng)).collect();

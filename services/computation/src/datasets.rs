@@ -1,13 +1,17 @@
-//! Complete uploads in memory, ready to compute on.
+//! Complete uploads, ready to compute on: in memory, or, the columns of large ones, read a few
+//! record chunks at a time while a batch runs.
 
-use fhaim_he::{EvaluationKeys, PublicKey};
+use fhaim_he::{Chunks, Ciphertext, Columns, EvaluationKeys, Layout, Parameters, PublicKey};
 use fhaim_platform::Failure;
+use fhaim_platform::blobs::Blobs;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::upload::{Object, Upload, decode_object};
+use fhaim_protocol::upload::{EncryptedLadder, Object, Upload, UploadPlan, decode_object};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::State;
@@ -79,40 +83,119 @@ impl Cache {
 async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     let (plan, upload_plan) = stored.plans().await?;
     let params = plan.parameters().map_err(Failure::internal)?;
-    let read = |object: Object| {
-        let params = params.clone();
-        async move {
-            let bytes = state.blobs.get(&stored.blob(WHOLE, object)).await?;
-            let decode = move || decode_object(&params, &upload_plan, object, &bytes);
-            let decoded = tokio::task::spawn_blocking(decode).await;
-            let decoded = decoded.map_err(Failure::internal)?;
-            Ok::<_, Failure>((object, decoded.map_err(Failure::internal)?))
-        }
+    let reader = Reader {
+        blobs: state.blobs.clone(),
+        stored: stored.clone(),
+        params: params.clone(),
+        plan: upload_plan,
+        runtime: Handle::current(),
     };
-    let objects = stream::iter(upload_plan.objects()).map(read);
-    let mut objects: HashMap<Object, _> = objects.buffer_unordered(READS).try_collect().await?;
-    let public = state
-        .blobs
-        .get(&format!("{}/public", stored.folder))
-        .await?;
-    let name = format!("{}/evaluation", stored.folder);
-    let evaluation = state.blobs.get(&name).await?;
+    let streamed = column_bytes(&upload_plan, &params) > state.memory.dataset_bytes;
+    let objects: Box<dyn Iterator<Item = Object> + Send> = if streamed {
+        Box::new(upload_plan.noise_objects())
+    } else {
+        Box::new(upload_plan.objects())
+    };
+    let mut objects = reader.read(objects.collect()).await?;
+    let blob = |name: &str| format!("{}/{name}", stored.folder);
+    let public = state.blobs.get(&blob("public")).await?;
+    let evaluation = state.blobs.get(&blob("evaluation")).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
+    let memory = usize::try_from(state.memory.working_bytes).unwrap_or(usize::MAX);
     let build = move || {
-        let absent = fhaim_protocol::Error::Object("an object is missing");
-        let mut absent = Some(absent);
-        let upload = Upload::from_objects(&params, upload_plan, |object| {
-            objects
-                .remove(&object)
-                .ok_or_else(|| absent.take().unwrap_or(fhaim_protocol::Error::Refused))
-        })?;
+        let absent = || fhaim_protocol::Error::Object("an object is missing");
+        let get = |object: Object| objects.remove(&object).ok_or_else(absent);
+        let upload = if streamed {
+            Upload {
+                plan: upload_plan,
+                ladder: EncryptedLadder::from_objects(&params, upload_plan, get)?,
+                table: Arc::new(reader),
+            }
+        } else {
+            Upload::from_objects(&params, upload_plan, get)?
+        };
         let public = PublicKey::from_bytes(&params, &public)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
         let domain = plan.job.domain.clone();
-        Ok(Computation::new(dataset, domain, public, keys, upload))
+        let computation = Computation::new(dataset, domain, public, keys, upload);
+        Ok(computation.with_memory(memory))
     };
     tokio::task::spawn_blocking(build)
         .await
         .map_err(Failure::internal)?
         .map_err(|error: fhaim_protocol::Error| Failure::internal(error))
+}
+
+/// What an upload's columns take in memory.
+fn column_bytes(plan: &UploadPlan, params: &Parameters) -> u64 {
+    let objects = plan.columns.saturating_mul(plan.layout.chunks()) as u64;
+    objects.saturating_mul((plan.residues * params.set().memory_bytes()) as u64)
+}
+
+/// Reads an upload's objects from where they are kept; also a table whose columns stay there.
+#[derive(Clone, Debug)]
+struct Reader {
+    blobs: Blobs,
+    stored: Stored,
+    params: Parameters,
+    plan: UploadPlan,
+    /// Where reads run while a batch, on a thread of its own, waits for them.
+    runtime: Handle,
+}
+
+impl Reader {
+    async fn read(
+        &self,
+        objects: Vec<Object>,
+    ) -> Result<HashMap<Object, Vec<Ciphertext>>, Failure> {
+        let read = |object: Object| {
+            let (params, plan) = (self.params.clone(), self.plan);
+            async move {
+                let bytes = self.blobs.get(&self.stored.blob(WHOLE, object)).await?;
+                let decode = move || decode_object(&params, &plan, object, &bytes);
+                let decoded = tokio::task::spawn_blocking(decode).await;
+                let decoded = decoded.map_err(Failure::internal)?;
+                Ok::<_, Failure>((object, decoded.map_err(Failure::internal)?))
+            }
+        };
+        let objects = stream::iter(objects).map(read);
+        objects.buffer_unordered(READS).try_collect().await
+    }
+}
+
+impl Columns for Reader {
+    fn params(&self) -> &Parameters {
+        &self.params
+    }
+
+    fn layout(&self) -> Layout {
+        self.plan.layout
+    }
+
+    fn count(&self) -> usize {
+        self.plan.columns
+    }
+
+    fn read(
+        &self,
+        residue: usize,
+        columns: &[usize],
+        chunks: Range<usize>,
+    ) -> fhaim_he::Result<Vec<Chunks>> {
+        let object = |column: usize| move |chunk: usize| Object::Column { column, chunk };
+        let objects = columns.iter().flat_map(|&c| chunks.clone().map(object(c)));
+        let unavailable = |reason: String| fhaim_he::Error::Unavailable(reason);
+        let mut read = self
+            .runtime
+            .block_on(Self::read(self, objects.collect()))
+            .map_err(|failure| unavailable(failure.to_string()))?;
+        let mut take = |object: Object| {
+            let ciphertexts = read.remove(&object).unwrap_or_default();
+            let ciphertext = ciphertexts.into_iter().nth(residue);
+            let absent = || unavailable(format!("{object} is missing"));
+            ciphertext.map(Arc::new).ok_or_else(absent)
+        };
+        let column = |&c: &usize| chunks.clone().map(object(c)).map(&mut take).collect();
+        columns.iter().map(column).collect()
+    }
 }

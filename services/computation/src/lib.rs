@@ -5,7 +5,7 @@
 //! | [`routes`] | the HTTP surface |
 //! | [`uploads`] | what holders send: registered, checked object by object, sealed |
 //! | [`batches`] | releases that jobs ask for, as tasks under a lease |
-//! | [`datasets`] | complete uploads in memory, ready to compute on |
+//! | [`datasets`] | complete uploads, ready to compute on |
 //! | [`worker`] | a batch: computed, sealed durably, and only then sent to be decrypted |
 //!
 //! No route returns a ciphertext, and none of what it holds can be decrypted here.
@@ -42,21 +42,44 @@ pub const STEPS: [Step; 2] = [COMMON, step!("computation", 2, "uploads")];
 pub struct Config {
     /// What every service needs.
     pub common: Common,
-    /// Complete uploads kept in memory.
+    /// Datasets kept ready.
     #[serde(default = "two")]
     pub datasets_in_memory: usize,
-    /// The largest upload accepted, in bytes. While a job runs on it, it is in memory, with up to
-    /// three times as much that is computed from it.
-    #[serde(default = "four_gigabytes")]
+    /// The largest upload accepted, in bytes.
+    #[serde(default = "most_upload_bytes")]
     pub upload_bytes: u64,
+    /// What batches may take.
+    #[serde(default)]
+    pub memory: Memory,
+}
+
+/// What a dataset takes in memory, beside its noise and keys.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    /// Columns that take more bytes than this are not kept: every batch reads them anew, some
+    /// record chunks at a time.
+    pub dataset_bytes: u64,
+    /// About what a batch takes for record chunks that it read, for what it computes from them,
+    /// and for sums over them.
+    pub working_bytes: u64,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            dataset_bytes: 1 << 30,
+            working_bytes: fhaim_he::WORKING_BYTES as u64,
+        }
+    }
 }
 
 fn two() -> usize {
     2
 }
 
-fn four_gigabytes() -> u64 {
-    4 << 30
+fn most_upload_bytes() -> u64 {
+    64 << 30
 }
 
 /// Everything a handler or a worker needs. Cheap to clone.
@@ -74,6 +97,7 @@ pub struct State {
     /// Raised when a batch came to an end.
     pub(crate) ended: Arc<Notify>,
     pub(crate) upload_bytes: u64,
+    pub(crate) memory: Memory,
     workers: usize,
 }
 
@@ -107,6 +131,7 @@ impl State {
             queued: Arc::default(),
             ended: Arc::default(),
             upload_bytes: config.upload_bytes,
+            memory: config.memory,
             workers: common.workers.max(1),
             store,
             signer,

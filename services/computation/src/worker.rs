@@ -138,7 +138,11 @@ async fn compute(state: &State, lease: &Lease, task: &Task) -> Result<Option<Byt
     let sealed = tokio::task::spawn_blocking(sealing).await;
     let sealed = sealed.map_err(Failure::internal)?;
     let (bytes, after) = sealed.map_err(|error: fhaim_protocol::Error| {
-        Failure::new(ProblemKind::Invalid, error.to_string())
+        use fhaim_protocol::Error::Encryption;
+        match error {
+            Encryption(fhaim_he::Error::Unavailable(_)) => Failure::internal(error),
+            _ => Failure::new(ProblemKind::Invalid, error.to_string()),
+        }
     })?;
     let seconds = started.elapsed().as_secs_f64();
     metrics::histogram!("batch_compute_seconds").record(seconds);

@@ -37,7 +37,7 @@ struct Row {
 /// Runs every contender on every table.
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for dataset in datasets(&arguments.datasets)? {
+    for dataset in datasets(&arguments.datasets, arguments.coarse)? {
         for (mechanism, contender) in contenders(&arguments.mechanism) {
             for &epsilon in &arguments.epsilon {
                 let name = format!("{} {mechanism} e{epsilon}", dataset.name);

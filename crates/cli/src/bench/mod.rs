@@ -1,5 +1,6 @@
 //! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
 
+mod coarse;
 pub mod compute;
 mod fleet;
 pub mod load;
@@ -32,7 +33,7 @@ pub struct Dataset {
 }
 
 /// Reads the tables named, all of them if none is.
-fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
+fn datasets(wanted: &[String], coarse: bool) -> Result<Vec<Dataset>, Error> {
     let folder = std::env::var_os(FOLDER)
         .map(PathBuf::from)
         .ok_or(Error::Environment(FOLDER, "of the published tables"))?;
@@ -48,15 +49,19 @@ fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
     TABLES
         .iter()
         .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name))
-        .map(|(name, file)| read(&folder, name, file))
+        .map(|(name, file)| read(&folder, name, file, coarse))
         .collect()
 }
 
-fn read(folder: &Path, name: &str, file: &str) -> Result<Dataset, Error> {
+fn read(folder: &Path, name: &str, file: &str, coarse: bool) -> Result<Dataset, Error> {
     let schema = input::schema(&folder.join(format!("{name}.schema.json")))?;
     let path = folder.join(file);
     let options = ReadOptions::new(path.to_string_lossy());
-    let table = read_csv(schema, input::open(&path)?, &options)?.table;
+    let table = if coarse {
+        coarse::read(&schema, &path)?
+    } else {
+        read_csv(schema, input::open(&path)?, &options)?.table
+    };
     Ok(Dataset {
         name: name.to_owned(),
         table,

@@ -72,7 +72,8 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let computation = fhaim_computation::Config {
         common: common(Service::Computation)?,
         datasets_in_memory: 2,
-        upload_bytes: 4 << 30,
+        upload_bytes: 64 << 30,
+        memory: fhaim_computation::Memory::default(),
     };
     let generation = fhaim_generation::Config {
         common: common(Service::Generation)?,

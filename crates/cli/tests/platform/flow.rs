@@ -3,10 +3,12 @@
 use std::{
     fs, io,
     net::{Shutdown, TcpListener, TcpStream},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use rand::Rng;
@@ -32,8 +34,7 @@ fn get(services: &Services, user: &str, job: &str) -> Value {
 
 /// Sign up, create, upload, run, watch, download; the releases are those of the same protocol in
 /// one process with the same seed, integer for integer.
-fn whole(backing: &Backing) {
-    let services = Services::start(backing);
+fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
@@ -54,7 +55,7 @@ fn whole(backing: &Backing) {
     let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
     services.run("ana", &[&["run"], &data[..], &files[..]].concat());
     let own = read_json(&services.folder.path().join("own.json"));
-    let served = get(&services, "ana", &job);
+    let served = get(services, "ana", &job);
     assert_eq!(
         answers(&served, "values"),
         answers(&own["releases"], "values")
@@ -78,23 +79,86 @@ fn whole(backing: &Backing) {
 
 #[test]
 fn on_sqlite_and_folders() {
-    whole(&Backing::Local);
+    whole(&Services::start(&Backing::Local));
+}
+
+/// A table of several record chunks whose columns stay where they are stored: each batch reads
+/// them band by band.
+#[test]
+fn columns_that_are_not_kept_in_memory() {
+    let mut services = Services::start(&Backing::Local);
+    super::write_table(services.folder.path(), 20_000);
+    let computation = 1;
+    services.kill(computation);
+    let config = services.home(computation).join("config.toml");
+    let mut text = fs::read_to_string(&config).unwrap();
+    text += "[memory]\ndataset_bytes = 0\nworking_bytes = 0\n";
+    fs::write(config, text).unwrap();
+    services.launch(computation);
+    services.wait_until_ready();
+    whole(&services);
 }
 
 #[test]
 fn on_postgres_and_s3() {
+    if let Some(backing) = remote() {
+        whole(&Services::start(&backing));
+    }
+}
+
+/// The servers that the environment names.
+fn remote() -> Option<Backing> {
     let Ok(postgres) = std::env::var("FHAIM_TEST_POSTGRES") else {
         eprintln!("skipped: FHAIM_TEST_POSTGRES is not set");
-        return;
+        return None;
     };
     let s3_endpoint = std::env::var("FHAIM_TEST_S3").ok();
     if s3_endpoint.is_none() {
         eprintln!("skipped: FHAIM_TEST_S3 is not set: blobs go to folders");
     }
-    whole(&Backing::Remote {
+    Some(Backing::Remote {
         postgres,
         s3_endpoint,
-    });
+    })
+}
+
+/// Published tables, on Postgres and S3: from a sign-up to as many synthetic records as there are
+/// real ones, in their domain.
+#[test]
+fn published_tables_on_postgres_and_s3() {
+    let Some(data) = std::env::var_os("FHAIM_DATA_DIR").map(PathBuf::from) else {
+        eprintln!("skipped: FHAIM_DATA_DIR is not set");
+        return;
+    };
+    let Some(backing) = remote() else {
+        return;
+    };
+    let services = Services::start(&backing);
+    services.sign_up("ana");
+    for (table, schema, records) in [("compas", "compas", 7214), ("adult", "adult-32", 48_842)] {
+        let path = |name: String| data.join(name).display().to_string();
+        let csv = path(format!("{table}.csv"));
+        let schema = path(format!("{schema}.schema.json"));
+        let create = ["--schema", &schema, "--data", &csv, "--epsilon", "1"];
+        let dataset = services.run("ana", &[&["dataset", "create"], &create[..]].concat());
+        let dataset = dataset.trim();
+        let started = Instant::now();
+        services.run("ana", &["dataset", "upload", dataset, "--data", &csv]);
+        let uploaded = started.elapsed().as_secs_f64();
+        let job = services.run("ana", &["job", "run", dataset, "--watch"]);
+        let ran = started.elapsed().as_secs_f64() - uploaded;
+        eprintln!("{table}: upload {uploaded:.1} s, job {ran:.1} s\n{job}");
+        let job = job.lines().next().unwrap();
+        let rows = records.to_string();
+        services.run(
+            "ana",
+            &["download", job, "--rows", &rows, "--out", "made.csv"],
+        );
+        let check = ["schema", "check", &schema, "--data", "made.csv"];
+        services.run("ana", &check);
+        let made = fs::read_to_string(services.folder.path().join("made.csv")).unwrap();
+        assert_eq!(made.lines().count(), records + 1);
+    }
 }
 
 /// Jobs that race for the last of a budget: exactly what fits is granted.
