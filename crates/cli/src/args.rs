@@ -420,8 +420,8 @@ pub struct MechanismsArguments {
     /// Runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub seeds: u64,
-    /// Code the tables more coarsely: at most 8 bins, missing numbers in the lowest, and no
-    /// categories that never occur
+    /// Code the tables more coarsely: at most 8 bins, no categories that never occur, and missing
+    /// values as the first category
     #[arg(long)]
     pub coarse: bool,
     /// Most memory a model may take, in MB; by default 0.5, and 1 on adult-32

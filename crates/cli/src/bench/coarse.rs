@@ -10,8 +10,8 @@ use crate::{error::Error, input};
 /// Bins that a numeric column has at most.
 const BINS: u64 = 8;
 
-/// Reads a table with at most [`BINS`] bins a column, missing numbers in the lowest bin, and
-/// without the categories that never occur. The domain then depends on the records: for
+/// Reads a table with at most [`BINS`] bins a column, without the categories that never occur, and
+/// missing values as the first category. The domain then depends on the records: for
 /// comparisons only.
 pub fn read(schema: &Schema, path: &Path) -> Result<Table, Error> {
     let narrow = edited(schema, |_, column| {
@@ -25,9 +25,7 @@ pub fn read(schema: &Schema, path: &Path) -> Result<Table, Error> {
         .map(|k| kept_codes(&table, k))
         .collect();
     let schema = edited(table.schema(), |k, column| {
-        if column["bins"].is_u64() {
-            column["nullable"] = json!(false);
-        }
+        column["nullable"] = json!(false);
         if let Some(categories) = column["categories"].as_array_mut() {
             let mut code = 0..;
             categories.retain(|_| code.next().is_some_and(|code| kept[k].contains(&code)));
@@ -35,7 +33,7 @@ pub fn read(schema: &Schema, path: &Path) -> Result<Table, Error> {
     })?;
     let columns = table.columns().iter().zip(&kept);
     let recoded = columns.map(|(codes, kept)| {
-        // A missing number, the one code that occurs and is not kept, is below all others.
+        // A missing value's, the one code that occurs and is not kept, becomes the first.
         let recode = |code: &u32| kept.iter().position(|kept| kept == code).unwrap_or(0) as u32;
         codes.iter().map(recode).collect()
     });
@@ -46,11 +44,11 @@ pub fn read(schema: &Schema, path: &Path) -> Result<Table, Error> {
 /// The codes of a column that stay, in order.
 fn kept_codes(table: &Table, attribute: usize) -> Vec<u32> {
     let column = &table.schema().columns()[attribute];
-    let values = 0..column.size() as u32;
+    let values = (0..column.size() as u32).filter(|&v| Some(v) != column.null_code());
     match column.kind() {
-        Kind::Numeric(_) => values.filter(|&v| Some(v) != column.null_code()).collect(),
+        Kind::Numeric(_) => values.collect(),
         Kind::Categorical { .. } => values
-            .filter(|v| table.column(attribute).contains(v) || Some(*v) == column.null_code())
+            .filter(|v| table.column(attribute).contains(v))
             .collect(),
     }
 }
