@@ -2,6 +2,7 @@
 //!
 //! | module | for |
 //! |---|---|
+//! | [`base`] | what a service opens before it answers |
 //! | [`config`] | a TOML file, overridden by the environment |
 //! | [`token`] | signing keys and their rotation, tokens, who is asking |
 //! | [`store`] | SQLite and Postgres behind the same statements |
@@ -13,6 +14,7 @@
 //! | [`program`], [`server`] | a service as a program, and what is around its routes |
 //! | [`telemetry`], [`shutdown`] | logs, metrics, stopping |
 
+pub mod base;
 pub mod blobs;
 pub mod clock;
 pub mod config;

@@ -1,6 +1,7 @@
 //! A service as a program: its configuration, its log, its listener, the signals that stop it.
 
 use crate::Failure;
+use crate::base::Base;
 use crate::config::{self, Common, ConfigError};
 use crate::shutdown::{self, Shutdown, Stopper};
 use crate::{server, telemetry};
@@ -10,6 +11,7 @@ use serde::de::DeserializeOwned;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -18,6 +20,8 @@ use tokio::task::JoinHandle;
 pub trait Program {
     /// Its configuration.
     type Config: DeserializeOwned;
+    /// What its handlers and workers share.
+    type State: Clone;
     /// Which service it is.
     const SERVICE: Service;
     /// Name of the program.
@@ -28,19 +32,28 @@ pub trait Program {
     /// What every service's configuration has.
     fn common(config: &Self::Config) -> &Common;
 
+    /// What every service's state has.
+    fn base(state: &Self::State) -> &Base;
+
+    /// Opens what a configuration names.
+    fn open(config: &Self::Config) -> impl Future<Output = Result<Self::State, Failure>>;
+
+    /// Its routes with everything around them.
+    fn router(state: Self::State) -> axum::Router;
+
+    /// Works until `shutdown`.
+    fn workers(state: Self::State, shutdown: Shutdown)
+    -> impl Future<Output = ()> + Send + 'static;
+
     /// The OpenAPI document, as JSON.
     ///
     /// # Errors
     /// Never: the document is made of text and numbers.
     fn document() -> serde_json::Result<String>;
-
-    /// Answers on `listener` and works until `shutdown`.
-    fn run(
-        config: &Self::Config,
-        listener: TcpListener,
-        shutdown: Shutdown,
-    ) -> impl Future<Output = Result<(), Failure>>;
 }
+
+/// How long answers under way may take once a service is told to stop.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Why a service ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -133,10 +146,31 @@ pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
         tracing::info!(service = %P::SERVICE, address = %listener.local_addr()?, "listening");
         let (stopper, signal) = shutdown::channel();
         let stopping = stop_when_told(stopper);
-        let served = P::run(&config, listener, signal).await;
+        let served = run::<P>(&config, listener, signal).await;
         stopping.abort();
         Ok(served?)
     })
+}
+
+/// Answers on `listener` and works until `shutdown`.
+async fn run<P: Program>(
+    config: &P::Config,
+    listener: TcpListener,
+    shutdown: Shutdown,
+) -> Result<(), Failure> {
+    let state = P::open(config).await?;
+    let working = tokio::spawn(P::workers(state.clone(), shutdown.clone()));
+    let grace = async {
+        shutdown.raised().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let served = tokio::select! {
+        served = server::serve(listener, P::router(state.clone()), shutdown.clone()) => served,
+        () = grace => Ok(()),
+    };
+    working.await.map_err(Failure::internal)?;
+    P::base(&state).store.close().await;
+    served.map_err(Failure::internal)
 }
 
 /// Listens on an address.

@@ -84,7 +84,7 @@ async fn look(
     let row = sqlx::query("SELECT * FROM batches WHERE id = $1 AND dataset = $2")
         .bind(id(job, first))
         .bind(dataset.to_string())
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     let Some(row) = row else {
         return Ok(None);
@@ -137,7 +137,7 @@ async fn enqueue(
     .bind(i64::from(first))
     .bind(serde_json::to_string(&batch.requests)?)
     .bind(clock::now())
-    .execute(state.store.pool())
+    .execute(state.base.store.pool())
     .await;
     match inserted {
         Err(error) if is_duplicate(&error) => {}
@@ -156,7 +156,7 @@ async fn enqueue(
 pub async fn task(state: &State, lease: &Lease) -> Result<Task, Failure> {
     let row = sqlx::query("SELECT dataset, job, requests, sealed FROM batches WHERE id = $1")
         .bind(&lease.id)
-        .fetch_one(state.store.pool())
+        .fetch_one(state.base.store.pool())
         .await?;
     let text = |name: &str| row.try_get::<String, _>(name);
     Ok(Task {
@@ -177,9 +177,10 @@ pub async fn job_state(
     job: Uuid,
     plan: &Plan,
 ) -> Result<JobState, Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     // The dataset's row keeps two first batches from taking the same run.
     let lock = state
+        .base
         .store
         .locking("SELECT dataset FROM uploads WHERE dataset = $1");
     sqlx::query(lock)
@@ -226,7 +227,7 @@ pub async fn seal(
     after: &JobState,
     seconds: f64,
 ) -> Result<Result<(), fhaim_platform::lease::Lost>, Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if let Err(lost) = state.tasks.hold(&mut tx, lease).await? {
         return Ok(Err(lost));
     }
@@ -264,7 +265,7 @@ pub async fn end(state: &State, lease: &Lease, end: End) -> Result<(), Failure> 
         End::Released(answers) => ("released", Some(serde_json::to_string(&answers)?), None),
         End::Refused(reason) => ("refused", None, Some(reason)),
     };
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if state.tasks.hold(&mut tx, lease).await?.is_err() {
         return Ok(());
     }

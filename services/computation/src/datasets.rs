@@ -84,7 +84,7 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     let (plan, upload_plan) = stored.plans().await?;
     let params = plan.parameters().map_err(Failure::internal)?;
     let reader = Reader {
-        blobs: state.blobs.clone(),
+        blobs: state.base.blobs.clone(),
         stored: stored.clone(),
         params: params.clone(),
         plan: upload_plan,
@@ -98,8 +98,8 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     };
     let mut objects = reader.read(objects.collect()).await?;
     let blob = |name: &str| format!("{}/{name}", stored.folder);
-    let public = state.blobs.get(&blob("public")).await?;
-    let evaluation = state.blobs.get(&blob("evaluation")).await?;
+    let public = state.base.blobs.get(&blob("public")).await?;
+    let evaluation = state.base.blobs.get(&blob("evaluation")).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
     let memory = usize::try_from(state.memory.working_bytes).unwrap_or(usize::MAX);
     let build = move || {

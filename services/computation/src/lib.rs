@@ -18,19 +18,17 @@ pub mod worker;
 
 use axum::extract::FromRef;
 use fhaim_api::token::Service;
-use fhaim_platform::blobs::Blobs;
+use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
 use fhaim_platform::lease::Tasks;
-use fhaim_platform::peer::{self, PeerClient};
+use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
-use fhaim_platform::seal::Sealer;
 use fhaim_platform::shutdown::Shutdown;
-use fhaim_platform::store::{COMMON, Step, Store};
-use fhaim_platform::token::{Signer, Verifier};
+use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::token::Verifier;
 use fhaim_platform::{Failure, server, step};
 use serde::Deserialize;
 use std::sync::Arc;
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 /// The service's tables.
@@ -85,10 +83,7 @@ fn most_upload_bytes() -> u64 {
 /// Everything a handler or a worker needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
-    pub(crate) store: Store,
-    pub(crate) blobs: Blobs,
-    pub(crate) signer: Arc<Signer>,
-    verifier: Arc<Verifier>,
+    pub(crate) base: Base,
     pub(crate) crypto: PeerClient,
     pub(crate) tasks: Tasks,
     pub(crate) datasets: Arc<datasets::Cache>,
@@ -103,7 +98,7 @@ pub struct State {
 
 impl FromRef<State> for Arc<Verifier> {
     fn from_ref(state: &State) -> Self {
-        state.verifier.clone()
+        state.base.verifier.clone()
     }
 }
 
@@ -114,40 +109,25 @@ impl State {
     /// What cannot be opened.
     pub async fn open(config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
-        let store = Store::open(&common.database, &STEPS).await?;
-        let sealer = Arc::new(Sealer::from_config(&common.sealing)?);
-        let signer = Signer::open(Service::Computation, store.clone(), sealer).await?;
-        let signer = Arc::new(signer);
-        let http = peer::http_client().map_err(Failure::internal)?;
-        let address = common.peers.get(&Service::Crypto);
-        let address = address.ok_or_else(|| Failure::internal("peers: crypto is missing"))?;
-        let crypto = PeerClient::new(Service::Crypto, address, signer.clone(), http.clone());
+        let trusted = [Service::Generation, Service::Crypto];
+        let base = Base::open(Service::Computation, common, &STEPS, &trusted).await?;
         Ok(Self {
-            verifier: Arc::new(Verifier::new(signer.clone(), &common.peers, http)),
-            blobs: Blobs::open(&common.blobs)?,
-            tasks: Tasks::new(store.clone(), "batches", common.lease_seconds),
+            crypto: base.peer(Service::Crypto)?,
+            tasks: Tasks::new(base.store.clone(), "batches", common.lease_seconds),
             datasets: Arc::new(datasets::Cache::new(config.datasets_in_memory)),
-            crypto,
             queued: Arc::default(),
             ended: Arc::default(),
             upload_bytes: config.upload_bytes,
             memory: config.memory,
             workers: common.workers.max(1),
-            store,
-            signer,
+            base,
         })
-    }
-
-    async fn ready(self) -> Result<(), Failure> {
-        self.store.check().await?;
-        Ok(self.blobs.check().await?)
     }
 }
 
 /// The service's routes with everything around them.
 pub fn router(state: State) -> axum::Router {
-    let ready = state.clone();
-    let ready: server::Ready = Arc::new(move || Box::pin(ready.clone().ready()));
+    let ready = state.base.readiness();
     let (routes, _) = routes::documented().split_for_parts();
     server::around(Service::Computation, routes.with_state(state), ready)
 }
@@ -163,7 +143,7 @@ pub async fn workers(state: State, shutdown: Shutdown) {
     for _ in 0..state.workers {
         running.spawn(worker::run(state.clone(), shutdown.clone()));
     }
-    running.spawn(async move { state.signer.rotate_when_due(&shutdown).await });
+    running.spawn(async move { state.base.signer.rotate_when_due(&shutdown).await });
     while running.join_next().await.is_some() {}
 }
 
@@ -173,6 +153,7 @@ pub struct ComputationService;
 
 impl Program for ComputationService {
     type Config = Config;
+    type State = State;
     const SERVICE: Service = Service::Computation;
     const NAME: &'static str = "fhaim-computation";
     const ABOUT: &'static str = "Ciphertexts in, sealed releases out";
@@ -181,20 +162,23 @@ impl Program for ComputationService {
         &config.common
     }
 
-    fn document() -> serde_json::Result<String> {
-        openapi().to_pretty_json()
+    fn base(state: &State) -> &Base {
+        &state.base
     }
 
-    async fn run(
-        config: &Config,
-        listener: TcpListener,
-        shutdown: Shutdown,
-    ) -> Result<(), Failure> {
-        let state = State::open(config).await?;
-        let workers = tokio::spawn(workers(state.clone(), shutdown.clone()));
-        let served = server::serve(listener, router(state.clone()), shutdown).await;
-        workers.await.map_err(Failure::internal)?;
-        state.store.close().await;
-        served.map_err(Failure::internal)
+    async fn open(config: &Config) -> Result<State, Failure> {
+        State::open(config).await
+    }
+
+    fn router(state: State) -> axum::Router {
+        router(state)
+    }
+
+    async fn workers(state: State, shutdown: Shutdown) {
+        workers(state, shutdown).await;
+    }
+
+    fn document() -> serde_json::Result<String> {
+        openapi().to_pretty_json()
     }
 }

@@ -48,7 +48,7 @@ pub fn documented() -> OpenApiRouter<State> {
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
 async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize> {
-    axum::Json(state.signer.jwks())
+    axum::Json(state.base.signer.jwks())
 }
 
 /// This document.

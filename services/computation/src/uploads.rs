@@ -96,7 +96,7 @@ async fn plans(terms: Terms, layout: WireLayout) -> Result<(Plan, UploadPlan), F
 pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
     let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1")
         .bind(dataset.to_string())
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     Stored::from_row(&row.ok_or_else(Failure::not_found)?)
 }
@@ -145,7 +145,7 @@ pub async fn register(
     if insert(state, &stored, &upload_plan).await? {
         return Ok((show(state, &stored).await?, true));
     }
-    state.blobs.delete_folder(&stored.folder).await?;
+    state.base.blobs.delete_folder(&stored.folder).await?;
     let other = find_owned(state, dataset, owner).await?;
     existing(state, &other, &stored.terms, stored.layout).await
 }
@@ -223,17 +223,18 @@ async fn fetch_keys(state: &State, stored: &Stored, plan: &Plan) -> Result<(), F
         .map_err(Failure::internal)?
         .map_err(|error: fhaim_he::Error| Failure::internal(error))?;
     state
+        .base
         .blobs
         .put(&format!("{}/public", stored.folder), public)
         .await?;
     let name = format!("{}/evaluation", stored.folder);
-    Ok(state.blobs.put(&name, evaluation).await?)
+    Ok(state.base.blobs.put(&name, evaluation).await?)
 }
 
 async fn insert(state: &State, stored: &Stored, plan: &UploadPlan) -> Result<bool, Failure> {
     let number = |n: usize| i64::try_from(n).map_err(Failure::internal);
     let dataset = stored.dataset.to_string();
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     let inserted = sqlx::query(
         "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -274,7 +275,7 @@ pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
     let dataset = stored.dataset.to_string();
     let rows = sqlx::query("SELECT * FROM contributions WHERE dataset = $1 ORDER BY number")
         .bind(&dataset)
-        .fetch_all(state.store.pool())
+        .fetch_all(state.base.store.pool())
         .await?;
     let mut contributions = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -284,7 +285,7 @@ pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
         )
         .bind(&dataset)
         .bind(number)
-        .fetch_one(state.store.pool())
+        .fetch_one(state.base.store.pool())
         .await?
         .try_get("n")?;
         let size =
@@ -324,6 +325,7 @@ async fn lock(
     contribution: u32,
 ) -> Result<UploadState, Failure> {
     let select = state
+        .base
         .store
         .locking("SELECT state FROM contributions WHERE dataset = $1 AND number = $2");
     let row = sqlx::query(select)
@@ -343,7 +345,7 @@ pub async fn is_complete(state: &State, dataset: Uuid) -> Result<bool, Failure> 
         "SELECT COUNT(*) AS n FROM contributions WHERE dataset = $1 AND state <> 'complete'",
     )
     .bind(dataset.to_string())
-    .fetch_one(state.store.pool())
+    .fetch_one(state.base.store.pool())
     .await?;
     Ok(row.try_get::<i64, _>("n")? == 0)
 }
@@ -358,7 +360,7 @@ async fn present(
         sqlx::query("SELECT name, digest FROM objects WHERE dataset = $1 AND contribution = $2")
             .bind(dataset.to_string())
             .bind(i64::from(contribution))
-            .fetch_all(state.store.pool())
+            .fetch_all(state.base.store.pool())
             .await?;
     let entry = |row: &Row| {
         let digest: String = row.try_get("digest")?;
@@ -414,7 +416,7 @@ pub async fn put(
     let (plan, upload_plan) = stored.plans().await?;
     let params = plan.parameters().map_err(Failure::internal)?;
     let bytes = check(params, upload_plan, object, digest, body).await?;
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if lock(state, &mut tx, stored.dataset, contribution).await? == UploadState::Complete {
         return Err(Failure::new(
             ProblemKind::Conflict,
@@ -423,10 +425,11 @@ pub async fn put(
     }
     drop(tx);
     state
+        .base
         .blobs
         .put(&stored.blob(contribution, object), bytes)
         .await?;
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if lock(state, &mut tx, stored.dataset, contribution).await? == UploadState::Complete {
         return Err(Failure::new(
             ProblemKind::Conflict,
@@ -492,7 +495,7 @@ pub async fn complete(
         );
         return Err(Failure::new(ProblemKind::Conflict, detail));
     }
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     lock(state, &mut tx, stored.dataset, contribution).await?;
     let manifest = manifest(&present(state, stored.dataset, contribution).await?);
     if manifest != complete.manifest {
@@ -522,7 +525,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 /// A failure of the store.
 pub async fn delete(state: &State, stored: &Stored) -> Result<(), Failure> {
     let dataset = stored.dataset.to_string();
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     for statement in [
         "DELETE FROM batches WHERE dataset = $1",
         "DELETE FROM jobs WHERE dataset = $1",
@@ -537,5 +540,5 @@ pub async fn delete(state: &State, stored: &Stored) -> Result<(), Failure> {
     }
     tx.commit().await?;
     state.datasets.forget(stored.dataset);
-    Ok(state.blobs.delete_folder(&stored.folder).await?)
+    Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }

@@ -111,7 +111,7 @@ async fn after_failure(state: &State, lease: &Lease, failure: Failure) -> Result
 async fn attempt(state: &State, lease: &Lease) -> Result<Option<End>, Failure> {
     let task = batches::task(state, lease).await?;
     let sealed = match &task.sealed {
-        Some(blob) => state.blobs.get(blob).await?,
+        Some(blob) => state.base.blobs.get(blob).await?,
         None => match compute(state, lease, &task).await? {
             Some(sealed) => sealed,
             None => return Ok(None),
@@ -148,7 +148,7 @@ async fn compute(state: &State, lease: &Lease, task: &Task) -> Result<Option<Byt
     metrics::histogram!("batch_compute_seconds").record(seconds);
     // Another name each time, so that a worker that lost its lease overwrites nothing.
     let blob = format!("{}/sealed/{}", stored.folder, Uuid::new_v4());
-    state.blobs.put(&blob, bytes.clone()).await?;
+    state.base.blobs.put(&blob, bytes.clone()).await?;
     let durable = batches::seal(state, lease, task, &blob, &after, seconds).await?;
     Ok(durable.ok().map(|()| bytes))
 }

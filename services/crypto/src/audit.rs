@@ -49,8 +49,9 @@ impl Act<'_> {
     /// # Errors
     /// A failure of the store.
     pub async fn refused(&self, state: &State) -> Result<(), StoreError> {
-        let mut tx = state.store.begin().await?;
+        let mut tx = state.base.store.begin().await?;
         let lock = state
+            .base
             .store
             .locking("SELECT dataset FROM key_sets WHERE dataset = $1");
         let known = sqlx::query(lock)
@@ -82,7 +83,7 @@ pub async fn read(
     .bind(dataset.to_string())
     .bind(after)
     .bind(limit)
-    .fetch_all(state.store.pool())
+    .fetch_all(state.base.store.pool())
     .await?;
     let entry = |row: &fhaim_platform::store::Row| {
         let number: i64 = row.try_get("number")?;

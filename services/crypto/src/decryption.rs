@@ -66,12 +66,12 @@ async fn attempt(
     let stored = keys::find(state, act.dataset).await?;
     let plan = keys::plan(stored.terms.clone()).await?;
     let before = {
-        let mut tx = state.store.begin().await?;
+        let mut tx = state.base.store.begin().await?;
         ledger::read(&mut tx, act.dataset, job, plan.job.rho).await?
     };
     // Decrypted before the dataset's row is locked, so that long work holds up no one.
     let decrypted = decode(state, &stored, &plan, job, before.clone(), body).await?;
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if keys::lock(state, &mut tx, act.dataset)
         .await?
         .is_destroyed()

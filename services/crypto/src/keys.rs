@@ -65,7 +65,7 @@ impl Stored {
     /// [`ProblemKind::NotFound`] once destroyed; a key that cannot be opened.
     pub fn secret(&self, state: &State, params: &Parameters) -> Result<SecretKey, Failure> {
         let sealed = self.secret.as_ref().ok_or_else(Failure::not_found)?;
-        let bytes = state.sealer.open(&context(self.dataset), sealed)?;
+        let bytes = state.base.sealer.open(&context(self.dataset), sealed)?;
         SecretKey::from_bytes(params, &bytes).map_err(Failure::internal)
     }
 
@@ -97,7 +97,7 @@ fn context(dataset: Uuid) -> String {
 pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
     let row = sqlx::query("SELECT * FROM key_sets WHERE dataset = $1")
         .bind(dataset.to_string())
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     Stored::from_row(&row.ok_or_else(Failure::not_found)?)
 }
@@ -108,6 +108,7 @@ pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
 /// [`ProblemKind::NotFound`].
 pub async fn lock(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Stored, Failure> {
     let select = state
+        .base
         .store
         .locking("SELECT * FROM key_sets WHERE dataset = $1");
     let row = sqlx::query(select)
@@ -199,21 +200,25 @@ pub async fn create(
         owner,
         terms: terms.clone(),
         folder: format!("keys/{dataset}/{}", Uuid::new_v4()),
-        secret: Some(state.sealer.seal(&context(dataset), &fresh.secret)?),
+        secret: Some(state.base.sealer.seal(&context(dataset), &fresh.secret)?),
         public_key: Digest::of(&fresh.public_key),
         evaluation_keys: Digest::of(&fresh.evaluation_keys),
         created_at: clock::now(),
     };
     let public = format!("{}/public", stored.folder);
-    state.blobs.put(&public, fresh.public_key.into()).await?;
+    state
+        .base
+        .blobs
+        .put(&public, fresh.public_key.into())
+        .await?;
     let evaluation = format!("{}/evaluation", stored.folder);
     let keys = fresh.evaluation_keys.into();
-    state.blobs.put(&evaluation, keys).await?;
+    state.base.blobs.put(&evaluation, keys).await?;
     if insert(state, &stored).await? {
         return Ok((stored.describe(state, &plan).await?, true));
     }
     // Someone else was faster; their key set stands.
-    state.blobs.delete_folder(&stored.folder).await?;
+    state.base.blobs.delete_folder(&stored.folder).await?;
     let stored = find_owned(state, dataset, owner).await?;
     existing(state, stored, &terms, &plan).await
 }
@@ -235,7 +240,7 @@ async fn existing(
 }
 
 async fn insert(state: &State, stored: &Stored) -> Result<bool, Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     let inserted = sqlx::query(
         "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
          evaluation_keys, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -286,6 +291,7 @@ pub async fn part(state: &State, stored: &Stored, part: Part) -> Result<Bytes, F
         Part::Evaluation => "evaluation",
     };
     Ok(state
+        .base
         .blobs
         .get(&format!("{}/{name}", stored.folder))
         .await?)
@@ -297,7 +303,7 @@ pub async fn part(state: &State, stored: &Stored, part: Part) -> Result<Bytes, F
 /// [`ProblemKind::NotFound`].
 pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Failure> {
     find_owned(state, dataset, owner).await?;
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     let stored = lock(state, &mut tx, dataset).await?;
     if !stored.is_destroyed() {
         sqlx::query("UPDATE key_sets SET secret = NULL WHERE dataset = $1")
@@ -312,5 +318,5 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
         act.write(&mut tx, true).await?;
     }
     tx.commit().await?;
-    Ok(state.blobs.delete_folder(&stored.folder).await?)
+    Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }

@@ -107,11 +107,11 @@ pub async fn runs(state: &State, dataset: Uuid) -> Result<Vec<Run>, Failure> {
     let name = dataset.to_string();
     let claimed = sqlx::query("SELECT job FROM runs WHERE dataset = $1 ORDER BY number")
         .bind(&name)
-        .fetch_all(state.store.pool())
+        .fetch_all(state.base.store.pool())
         .await?;
     let debits = sqlx::query("SELECT job, entry FROM debits WHERE dataset = $1 ORDER BY number")
         .bind(&name)
-        .fetch_all(state.store.pool())
+        .fetch_all(state.base.store.pool())
         .await?;
     let mut ledgers: BTreeMap<String, Ledger> = BTreeMap::new();
     for row in &debits {

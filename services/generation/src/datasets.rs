@@ -49,7 +49,7 @@ pub async fn create(state: &State, owner: Uuid, new: NewDataset) -> Result<Datas
     .bind(budget.count().to_string())
     .bind(rows::name(DatasetState::Uploading)?)
     .bind(now)
-    .execute(state.store.pool())
+    .execute(state.base.store.pool())
     .await?;
     Ok(Dataset {
         id,
@@ -90,7 +90,7 @@ pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failu
         .bind(id.to_string())
         .bind(owner.to_string())
         .bind(DELETING)
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     dataset(&row.ok_or_else(Failure::not_found)?)
 }
@@ -112,7 +112,7 @@ pub async fn list(state: &State, owner: Uuid, paging: &Paging) -> Result<Page<Da
         .bind(cut.before)
         .bind(&cut.id)
         .bind(cut.rows())
-        .fetch_all(state.store.pool())
+        .fetch_all(state.base.store.pool())
         .await?;
     cut.page(&rows, dataset)
 }
@@ -144,7 +144,7 @@ pub async fn make_ready(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset,
         .bind(rows::name(DatasetState::Ready)?)
         .bind(id.to_string())
         .bind(rows::name(DatasetState::Uploading)?)
-        .execute(state.store.pool())
+        .execute(state.base.store.pool())
         .await?;
     show(state, owner, id).await
 }
@@ -180,8 +180,8 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
 /// # Errors
 /// There is no such dataset; a job is still queued or running.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
-    let mut tx = state.store.begin().await?;
-    let lock = (state.store)
+    let mut tx = state.base.store.begin().await?;
+    let lock = (state.base.store)
         .locking("SELECT id FROM datasets WHERE id = $1 AND owner = $2 AND state <> $3");
     let dataset = id.to_string();
     sqlx::query(lock)
@@ -223,11 +223,11 @@ pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure>
 }
 
 async fn finish_deletion(state: &State, dataset: &str) -> Result<(), Failure> {
-    state.blobs.delete_folder(&folder(dataset)).await?;
+    state.base.blobs.delete_folder(&folder(dataset)).await?;
     sqlx::query("DELETE FROM datasets WHERE id = $1 AND state = $2")
         .bind(dataset)
         .bind(DELETING)
-        .execute(state.store.pool())
+        .execute(state.base.store.pool())
         .await?;
     Ok(())
 }
@@ -239,7 +239,7 @@ async fn finish_deletion(state: &State, dataset: &str) -> Result<(), Failure> {
 pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
     let rows = sqlx::query("SELECT id FROM datasets WHERE state = $1")
         .bind(DELETING)
-        .fetch_all(state.store.pool())
+        .fetch_all(state.base.store.pool())
         .await?;
     for row in rows {
         finish_deletion(state, &row.try_get::<String, _>("id")?).await?;

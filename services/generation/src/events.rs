@@ -94,7 +94,7 @@ impl Watcher {
     async fn look(&mut self) -> Result<bool, Failure> {
         let row = sqlx::query("SELECT state, events FROM jobs WHERE id = $1")
             .bind(&self.job)
-            .fetch_optional(self.state.store.pool())
+            .fetch_optional(self.state.base.store.pool())
             .await?;
         let Some(row) = row else {
             return Ok(false);
@@ -109,7 +109,7 @@ impl Watcher {
         .bind(&self.job)
         .bind(self.last)
         .bind(BATCH)
-        .fetch_all(self.state.store.pool())
+        .fetch_all(self.state.base.store.pool())
         .await?;
         for row in rows {
             self.last = row.try_get("number")?;

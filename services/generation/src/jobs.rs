@@ -20,7 +20,7 @@ const SELECT: &str = "SELECT id, dataset, state, progress, releases, spent, atte
 /// # Errors
 /// There is no such dataset, or it is not ready; all of its runs are begun or promised.
 pub async fn create(state: &State, owner: Uuid, dataset: Uuid) -> Result<Job, Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     claim_run(state, &mut tx, owner, dataset).await?;
     let (id, now) = (Uuid::now_v7(), clock::now());
     sqlx::query(
@@ -52,7 +52,7 @@ fn queued() -> Happening {
 /// Makes sure that a dataset is ready and has a run that no job has begun or waits for. The
 /// crypto service has the last word on this; here it saves jobs that could only fail.
 async fn claim_run(state: &State, tx: &mut Tx, owner: Uuid, dataset: Uuid) -> Result<(), Failure> {
-    let lock = (state.store).locking(
+    let lock = (state.base.store).locking(
         "SELECT state, runs FROM datasets WHERE id = $1 AND owner = $2 AND state <> 'deleting'",
     );
     let row = sqlx::query(lock)
@@ -89,7 +89,7 @@ pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> 
     let row = sqlx::query(query)
         .bind(id.to_string())
         .bind(owner.to_string())
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     job(&row.ok_or_else(Failure::not_found)?)
 }
@@ -117,7 +117,7 @@ pub async fn list(
         .bind(cut.before)
         .bind(&cut.id)
         .bind(cut.rows())
-        .fetch_all(state.store.pool())
+        .fetch_all(state.base.store.pool())
         .await?;
     cut.page(&rows, job)
 }
@@ -140,7 +140,7 @@ fn job(row: &Row) -> Result<Job, Failure> {
 
 /// Where a job is, locked until the transaction ends.
 async fn lock(state: &State, tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<JobState, Failure> {
-    let lock = (state.store).locking("SELECT state FROM jobs WHERE id = $1 AND owner = $2");
+    let lock = (state.base.store).locking("SELECT state FROM jobs WHERE id = $1 AND owner = $2");
     let row = sqlx::query(lock)
         .bind(id.to_string())
         .bind(owner.to_string())
@@ -154,7 +154,7 @@ async fn lock(state: &State, tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<JobSt
 /// # Errors
 /// There is no such job, or it has ended otherwise.
 pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     match lock(state, &mut tx, owner, id).await? {
         JobState::Queued | JobState::Running => {}
         JobState::Cancelled => return show_after(state, tx, owner, id).await,
@@ -175,7 +175,7 @@ pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure
 /// of the dataset's runs may be taken.
 pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
     let job = show(state, owner, id).await?;
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if job.releases == 0 {
         // Locks the dataset before the job, as deletion does.
         claim_run(state, &mut tx, owner, job.dataset).await?;

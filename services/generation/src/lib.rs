@@ -34,15 +34,11 @@ pub use state::{STEPS, State};
 pub use worker::workers;
 
 use fhaim_api::token::Service;
+use fhaim_platform::Failure;
+use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
-use fhaim_platform::{Failure, server};
-use std::time::Duration;
-use tokio::net::TcpListener;
-
-/// How long answers under way may take once the service is told to stop.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// The service as a program.
 #[derive(Debug)]
@@ -50,6 +46,7 @@ pub struct GenerationService;
 
 impl Program for GenerationService {
     type Config = Config;
+    type State = State;
     const SERVICE: Service = Service::Generation;
     const NAME: &'static str = "fhaim-generation";
     const ABOUT: &'static str = "Accounts, jobs, models, synthetic tables";
@@ -58,27 +55,23 @@ impl Program for GenerationService {
         &config.common
     }
 
-    fn document() -> serde_json::Result<String> {
-        openapi().to_pretty_json()
+    fn base(state: &State) -> &Base {
+        &state.base
     }
 
-    async fn run(
-        config: &Config,
-        listener: TcpListener,
-        shutdown: Shutdown,
-    ) -> Result<(), Failure> {
-        let state = State::open(config).await?;
-        let working = tokio::spawn(workers(state.clone(), shutdown.clone()));
-        let grace = async {
-            shutdown.raised().await;
-            tokio::time::sleep(GRACE).await;
-        };
-        let served = tokio::select! {
-            served = server::serve(listener, router(state.clone()), shutdown.clone()) => served,
-            () = grace => Ok(()),
-        };
-        working.await.map_err(Failure::internal)?;
-        state.close().await;
-        served.map_err(Failure::internal)
+    async fn open(config: &Config) -> Result<State, Failure> {
+        State::open(config).await
+    }
+
+    fn router(state: State) -> axum::Router {
+        router(state)
+    }
+
+    async fn workers(state: State, shutdown: Shutdown) {
+        workers(state, shutdown).await;
+    }
+
+    fn document() -> serde_json::Result<String> {
+        openapi().to_pretty_json()
     }
 }

@@ -81,7 +81,7 @@ fn name(dataset: Uuid, job: Uuid) -> String {
 /// A failure of the blobs.
 pub async fn put(state: &State, dataset: Uuid, job: Uuid, model: Vec<u8>) -> Result<(), Failure> {
     let blob = name(dataset, job);
-    Ok(state.blobs.put(&blob, Bytes::from(model)).await?)
+    Ok(state.base.blobs.put(&blob, Bytes::from(model)).await?)
 }
 
 /// A job's model.
@@ -97,7 +97,7 @@ pub async fn get(
     if let Some(model) = state.models.find(job) {
         return Ok(model);
     }
-    let saved = state.blobs.get(&name(dataset, job)).await?;
+    let saved = state.base.blobs.get(&name(dataset, job)).await?;
     let cap = model_bytes.saturating_mul(QUERY_BYTES_PER_MODEL_BYTE);
     let model = spawn_blocking(move || Model::load(&saved, cap)).await;
     let model = model.map_err(Failure::internal)?;

@@ -68,7 +68,7 @@ fn itemise(
 async fn terms(state: &State, dataset: Uuid) -> Result<Terms, Failure> {
     let row = sqlx::query("SELECT terms FROM datasets WHERE id = $1")
         .bind(dataset.to_string())
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     rows::json(&row.ok_or_else(Failure::not_found)?, "terms")
 }
@@ -79,7 +79,7 @@ async fn released(state: &State, job: Uuid) -> Result<Vec<Released>, Failure> {
          WHERE job = $1 AND answers IS NOT NULL ORDER BY number",
     )
     .bind(job.to_string())
-    .fetch_all(state.store.pool())
+    .fetch_all(state.base.store.pool())
     .await?;
     let mut released = Vec::new();
     for row in rows {

@@ -15,7 +15,6 @@ use fhaim_api::{Page, Paging};
 use fhaim_platform::extract::{Json, Path, Query};
 use fhaim_platform::token::User;
 use fhaim_platform::{Failure, server};
-use std::sync::Arc;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -53,8 +52,7 @@ impl Modify for Bearer {
 
 /// The service's routes with everything around them.
 pub fn router(state: State) -> axum::Router {
-    let ready = state.clone();
-    let ready: server::Ready = Arc::new(move || Box::pin(ready.clone().ready()));
+    let ready = state.base.readiness();
     let (routes, _) = documented().split_for_parts();
     server::around(Service::Generation, routes.with_state(state), ready)
 }
@@ -96,7 +94,7 @@ type Made<T> = Result<(StatusCode, axum::Json<T>), Failure>;
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
 async fn jwks(Shared(state): Shared<State>) -> Response {
-    axum::Json(state.signer.jwks()).into_response()
+    axum::Json(state.base.signer.jwks()).into_response()
 }
 
 /// This document.

@@ -3,15 +3,13 @@
 use axum::extract::FromRef;
 use fhaim_api::account::{Account, Credentials};
 use fhaim_api::token::Service;
-use fhaim_platform::blobs::Blobs;
+use fhaim_platform::base::Base;
 use fhaim_platform::lease::Tasks;
-use fhaim_platform::peer::{self, PeerClient};
-use fhaim_platform::seal::Sealer;
+use fhaim_platform::peer::PeerClient;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
-use fhaim_platform::store::{COMMON, Step, Store};
-use fhaim_platform::token::{Signer, Verifier};
+use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::token::Verifier;
 use fhaim_platform::{Failure, step};
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
@@ -37,10 +35,7 @@ pub struct State(Arc<Inner>);
 /// What [`State`] points to.
 pub struct Inner {
     pub(crate) config: Config,
-    pub(crate) store: Store,
-    pub(crate) blobs: Blobs,
-    pub(crate) signer: Arc<Signer>,
-    verifier: Arc<Verifier>,
+    pub(crate) base: Base,
     pub(crate) computation: PeerClient,
     pub(crate) tasks: Tasks,
     pub(crate) passwords: Passwords,
@@ -71,7 +66,7 @@ impl Deref for State {
 
 impl FromRef<State> for Arc<Verifier> {
     fn from_ref(state: &State) -> Self {
-        state.verifier.clone()
+        state.base.verifier.clone()
     }
 }
 
@@ -82,22 +77,12 @@ impl State {
     /// What cannot be opened, or no address of the computation service.
     pub async fn open(config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
-        let store = Store::open(&common.database, &STEPS).await?;
-        let sealer = Arc::new(Sealer::from_config(&common.sealing)?);
-        let signer = Signer::open(Service::Generation, store.clone(), sealer).await?;
-        let signer = Arc::new(signer);
-        let http = peer::http_client().map_err(Failure::internal)?;
-        let address = common.peers.get(&Service::Computation);
-        let address = address.ok_or_else(|| Failure::internal("peers: computation is missing"))?;
-        let computation =
-            PeerClient::new(Service::Computation, address, signer.clone(), http.clone());
+        // No other service calls this one: it accepts its own users' tokens alone.
+        let base = Base::open(Service::Generation, common, &STEPS, &[]).await?;
         let (stopper, stopping) = shutdown::channel();
         Ok(Self(Arc::new(Inner {
-            // No other service calls this one: it accepts its own users' tokens alone.
-            verifier: Arc::new(Verifier::new(signer.clone(), &BTreeMap::new(), http)),
-            blobs: Blobs::open(&common.blobs)?,
-            computation,
-            tasks: Tasks::new(store.clone(), "jobs", common.lease_seconds),
+            computation: base.peer(Service::Computation)?,
+            tasks: Tasks::new(base.store.clone(), "jobs", common.lease_seconds),
             passwords: Passwords::new().await?,
             sign_ins: SignInLimits::new(&config.limits),
             models: Models::new(config.limits.cached_model_bytes),
@@ -105,8 +90,7 @@ impl State {
             tables: Arc::new(Semaphore::new(config.limits.synthetic_tables)),
             wake: Notify::new(),
             config: config.clone(),
-            store,
-            signer,
+            base,
             stopper,
             stopping,
         })))
@@ -125,14 +109,8 @@ impl State {
     pub fn stop(&self) {
         self.stopper.stop();
     }
-
     /// Closes the database.
     pub async fn close(&self) {
-        self.store.close().await;
-    }
-
-    pub(crate) async fn ready(self) -> Result<(), Failure> {
-        self.store.check().await?;
-        Ok(self.blobs.check().await?)
+        self.base.store.close().await;
     }
 }

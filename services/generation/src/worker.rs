@@ -63,7 +63,7 @@ async fn tidy(state: State, shutdown: Shutdown) {
     loop {
         state.sign_ins.forget();
         let tidied = async {
-            state.signer.rotate().await?;
+            state.base.signer.rotate().await?;
             accounts::forget_expired(&state).await?;
             datasets::finish_deletions(&state).await
         };
@@ -173,7 +173,7 @@ async fn keep_lease(state: &State, lease: &Lease) {
 
 /// Leaves a job in the state that the end of an attempt calls for.
 async fn settle(state: &State, lease: &Lease, stop: Stop) -> Result<(), Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     if state.tasks.hold(&mut tx, lease).await?.is_err() {
         tracing::info!(job = lease.id, "the job is no longer ours");
         return Ok(());
@@ -282,7 +282,7 @@ async fn begin<'a>(
     state: &'a State,
     lease: &'a Lease,
 ) -> Result<(Task<'a>, Vec<StoredBatch>), Stop> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     state.tasks.hold(&mut tx, lease).await??;
     let stalls = count(&mut tx, &lease.id, "stalls").await?;
     if stalls >= MOST_STALLS {
@@ -325,7 +325,7 @@ async fn begin<'a>(
 impl Task<'_> {
     /// A transaction that only the holder of the lease can have.
     async fn begin(&self) -> Result<Tx, Stop> {
-        let mut tx = self.state.store.begin().await?;
+        let mut tx = self.state.base.store.begin().await?;
         self.state.tasks.hold(&mut tx, self.lease).await??;
         Ok(tx)
     }

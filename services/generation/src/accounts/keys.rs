@@ -28,10 +28,13 @@ pub async fn make_key(state: &State, account: Uuid, new: NewApiKey) -> Result<Ap
     let name = checked_name("name", new.name, LONGEST_NAME)?;
     let text = Secret(format!("{PREFIX}{}", tokens::random()?.0));
     let (id, now) = (Uuid::now_v7(), clock::now());
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     // The account's row is locked so that two keys cannot both be the last.
     let account = account.to_string();
-    let lock = state.store.locking("SELECT id FROM accounts WHERE id = $1");
+    let lock = state
+        .base
+        .store
+        .locking("SELECT id FROM accounts WHERE id = $1");
     let row = sqlx::query(lock)
         .bind(&account)
         .fetch_optional(&mut *tx)
@@ -85,7 +88,7 @@ pub async fn list_keys(
     .bind(cut.before)
     .bind(&cut.id)
     .bind(cut.rows())
-    .fetch_all(state.store.pool())
+    .fetch_all(state.base.store.pool())
     .await?;
     cut.page(&rows, key)
 }
@@ -108,7 +111,7 @@ pub async fn delete_key(state: &State, account: Uuid, id: Uuid) -> Result<(), Fa
     let deleted = sqlx::query("DELETE FROM api_keys WHERE id = $1 AND account = $2")
         .bind(id.to_string())
         .bind(account.to_string())
-        .execute(state.store.pool())
+        .execute(state.base.store.pool())
         .await?;
     if deleted.rows_affected() == 0 {
         return Err(Failure::not_found());

@@ -46,7 +46,7 @@ pub async fn create(state: &State, credentials: Credentials) -> Result<Account, 
     .bind(&email)
     .bind(password)
     .bind(now)
-    .execute(state.store.pool())
+    .execute(state.base.store.pool())
     .await;
     match inserted {
         Ok(_) => Ok(Account {
@@ -69,7 +69,7 @@ pub async fn create(state: &State, credentials: Credentials) -> Result<Account, 
 pub async fn show(state: &State, id: Uuid) -> Result<Account, Failure> {
     let row = sqlx::query("SELECT email, created_at FROM accounts WHERE id = $1")
         .bind(id.to_string())
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?
         .ok_or_else(Failure::not_found)?;
     Ok(Account {

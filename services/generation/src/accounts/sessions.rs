@@ -34,7 +34,7 @@ pub async fn sign_in(
     let email = super::normal_email(&credentials.email).unwrap_or_default();
     let row = sqlx::query("SELECT id, password FROM accounts WHERE email = $1")
         .bind(email)
-        .fetch_optional(state.store.pool())
+        .fetch_optional(state.base.store.pool())
         .await?;
     let (id, hash): (Option<String>, Option<String>) = match row {
         Some(row) => (row.try_get("id")?, row.try_get("password")?),
@@ -55,8 +55,8 @@ pub async fn sign_in(
 /// # Errors
 /// A token that is unknown, expired or used: the latter ends its family.
 pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> {
-    let mut tx = state.store.begin().await?;
-    let find = state.store.locking(
+    let mut tx = state.base.store.begin().await?;
+    let find = state.base.store.locking(
         "SELECT family, account, used FROM refresh_tokens WHERE digest = $1 AND expires_at > $2",
     );
     let row = sqlx::query(find)
@@ -90,7 +90,7 @@ pub async fn exchange(state: &State, key: &Secret) -> Result<Session, Failure> {
         sqlx::query("UPDATE api_keys SET last_used_at = $1 WHERE digest = $2 RETURNING account")
             .bind(clock::now())
             .bind(tokens::digest(key))
-            .fetch_optional(state.store.pool())
+            .fetch_optional(state.base.store.pool())
             .await?
             .ok_or_else(not_accepted)?;
     session(state, &used.try_get::<String, _>("account")?, None)
@@ -102,7 +102,7 @@ pub async fn exchange(state: &State, key: &Secret) -> Result<Session, Failure> {
 /// # Errors
 /// A failure of the store.
 pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     let row = sqlx::query("SELECT family FROM refresh_tokens WHERE digest = $1")
         .bind(tokens::digest(token))
         .fetch_optional(&mut *tx)
@@ -121,13 +121,13 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
 pub async fn forget_expired(state: &State) -> Result<(), Failure> {
     sqlx::query("DELETE FROM refresh_tokens WHERE expires_at <= $1")
         .bind(clock::now())
-        .execute(state.store.pool())
+        .execute(state.base.store.pool())
         .await?;
     Ok(())
 }
 
 async fn begin(state: &State, account: &str) -> Result<Session, Failure> {
-    let mut tx = state.store.begin().await?;
+    let mut tx = state.base.store.begin().await?;
     let family = Uuid::new_v4().to_string();
     let token = add_token(&mut tx, &family, account).await?;
     tx.commit().await?;
@@ -159,7 +159,7 @@ async fn end_family(tx: &mut Tx, family: &str) -> Result<(), Failure> {
 
 fn session(state: &State, account: &str, refresh: Option<Secret>) -> Result<Session, Failure> {
     let account = Uuid::try_parse(account).map_err(Failure::internal)?;
-    let access = state.signer.user_token(account, ACCESS_LIFETIME)?;
+    let access = state.base.signer.user_token(account, ACCESS_LIFETIME)?;
     Ok(Session {
         access_token: Secret(access),
         expires_in: ACCESS_LIFETIME.as_secs(),

@@ -1,0 +1,86 @@
+//! What every service opens before it answers: its database, its blobs, its keys.
+
+use fhaim_api::token::Service;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Failure;
+use crate::blobs::Blobs;
+use crate::config::Common;
+use crate::peer::{self, PeerClient};
+use crate::seal::Sealer;
+use crate::server::Ready;
+use crate::store::{Step, Store};
+use crate::token::{Signer, Verifier};
+
+/// What every service's handlers and workers share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// Its database.
+    pub store: Store,
+    /// Its blobs.
+    pub blobs: Blobs,
+    /// Seals what must not rest in the open.
+    pub sealer: Arc<Sealer>,
+    /// Signs its tokens.
+    pub signer: Arc<Signer>,
+    /// Says who is asking.
+    pub verifier: Arc<Verifier>,
+    peers: BTreeMap<Service, String>,
+    http: reqwest::Client,
+}
+
+impl Base {
+    /// Opens what a configuration names. Tokens are accepted from the service itself and from
+    /// those of its peers that `trusted` names.
+    ///
+    /// # Errors
+    /// What cannot be opened.
+    pub async fn open(
+        service: Service,
+        common: &Common,
+        steps: &[Step],
+        trusted: &[Service],
+    ) -> Result<Self, Failure> {
+        let store = Store::open(&common.database, steps).await?;
+        let sealer = Arc::new(Sealer::from_config(&common.sealing)?);
+        let signer = Signer::open(service, store.clone(), sealer.clone()).await?;
+        let signer = Arc::new(signer);
+        let http = peer::http_client().map_err(Failure::internal)?;
+        let mut issuers = common.peers.clone();
+        issuers.retain(|peer, _| trusted.contains(peer));
+        Ok(Self {
+            verifier: Arc::new(Verifier::new(signer.clone(), &issuers, http.clone())),
+            blobs: Blobs::open(&common.blobs)?,
+            peers: common.peers.clone(),
+            store,
+            sealer,
+            signer,
+            http,
+        })
+    }
+
+    /// A client of another service.
+    ///
+    /// # Errors
+    /// No address of it.
+    pub fn peer(&self, peer: Service) -> Result<PeerClient, Failure> {
+        let address = self.peers.get(&peer);
+        let address =
+            address.ok_or_else(|| Failure::internal(format!("peers: {peer} is missing")))?;
+        let (signer, http) = (self.signer.clone(), self.http.clone());
+        Ok(PeerClient::new(peer, address, signer, http))
+    }
+
+    /// Tells whether database and blobs answer.
+    pub fn readiness(&self) -> Ready {
+        let (store, blobs) = (self.store.clone(), self.blobs.clone());
+        Arc::new(move || {
+            let (store, blobs) = (store.clone(), blobs.clone());
+            Box::pin(async move {
+                store.check().await?;
+                Ok(blobs.check().await?)
+            })
+        })
+    }
+}
