@@ -315,7 +315,9 @@ impl Computation {
             .flat_map(|residue| pairs.iter().map(move |pair| (pair.clone(), residue)))
             .filter(|key| !self.squares.contains_key(key))
             .collect();
-        let evaluator = self.evaluator();
+        // Pairs are computed side by side, and share what a batch may take.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let evaluator = self.evaluator().with_memory(self.memory / threads);
         let computed = map(&missing, |(pair, residue)| {
             let mut work = Work::default();
             let squares = self.square(&evaluator, pair, *residue, &mut work)?;
