@@ -252,7 +252,7 @@ function describe(event: JobEvent): string {
     case "state":
       return what.error ? `${what.state}: ${what.error}` : what.state;
     case "phase":
-      return `${what.progress.phase}: ${count(what.releases)} releases asked for`;
+      return what.releases === 0 ? `${what.progress.phase} begins` : `${what.progress.phase}: ${count(what.releases)} releases asked for`;
     case "computing":
       return `computing for ${what.seconds.toFixed(1)} s`;
     case "released":

@@ -196,6 +196,7 @@ function Report({ report }: { report: Comparison }) {
       <h3>Distance of every pair of columns</h3>
       <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. The stronger the colour, the farther; full colour stands for {fullColour(report.pairs).toFixed(2)}.</p>
       <Heatmap names={names} values={report.pairs} />
+      <h3>Shares of every column’s values</h3>
       <Legend items={[{ name: "real", className: "two" }, { name: "synthetic", className: "one" }]} />
       <div className="grid">
         {report.columns.map(({ name, labels, real, synthetic }) => (
