@@ -8,4 +8,5 @@ here=$(cd "$(dirname "$0")" && pwd)
 node "$here/test/page.mjs" "$@"
 [ -z "${FHAIM_QUICK:-}" ] || exit 0
 node "$here/test/recovery.mjs" "$@"
+node "$here/test/journal.mjs"
 node "$here/test/limits.mjs" "$@"

@@ -51,7 +51,7 @@ function Frame() {
           {email !== undefined && (
             <>
               <nav aria-label="Main">
-                <NavLink to="/" end>Datasets</NavLink>
+                <Link to="/" aria-current={pathname === "/" ? "page" : isOfDatasets(pathname)}>Datasets</Link>
                 <NavLink to="/api-keys">API keys</NavLink>
               </nav>
               <UploadLink pathname={pathname} />
@@ -68,6 +68,11 @@ function Frame() {
       </Boundary>
     </>
   );
+}
+
+/** Whether a page is one below the list of datasets. */
+function isOfDatasets(pathname: string): boolean {
+  return /^\/(datasets|jobs)\//.test(pathname);
 }
 
 /** A way back to the upload that is under way while another page is looked at. */

@@ -1,7 +1,7 @@
 // What the browser tests share: the services, the browser, checks, and a meter of the page's frames.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -10,6 +10,8 @@ export const PASSWORD = "a long test password";
 export const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 /** For what takes seconds on a machine that has nothing else to do. */
 export const TIMEOUT_MS = 180_000;
+/** Of the kernel's clock, to a second. */
+export const TICKS = 100;
 /** Where pictures go, if anywhere. */
 export const screenshots = process.argv[2];
 if (screenshots) mkdirSync(screenshots, { recursive: true });
@@ -62,12 +64,66 @@ export class Server {
   }
 }
 
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const args = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync", "--disable-quic"];
+
 export function openBrowser() {
-  return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync", "--disable-quic"],
-  });
+  return chromium.launch({ executablePath, args });
+}
+
+/**
+ * A browser that can be let go of and attached to again. While a client is attached, the browser tells
+ * it of every byte that a page sends: an upload takes some four times as long then.
+ */
+export class LooseBrowser {
+  folder = mkdtempSync(join(tmpdir(), "fhaim-chromium-"));
+
+  async start() {
+    const own = ["--headless", "--remote-debugging-port=0", `--user-data-dir=${this.folder}`, "about:blank"];
+    this.process = spawn(executablePath, [...args, ...own], { detached: true, stdio: ["ignore", "ignore", "pipe"] });
+    this.exited = new Promise((resolve) => this.process.on("exit", resolve));
+    this.address = await new Promise((resolve) => {
+      let log = "";
+      this.process.stderr.on("data", (text) => {
+        log += text;
+        const said = log.match(/^DevTools listening on (ws:\S+)/m);
+        if (said) resolve(said[1]);
+      });
+    });
+    return this;
+  }
+
+  /** Its tabs, as long as `work` runs. */
+  async attached(work) {
+    const client = await chromium.connectOverCDP(this.address);
+    try {
+      return await work(client.contexts()[0]);
+    } finally {
+      await client.close();
+    }
+  }
+
+  /** Processor seconds of all its processes so far. */
+  seconds() {
+    const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+    return processes.reduce((sum, id) => sum + this.secondsOf(id), 0);
+  }
+
+  secondsOf(id) {
+    try {
+      const [, , group, ...rest] = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1).split(" ");
+      return Number(group) === this.process.pid ? (Number(rest[8]) + Number(rest[9])) / TICKS : 0;
+    } catch {
+      return 0;
+    }
+  }
+
+  async close() {
+    process.kill(-this.process.pid);
+    await this.exited;
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
 }
 
 let passed = 0;

@@ -21,6 +21,9 @@ export interface Progress {
 /** Objects on their way for each worker. */
 const PARALLEL = 2;
 
+/** Milliseconds between two counts that the page is told of. */
+const TELL_MS = 100;
+
 const MAX_WORKERS = 4;
 /** Memory that the workers' copies of the table may take together. */
 const TABLES_BYTES = 2e9;
@@ -39,11 +42,14 @@ export function workersFor(records: number, columns: number): number {
 export class Upload {
   private progress: Progress = { phase: "preparing", done: 0, objects: 0, bytesSent: 0, sendingMs: 0 };
   private readonly sessions: HolderSession[] = [];
+  /** What is to be sent, and how far down the list it is. */
   private queue: string[] = [];
+  private next = 0;
   private readonly journal: Journal;
   private resumed: (() => void)[] = [];
   private stopped = false;
   private resumedAt = 0;
+  private telling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly dataset: Dataset,
@@ -130,6 +136,7 @@ export class Upload {
     const { objects: missing } = await this.persist(() =>
       get<Missing>("computation", this.path("/contributions/0/missing")),
     );
+    await this.journal.load();
     this.journal.forget(missing);
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
     this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
@@ -173,15 +180,26 @@ export class Upload {
   private async lane(session: HolderSession): Promise<void> {
     for (;;) {
       if (this.progress.phase === "paused") await new Promise<void>((go) => this.resumed.push(go));
-      const object = this.stopped ? undefined : this.queue.shift();
+      const object = this.stopped ? undefined : this.queue[this.next++];
       if (object === undefined) return;
       const encrypted = await session.encrypt(object);
-      const size = encrypted.bytes.length;
       await this.put(object, encrypted);
+      // Another upload of the same table may be under way, and its objects are what counts then.
+      if (this.stopped) return;
       this.journal.confirm(object, encrypted.digest);
-      const { done, bytesSent } = this.progress;
-      this.say({ done: done + 1, bytesSent: bytesSent + size, sendingMs: this.elapsed() });
+      this.count(encrypted.bytes.length);
     }
+  }
+
+  /** One object more was sent. The page is told a few times a second, however fast they go. */
+  private count(size: number): void {
+    const { done, bytesSent } = this.progress;
+    const change = { done: done + 1, bytesSent: bytesSent + size, sendingMs: this.elapsed() };
+    this.progress = { ...this.progress, ...change };
+    this.telling ??= setTimeout(() => {
+      this.telling = undefined;
+      this.tell();
+    }, TELL_MS);
   }
 
   /** Sends an object. */
@@ -197,7 +215,7 @@ export class Upload {
     const complete = this.path("/contributions/0/complete");
     await this.persist(() => call("computation", "POST", complete, { json: { manifest } }));
     await this.persist(() => call("generation", "POST", this.path("/ready")));
-    this.journal.finish();
+    await this.journal.finish();
   }
 
   /** Does it again and again while the connection is lost. */

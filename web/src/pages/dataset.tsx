@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call, get, json, list, Refusal } from "../api/client";
 import type { Dataset, DatasetLedger, Job } from "../api/types";
+import { forgetUpload } from "../crypto/journal";
 import { forgetRead, recall } from "../crypto/remembered";
 import { begin, drop, useUpload } from "../crypto/uploads";
 import { LedgerBar } from "../parts/charts";
@@ -64,6 +65,7 @@ function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
     }
     drop(id);
     forgetRead(id);
+    await forgetUpload(id);
     void navigate("/");
   };
   return (

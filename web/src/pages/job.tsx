@@ -1,5 +1,5 @@
 // A job as it runs: its phases, what was released, what it cost, the model it ends with.
-import { useEffect, useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode, type UIEvent } from "react";
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
 import { follow } from "../api/events";
@@ -7,6 +7,9 @@ import type { Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
 import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
 import { Confirmed, count, Facts, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
+
+/** Pixels from the end of the log within which it is at its end. */
+const NEAR_END = 24;
 
 const FINAL = ["done", "failed", "cancelled"];
 
@@ -249,7 +252,7 @@ function describe(event: JobEvent): string {
     case "state":
       return what.error ? `${what.state}: ${what.error}` : what.state;
     case "phase":
-      return `${what.progress.phase}: ${count(what.releases)} releases asked for`;
+      return what.releases === 0 ? `${what.progress.phase} begins` : `${what.progress.phase}: ${count(what.releases)} releases asked for`;
     case "computing":
       return `computing for ${what.seconds.toFixed(1)} s`;
     case "released":
@@ -258,10 +261,19 @@ function describe(event: JobEvent): string {
 }
 
 function Log({ events }: { events: JobEvent[] }) {
+  const log = useRef<HTMLDivElement>(null);
+  // The latest stays in view, as long as nobody scrolls back.
+  const follows = useRef(true);
+  useEffect(() => {
+    if (log.current && follows.current) log.current.scrollTop = log.current.scrollHeight;
+  }, [events]);
+  const scrolled = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }: UIEvent) => {
+    follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
+  };
   return (
     <section className="card">
       <h2>Events</h2>
-      <div className="log" tabIndex={0} role="log" aria-label="Events of the job">
+      <div className="log" ref={log} onScroll={scrolled} tabIndex={0} role="log" aria-label="Events of the job">
         <ol>
           {events.map((event) => (
             <li key={event.number}>

@@ -7,7 +7,7 @@ import type { Comparison } from "../crypto/messages";
 import { recall } from "../crypto/remembered";
 import { HolderSession } from "../crypto/session";
 import { parseCsv } from "../parts/csv";
-import { Bars, Heatmap, Legend } from "../parts/charts";
+import { Bars, fullColour, Heatmap, Legend } from "../parts/charts";
 import { count, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
 
 const PREVIEW_ROWS = 12;
@@ -135,7 +135,7 @@ function Preview({ id }: { id: string }) {
           <tbody>
             {rows.map((row, index) => (
               // Records have no identity of their own.
-              <tr key={index}>{row.map((field, column) => <td key={header[column]}>{field}</td>)}</tr>
+              <tr key={index}>{row.map((field, column) => <td key={header[column]}>{field === "" ? <span className="quiet">(missing)</span> : field}</td>)}</tr>
             ))}
           </tbody>
         </table>
@@ -194,8 +194,9 @@ function Report({ report }: { report: Comparison }) {
         ["Synthetic records", count(report.synthetic_records)],
       ]} />
       <h3>Distance of every pair of columns</h3>
-      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. Darker is farther; the darkest here is {Math.max(0, ...upper).toFixed(4)}.</p>
+      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. The stronger the colour, the farther; full colour stands for {fullColour(report.pairs).toFixed(2)}.</p>
       <Heatmap names={names} values={report.pairs} />
+      <h3>Shares of every column’s values</h3>
       <Legend items={[{ name: "real", className: "two" }, { name: "synthetic", className: "one" }]} />
       <div className="grid">
         {report.columns.map(({ name, labels, real, synthetic }) => (

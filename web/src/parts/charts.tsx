@@ -78,7 +78,7 @@ export function LedgerBar({ budget, parts }: { budget: number; parts: { name: st
   return (
     <>
       <svg viewBox="0 0 100 6" preserveAspectRatio="none" width="100%" height={28} role="img" aria-label={label}>
-        <rect width={100} height={6} fill="var(--sunk)" stroke="var(--line)" strokeWidth={0.2} />
+        <rect width={100} height={6} className="left" />
         {parts.map(({ name, rho }, index) => {
           const from = start;
           start += share(rho);
@@ -136,21 +136,27 @@ export function ModelGraph(props: { attributes: string[]; pairs: number[][]; wei
   );
 }
 
-/** A symmetric matrix of distances from 0 to 1, darker where larger. */
+/** The distance that a heatmap shows in its full colour: smaller ones than that are all small. */
+export function fullColour(values: number[][]): number {
+  return Math.max(0.02, ...values.flat());
+}
+
+/** A symmetric matrix of distances from 0 to 1, stronger in colour where larger. */
 export function Heatmap({ names, values }: { names: string[]; values: number[][] }) {
-  const cell = Math.max(8, Math.min(28, 320 / names.length));
-  const margin = 120;
-  const size = margin + cell * names.length;
-  const top = Math.max(0.02, ...values.flat());
+  const cell = Math.max(12, Math.min(28, 480 / names.length));
+  const [left, above] = [150, 110];
+  const [width, height] = [left + cell * names.length + above / 2, above + cell * names.length];
+  const full = fullColour(values);
   return (
-    <svg viewBox={`0 0 ${size} ${size - margin + 8}`} width={size} role="img"
-      aria-label={`Distances of all pairs of ${names.length} columns, at most ${top.toFixed(3)}`}>
+    <svg viewBox={`0 0 ${width} ${height}`} width={width} role="img"
+      aria-label={`Distances of all pairs of ${names.length} columns, at most ${Math.max(0, ...values.flat()).toFixed(4)}`}>
       {names.map((name, row) => (
         <g key={name}>
-          <text x={margin - 6} y={row * cell + cell / 2 + 4} textAnchor="end">{short(name)}</text>
+          <text x={left - 6} y={above + row * cell + cell / 2 + 4} textAnchor="end">{short(name)}</text>
+          <text transform={`translate(${left + row * cell + cell / 2 + 3} ${above - 6}) rotate(-55)`}>{short(name)}</text>
           {(values[row] ?? []).map((value, column) => (
-            <rect key={names[column]} x={margin + column * cell} y={row * cell} width={cell - 1} height={cell - 1}
-              className="two" opacity={0.08 + 0.92 * (value / top)}>
+            <rect key={names[column]} x={left + column * cell} y={above + row * cell} width={cell - 1} height={cell - 1}
+              className="two" opacity={0.08 + 0.92 * (value / full)}>
               <title>{`${name} and ${names[column]}: ${value.toFixed(4)}`}</title>
             </rect>
           ))}

@@ -36,7 +36,7 @@ export function ColumnRow({ column, note, isPublic, onChange, onConfirm }: Props
           <option value="numeric">number</option>
         </select>
       </td>
-      <td data-label="Values it may take">
+      <td className="values" data-label="Values it may take">
         {column.kind === "numeric"
           ? <Limits column={column} onChange={onChange} />
           : <Categories column={column} onChange={onChange} />}

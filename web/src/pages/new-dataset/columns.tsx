@@ -80,7 +80,7 @@ export function ColumnsStep(props: Props) {
       <LeftOut columns={leftOut} />
       <SchemaFile onLoad={load} />
       <div className="card">
-        <table className="stack">
+        <table className="stack editor">
           <thead>
             <tr><th>Column</th><th>Type</th><th>Values it may take</th><th>May be missing</th><th>Public</th><th>Leave out</th></tr>
           </thead>

@@ -6,7 +6,7 @@ import { useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
 
-/** Seconds in which one worker encrypts and sends an object. */
+/** Seconds in which one worker encrypts and sends an object (docs/BENCHMARKS.md). */
 const OBJECT_SECONDS = 0.03;
 /** Uploads larger than this are better made with the command line. */
 const LARGE_BYTES = 4e9;
