@@ -99,6 +99,7 @@ async function refusals() {
   await look("not-found");
   await page.getByRole("link", { name: "Go to your datasets" }).click();
   await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("heading", { name: "Choose the table" }).waitFor();
   await look("new-file");
   const ragged = join(mkdtempSync(join(tmpdir(), "fhaim-page-")), "ragged.csv");
   writeFileSync(ragged, "a,b\n1,2\n3\n");

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState, type ReactNode, type UIEvent } from "react
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
 import { follow } from "../api/events";
-import type { Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
+import type { Dataset, Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
 import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
 import { Confirmed, count, Facts, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
@@ -62,6 +62,7 @@ export default function JobPage() {
 function Head({ job, reload, again }: { job: Job; reload: () => void; again: () => void }) {
   const final = FINAL.includes(job.state);
   const [refused, setRefused] = useState<unknown>();
+  const dataset = useLoad(() => get<Dataset>("generation", `/v1/datasets/${job.dataset}`), job.dataset).value;
   const act = async (what: "cancel" | "retry") => {
     await call("generation", "POST", `/v1/jobs/${job.id}/${what}`);
     reload();
@@ -70,7 +71,7 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
   return (
     <>
       <div className="row ends">
-        <h1>Job <JobTag state={job.state} /></h1>
+        <h1>Job{dataset && ` on ${dataset.name}`} <JobTag state={job.state} /></h1>
         <div className="row">
           <Link className="button" to={`/datasets/${job.dataset}`}>The dataset</Link>
           {job.state === "done" && <Link className="button main" to={`/jobs/${job.id}/result`}>The synthetic table</Link>}
