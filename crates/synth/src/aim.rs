@@ -33,7 +33,7 @@ pub enum Score {
     #[default]
     L1,
     /// w (||M - Mhat||_2^2 - sigma^2 n), sensitivity max w (2 N + 1): the FHAIM paper's, paid
-    /// for the winner alone. Over pairs only.
+    /// for the winner alone.
     SquaredL2,
 }
 
@@ -94,7 +94,7 @@ pub fn run_aim<R: RngCore>(
     if table.domain() != &job.domain {
         return Err(Error::OtherDomain);
     }
-    let candidates = candidates(job, options.score == Score::L1);
+    let candidates = candidates(job, true);
     let exact = candidates
         .iter()
         .map(|candidate| {

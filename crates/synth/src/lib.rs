@@ -22,6 +22,7 @@ pub mod merge;
 mod one_ways;
 mod plaintext;
 pub mod plan;
+mod prior;
 pub mod score;
 pub mod source;
 mod staged;

@@ -7,6 +7,7 @@ use fhaim_pgm::{FitOptions, Measurement, Model, fit};
 use crate::block::Block;
 use crate::desk::{Desk, Offer, shares};
 use crate::engine::{Mechanism, Next, Outcome, Phase, Progress};
+use crate::prior::expected_counts;
 use crate::{Error, Job, LadderNeed};
 
 /// Weight of the total's noise in the workload error, for each unit of workload weight.
@@ -83,6 +84,8 @@ pub(crate) struct OneWays {
     pub(crate) items: Vec<Measured>,
     /// c^(2/3) of each item.
     pub(crate) weights: Vec<f64>,
+    /// What the fit sees, since the last [`OneWays::learn`].
+    estimates: Vec<Measurement>,
 }
 
 impl OneWays {
@@ -100,6 +103,7 @@ impl OneWays {
         Self {
             items,
             weights: costs.iter().map(|cost| cost.powf(2.0 / 3.0)).collect(),
+            estimates: Vec::new(),
         }
     }
 
@@ -121,12 +125,26 @@ impl OneWays {
         self.items.iter().map(cells).sum()
     }
 
+    /// Makes what the fit sees of the answers so far: noisy 1-ways with the help of the prior.
+    pub(crate) fn learn(&mut self) {
+        let total = self.items[0].table().first().copied().unwrap_or(0.0);
+        let estimate = |item: &Measured| {
+            let mut measurement = item.measurement()?;
+            let mean = total / measurement.values.len() as f64;
+            if measurement.clique.len() == 1 {
+                let counts: Vec<f64> = measurement.values.iter().map(|y| y + mean).collect();
+                if let Some(expected) = expected_counts(&counts, total, measurement.sigma) {
+                    measurement.values = expected.iter().map(|count| count - mean).collect();
+                }
+            }
+            Some(measurement)
+        };
+        self.estimates = self.items.iter().filter_map(estimate).collect();
+    }
+
     /// What the fit sees.
     pub(crate) fn measurements(&self) -> Vec<Measurement> {
-        self.items
-            .iter()
-            .filter_map(Measured::measurement)
-            .collect()
+        self.estimates.clone()
     }
 }
 
@@ -183,6 +201,7 @@ impl OneWaysOnly {
         {
             item.add(&release.values, release.request.variance_units, release.rho);
         }
+        self.one_ways.learn();
         let model = fit_job(
             &self.job,
             &self.one_ways.measurements(),

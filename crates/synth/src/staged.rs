@@ -219,6 +219,7 @@ impl Staged {
             };
             item.add(&release.values, release.request.variance_units, release.rho);
         }
+        self.one_ways.learn();
         Ok(())
     }
 

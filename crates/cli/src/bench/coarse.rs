@@ -66,3 +66,28 @@ fn edited(schema: &Schema, mut edit: impl FnMut(usize, &mut Value)) -> Result<Sc
         form.to_string().as_bytes(),
     )?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_joined_and_what_never_occurs_is_left_out() {
+        let schema = r#"{"name": "t", "columns": [
+            {"name": "x", "kind": "numeric", "min": 0, "max": 20, "bins": 20},
+            {"name": "y", "kind": "numeric", "min": 0, "max": 4, "bins": 4, "nullable": true},
+            {"name": "z", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": true}
+        ]}"#;
+        let schema = Schema::from_json("t", schema.as_bytes()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "x,y,z\n0,3.5,c\n19.5,,b\n10,0.5,\n").unwrap();
+        let table = read(&schema, &path).unwrap();
+        assert_eq!(table.domain().sizes(), [8, 4, 2]);
+        assert_eq!(table.column(0), [0, 7, 4]);
+        // Numeric bins stay, occurring or not; a missing value is the first.
+        assert_eq!(table.column(1), [3, 0, 0]);
+        // "a" never occurs: "b" is the first.
+        assert_eq!(table.column(2), [1, 0, 0]);
+    }
+}

@@ -5,7 +5,7 @@
 use fhaim_synth::bench::{Contender, Setting, Trial, mean_and_error, trial};
 use serde::Serialize;
 
-use super::datasets;
+use super::{datasets, figures};
 use crate::{
     args::{DEFAULT_DELTA, MechanismsArguments},
     error::Error,
@@ -25,6 +25,8 @@ struct Row {
     /// Mean L1 workload error against the rows seen, and its standard error.
     error: f64,
     standard_error: f64,
+    /// The figure to match, if there is one.
+    to_match: Option<f64>,
     /// The same against the rows not seen.
     error_unseen: f64,
     /// The same of as many records drawn from the model, against the rows seen.
@@ -61,16 +63,17 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
         return output::print_json(&rows);
     }
     let mut text = String::from(
-        "dataset        mechanism                           epsilon   error (s.e.)     unseen sampled  seconds  seeds      MB\n",
+        "dataset        mechanism                           epsilon  error (s.e.)      to match  behind    unseen sampled  seconds  seeds      MB\n",
     );
     for row in &rows {
         text.push_str(&format!(
-            "{:14} {:34} {:>8}  {:.4} ({:.4})   {:.4}  {:.4} {:>8.2} {:>6} {:>7.1}\n",
+            "{:14} {:34} {:>8}  {:.5} ({:.5}) {:>17}    {:.4}  {:.4} {:>8.2} {:>6} {:>7.1}\n",
             row.dataset,
             row.mechanism,
             row.epsilon,
             row.error,
             row.standard_error,
+            comparison(row),
             row.error_unseen,
             row.error_sampled,
             row.seconds,
@@ -79,6 +82,15 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
         ));
     }
     output::print(&text)
+}
+
+/// The figure to match, and how far behind it the error is, in standard errors of their
+/// difference, taking the figure's to be like ours; better ones are below 0.
+fn comparison(row: &Row) -> String {
+    row.to_match.map_or_else(String::new, |figure| {
+        let behind = (row.error - figure) / (std::f64::consts::SQRT_2 * row.standard_error);
+        format!("{figure:.4}  {behind:>+6.1}")
+    })
 }
 
 /// The cap asked for, or the one of the published figures.
@@ -101,6 +113,7 @@ fn row(dataset: String, mechanism: &'static str, setting: &Setting, trials: Vec<
         |value: fn(&Trial) -> f64| mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
     let (error, standard_error) = mean(|trial| trial.error);
     Row {
+        to_match: figures::to_match(mechanism, &dataset, setting.epsilon),
         dataset,
         mechanism,
         epsilon: setting.epsilon,

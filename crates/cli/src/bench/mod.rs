@@ -2,6 +2,7 @@
 
 mod coarse;
 pub mod compute;
+mod figures;
 mod fleet;
 pub mod load;
 pub mod mechanisms;
