@@ -3,102 +3,25 @@
 //! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
 //! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
 
+mod ladder;
+mod options;
+
 use fhaim_domain::Clique;
-use fhaim_dp::{Rho, least_variance_units};
 use fhaim_pgm::{Measurement, Model};
 
-use crate::block::{Block, BlockAxis, MAX_CENTRED, cost_factor, freedom, functions};
+use crate::block::{Block, BlockAxis, MAX_CENTRED, cost_factor, freedom};
 use crate::desk::{Desk, Offer, SLACK};
 use crate::engine::{Mechanism, Next, Outcome, Phase, Progress};
 use crate::merge::Merges;
-use crate::one_ways::{FINAL_STEPS, FINAL_TOLERANCE, Measured, OneWays, fit_job};
+use crate::one_ways::{FINAL_TOLERANCE, Measured, OneWays, fit_job};
 use crate::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
 use crate::score::{Residual, expected_distance, signal_variance};
-use crate::{Error, Job, LadderNeed};
+use crate::{Error, Job};
 
-/// What may be tuned. The defaults are those the published figures were made with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StagedOptions {
-    /// f1: share of rho for the first batch.
-    pub one_way_share: f64,
-    /// fc: share of rho for the probe.
-    pub probe_share: f64,
-    /// Share of what is left for stage 1; stage 2 has the rest.
-    pub first_stage_share: f64,
-    /// beta: weight of noise against what is not modelled.
-    pub beta: f64,
-    /// gamma, where the probe has two groups an attribute.
-    pub gamma: f64,
-    /// gamma, where the probe is the finer one.
-    pub gamma_fine: f64,
-    /// The probe is the finer one from this Nhat sqrt(rho) on.
-    pub fine_probe_from: f64,
-    /// Share of an attribute's variation that a fine probe resolves, with at most 8 groups.
-    pub fine_probe_resolves: f64,
-    /// There is a probe, and pairs to measure, only where the probe's scale is at most this share
-    /// of Nhat. With more noise hardly any pair can be told from an independent one: the 1-ways
-    /// make better use of the budget.
-    pub largest_probe_scale: f64,
-    /// Shares of variation that blocks on offer resolve.
-    pub resolutions: Vec<f64>,
-    /// Pairs that join the model between two scorings of a stage, where the probe is the finer
-    /// one. A coarse probe is too blunt to tell what the new members leave unexplained.
-    pub additions: usize,
-    /// Most integers that one stage's blocks may release together.
-    pub block_cells: usize,
-    /// Steps of the fits between.
-    pub fit_steps: usize,
-    /// Tolerance of the fits between.
-    pub fit_tolerance: f64,
-    /// Steps of the last fit.
-    pub final_steps: usize,
-}
+pub(crate) use ladder::ladder_need;
+pub use options::StagedOptions;
 
-impl Default for StagedOptions {
-    fn default() -> Self {
-        Self {
-            one_way_share: 0.2,
-            probe_share: 0.1,
-            first_stage_share: 0.5,
-            beta: 0.85,
-            gamma: 0.25,
-            gamma_fine: 0.5,
-            fine_probe_from: 1500.0,
-            fine_probe_resolves: 0.95,
-            largest_probe_scale: 0.125,
-            resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
-            additions: 4,
-            block_cells: 1 << 13,
-            fit_steps: 100,
-            fit_tolerance: 1e-3,
-            final_steps: FINAL_STEPS,
-        }
-    }
-}
-
-impl StagedOptions {
-    fn check(&self) -> Result<(), Error> {
-        let shares = [
-            ("one_way_share", self.one_way_share),
-            ("probe_share", self.probe_share),
-            ("first_stage_share", self.first_stage_share),
-        ];
-        for (name, value) in shares {
-            if !(value > 0.0 && value < 1.0) {
-                let range = "between 0 and 1";
-                return Err(Error::Option { name, range, value });
-            }
-        }
-        if self.one_way_share + self.probe_share >= 1.0 {
-            return Err(Error::Option {
-                name: "one_way_share + probe_share",
-                range: "below 1",
-                value: self.one_way_share + self.probe_share,
-            });
-        }
-        Ok(())
-    }
-}
+use ladder::least_share;
 
 /// A pair of the workload and everything measured on it.
 #[derive(Clone, Debug)]
@@ -566,20 +489,6 @@ fn worthwhile_shares(budget: f64, least: f64, items: &[StageItem]) -> Vec<f64> {
     }
 }
 
-/// The least rho that a stage spends on one item: with it, the largest variance is a public
-/// function of the job.
-fn least_share(job: &Job) -> Rho {
-    let items = 1 + job.domain.len() + job.workload.pairs().len();
-    let share = job.rho.to_f64() / (LEAST_SHARE * items as f64);
-    // Half of a share at least is for the statistic, not for the leak.
-    let share = share.max(2.0 * job.leak.to_f64());
-    // At most the whole budget or twice the leak: in range, so never an error.
-    Rho::from_f64_up(share).unwrap_or(job.rho)
-}
-
-/// An even share of rho over this is not worth spending.
-const LEAST_SHARE: f64 = 64.0;
-
 impl Mechanism for Staged {
     fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
         if self.state == State::Done {
@@ -605,91 +514,12 @@ impl Mechanism for Staged {
     }
 }
 
-/// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
-/// options.
-pub(crate) fn ladder_need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
-    let one_ways = OneWays::new(job);
-    let sizes = job.domain.sizes();
-    let over_pairs = |axis_cells: fn(usize) -> usize| {
-        let pairs = job.workload.pairs().iter();
-        pairs.fold(0usize, |sum, pair| {
-            let [a, b] = pair.attributes.map(|a| axis_cells(sizes[a]));
-            sum.saturating_add(a.saturating_mul(b))
-        })
-    };
-    let probe = over_pairs(|n| functions(n.min(MAX_CENTRED)));
-    let blocks = over_pairs(functions).min(options.block_cells);
-    let stages = usize::from(STAGES);
-    let cells = one_ways
-        .cells()
-        .saturating_mul(1 + stages)
-        .saturating_add(probe)
-        .saturating_add(blocks.saturating_mul(stages));
-    let desk = Desk::new(job);
-    let first = one_ways.offers(&desk, options.one_way_share * job.rho.to_f64())?;
-    let first = first.iter().map(Offer::variance_units).max().unwrap_or(1);
-    Ok(LadderNeed {
-        cells,
-        largest_variance_units: first
-            .max(largest_probe_units(job, options))
-            .max(largest_stage_units(job)),
-    })
-}
-
-/// The most groups of any attribute that are measured centred: those have the largest functions.
-fn most_centred(job: &Job) -> usize {
-    let largest = job.domain.sizes().iter().copied().max().unwrap_or(1);
-    largest.clamp(2, MAX_CENTRED)
-}
-
-/// Delta_2^2 of one axis of `k` groups in a pair block.
-fn axis_sensitivity(k: usize) -> u128 {
-    match k {
-        2 => 1,
-        k if k <= MAX_CENTRED => (k * (k - 1)) as u128,
-        _ => 1,
-    }
-}
-
-/// The largest variance of a probe: the smallest share is that among all pairs of the workload.
-fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
-    let pairs = job.workload.pairs().len().max(1) as f64;
-    // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
-    let scale_share = options.probe_share * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
-    let groups = 2..=most_centred(job);
-    let units = groups
-        .clone()
-        .flat_map(|ka| groups.clone().map(move |kb| (ka, kb)));
-    units
-        .filter_map(|(ka, kb)| {
-            let share = scale_share * pair_cost([ka, kb]);
-            let usable = Rho::from_f64_down(share).ok()?.checked_sub(job.leak)?;
-            // A pair whose share does not pay for any variance is not probed.
-            least_variance_units(axis_sensitivity(ka) * axis_sensitivity(kb), usable).ok()
-        })
-        .max()
-        .map_or(1, room_for_gap)
-}
-
-/// The largest variance of a stage's release: that of [`least_share`].
-fn largest_stage_units(job: &Job) -> u64 {
-    let largest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
-    let centred = axis_sensitivity(most_centred(job));
-    let sensitivity = (largest * (largest - 1)).max(centred * centred);
-    let usable = least_share(job).checked_sub(job.leak).unwrap_or(Rho::ZERO);
-    least_variance_units(sensitivity, usable).map_or(u64::MAX, room_for_gap)
-}
-
-/// Variances that are raised a little to pay for the ladder's gap stay below this.
-fn room_for_gap(units: u64) -> u64 {
-    units.saturating_add(units >> 20).saturating_add(4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::source::{ReleaseRequest, Statistic};
     use fhaim_domain::Domain;
+    use fhaim_dp::Rho;
 
     /// Answers about a table of `records` records, uniform and independent, without noise.
     fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
