@@ -13,7 +13,9 @@ use rand::{Rng, RngCore};
 use serde::{Deserialize, Serialize};
 
 use crate::anneal::Schedule;
-use crate::candidates::{Candidate, candidates, eligible, l1_distance, scaled_cells_statistic};
+use crate::candidates::{
+    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, l1_distance,
+};
 use crate::desk::Desk;
 use crate::engine::{Outcome, Phase, Progress};
 use crate::one_ways::{FINAL_STEPS, FINAL_TOLERANCE, fit_job};
@@ -21,10 +23,6 @@ use crate::plaintext::PlaintextSource;
 use crate::score::MEAN_ABS;
 use crate::source::Source;
 use crate::{Error, Job};
-
-/// Cells are released times this, so that the least noise on a cell is a sixteenth of the
-/// ladder's: where the budget is large the schedule asks for less than the ladder's two counts.
-const CELL_SCALE: i64 = 16;
 
 /// What a candidate's score is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,7 +175,7 @@ impl<R: RngCore> Run<'_, R> {
 
     /// Measures a clique at the current noise; `false` if the budget does not pay for it.
     fn measure(&mut self, phase: Phase, clique: &Clique) -> Result<bool, Error> {
-        let statistic = scaled_cells_statistic(self.job, clique, CELL_SCALE);
+        let statistic = cells_statistic(self.job, clique, CELL_SCALE);
         let share = self.schedule.measure_rho();
         let Some(offer) = self.desk.offer(statistic, share, u64::MAX)? else {
             return Ok(false);
@@ -187,11 +185,7 @@ impl<R: RngCore> Run<'_, R> {
         let answers = source.release(&requests)?;
         let first = self.desk.settle(&answers)?;
         for release in &self.desk.settled()[first..] {
-            let scale = CELL_SCALE as f64;
-            let values = release.values.iter().map(|&value| value as f64 / scale);
-            let (values, sigma) = (values.collect(), release.request.sigma() / scale);
-            self.measurements
-                .push(Measurement::cells(clique.clone(), values, sigma));
+            self.measurements.push(cells_measurement(release));
         }
         self.graph.add(clique);
         Ok(true)
@@ -261,6 +255,8 @@ fn gumbel(rng: &mut impl Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FhaimL2Options;
+    use crate::bench::Contender;
     use fhaim_domain::Schema;
     use rand::SeedableRng;
     use rand::rngs::StdRng;
@@ -281,10 +277,13 @@ mod tests {
         let table = table();
         let rho = Rho::from_f64_down(1.0).unwrap();
         let job = Job::new(table.domain().clone(), rho, 200);
-        for seed in 0..5 {
+        let paper = Contender::FhaimL2(FhaimL2Options::default());
+        for (seed, contender) in (0..5)
+            .map(|seed| (seed, Contender::Aim(AimOptions::default())))
+            .chain([(0, paper.clone()), (1, paper)])
+        {
             let mut rng = StdRng::seed_from_u64(seed);
-            let options = AimOptions::default();
-            let outcome = run_aim(&table, &job, &options, &mut rng, &mut |_| {}).unwrap();
+            let outcome = contender.run(&table, job.clone(), &mut rng).unwrap();
             assert!(outcome.spent <= rho);
             assert!(outcome.spent.to_f64() > 0.97 * rho.to_f64());
             let clique = Clique::new([0, 1]);

@@ -2,10 +2,14 @@
 //! which of them the model still has room for.
 
 use fhaim_domain::Clique;
-use fhaim_pgm::ModelGraph;
+use fhaim_pgm::{Measurement, ModelGraph};
 
-use crate::Job;
 use crate::source::{Axis, Statistic};
+use crate::{Job, Release};
+
+/// Scale at which cells are released where little noise is wanted: the least noise on a cell is
+/// then a sixteenth of the ladder's two counts.
+pub(crate) const CELL_SCALE: i64 = 16;
 
 /// A clique and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,14 +70,9 @@ pub(crate) fn eligible(
     }
 }
 
-/// All cells of a marginal of one or two attributes, as a statistic of sensitivity 1.
-pub(crate) fn cells_statistic(job: &Job, clique: &Clique) -> Statistic {
-    scaled_cells_statistic(job, clique, 1)
-}
-
 /// `scale` times all cells of a marginal of one or two attributes: noise of variance v on it is
 /// noise of variance v / scale^2 on the cells.
-pub(crate) fn scaled_cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statistic {
+pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statistic {
     let axis = |a: usize| Axis::identity(a, job.domain.size(a));
     let scaled = |a: usize| {
         let mut axis = axis(a);
@@ -88,6 +87,18 @@ pub(crate) fn scaled_cells_statistic(job: &Job, clique: &Clique, scale: i64) -> 
         [a] => Statistic::OneWay(scaled(a)),
         [] => Statistic::Total,
     }
+}
+
+/// A release of [`cells_statistic`], for the fit.
+pub(crate) fn cells_measurement(release: &Release) -> Measurement {
+    let statistic = &release.request.statistic;
+    let scale = match statistic {
+        Statistic::OneWay(axis) | Statistic::Product(axis, _) => axis.largest_value().max(1),
+        Statistic::Total | Statistic::SquaredScores(_) => 1,
+    } as f64;
+    let values = release.values.iter().map(|&value| value as f64 / scale);
+    let sigma = release.request.sigma() / scale;
+    Measurement::cells(statistic.clique(), values.collect(), sigma)
 }
 
 /// L1 distance of two tables.

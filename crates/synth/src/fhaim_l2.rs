@@ -10,7 +10,9 @@ use fhaim_domain::Clique;
 use fhaim_pgm::{Measurement, Model, ModelGraph};
 
 use crate::anneal::Schedule;
-use crate::candidates::{Candidate, candidates, cells_statistic, eligible, l1_distance};
+use crate::candidates::{
+    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, l1_distance,
+};
 use crate::desk::{Desk, Offer};
 use crate::engine::{Mechanism, Next, Outcome, Phase, Progress};
 use crate::one_ways::{FINAL_STEPS, FINAL_TOLERANCE, fit_job};
@@ -68,6 +70,10 @@ pub struct FhaimL2 {
     batches: usize,
 }
 
+/// Cells with less noise than this are released at [`CELL_SCALE`]: the ladder's step of two
+/// counts would waste budget.
+const FINE_BELOW: f64 = 8.0;
+
 const NO_MODEL: Error = Error::Internal("no model was fitted");
 
 impl FhaimL2 {
@@ -97,12 +103,8 @@ impl FhaimL2 {
     fn take_cells(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
         let first = self.desk.settle(answers)?;
         for release in &self.desk.settled()[first..] {
-            let clique = release.request.statistic.clique();
-            let values = release.values.iter().map(|&value| value as f64).collect();
-            self.graph.add(&clique);
-            let sigma = release.request.sigma();
-            self.measurements
-                .push(Measurement::cells(clique, values, sigma));
+            self.graph.add(&release.request.statistic.clique());
+            self.measurements.push(cells_measurement(release));
         }
         Ok(())
     }
@@ -118,12 +120,19 @@ impl FhaimL2 {
         Ok(())
     }
 
-    fn ask_one_ways(&mut self) -> Result<Next, Error> {
+    /// All cells of a clique at the schedule's noise; `None` if the budget does not pay for it.
+    fn offer_cells(&self, clique: &Clique) -> Result<Option<Offer>, Error> {
+        let fine = self.schedule.sigma < FINE_BELOW;
+        let scale = if fine { CELL_SCALE } else { 1 };
+        let statistic = cells_statistic(&self.job, clique, scale);
         let share = self.schedule.measure_rho();
+        self.desk.offer(statistic, share, u64::MAX)
+    }
+
+    fn ask_one_ways(&mut self) -> Result<Next, Error> {
         let offers = (0..self.job.domain.len())
             .map(|a| {
-                let statistic = cells_statistic(&self.job, &Clique::new([a]));
-                let offer = self.desk.offer(statistic, share, u64::MAX)?;
+                let offer = self.offer_cells(&Clique::new([a]))?;
                 offer.ok_or(Error::BudgetTooSmall(self.job.rho))
             })
             .collect::<Result<_, Error>>()?;
@@ -194,9 +203,7 @@ impl FhaimL2 {
             .max_by(|&i, &j| score(i).total_cmp(&score(j)))
             .map(|position| eligible[position])
             .ok_or(Error::Internal("no candidate was scored"))?;
-        let statistic = cells_statistic(&self.job, &self.candidates[winner].clique);
-        let share = self.schedule.measure_rho();
-        let Some(offer) = self.desk.offer(statistic, share, u64::MAX)? else {
+        let Some(offer) = self.offer_cells(&self.candidates[winner].clique)? else {
             return self.finish();
         };
         self.state = State::Measure(winner);
@@ -320,10 +327,15 @@ pub(crate) fn ladder_need(job: &Job, options: &FhaimL2Options) -> Result<LadderN
     let cells = desk
         .offer(Statistic::Total, schedule.measure_rho(), u64::MAX)?
         .ok_or_else(too_small)?;
+    let fine = cells_statistic(job, &Clique::new([0]), CELL_SCALE);
+    let fine = desk.offer(fine, 1.0 / (2.0 * FINE_BELOW * FINE_BELOW), u64::MAX)?;
+    let fine = fine.as_ref().map_or(1, Offer::variance_units);
     Ok(LadderNeed {
         cells: rounds
             .saturating_mul(largest.unwrap_or(0).saturating_add(scored))
             .saturating_add(job.domain.columns()),
-        largest_variance_units: scores.variance_units().max(cells.variance_units()),
+        largest_variance_units: [scores.variance_units(), cells.variance_units(), fine]
+            .into_iter()
+            .fold(1, u64::max),
     })
 }
