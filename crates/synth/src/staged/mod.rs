@@ -194,19 +194,22 @@ impl Staged {
         self.merges = (0..self.job.domain.len())
             .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
             .collect::<Result<_, Error>>()?;
-        self.fine_probe = model.total() * self.rho().sqrt() >= self.options.fine_probe_from;
-        self.pairs = self.new_pairs();
+        let total = model.total();
         let budget = self.options.probe_share * self.rho() * (1.0 - SLACK);
-        let costs = self.pairs.iter().map(|pair| pair_cost(pair.plan.probe));
-        let scale_share = budget / costs.sum::<f64>();
-        let scale = (2.0 * scale_share).sqrt().recip();
-        if scale > self.options.largest_probe_scale * model.total() {
+        self.fine_probe = true;
+        self.pairs = self.new_pairs();
+        if probe_scale(&self.pairs, budget) > self.options.fine_probe_scale * total {
+            self.fine_probe = false;
+            self.pairs = self.new_pairs();
+        }
+        let scale = probe_scale(&self.pairs, budget);
+        if scale > self.options.largest_probe_scale * total {
             self.pairs.clear();
         }
         let mut offers = Vec::with_capacity(self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().enumerate() {
             // One scale s for all: rho in proportion to f(k_a) f(k_b).
-            let share = scale_share * pair_cost(pair.plan.probe);
+            let share = pair_cost(pair.plan.probe) / (2.0 * scale * scale);
             let statistic = pair.blocks[0].block.statistic();
             if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
                 self.purposes.push(Purpose::Block(index, 0));
@@ -442,6 +445,12 @@ impl Staged {
 }
 
 const NO_MODEL: Error = Error::Internal("no model was fitted");
+
+/// s at which the probes of all pairs together cost `budget`.
+fn probe_scale(pairs: &[Pair], budget: f64) -> f64 {
+    let costs = pairs.iter().map(|pair| pair_cost(pair.plan.probe));
+    (costs.sum::<f64>() / (2.0 * budget)).sqrt()
+}
 
 /// f(k_a) f(k_b).
 fn pair_cost([ka, kb]: [usize; 2]) -> f64 {

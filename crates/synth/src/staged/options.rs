@@ -18,8 +18,8 @@ pub struct StagedOptions {
     pub gamma: f64,
     /// gamma, where the probe is the finer one.
     pub gamma_fine: f64,
-    /// The probe is the finer one from this Nhat sqrt(rho) on.
-    pub fine_probe_from: f64,
+    /// The probe is the finer one where its scale is at most this share of Nhat.
+    pub fine_probe_scale: f64,
     /// Share of an attribute's variation that a fine probe resolves, with at most 8 groups.
     pub fine_probe_resolves: f64,
     /// There is a probe, and pairs to measure, only where the probe's scale is at most this share
@@ -50,7 +50,7 @@ impl Default for StagedOptions {
             beta: 0.85,
             gamma: 0.25,
             gamma_fine: 0.5,
-            fine_probe_from: 1500.0,
+            fine_probe_scale: 0.03,
             fine_probe_resolves: 0.95,
             largest_probe_scale: 0.125,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
