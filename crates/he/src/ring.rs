@@ -267,6 +267,18 @@ impl Poly {
         self.residues.len() / self.degree
     }
 
+    /// The polynomial under an automorphism, which moves values of the transform as `map` says.
+    pub(crate) fn permuted(&self, map: &[u32]) -> Self {
+        let mut residues = Vec::with_capacity(self.residues.len());
+        for limb in self.residues.chunks_exact(self.degree) {
+            residues.extend(map.iter().map(|&i| limb[i as usize]));
+        }
+        Self {
+            degree: self.degree,
+            residues,
+        }
+    }
+
     /// Zero over the same primes.
     pub(crate) fn zero_like(&self) -> Self {
         Self {
