@@ -143,6 +143,9 @@ mod tests {
                 let x = rng.random_range(0..u128::from(q) << 64);
                 let lifted = u128::from(m.redc(x)) * ((1u128 << 64) % u128::from(q));
                 assert_eq!(wide(lifted), wide(x));
+                let x = rng.random_range(0..u128::from(q) << 65);
+                assert!(m.fold(x) < u128::from(q) << 64);
+                assert_eq!(wide(m.fold(x)), wide(x));
                 if a > 0 {
                     assert_eq!(m.mul(a, m.inv(a)), 1);
                 }

@@ -8,7 +8,7 @@
 //!
 //! This is the inner loop of the whole system. It walks a tile of leaves strip by strip, so that
 //! right operands' strips stay in cache while all leaves of the tile use them, and sums over
-//! products and record chunks in registers, one coefficient after the other.
+//! products and record chunks a few at a time in registers, all of them in cache.
 
 use crate::modular::Modulus;
 use crate::ring::{Poly, Ring};
@@ -268,4 +268,32 @@ pub fn multiply_accumulate_rate() -> f64 {
         std::hint::black_box(&out);
     }
     f64::from(rounds) * (4 * TERMS * STRIP) as f64 / clock.seconds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_terms_adds_up() {
+        for q in [0x0fff_ffff_ffff_c001, 0x003f_ffff_ffe7_c001] {
+            let m = Modulus::new(q);
+            // As large as residues get.
+            let strips: [Strip; 4] =
+                std::array::from_fn(|k| std::array::from_fn(|i| q - 1 - (i * (k + 1)) as u64));
+            let [x0, x1, y0, y1] = &strips;
+            for count in 0..40 {
+                let mut out = [[7; STRIP]; 3];
+                accumulate(m, &vec![[x0, x1, y0, y1]; count], &mut out);
+                for i in 0..STRIP {
+                    let product = |x: &Strip, y: &Strip| {
+                        m.mul(m.redc(u128::from(x[i]) * u128::from(y[i])), count as u64)
+                    };
+                    let middle = m.add(product(x0, y1), product(x1, y0));
+                    let wanted = [product(x0, y0), middle, product(x1, y1)];
+                    assert_eq!([out[0][i], out[1][i], out[2][i]], wanted);
+                }
+            }
+        }
+    }
 }
