@@ -16,6 +16,7 @@ use crate::params::{DEGREE, Parameters};
 use crate::ring::Poly;
 use crate::table::{Columns, Factors};
 use crate::tensor::{Product, Spread, Tensor};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes that an evaluator takes for factors and sums, unless told otherwise: what
 /// `adult-32` (48,842 records, 247 columns) needs without going through bands.
@@ -56,10 +57,10 @@ pub struct Work {
 }
 
 impl Work {
-    /// Adds what a thread's scratch has counted.
-    pub(crate) fn count(&mut self, scratch: &Scratch) {
-        self.key_switches += scratch.switches;
-        self.transforms += scratch.transforms_made;
+    /// Takes over what a scratch has counted.
+    fn count(&mut self, scratch: &mut Scratch) {
+        self.key_switches += std::mem::take(&mut scratch.switches);
+        self.transforms += std::mem::take(&mut scratch.transforms_made);
     }
 }
 
@@ -86,6 +87,8 @@ pub struct Evaluator<'a> {
     /// Transform of sum over r < stride of X^-r, in Montgomery form: its product with a column
     /// holds the column's sum at slot 0.
     ones: Poly,
+    /// What no thread uses at present: made anew for each tile, they cost page faults.
+    scratches: Mutex<Vec<Scratch>>,
 }
 
 /// A packed ciphertext with what is expected of its noise.
@@ -170,6 +173,7 @@ impl<'a> Evaluator<'a> {
             packer: Packer::new(keys, layout.slots()),
             inversion: ring.automorphism(2 * DEGREE - 1),
             ones,
+            scratches: Mutex::default(),
         }
     }
 
@@ -191,6 +195,25 @@ impl<'a> Evaluator<'a> {
 
     pub(crate) fn keys(&self) -> &'a EvaluationKeys {
         self.keys
+    }
+
+    /// Lends a scratch, and adds what it counts to `work`.
+    pub(crate) fn with_scratch<T>(
+        &self,
+        work: &mut Work,
+        use_it: impl FnOnce(&mut Scratch) -> T,
+    ) -> T {
+        let scratches = || {
+            self.scratches
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let spare = scratches().pop();
+        let mut scratch = spare.unwrap_or_else(|| Scratch::new(self.params().ring()));
+        let done = use_it(&mut scratch);
+        work.count(&mut scratch);
+        scratches().push(scratch);
+        done
     }
 
     /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
@@ -268,9 +291,8 @@ impl<'a> Evaluator<'a> {
         noise: &[Vec<f64>; 2],
         work: &mut Work,
     ) -> Page {
-        let mut scratch = Scratch::new(self.keys.params.ring());
-        let ciphertext = self.packer.finish(residue, root, &mut scratch);
-        work.count(&scratch);
+        let finish = |scratch: &mut Scratch| self.packer.finish(residue, root, scratch);
+        let ciphertext = self.with_scratch(work, finish);
         let packing = noise::packing_variance(self.params().set(), self.layout.stride());
         let variances = leaves.iter().map(|leaf| {
             let cells = leaf.cells as f64;
@@ -361,12 +383,7 @@ impl<'a> Evaluator<'a> {
         let (low, high) = pairs.split_at(middle(pairs, height));
         let low = self.banded(query, low, height - 1, work)?;
         let high = self.banded(query, high, height - 1, work)?;
-        let started = Clock::start();
-        let mut scratch = Scratch::new(self.keys.params.ring());
-        let merged = self.packer.merge(height - 1, low, high, &mut scratch);
-        work.packing += started.seconds();
-        work.count(&scratch);
-        Ok(merged)
+        Ok(self.merge(height, low, high, work))
     }
 
     /// The products of pairs of leaves, summed over all bands of record chunks.
@@ -414,18 +431,27 @@ impl<'a> Evaluator<'a> {
             || self.subtree(high, second, height - 1),
         );
         work += other;
+        (self.merge(height, u, v, &mut work), work)
+    }
+
+    /// Merges the two halves of a subtree of the given height.
+    fn merge(
+        &self,
+        height: usize,
+        u: Option<Lifted>,
+        v: Option<Lifted>,
+        work: &mut Work,
+    ) -> Option<Lifted> {
         let started = Clock::start();
-        let mut scratch = Scratch::new(self.keys.params.ring());
-        let merged = self.packer.merge(height - 1, u, v, &mut scratch);
+        let merge = |scratch: &mut Scratch| self.packer.merge(height - 1, u, v, scratch);
+        let merged = self.with_scratch(work, merge);
         work.packing += started.seconds();
-        work.count(&scratch);
-        (merged, work)
+        merged
     }
 
     /// Packs the leaves of a subtree of height [`TILE_HEIGHT`].
     fn tile(&self, pairs: &[LeafPair<'_>], products: Products<'_>) -> (Option<Lifted>, Work) {
         let mut work = Work::default();
-        let mut scratch = Scratch::new(self.keys.params.ring());
         let products = match products {
             Products::Summed(products) => products,
             Products::Now(operands) => {
@@ -436,18 +462,22 @@ impl<'a> Evaluator<'a> {
         };
         let started = Clock::start();
         let mut nodes: Vec<Option<Lifted>> = (0..PAIRS).map(|_| None).collect();
-        for (pair, products) in pairs.iter().zip(products) {
-            let merged = self.merge_leaves(pair, products, &mut scratch);
-            nodes[pair.index % PAIRS] = Some(merged);
-        }
+        self.with_scratch(&mut work, |scratch| {
+            for (pair, products) in pairs.iter().zip(products) {
+                let merged = self.merge_leaves(pair, products, scratch);
+                nodes[pair.index % PAIRS] = Some(merged);
+            }
+        });
         work.switching += started.seconds();
 
         let started = Clock::start();
-        for height in 1..TILE_HEIGHT {
-            nodes = merge_row(nodes, |u, v| self.packer.merge(height, u, v, &mut scratch));
-        }
+        self.with_scratch(&mut work, |scratch| {
+            for height in 1..TILE_HEIGHT {
+                let row = std::mem::take(&mut nodes);
+                nodes = merge_row(row, |u, v| self.packer.merge(height, u, v, scratch));
+            }
+        });
         work.packing += started.seconds();
-        work.count(&scratch);
         (nodes.pop().flatten(), work)
     }
 

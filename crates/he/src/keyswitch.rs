@@ -41,8 +41,8 @@ pub(crate) struct Scratch {
     digits: Vec<Vec<u64>>,
     /// Their transforms modulo one prime.
     transforms: Vec<Vec<u64>>,
-    /// Both halves of the sum of digits times keys, modulo one prime.
-    products: [Vec<u64>; 2],
+    /// The second half of the sum of digits times keys, modulo one prime.
+    product: Vec<u64>,
     /// Coefficients modulo P of what is divided by P.
     remainder: Vec<u64>,
     /// Polynomials switched.
@@ -58,7 +58,7 @@ impl Scratch {
         Self {
             digits: (0..digits).map(|_| limb()).collect(),
             transforms: (0..digits).map(|_| limb()).collect(),
-            products: [limb(), limb()],
+            product: limb(),
             remainder: limb(),
             switches: 0,
             transforms_made: 0,
@@ -98,7 +98,11 @@ impl<'a> KeySwitcher<'a> {
         scratch.transforms_made += 1;
         c0.truncate();
         for j in 0..special {
-            self.divide(j, c0.limb_mut(j), scratch);
+            self.transform_remainder(j, scratch);
+            let divided = self.divided(j);
+            for (x, &r) in c0.limb_mut(j).iter_mut().zip(&scratch.transforms[0]) {
+                *x = divided(*x, r);
+            }
         }
         [c0, c1]
     }
@@ -121,59 +125,68 @@ impl<'a> KeySwitcher<'a> {
             }
         }
         // The special prime first: its result is what the other limbs divide away.
-        self.multiply(terms, special, scratch);
-        add_to(
-            limbs[special].modulus,
-            into.c0.limb_mut(special),
-            &scratch.products[0],
-        );
-        std::mem::swap(&mut scratch.remainder, &mut scratch.products[1]);
+        self.multiply(terms, special, into.c0.limb_mut(special), scratch);
+        std::mem::swap(&mut scratch.remainder, &mut scratch.product);
         limbs[special].inverse(&mut scratch.remainder);
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
-            self.multiply(terms, j, scratch);
-            add_to(limb.modulus, into.c0.limb_mut(j), &scratch.products[0]);
-            let mut half = std::mem::take(&mut scratch.products[1]);
-            self.divide(j, &mut half, scratch);
-            add_to(limb.modulus, into.c1.limb_mut(j), &half);
-            scratch.products[1] = half;
+            self.multiply(terms, j, into.c0.limb_mut(j), scratch);
+            self.transform_remainder(j, scratch);
+            let divided = self.divided(j);
+            let pairs = scratch.product.iter().zip(&scratch.transforms[0]);
+            for (sum, (&x, &r)) in into.c1.limb_mut(j).iter_mut().zip(pairs) {
+                *sum = limb.modulus.add(*sum, divided(x, r));
+            }
         }
         scratch.switches += terms.len() as u64;
         scratch.transforms_made += (terms.len() * special + 1) as u64;
     }
 
-    /// Limb j of the sum of digits times keys, both halves.
-    fn multiply(&self, terms: &[(&KeySwitchKey, &Poly)], j: usize, scratch: &mut Scratch) {
+    /// Limb j of the sum of digits times keys: its first half is added to `first`, its second is
+    /// left in `scratch.product`.
+    fn multiply(
+        &self,
+        terms: &[(&KeySwitchKey, &Poly)],
+        j: usize,
+        first: &mut [u64],
+        scratch: &mut Scratch,
+    ) {
         let primes = self.ring.ciphertext_limbs().len();
         let limb = &self.ring.limbs()[j];
+        let m = limb.modulus;
         let used = terms.len() * primes;
         for (k, transform) in scratch.transforms[..used].iter_mut().enumerate() {
-            let i = k % primes;
-            if i == j {
-                transform.copy_from_slice(terms[k / primes].1.limb(i));
-                continue;
+            if k % primes != j {
+                reduce_once(m, &scratch.digits[k], transform);
+                limb.forward(transform);
+                scratch.transforms_made += 1;
             }
-            reduce_once(limb.modulus, &scratch.digits[k], transform);
-            limb.forward(transform);
-            scratch.transforms_made += 1;
         }
+        // Digit j needs no transform: it comes from one.
+        let transform = |k: usize| {
+            if k % primes == j {
+                terms[k / primes].1.limb(j)
+            } else {
+                &scratch.transforms[k]
+            }
+        };
+        let digits: Vec<&[u64]> = (0..used).map(transform).collect();
         let n = self.ring.degree();
         let range = j * n..(j + 1) * n;
-        let [b, a] = &mut scratch.products;
         let keys = terms.iter().flat_map(|(key, _)| &key.b);
-        let halves = keys.map(|half| &half[range.clone()]);
-        inner_product(limb.modulus, &scratch.transforms[..used], halves, b);
+        let keys: Vec<&[u64]> = keys.map(|half| &half[range.clone()]).collect();
+        inner_product(m, &digits, &keys, first, |sum, x| *sum = m.add(*sum, x));
         let keys = terms.iter().flat_map(|(key, _)| &key.a);
-        let halves = keys.map(|half| &half[range.clone()]);
-        inner_product(limb.modulus, &scratch.transforms[..used], halves, a);
+        let keys: Vec<&[u64]> = keys.map(|half| &half[range.clone()]).collect();
+        inner_product(m, &digits, &keys, &mut scratch.product, |out, x| *out = x);
     }
 
-    /// x <- (x - \[remainder\]) / P on limb j, \[.\] the centred residue modulo P.
-    fn divide(&self, j: usize, x: &mut [u64], scratch: &mut Scratch) {
+    /// The transform modulo prime j of what is divided by P, \[`scratch.remainder`\] as centred
+    /// residues modulo P, in place of the first digit's, which is used up.
+    fn transform_remainder(&self, j: usize, scratch: &mut Scratch) {
         let limb = &self.ring.limbs()[j];
         let m = limb.modulus;
         let p = self.ring.special().modulus.value();
         let p_mod_q = p % m.value();
-        // The transforms of digits are used up: the first serves as a buffer.
         let buffer = &mut scratch.transforms[0];
         for (reduced, &r) in buffer.iter_mut().zip(&scratch.remainder) {
             // Without a branch, which would be mispredicted every other time.
@@ -182,10 +195,13 @@ impl<'a> KeySwitcher<'a> {
         }
         limb.forward(buffer);
         scratch.transforms_made += 1;
+    }
+
+    /// (x - r) / P modulo prime j, from x and r.
+    fn divided(&self, j: usize) -> impl Fn(u64, u64) -> u64 {
+        let m = self.ring.limbs()[j].modulus;
         let inverse = u128::from(self.special_inverse[j]);
-        for (x, &r) in x.iter_mut().zip(buffer.iter()) {
-            *x = m.redc(u128::from(m.sub(*x, r)) * inverse);
-        }
+        move |x, r| m.redc(u128::from(m.sub(x, r)) * inverse)
     }
 }
 
@@ -197,32 +213,25 @@ fn reduce_once(m: Modulus, from: &[u64], to: &mut [u64]) {
     }
 }
 
-fn add_to(m: Modulus, sum: &mut [u64], x: &[u64]) {
-    for (sum, &x) in sum.iter_mut().zip(x) {
-        *sum = m.add(*sum, x);
-    }
-}
-
-/// out = sum_k x_k * y_k, y in Montgomery form.
-fn inner_product<'k>(
+/// Gives `store` each place of `out` with the sum over k of x_k * y_k there, y in Montgomery form.
+fn inner_product(
     m: Modulus,
-    x: &[Vec<u64>],
-    y: impl Iterator<Item = &'k [u64]>,
+    x: &[&[u64]],
+    y: &[&[u64]],
     out: &mut [u64],
+    store: impl Fn(&mut u64, u64),
 ) {
-    let y: Vec<&[u64]> = y.collect();
     // One and three polynomials, at two and three ciphertext primes.
     match x.len() {
-        2 => products::<2>(m, x, &y, out),
-        3 => products::<3>(m, x, &y, out),
-        6 => products::<6>(m, x, &y, out),
-        9 => products::<9>(m, x, &y, out),
+        2 => products::<2>(m, x, y, out, store),
+        3 => products::<3>(m, x, y, out, store),
+        6 => products::<6>(m, x, y, out, store),
+        9 => products::<9>(m, x, y, out, store),
         _ => {
-            out.fill(0);
-            let mut one = vec![0; out.len()];
-            for k in 0..x.len() {
-                products::<1>(m, &x[k..=k], &y[k..=k], &mut one);
-                add_to(m, out, &one);
+            for (i, out) in out.iter_mut().enumerate() {
+                let products = x.iter().zip(y);
+                let product = |(x, y): (&&[u64], &&[u64])| u128::from(x[i]) * u128::from(y[i]);
+                store(out, m.redc(products.map(product).sum()));
             }
         }
     }
@@ -230,7 +239,13 @@ fn inner_product<'k>(
 
 /// The inner product of K pairs, reduced once: K q^2 stays below 2^64 q, as every parameter set
 /// is checked for.
-fn products<const K: usize>(m: Modulus, x: &[Vec<u64>], y: &[&[u64]], out: &mut [u64]) {
+fn products<const K: usize>(
+    m: Modulus,
+    x: &[&[u64]],
+    y: &[&[u64]],
+    out: &mut [u64],
+    store: impl Fn(&mut u64, u64),
+) {
     let n = out.len();
     let x: [&[u64]; K] = std::array::from_fn(|k| &x[k][..n]);
     let y: [&[u64]; K] = std::array::from_fn(|k| &y[k][..n]);
@@ -239,6 +254,6 @@ fn products<const K: usize>(m: Modulus, x: &[Vec<u64>], y: &[&[u64]], out: &mut 
         for k in 0..K {
             sum += u128::from(x[k][i]) * u128::from(y[k][i]);
         }
-        *out = m.redc(sum);
+        store(out, m.redc(sum));
     }
 }

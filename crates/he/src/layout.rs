@@ -102,7 +102,7 @@ impl Layout {
 }
 
 /// Reverses the lowest `bits` bits of x, which has no others.
-fn bit_reverse(x: usize, bits: u32) -> usize {
+pub(crate) fn bit_reverse(x: usize, bits: u32) -> usize {
     if bits == 0 {
         0
     } else {

@@ -35,11 +35,12 @@ impl Modulus {
         self.q
     }
 
-    /// `difference`, plus q if computing it took a borrow. Without a branch: on random residues it
-    /// would be mispredicted every other time.
+    /// `difference`, above -q and below q as a signed integer, plus q if it is negative. Its sign
+    /// becomes a mask by a shift: from a comparison the compiler makes a branch, which on random
+    /// residues would be mispredicted every other time.
     #[inline(always)]
-    const fn correct(self, (difference, borrow): (u64, bool)) -> u64 {
-        difference.wrapping_add(self.q & (borrow as u64).wrapping_neg())
+    const fn correct(self, difference: u64) -> u64 {
+        difference.wrapping_add(self.q & (difference.cast_signed() >> 63).cast_unsigned())
     }
 
     /// x * 2^-64 mod q, for x < q * 2^64 (Montgomery 1985).
@@ -47,7 +48,7 @@ impl Modulus {
     pub(crate) const fn redc(self, x: u128) -> u64 {
         let low = (x as u64).wrapping_mul(self.inverse);
         let subtract = ((low as u128 * self.q as u128) >> 64) as u64;
-        self.correct(((x >> 64) as u64).overflowing_sub(subtract))
+        self.correct(((x >> 64) as u64).wrapping_sub(subtract))
     }
 
     /// Products of residues whose sum stays below 2^64 q: what [`Modulus::redc`] reduces, and what
@@ -60,8 +61,8 @@ impl Modulus {
     /// Brings x, below 2^65 q, below 2^64 q without changing it modulo q.
     #[inline(always)]
     pub(crate) const fn fold(self, x: u128) -> u128 {
-        let high = (self.q as u128) << 64;
-        if x >= high { x - high } else { x }
+        let high = self.reduce_once((x >> 64) as u64);
+        (high as u128) << 64 | x as u64 as u128
     }
 
     /// x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.
@@ -72,18 +73,18 @@ impl Modulus {
 
     #[inline(always)]
     pub(crate) const fn add(self, a: u64, b: u64) -> u64 {
-        self.correct((a + b).overflowing_sub(self.q))
+        self.correct((a + b).wrapping_sub(self.q))
     }
 
     #[inline(always)]
     pub(crate) const fn sub(self, a: u64, b: u64) -> u64 {
-        self.correct(a.overflowing_sub(b))
+        self.correct(a.wrapping_sub(b))
     }
 
     /// x modulo q, for x < 2 q.
     #[inline(always)]
     pub(crate) const fn reduce_once(self, x: u64) -> u64 {
-        self.correct(x.overflowing_sub(self.q))
+        self.correct(x.wrapping_sub(self.q))
     }
 
     /// Product of two residues in ordinary form.
@@ -142,6 +143,9 @@ mod tests {
                 let x = rng.random_range(0..u128::from(q) << 64);
                 let lifted = u128::from(m.redc(x)) * ((1u128 << 64) % u128::from(q));
                 assert_eq!(wide(lifted), wide(x));
+                let x = rng.random_range(0..u128::from(q) << 65);
+                assert!(m.fold(x) < u128::from(q) << 64);
+                assert_eq!(wide(m.fold(x)), wide(x));
                 if a > 0 {
                     assert_eq!(m.mul(a, m.inv(a)), 1);
                 }

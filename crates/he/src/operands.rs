@@ -122,19 +122,21 @@ impl Evaluator<'_> {
         // Each is inverted as soon as it is combined: a wide table's combinations take as much
         // memory as its columns.
         let inverted = map(&right, |c| {
-            let mut scratch = Scratch::new(self.params().ring());
             let combined = c.map(combine).unwrap_or_default();
-            let invert = |c: Arc<Ciphertext>| {
-                let mut inverted = self.invert(&c, &mut scratch);
-                self.scale(&mut inverted);
-                Arc::new(inverted)
+            let mut done = Work::default();
+            let invert = |scratch: &mut Scratch| {
+                let chunks = combined.into_iter().map(|c| {
+                    let mut inverted = self.invert(&c, scratch);
+                    self.scale(&mut inverted);
+                    Arc::new(inverted)
+                });
+                chunks.collect::<Chunks>()
             };
-            let inverted: Chunks = combined.into_iter().map(invert).collect();
-            (inverted, scratch)
+            (self.with_scratch(&mut done, invert), done)
         });
         let mut right = Vec::with_capacity(inverted.len());
-        for (operand, scratch) in inverted {
-            work.count(&scratch);
+        for (operand, done) in inverted {
+            *work += done;
             right.push(operand);
         }
         work.switching += started.seconds();
@@ -173,15 +175,7 @@ impl Evaluator<'_> {
     /// The image under X -> X^-1.
     pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
         let ring = self.params().ring();
-        let image = |p: &Poly| {
-            let mut out = ring.zero();
-            for j in 0..ring.ciphertext_limbs().len() {
-                for (o, &i) in out.limb_mut(j).iter_mut().zip(&self.inversion) {
-                    *o = p.limb(j)[i as usize];
-                }
-            }
-            out
-        };
+        let image = |p: &Poly| p.permuted(&self.inversion);
         let pair = [image(&c.c[0]), ring.zero()];
         Ciphertext {
             residue: c.residue,

@@ -87,7 +87,7 @@ impl<'a> Packer<'a> {
         let [mut c0, c1] = sum;
         self.add_image(level, &difference[0], &mut c0);
         let mut merged = self.switcher.lift([c0, c1]);
-        let image = self.image(level, &difference[1]);
+        let image = difference[1].permuted(&level.permutation);
         let sigma = &self.keys.packing[level.number - 1];
         match squares {
             None => self.switcher.add(&[(sigma, &image)], &mut merged, scratch),
@@ -96,7 +96,7 @@ impl<'a> Packer<'a> {
                 let terms = [
                     (sigma, &image),
                     (&self.keys.relinearise, &sum),
-                    (square, &self.image(level, &difference)),
+                    (square, &difference.permuted(&level.permutation)),
                 ];
                 self.switcher.add(&terms, &mut merged, scratch);
             }
@@ -120,7 +120,7 @@ impl<'a> Packer<'a> {
         let (c1, difference) = self.spread(level, u1, v1)?;
         let mut merged = Lifted { c0, c1 };
         let sigma = &self.keys.packing[level.number - 1];
-        let image = self.image(level, &difference);
+        let image = difference.permuted(&level.permutation);
         self.switcher.add(&[(sigma, &image)], &mut merged, scratch);
         Some(merged)
     }
@@ -158,12 +158,5 @@ impl<'a> Packer<'a> {
                 *s = limb.modulus.add(*s, source[i as usize]);
             }
         }
-    }
-
-    /// sigma(p)
-    fn image(&self, level: &Level, p: &Poly) -> Poly {
-        let mut image = p.zero_like();
-        self.add_image(level, p, &mut image);
-        image
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::evaluate::Clock;
+use crate::layout::bit_reverse;
 use crate::modular::Modulus;
 use crate::params::Parameters;
 use tfhe_ntt::prime64::Plan;
@@ -62,7 +63,8 @@ fn transform_of_x(plan: &Plan, degree: usize) -> Vec<u64> {
 pub(crate) struct Ring {
     degree: usize,
     limbs: Vec<Limb>,
-    /// Transform index i holds the value at `root^exponents[i]` (odd, below 2n).
+    /// Transform index i holds the value at `root^exponents[i]`, 1 + 2 i' for i' the reversed bits
+    /// of i.
     exponents: Vec<u32>,
     /// Inverse of `exponents`, indexed by (exponent - 1) / 2.
     index_of: Vec<u32>,
@@ -82,6 +84,11 @@ impl Ring {
             if self::exponents(limb, degree)? != exponents {
                 return Err(Error::Mismatch("the primes' transforms differ in order"));
             }
+        }
+        let bits = degree.trailing_zeros();
+        let reversed = (0..degree).map(|i| 2 * bit_reverse(i, bits) + 1);
+        if !reversed.eq(exponents.iter().map(|&e| e as usize)) {
+            return Err(Error::Mismatch("the transform's order is not bit-reversed"));
         }
         let mut index_of = vec![0; degree];
         for (i, &e) in exponents.iter().enumerate() {
@@ -129,6 +136,9 @@ impl Ring {
     }
 
     /// Value of X^k at transform index i of `limb`, in Montgomery form; k is taken mod 2n.
+    ///
+    /// If s is a power of two, all X^(k s) have one value at indices that agree above their lowest
+    /// log2(s) bits: exponents are bit-reversed.
     #[inline(always)]
     pub(crate) fn monomial(&self, limb: &Limb, k: usize, i: usize) -> u64 {
         limb.powers[(self.exponents[i] as usize * k) & (2 * self.degree - 1)]
@@ -255,6 +265,18 @@ impl Poly {
     /// Number of limbs.
     pub(crate) fn limbs(&self) -> usize {
         self.residues.len() / self.degree
+    }
+
+    /// The polynomial under an automorphism, which moves values of the transform as `map` says.
+    pub(crate) fn permuted(&self, map: &[u32]) -> Self {
+        let mut residues = Vec::with_capacity(self.residues.len());
+        for limb in self.residues.chunks_exact(self.degree) {
+            residues.extend(map.iter().map(|&i| limb[i as usize]));
+        }
+        Self {
+            degree: self.degree,
+            residues,
+        }
     }
 
     /// Zero over the same primes.

@@ -33,8 +33,8 @@ impl SquaredScore {
         if !params.set().squares {
             return Err(Error::Mismatch("these parameters have no room for squares"));
         }
-        let mut scratch = Scratch::new(params.ring());
-        let inverted = evaluator.invert(&cells.ciphertext, &mut scratch);
+        let invert = |scratch: &mut Scratch| evaluator.invert(&cells.ciphertext, scratch);
+        let inverted = evaluator.with_scratch(work, invert);
         let residue = cells.ciphertext.residue;
         let product = &cells.ciphertext.to_scheme(params)? * &inverted.to_scheme(params)?;
         let [c0, c1, c2] = &product[..] else {
@@ -43,8 +43,9 @@ impl SquaredScore {
         let poly = |p: &fhe_math::rq::Poly| {
             Poly::from_residues(DEGREE, p.coefficients().iter().copied().collect())
         };
-        let c = evaluator.relinearise([poly(c0), poly(c1), poly(c2)], &mut scratch);
-        work.count(&scratch);
+        let product = [poly(c0), poly(c1), poly(c2)];
+        let relinearise = |scratch: &mut Scratch| evaluator.relinearise(product, scratch);
+        let c = evaluator.with_scratch(work, relinearise);
         work.switching += started.seconds();
         Ok(Self {
             cells,
@@ -139,19 +140,18 @@ impl Evaluator<'_> {
     /// Packs constant coefficients, leaf k to position k, whatever the table's layout.
     fn trace(&self, leaves: Vec<Option<Ciphertext>>, work: &mut Work) -> Option<Ciphertext> {
         let packer = Packer::new(self.keys(), 1);
-        let mut scratch = Scratch::new(self.params().ring());
         let residue = leaves.iter().flatten().next()?.residue;
         let row = leaves.into_iter().map(|leaf| Some(leaf?.c)).collect();
-        let mut nodes = merge_row(row, |u, v| {
-            let spread = packer.spread_leaves(u, v)?;
-            Some(packer.merge_leaves(spread, None, &mut scratch))
-        });
-        for height in 1..packer.height() {
-            nodes = merge_row(nodes, |u, v| packer.merge(height, u, v, &mut scratch));
-        }
-        let root = nodes.pop().flatten()?;
-        let packed = packer.finish(residue, root, &mut scratch);
-        work.count(&scratch);
-        Some(packed)
+        self.with_scratch(work, |scratch| {
+            let mut nodes = merge_row(row, |u, v| {
+                let spread = packer.spread_leaves(u, v)?;
+                Some(packer.merge_leaves(spread, None, scratch))
+            });
+            for height in 1..packer.height() {
+                nodes = merge_row(nodes, |u, v| packer.merge(height, u, v, scratch));
+            }
+            let root = nodes.pop().flatten()?;
+            Some(packer.finish(residue, root, scratch))
+        })
     }
 }
