@@ -7,7 +7,7 @@ import { forgetRead, recall } from "../crypto/remembered";
 import { begin, drop, useUpload } from "../crypto/uploads";
 import { LedgerBar } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, Facts, Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
+import { Confirmed, count, counted, Facts, Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
 import { DatasetTag } from "./datasets";
 import { UploadCard } from "./new-dataset/upload";
 
@@ -163,7 +163,7 @@ function Columns({ dataset }: { dataset: Dataset }) {
               <tr key={column.name}>
                 <td>{column.name}</td>
                 <td>
-                  {column.kind === "numeric" ? `${column.min} to ${column.max} in ${column.bins} bins` : column.categories.join(", ")}
+                  {column.kind === "numeric" ? `${column.min} to ${column.max} in ${counted(column.bins, "bin")}` : column.categories.join(", ")}
                   {column.nullable && ", or missing"}
                 </td>
               </tr>

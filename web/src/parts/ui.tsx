@@ -189,6 +189,12 @@ export function count(value: number): string {
   return whole.format(Math.round(value));
 }
 
+/** A number of things, as people write it: "1 field", "3 fields". */
+export function counted(value: number, thing: string, things = `${thing}s`): string {
+  const shown = count(value);
+  return `${shown} ${shown === "1" ? thing : things}`;
+}
+
 export function bytes(value: number): string {
   if (value < 1e6) return `${Math.max(1, Math.round(value / 1e3))} kB`;
   return value < 1e9 ? `${(value / 1e6).toFixed(1)} MB` : `${(value / 1e9).toFixed(2)} GB`;

@@ -64,7 +64,7 @@ fn ragged_rows() {
     let says = "t.csv: row 1 (line 2): 4 fields where the header has 3";
     refused_table("x,c,y\n1,red,0,\n", &[says]);
     // A quote left open swallows the rest of the file.
-    let says = "t.csv: row 1 (line 2): 1 fields where the header has 3";
+    let says = "t.csv: row 1 (line 2): 1 field where the header has 3";
     refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "open quote"]);
 }
 

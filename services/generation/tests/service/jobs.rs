@@ -42,7 +42,7 @@ async fn datasets(kind: Kind) {
     );
     let ready = format!("{path}/ready");
     let open = ana.refused(Method::POST, &ready, 409).await;
-    assert!(open.detail.unwrap().contains("1 objects are missing"));
+    assert!(open.detail.unwrap().contains("it lacks 1 object,"));
     service.computation.complete_upload(dataset.id);
     for _ in 0..2 {
         let dataset: Dataset = ana.post(&ready).await;

@@ -60,7 +60,7 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
 function wayOut(error: unknown): string | undefined {
   if (!(error instanceof WorkerRefusal)) return undefined;
   if (/not UTF-8/.test(error.message)) return "Open the table where it was made, and save it as CSV in UTF-8.";
-  if (/fields where the header/.test(error.message)) return "Mend that row, or choose the separator under “How the file is written”.";
+  if (/fields? where the header/.test(error.message)) return "Mend that row, or choose the separator under “How the file is written”.";
   if (/the header has/.test(error.message)) return "Name those to keep under “How the file is written”.";
   return undefined;
 }
