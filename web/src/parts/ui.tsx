@@ -205,6 +205,7 @@ export function seconds(value: number): string {
   return value < 90 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`;
 }
 
-export function when(time: string): string {
-  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** A moment, as the reader's country writes it. */
+export function When({ at }: { at: string }) {
+  return <time dateTime={at}>{new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>;
 }
