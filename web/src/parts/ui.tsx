@@ -85,20 +85,11 @@ export function Confirmed(props: {
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const act = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await props.action();
-      dialog.current?.close();
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { busy, error, run } = useWork();
+  const act = () => run(async () => {
+    await props.action();
+    dialog.current?.close();
+  });
   return (
     <>
       <button type="button" className="bad" onClick={() => dialog.current?.showModal()}>
@@ -141,6 +132,24 @@ export function Pages(props: { name: string; from: number; size: number; total: 
       <button type="button" disabled={from + size >= total} onClick={() => onFrom(from + size)}>Later</button>
     </nav>
   );
+}
+
+/** Work that a button starts: whether it goes on, and what went wrong the last time. */
+export function useWork() {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const run = async (work: () => Promise<void>) => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await work();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, error, run };
 }
 
 export interface Loaded<T> {
