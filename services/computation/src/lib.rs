@@ -16,7 +16,6 @@ pub mod routes;
 pub mod uploads;
 pub mod worker;
 
-use axum::extract::FromRef;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
@@ -25,7 +24,6 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::token::Verifier;
 use fhaim_platform::{Failure, step};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -96,12 +94,6 @@ pub struct State {
     pub(crate) upload_bytes: u64,
     pub(crate) memory: Memory,
     workers: usize,
-}
-
-impl FromRef<State> for Arc<Verifier> {
-    fn from_ref(state: &State) -> Self {
-        state.base.verifier.clone()
-    }
 }
 
 impl Program for State {

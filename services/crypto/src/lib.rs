@@ -17,17 +17,14 @@ pub mod keys;
 pub mod ledger;
 pub mod routes;
 
-use axum::extract::FromRef;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::token::Verifier;
 use fhaim_platform::{Failure, step};
 use serde::Deserialize;
-use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
@@ -45,12 +42,6 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) base: Base,
-}
-
-impl FromRef<State> for Arc<Verifier> {
-    fn from_ref(state: &State) -> Self {
-        state.base.verifier.clone()
-    }
 }
 
 impl Program for State {

@@ -1,6 +1,5 @@
 //! Everything the service's handlers and workers share.
 
-use axum::extract::FromRef;
 use fhaim_api::account::{Account, Credentials};
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
@@ -10,7 +9,6 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::token::Verifier;
 use fhaim_platform::{Failure, step};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -64,12 +62,6 @@ impl Deref for State {
 
     fn deref(&self) -> &Inner {
         &self.0
-    }
-}
-
-impl FromRef<State> for Arc<Verifier> {
-    fn from_ref(state: &State) -> Self {
-        state.base.verifier.clone()
     }
 }
 
