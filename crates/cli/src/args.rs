@@ -68,7 +68,7 @@ pub enum Command {
     /// Datasets at the services: create, upload, list, show, delete
     #[command(subcommand)]
     Dataset(DatasetCommand),
-    /// Jobs at the services: run, watch, list, show, cancel, retry
+    /// Jobs at the services: run, watch, list, show, releases, cancel, retry
     #[command(subcommand)]
     Job(JobCommand),
     /// Draw a synthetic table from a finished job

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use fhaim_domain::{Clique, Domain, Table, pair_cells};
+use fhaim_domain::{Clique, Domain, Table, counted, pair_cells};
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
@@ -274,8 +274,11 @@ impl fmt::Display for Rounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Compute {:.2} s, Select {:.3} s and Measure {:.3} s a round, {} rounds",
-            self.compute, self.select, self.measure, self.rounds
+            "Compute {:.2} s, Select {:.3} s and Measure {:.3} s a round, {}",
+            self.compute,
+            self.select,
+            self.measure,
+            counted(self.rounds, "round")
         )
     }
 }

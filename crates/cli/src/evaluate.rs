@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fhaim_domain::{Schema, Table};
+use fhaim_domain::{Schema, Table, counted};
 use fhaim_eval::{REPORT_STATEMENT, Report, html_page};
 
 use crate::{
@@ -55,8 +55,11 @@ fn text(report: &Report) -> String {
     );
     for workload in &report.workloads {
         text.push_str(&format!(
-            "mean L1 error over {} of {} sets of {} columns: {:.4}\n",
-            workload.sets, workload.of, workload.order, workload.mean_l1
+            "mean L1 error over {} of {} of {}: {:.4}\n",
+            workload.sets,
+            counted(workload.of, "set"),
+            counted(workload.order, "column"),
+            workload.mean_l1
         ));
     }
     text.push_str(&format!(

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, path::Path, time::Instant};
 
-use fhaim_domain::{Domain, Table, WriteOptions, write_csv};
+use fhaim_domain::{Domain, Table, WriteOptions, counted, write_csv};
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{Fact, evaluate, html_page};
 use fhaim_he::Layout;
@@ -326,8 +326,10 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: {} synthetic records in {}",
-            self.dataset, self.records, self.out
+            "{}: {} in {}",
+            self.dataset,
+            counted(self.records, "synthetic record"),
+            self.out
         )?;
         writeln!(
             f,
@@ -346,7 +348,8 @@ fn job(arguments: &GenerateArguments, table: &Table, rho: Rho) -> Result<Job, Er
     let record_bound = arguments.record_bound.unwrap_or(shown);
     if table.records() as u64 > record_bound {
         return Err(Error::Usage(format!(
-            "the table has more than the {record_bound} records of --record-bound"
+            "the table has more than the {} of --record-bound",
+            counted(record_bound, "record")
         )));
     }
     let domain = table.domain().clone();

@@ -8,7 +8,7 @@ use std::{
 
 use fhaim_domain::{
     Binning, Kind, OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory,
-    UnlistedColumn, read_csv,
+    UnlistedColumn, counted, read_csv,
 };
 
 use crate::{
@@ -89,12 +89,12 @@ fn remark(reading: &Reading) {
     for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
         let name = column.name();
         if adjusted.clamped > 0 {
-            let count = adjusted.clamped;
-            eprintln!("note: column {name:?}: {count} numbers moved to the nearest limit");
+            let numbers = counted(adjusted.clamped, "number");
+            eprintln!("note: column {name:?}: {numbers} moved to the nearest limit");
         }
         if adjusted.other > 0 {
-            let count = adjusted.other;
-            eprintln!("note: column {name:?}: {count} values taken for `other`");
+            let values = counted(adjusted.other, "value");
+            eprintln!("note: column {name:?}: {values} taken for `other`");
         }
     }
 }

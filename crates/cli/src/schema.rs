@@ -1,6 +1,6 @@
 //! `fhaim schema`: drafts and checks.
 
-use fhaim_domain::{InferOptions, SchemaCost, check_schema, infer_schema};
+use fhaim_domain::{InferOptions, SchemaCost, check_schema, counted, infer_schema};
 use serde::Serialize;
 
 use crate::{
@@ -95,14 +95,16 @@ fn report_text(report: &CheckReport) -> String {
         ));
     }
     line(format!(
-        "{} one-hot columns, {} pairs, {} cells over all pairs",
-        cost.one_hot_columns, cost.pairs, cost.pair_cells
+        "{}, {}, {} over all pairs",
+        counted(cost.one_hot_columns, "one-hot column"),
+        counted(cost.pairs, "pair"),
+        counted(cost.pair_cells, "cell")
     ));
     if let Some(pair) = &cost.largest_pair {
         let (first, second) = &pair.columns;
         line(format!(
-            "largest pair: {first} and {second}, {} cells",
-            pair.cells
+            "largest pair: {first} and {second}, {}",
+            counted(pair.cells, "cell")
         ));
     }
     for suggestion in &cost.suggestions {
@@ -112,7 +114,8 @@ fn report_text(report: &CheckReport) -> String {
         ));
     }
     if let Some(records) = report.records {
-        line(format!("the table fits: {records} records"));
+        let records = counted(records, "record");
+        line(format!("the table fits: {records}"));
     }
     text
 }

@@ -111,12 +111,15 @@ pub fn limit(memory_mb: Option<u64>) -> u64 {
     }
 }
 
-/// Available memory by Linux's account.
+/// Available memory.
 fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    linux_bytes("/proc/meminfo", "MemAvailable:")
+}
+
+/// A number of bytes by Linux's account, where there is one.
+pub fn linux_bytes(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }

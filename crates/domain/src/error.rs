@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{InferProblem, SchemaProblem};
+use crate::{InferProblem, SchemaProblem, counted};
 
 /// An error of this crate. Errors about cells quote the cell: they are for the holder of the
 /// table alone, and must not be logged or sent.
@@ -28,7 +28,10 @@ pub enum Error {
         problem: HeaderProblem,
     },
     /// A record has more or fewer fields than the header.
-    #[error("{file}: row {row} (line {line}): {found} fields where the header has {expected}")]
+    #[error(
+        "{file}: row {row} (line {line}): {} where the header has {expected}",
+        counted(*.found, "field")
+    )]
     Ragged {
         /// Name of the table's file.
         file: String,

@@ -6,6 +6,7 @@
 
 mod check;
 mod clique;
+mod counted;
 mod error;
 mod infer;
 mod numeric;
@@ -18,6 +19,7 @@ mod write;
 
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
 pub use clique::{Clique, Domain, Subsets};
+pub use counted::counted;
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, InferProblem, Note, infer_schema};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};

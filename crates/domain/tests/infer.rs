@@ -122,7 +122,7 @@ fn broken_tables_are_refused() {
     for (csv, words) in [
         ("", "the file is empty"),
         ("a,b\n", "no records"),
-        ("a,b\n1\n", "1 fields where the header has 2"),
+        ("a,b\n1\n", "1 field where the header has 2"),
         ("a,a\n1,2\n", "appears twice"),
     ] {
         let error = infer(csv, &options()).unwrap_err();

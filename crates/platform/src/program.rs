@@ -5,6 +5,7 @@ use crate::base::Base;
 use crate::config::{self, Common, ConfigError};
 use crate::shutdown::{self, Shutdown, Stopper};
 use crate::{server, telemetry};
+use axum::Router;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use fhaim_api::token::Service;
 use serde::de::DeserializeOwned;
@@ -15,13 +16,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
 
-/// A service that can be run as a program.
-pub trait Program {
+/// A service that can be run as a program: what its handlers and workers share. Cheap to clone.
+pub trait Program: Clone + Send + Sync + 'static {
     /// Its configuration.
     type Config: DeserializeOwned;
-    /// What its handlers and workers share.
-    type State: Clone;
     /// Which service it is.
     const SERVICE: Service;
     /// Name of the program.
@@ -33,23 +34,31 @@ pub trait Program {
     fn common(config: &Self::Config) -> &Common;
 
     /// What every service's state has.
-    fn base(state: &Self::State) -> &Base;
+    fn base(&self) -> &Base;
 
-    /// Opens what a configuration names.
-    fn open(config: &Self::Config) -> impl Future<Output = Result<Self::State, Failure>>;
-
-    /// Its routes with everything around them.
-    fn router(state: Self::State) -> axum::Router;
-
-    /// Works until `shutdown`.
-    fn workers(state: Self::State, shutdown: Shutdown)
-    -> impl Future<Output = ()> + Send + 'static;
-
-    /// The OpenAPI document, as JSON.
+    /// Opens the database, the blobs and the keys that a configuration names.
     ///
     /// # Errors
-    /// Never: the document is made of text and numbers.
-    fn document() -> serde_json::Result<String>;
+    /// What cannot be opened, or the missing address of another service.
+    fn open(config: &Self::Config) -> impl Future<Output = Result<Self, Failure>>;
+
+    /// Its routes, documented.
+    fn routes() -> OpenApiRouter<Self>;
+
+    /// Works, and rotates the token signing key when it is due, until `shutdown`.
+    fn work(self, shutdown: Shutdown) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Its routes with everything around them.
+    fn router(self) -> Router {
+        let ready = self.base().readiness();
+        let (routes, _) = Self::routes().split_for_parts();
+        server::around(Self::SERVICE, routes.with_state(self), ready)
+    }
+
+    /// The OpenAPI document.
+    fn openapi() -> OpenApi {
+        Self::routes().split_for_parts().1
+    }
 }
 
 /// How long answers under way may take once a service is told to stop.
@@ -116,7 +125,8 @@ pub fn main<P: Program>() -> ExitCode {
 }
 
 fn print_document<P: Program>() -> Result<(), ProgramError> {
-    let document = P::document().map_err(std::io::Error::from)?;
+    let document = P::openapi().to_pretty_json();
+    let document = document.map_err(std::io::Error::from)?;
     Ok(writeln!(std::io::stdout(), "{document}")?)
 }
 
@@ -159,17 +169,17 @@ async fn run<P: Program>(
     shutdown: Shutdown,
 ) -> Result<(), Failure> {
     let state = P::open(config).await?;
-    let working = tokio::spawn(P::workers(state.clone(), shutdown.clone()));
+    let working = tokio::spawn(state.clone().work(shutdown.clone()));
     let grace = async {
         shutdown.raised().await;
         tokio::time::sleep(GRACE).await;
     };
     let served = tokio::select! {
-        served = server::serve(listener, P::router(state.clone()), shutdown.clone()) => served,
+        served = server::serve(listener, state.clone().router(), shutdown.clone()) => served,
         () = grace => Ok(()),
     };
     working.await.map_err(Failure::internal)?;
-    P::base(&state).store.close().await;
+    state.base().store.close().await;
     served.map_err(Failure::internal)
 }
 

@@ -5,7 +5,7 @@
 //! services sign their own. A verifier fetches an issuer's keys when it meets a key id it does
 //! not know, so a new key works at once and an old one as long as tokens under it live.
 
-use axum::extract::{FromRef, FromRequestParts};
+use axum::extract::FromRequestParts;
 use axum::http::{header, request::Parts};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -25,6 +25,7 @@ use zeroize::Zeroizing;
 
 use crate::Failure;
 use crate::clock::{self, Millis};
+use crate::program::Program;
 use crate::seal::Sealer;
 use crate::shutdown::Shutdown;
 use crate::store::Store;
@@ -362,62 +363,42 @@ pub enum Caller {
     Service(Service),
 }
 
-async fn caller<S>(parts: &Parts, state: &S) -> Result<Caller, Failure>
-where
-    S: Send + Sync,
-    Arc<Verifier>: FromRef<S>,
-{
-    let refused = || Failure::bare(ProblemKind::Unauthenticated);
-    let header = parts
-        .headers
-        .get(header::AUTHORIZATION)
-        .ok_or_else(refused)?;
-    let header = header.to_str().map_err(|_| refused())?;
-    let token = header.strip_prefix("Bearer ").ok_or_else(refused)?;
-    let claims = Arc::<Verifier>::from_ref(state).verify(token).await?;
-    match (claims.role, claims.sub) {
-        (Role::User, Some(account)) => Ok(Caller::User(account)),
-        (Role::Service, None) => Ok(Caller::Service(claims.iss)),
-        _ => Err(refused()),
-    }
-}
-
-impl<S> FromRequestParts<S> for Caller
-where
-    S: Send + Sync,
-    Arc<Verifier>: FromRef<S>,
-{
+impl<S: Program> FromRequestParts<S> for Caller {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        caller(parts, state).await
+        let refused = || Failure::bare(ProblemKind::Unauthenticated);
+        let header = parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .ok_or_else(refused)?;
+        let header = header.to_str().map_err(|_| refused())?;
+        let token = header.strip_prefix("Bearer ").ok_or_else(refused)?;
+        let claims = state.base().verifier.verify(token).await?;
+        match (claims.role, claims.sub) {
+            (Role::User, Some(account)) => Ok(Caller::User(account)),
+            (Role::Service, None) => Ok(Caller::Service(claims.iss)),
+            _ => Err(refused()),
+        }
     }
 }
 
-impl<S> FromRequestParts<S> for User
-where
-    S: Send + Sync,
-    Arc<Verifier>: FromRef<S>,
-{
+impl<S: Program> FromRequestParts<S> for User {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match caller(parts, state).await? {
+        match Caller::from_request_parts(parts, state).await? {
             Caller::User(account) => Ok(Self(account)),
             Caller::Service(_) => Err(Failure::bare(ProblemKind::Forbidden)),
         }
     }
 }
 
-impl<S> FromRequestParts<S> for Peer
-where
-    S: Send + Sync,
-    Arc<Verifier>: FromRef<S>,
-{
+impl<S: Program> FromRequestParts<S> for Peer {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match caller(parts, state).await? {
+        match Caller::from_request_parts(parts, state).await? {
             Caller::Service(service) => Ok(Self(service)),
             Caller::User(_) => Err(Failure::bare(ProblemKind::Forbidden)),
         }

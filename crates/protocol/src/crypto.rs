@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::codec::encode_release;
 use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
-use fhaim_domain::Domain;
+use fhaim_domain::{Domain, counted};
 use fhaim_dp::{Debit, Ledger, Rho, Span};
 use fhaim_he::{EvaluationKeys, LEAK_BITS, PAGE, Parameters, PublicKey, SecretKey, coefficient};
 use fhaim_synth::{ReleaseRequest, Statistic};
@@ -211,7 +211,7 @@ fn description(statistic: &Statistic) -> String {
         Statistic::Total => "number of records".to_owned(),
         Statistic::OneWay(axis) => format!("attribute {}", axis.attribute),
         Statistic::Product(a, b) => format!("attributes {} and {}", a.attribute, b.attribute),
-        Statistic::SquaredScores(terms) => format!("scores of {} pairs", terms.len()),
+        Statistic::SquaredScores(terms) => format!("scores of {}", counted(terms.len(), "pair")),
     }
 }
 

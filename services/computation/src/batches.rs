@@ -2,6 +2,7 @@
 
 use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::problem::ProblemKind;
+use fhaim_domain::counted;
 use fhaim_platform::lease::Lease;
 use fhaim_platform::store::{Row, is_duplicate};
 use fhaim_platform::{Failure, clock};
@@ -200,7 +201,8 @@ pub async fn job_state(
     }
     let run = u32::try_from(rows.len()).map_err(Failure::internal)?;
     if run >= plan.runs {
-        let detail = format!("all {} runs of the dataset's budget are taken", plan.runs);
+        let runs = counted(plan.runs, "run");
+        let detail = format!("the dataset's budget is for {runs}, and none is left");
         return Err(Failure::new(ProblemKind::BudgetSpent, detail));
     }
     let fresh = JobState::new(JobId(job.into_bytes()), run, plan.run_ladder);

@@ -16,7 +16,6 @@ pub mod routes;
 pub mod uploads;
 pub mod worker;
 
-use axum::extract::FromRef;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
@@ -25,11 +24,12 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::token::Verifier;
-use fhaim_platform::{Failure, server, step};
+use fhaim_platform::{Failure, step};
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
 pub const STEPS: [Step; 2] = [COMMON, step!("computation", 2, "uploads")];
@@ -96,21 +96,24 @@ pub struct State {
     workers: usize,
 }
 
-impl FromRef<State> for Arc<Verifier> {
-    fn from_ref(state: &State) -> Self {
-        state.base.verifier.clone()
-    }
-}
+impl Program for State {
+    type Config = Config;
+    const SERVICE: Service = Service::Computation;
+    const NAME: &'static str = "fhaim-computation";
+    const ABOUT: &'static str = "Ciphertexts in, sealed releases out";
 
-impl State {
-    /// Opens the database, the blobs and the keys that a configuration names.
-    ///
-    /// # Errors
-    /// What cannot be opened.
-    pub async fn open(config: &Config) -> Result<Self, Failure> {
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    async fn open(config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
         let trusted = [Service::Generation, Service::Crypto];
-        let base = Base::open(Service::Computation, common, &STEPS, &trusted).await?;
+        let base = Base::open(Self::SERVICE, common, &STEPS, &trusted).await?;
         Ok(Self {
             crypto: base.peer(Service::Crypto)?,
             tasks: Tasks::new(base.store.clone(), "batches", common.lease_seconds),
@@ -123,62 +126,17 @@ impl State {
             base,
         })
     }
-}
 
-/// The service's routes with everything around them.
-pub fn router(state: State) -> axum::Router {
-    let ready = state.base.readiness();
-    let (routes, _) = routes::documented().split_for_parts();
-    server::around(Service::Computation, routes.with_state(state), ready)
-}
-
-/// The OpenAPI document.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes::documented().split_for_parts().1
-}
-
-/// Works on batches and rotates the token signing key when it is due, until `shutdown`.
-pub async fn workers(state: State, shutdown: Shutdown) {
-    let mut running = tokio::task::JoinSet::new();
-    for _ in 0..state.workers {
-        running.spawn(worker::run(state.clone(), shutdown.clone()));
-    }
-    running.spawn(async move { state.base.signer.rotate_when_due(&shutdown).await });
-    while running.join_next().await.is_some() {}
-}
-
-/// The service as a program.
-#[derive(Debug)]
-pub struct ComputationService;
-
-impl Program for ComputationService {
-    type Config = Config;
-    type State = State;
-    const SERVICE: Service = Service::Computation;
-    const NAME: &'static str = "fhaim-computation";
-    const ABOUT: &'static str = "Ciphertexts in, sealed releases out";
-
-    fn common(config: &Config) -> &Common {
-        &config.common
+    fn routes() -> OpenApiRouter<Self> {
+        routes::documented()
     }
 
-    fn base(state: &State) -> &Base {
-        &state.base
-    }
-
-    async fn open(config: &Config) -> Result<State, Failure> {
-        State::open(config).await
-    }
-
-    fn router(state: State) -> axum::Router {
-        router(state)
-    }
-
-    async fn workers(state: State, shutdown: Shutdown) {
-        workers(state, shutdown).await;
-    }
-
-    fn document() -> serde_json::Result<String> {
-        openapi().to_pretty_json()
+    async fn work(self, shutdown: Shutdown) {
+        let mut running = JoinSet::new();
+        for _ in 0..self.workers {
+            running.spawn(worker::run(self.clone(), shutdown.clone()));
+        }
+        running.spawn(async move { self.base.signer.rotate_when_due(&shutdown).await });
+        while running.join_next().await.is_some() {}
     }
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    fhaim_platform::program::main::<fhaim_computation::ComputationService>()
+    fhaim_platform::program::main::<fhaim_computation::State>()
 }

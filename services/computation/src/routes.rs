@@ -14,6 +14,7 @@ use fhaim_api::token::Service;
 use fhaim_api::upload::{Complete, Missing, NewUpload, Upload};
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Path};
+use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -55,7 +56,7 @@ async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize>
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
-    axum::Json(crate::openapi())
+    axum::Json(State::openapi())
 }
 
 /// Registers a dataset for upload, after its keys were made at the crypto service.

@@ -6,6 +6,7 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{
     Complete, Contribution, Missing, NewUpload, Upload, UploadState, WireLayout,
 };
+use fhaim_domain::counted;
 use fhaim_he::{EvaluationKeys, Layout, Parameters, PublicKey};
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_platform::store::{Row, Tx, is_duplicate};
@@ -184,12 +185,12 @@ fn check_size(plan: &Plan, upload: &UploadPlan, most: u64) -> Result<(), Failure
         return Ok(());
     }
     let detail = format!(
-        "the upload would take {} MB, and this service accepts {} MB: {} columns of {} chunks and \
-         {} of noise; use fewer categories or bins, or fewer records",
+        "the upload would take {} MB, and this service accepts {} MB: {} of {} and {} \
+         of noise; use fewer categories or bins, or fewer records",
         bytes >> 20,
         most >> 20,
-        upload.columns,
-        upload.layout.chunks(),
+        counted(upload.columns, "column"),
+        counted(upload.layout.chunks(), "chunk"),
         upload.ladder.vectors()
     );
     Err(Failure::new(ProblemKind::Invalid, detail))
@@ -489,10 +490,8 @@ pub async fn complete(
     must_be_whole(contribution)?;
     let missing = missing(state, stored, contribution).await?.objects;
     if let Some(first) = missing.first() {
-        let detail = format!(
-            "{} objects are missing, {first} is the first",
-            missing.len()
-        );
+        let lacks = counted(missing.len(), "object");
+        let detail = format!("the upload lacks {lacks}, {first} the first");
         return Err(Failure::new(ProblemKind::Conflict, detail));
     }
     let mut tx = state.base.store.begin().await?;

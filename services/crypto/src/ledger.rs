@@ -2,6 +2,7 @@
 
 use fhaim_api::keys::{DatasetLedger, RunLedger};
 use fhaim_api::problem::ProblemKind;
+use fhaim_domain::counted;
 use fhaim_dp::{Entry, Ledger, Rho};
 use fhaim_platform::store::Tx;
 use fhaim_platform::{Failure, clock};
@@ -39,7 +40,8 @@ pub async fn claim(tx: &mut Tx, stored: &Stored, plan: &Plan, job: Uuid) -> Resu
         }
     }
     if jobs.len() >= plan.runs as usize {
-        let detail = format!("all {} runs of the dataset's budget are taken", plan.runs);
+        let runs = counted(plan.runs, "run");
+        let detail = format!("the dataset's budget is for {runs}, and none is left");
         return Err(Failure::new(ProblemKind::BudgetSpent, detail));
     }
     sqlx::query("INSERT INTO runs (dataset, number, job, claimed_at) VALUES ($1, $2, $3, $4)")

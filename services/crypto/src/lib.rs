@@ -17,17 +17,15 @@ pub mod keys;
 pub mod ledger;
 pub mod routes;
 
-use axum::extract::FromRef;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::token::Verifier;
-use fhaim_platform::{Failure, server, step};
+use fhaim_platform::{Failure, step};
 use serde::Deserialize;
-use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
 pub const STEPS: [Step; 2] = [COMMON, step!("crypto", 2, "key_sets")];
@@ -46,48 +44,8 @@ pub struct State {
     pub(crate) base: Base,
 }
 
-impl FromRef<State> for Arc<Verifier> {
-    fn from_ref(state: &State) -> Self {
-        state.base.verifier.clone()
-    }
-}
-
-impl State {
-    /// Opens the database, the blobs and the keys that a configuration names.
-    ///
-    /// # Errors
-    /// What cannot be opened.
-    pub async fn open(config: &Config) -> Result<Self, Failure> {
-        let trusted = [Service::Generation, Service::Computation];
-        let base = Base::open(Service::Crypto, &config.common, &STEPS, &trusted).await?;
-        Ok(Self { base })
-    }
-}
-
-/// The service's routes with everything around them.
-pub fn router(state: State) -> axum::Router {
-    let ready = state.base.readiness();
-    let (routes, _) = routes::documented().split_for_parts();
-    server::around(Service::Crypto, routes.with_state(state), ready)
-}
-
-/// The OpenAPI document.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    routes::documented().split_for_parts().1
-}
-
-/// Rotates the token signing key when it is due, until `shutdown`.
-pub async fn workers(state: State, shutdown: Shutdown) {
-    state.base.signer.rotate_when_due(&shutdown).await;
-}
-
-/// The service as a program.
-#[derive(Debug)]
-pub struct CryptoService;
-
-impl Program for CryptoService {
+impl Program for State {
     type Config = Config;
-    type State = State;
     const SERVICE: Service = Service::Crypto;
     const NAME: &'static str = "fhaim-crypto";
     const ABOUT: &'static str = "Keys, the privacy ledger, decryption";
@@ -96,23 +54,21 @@ impl Program for CryptoService {
         &config.common
     }
 
-    fn base(state: &State) -> &Base {
-        &state.base
+    fn base(&self) -> &Base {
+        &self.base
     }
 
-    async fn open(config: &Config) -> Result<State, Failure> {
-        State::open(config).await
+    async fn open(config: &Config) -> Result<Self, Failure> {
+        let trusted = [Service::Generation, Service::Computation];
+        let base = Base::open(Self::SERVICE, &config.common, &STEPS, &trusted).await?;
+        Ok(Self { base })
     }
 
-    fn router(state: State) -> axum::Router {
-        router(state)
+    fn routes() -> OpenApiRouter<Self> {
+        routes::documented()
     }
 
-    async fn workers(state: State, shutdown: Shutdown) {
-        workers(state, shutdown).await;
-    }
-
-    fn document() -> serde_json::Result<String> {
-        openapi().to_pretty_json()
+    async fn work(self, shutdown: Shutdown) {
+        self.base.signer.rotate_when_due(&shutdown).await;
     }
 }

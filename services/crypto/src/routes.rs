@@ -12,6 +12,7 @@ use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Path, Query};
+use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use serde::Deserialize;
 use utoipa::{IntoParams, OpenApi, ToSchema};
@@ -59,7 +60,7 @@ async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize>
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
-    axum::Json(crate::openapi())
+    axum::Json(State::openapi())
 }
 
 /// Makes a dataset's key set and fixes its plan and budget for good.

@@ -4,6 +4,7 @@ use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, WireTerms};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
+use fhaim_domain::counted;
 use fhaim_dp::Rho;
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_platform::store::Row;
@@ -171,7 +172,8 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
         .map(|part| part.objects.saturating_sub(part.objects_present))
         .sum();
     Err(conflict(format!(
-        "the upload is not complete: {missing} objects are missing, or `complete` was not called"
+        "the upload is not complete: it lacks {}, or `complete` was not called",
+        counted(missing, "object")
     )))
 }
 

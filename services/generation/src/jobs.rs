@@ -3,6 +3,7 @@
 use fhaim_api::job::{Happening, Job, JobState};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::{Page, Paging};
+use fhaim_domain::counted;
 use fhaim_dp::Rho;
 use fhaim_platform::store::{Row, Tx};
 use fhaim_platform::{Failure, clock};
@@ -74,7 +75,8 @@ async fn claim_run(state: &State, tx: &mut Tx, owner: Uuid, dataset: Uuid) -> Re
     .fetch_one(&mut **tx)
     .await?;
     if taken.try_get::<i64, _>("jobs")? >= runs {
-        let detail = format!("the dataset's budget is for {runs} runs, and other jobs have them");
+        let runs = counted(runs, "run");
+        let detail = format!("the dataset's budget is for {runs}, and other jobs left none");
         return Err(Failure::new(ProblemKind::BudgetSpent, detail));
     }
     Ok(())

@@ -29,49 +29,4 @@ mod synthetic;
 mod worker;
 
 pub use config::{Config, Limits};
-pub use routes::{openapi, router};
 pub use state::{STEPS, State};
-pub use worker::workers;
-
-use fhaim_api::token::Service;
-use fhaim_platform::Failure;
-use fhaim_platform::base::Base;
-use fhaim_platform::config::Common;
-use fhaim_platform::program::Program;
-use fhaim_platform::shutdown::Shutdown;
-
-/// The service as a program.
-#[derive(Debug)]
-pub struct GenerationService;
-
-impl Program for GenerationService {
-    type Config = Config;
-    type State = State;
-    const SERVICE: Service = Service::Generation;
-    const NAME: &'static str = "fhaim-generation";
-    const ABOUT: &'static str = "Accounts, jobs, models, synthetic tables";
-
-    fn common(config: &Config) -> &Common {
-        &config.common
-    }
-
-    fn base(state: &State) -> &Base {
-        &state.base
-    }
-
-    async fn open(config: &Config) -> Result<State, Failure> {
-        State::open(config).await
-    }
-
-    fn router(state: State) -> axum::Router {
-        router(state)
-    }
-
-    async fn workers(state: State, shutdown: Shutdown) {
-        workers(state, shutdown).await;
-    }
-
-    fn document() -> serde_json::Result<String> {
-        openapi().to_pretty_json()
-    }
-}

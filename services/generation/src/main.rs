@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    fhaim_platform::program::main::<fhaim_generation::GenerationService>()
+    fhaim_platform::program::main::<fhaim_generation::State>()
 }

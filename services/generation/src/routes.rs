@@ -10,11 +10,11 @@ use fhaim_api::account::{
 use fhaim_api::dataset::{Dataset, NewDataset};
 use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, ReleasedStatistic};
 use fhaim_api::problem::{Problem, ProblemKind};
-use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
+use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Path, Query};
+use fhaim_platform::program::Program;
 use fhaim_platform::token::User;
-use fhaim_platform::{Failure, server};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -50,19 +50,8 @@ impl Modify for Bearer {
     }
 }
 
-/// The service's routes with everything around them.
-pub fn router(state: State) -> axum::Router {
-    let ready = state.base.readiness();
-    let (routes, _) = documented().split_for_parts();
-    server::around(Service::Generation, routes.with_state(state), ready)
-}
-
-/// The OpenAPI document.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().split_for_parts().1
-}
-
-fn documented() -> OpenApiRouter<State> {
+/// All routes, documented.
+pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jwks))
         .routes(routes!(document))
@@ -101,7 +90,7 @@ async fn jwks(Shared(state): Shared<State>) -> Response {
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
-    axum::Json(openapi())
+    axum::Json(State::openapi())
 }
 
 /// Signs up.

@@ -1,22 +1,23 @@
 //! Everything the service's handlers and workers share.
 
-use axum::extract::FromRef;
 use fhaim_api::account::{Account, Credentials};
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
+use fhaim_platform::config::Common;
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
+use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::token::Verifier;
 use fhaim_platform::{Failure, step};
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
+use utoipa_axum::router::OpenApiRouter;
 
-use crate::Config;
 use crate::accounts::{self, Passwords, SignInLimits};
 use crate::models::Models;
+use crate::{Config, routes, worker};
 
 /// The service's tables.
 pub const STEPS: [Step; 3] = [
@@ -64,21 +65,24 @@ impl Deref for State {
     }
 }
 
-impl FromRef<State> for Arc<Verifier> {
-    fn from_ref(state: &State) -> Self {
-        state.base.verifier.clone()
-    }
-}
+impl Program for State {
+    type Config = Config;
+    const SERVICE: Service = Service::Generation;
+    const NAME: &'static str = "fhaim-generation";
+    const ABOUT: &'static str = "Accounts, jobs, models, synthetic tables";
 
-impl State {
-    /// Opens the database, the blobs and the keys that a configuration names.
-    ///
-    /// # Errors
-    /// What cannot be opened, or no address of the computation service.
-    pub async fn open(config: &Config) -> Result<Self, Failure> {
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    async fn open(config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
         // No other service calls this one: it accepts its own users' tokens alone.
-        let base = Base::open(Service::Generation, common, &STEPS, &[]).await?;
+        let base = Base::open(Self::SERVICE, common, &STEPS, &[]).await?;
         let (stopper, stopping) = shutdown::channel();
         Ok(Self(Arc::new(Inner {
             computation: base.peer(Service::Computation)?,
@@ -96,6 +100,16 @@ impl State {
         })))
     }
 
+    fn routes() -> OpenApiRouter<Self> {
+        routes::documented()
+    }
+
+    async fn work(self, shutdown: Shutdown) {
+        worker::workers(self, shutdown).await;
+    }
+}
+
+impl State {
     /// Makes an account, whether or not sign-up is open.
     ///
     /// # Errors
@@ -104,7 +118,7 @@ impl State {
         accounts::create(self, credentials).await
     }
 
-    /// Ends event streams, so that a server can stop. [`crate::workers`] does so when it is told
+    /// Ends event streams, so that a server can stop. [`Program::work`] does so when it is told
     /// to stop.
     pub fn stop(&self) {
         self.stopper.stop();

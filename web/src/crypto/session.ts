@@ -1,5 +1,5 @@
 // The page's end of a worker: one promise a request.
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type {
   Answer,
   Ask,
@@ -113,6 +113,33 @@ export function useSession(): HolderSession | undefined {
     return () => made.end();
   }, []);
   return session;
+}
+
+/** Reads a file in a session of its own: how far it is, what went wrong, and a way to stop. */
+export function useReading() {
+  const [reading, setReading] = useState<{ file: File; read: number }>();
+  const [error, setError] = useState<unknown>();
+  const session = useRef<HolderSession>(undefined);
+  const read = async (file: File, work: (session: HolderSession, onRead: OnRead) => Promise<void>) => {
+    const own = new HolderSession();
+    session.current = own;
+    setReading({ file, read: 0 });
+    setError(undefined);
+    try {
+      await work(own, ({ bytes }) => setReading({ file, read: bytes }));
+    } catch (problem) {
+      // Stopping is no trouble.
+      if (session.current === own) setError(problem);
+    } finally {
+      own.end();
+      setReading(undefined);
+    }
+  };
+  const stop = () => {
+    session.current?.end();
+    session.current = undefined;
+  };
+  return { reading, error, read, stop };
 }
 
 /** Whether this browser can encrypt: WebAssembly, and digests, which need a secure origin. */

@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
 import { call, json, list } from "../api/client";
 import type { ApiKey, ApiKeyMade } from "../api/types";
-import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, when } from "../parts/ui";
+import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, When } from "../parts/ui";
 
 const PATH = "/v1/api-keys";
 
@@ -67,8 +67,8 @@ function Table({ keys, reload }: { keys: ApiKey[]; reload: () => void }) {
           {keys.map((key) => (
             <tr key={key.id}>
               <td>{key.name}</td>
-              <td data-label="Made">{when(key.created_at)}</td>
-              <td data-label="Last used">{key.last_used_at ? when(key.last_used_at) : "never"}</td>
+              <td data-label="Made"><When at={key.created_at} /></td>
+              <td data-label="Last used">{key.last_used_at ? <When at={key.last_used_at} /> : "never"}</td>
               <td>
                 <Confirmed label="Delete" title={`Delete the key “${key.name}”?`} action={remove(key)}>
                   <p>Programs that use it will be refused from now on.</p>

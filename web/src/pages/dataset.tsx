@@ -7,7 +7,7 @@ import { forgetRead, recall } from "../crypto/remembered";
 import { begin, drop, useUpload } from "../crypto/uploads";
 import { LedgerBar } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, Facts, Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
+import { Confirmed, count, counted, Facts, Loading, Trouble, useLoad, useTitle, When } from "../parts/ui";
 import { DatasetTag } from "./datasets";
 import { UploadCard } from "./new-dataset/upload";
 
@@ -43,7 +43,7 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
         ["Epsilon", terms.epsilon],
         ["Delta", terms.delta.toExponential()],
         ["Jobs left", `${dataset.runs_left} of ${terms.runs}`],
-        ["Made", when(dataset.created_at)],
+        ["Made", <When at={dataset.created_at} />],
       ]} />
       {upload && <UploadCard dataset={dataset} progress={upload} />}
       {dataset.state === "uploading" && !upload && <GoOn dataset={dataset} />}
@@ -125,7 +125,7 @@ function JobTable({ jobs }: { jobs: Job[] }) {
       <tbody>
         {jobs.map((job) => (
           <tr key={job.id}>
-            <td><Link to={`/jobs/${job.id}`}>{when(job.created_at)}</Link></td>
+            <td><Link to={`/jobs/${job.id}`}><When at={job.created_at} /></Link></td>
             <td data-label="State"><JobTag state={job.state} /></td>
             <td data-label="Releases">{count(job.releases)}</td>
             <td data-label="Result">{job.state === "done" ? <Link to={`/jobs/${job.id}/result`}>Synthetic table</Link> : "–"}</td>
@@ -163,7 +163,7 @@ function Columns({ dataset }: { dataset: Dataset }) {
               <tr key={column.name}>
                 <td>{column.name}</td>
                 <td>
-                  {column.kind === "numeric" ? `${column.min} to ${column.max} in ${column.bins} bins` : column.categories.join(", ")}
+                  {column.kind === "numeric" ? `${column.min} to ${column.max} in ${counted(column.bins, "bin")}` : column.categories.join(", ")}
                   {column.nullable && ", or missing"}
                 </td>
               </tr>

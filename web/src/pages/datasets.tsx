@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 import { list } from "../api/client";
 import type { Dataset } from "../api/types";
-import { Loading, Trouble, useLoad, useTitle, when } from "../parts/ui";
+import { Loading, Trouble, useLoad, useTitle, When } from "../parts/ui";
 
 export function Datasets() {
   useTitle("Datasets");
@@ -48,7 +48,7 @@ function Table({ datasets }: { datasets: Dataset[] }) {
               <td data-label="State"><DatasetTag dataset={dataset} /></td>
               <td data-label="Privacy budget">ε {dataset.terms.epsilon}, δ {dataset.terms.delta.toExponential()}</td>
               <td data-label="Jobs left"><RunsLeft dataset={dataset} /></td>
-              <td data-label="Made">{when(dataset.created_at)}</td>
+              <td data-label="Made"><When at={dataset.created_at} /></td>
             </tr>
           ))}
         </tbody>

@@ -6,7 +6,7 @@ import { follow } from "../api/events";
 import type { Dataset, Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
 import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, Facts, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
+import { Confirmed, count, counted, Facts, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
 
 /** Pixels from the end of the log within which it is at its end. */
 const NEAR_END = 24;
@@ -174,7 +174,7 @@ function Spent({ releases, budget }: { releases: ReleasedStatistic[]; budget: nu
       <h2>What the budget was spent on</h2>
       <LedgerBar budget={budget} parts={parts} />
       <details>
-        <summary>All {count(releases.length)} releases</summary>
+        <summary>{counted(releases.length, "release")}</summary>
         <div className="scroll" tabIndex={0} role="region" aria-label="Releases" style={{ maxHeight: "24rem" }}>
           <table>
             <thead><tr><th>Release</th><th>Phase</th><th>Columns</th><th className="number">Noise (σ)</th><th className="number">Share</th></tr></thead>
@@ -216,7 +216,7 @@ function Model({ job, releases, children }: { job: Job; releases: ReleasedStatis
       <div className="grid two">
         <section className="card">
           <h2>The model</h2>
-          <p className="quiet">Columns, and the pairs whose dependence was measured, thicker where more was spent. It estimates {count(total)} records.</p>
+          <p className="quiet">Columns, and the pairs whose dependence was measured, thicker where more was spent. It estimates {counted(total, "record")}.</p>
           <ModelGraph attributes={attributes} pairs={measured_pairs} weights={weights} />
         </section>
         {children}
@@ -253,11 +253,11 @@ function describe(event: JobEvent): string {
     case "state":
       return what.error ? `${what.state}: ${what.error}` : what.state;
     case "phase":
-      return what.releases === 0 ? `${what.progress.phase} begins` : `${what.progress.phase}: ${count(what.releases)} releases asked for`;
+      return what.releases === 0 ? `${what.progress.phase} begins` : `${what.progress.phase}: ${counted(what.releases, "release")} asked for`;
     case "computing":
       return `computing for ${what.seconds.toFixed(1)} s`;
     case "released":
-      return `${count(what.releases)} releases, ${count(what.cells)} numbers`;
+      return `${counted(what.releases, "release")}, ${counted(what.cells, "number")}`;
   }
 }
 

@@ -8,7 +8,7 @@ import { recall } from "../crypto/remembered";
 import { HolderSession } from "../crypto/session";
 import { parseCsv } from "../parts/csv";
 import { Bars, fullColour, Heatmap, Legend } from "../parts/charts";
-import { count, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
+import { count, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork } from "../parts/ui";
 
 const PREVIEW_ROWS = 12;
 
@@ -61,23 +61,16 @@ function Download({ job, dataset, model }: Result) {
   const [rows, setRows] = useState(String(Math.max(1, Math.round(model.total))));
   const [seed, setSeed] = useState("");
   const [where, setWhere] = useState("");
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const submit = async (event: FormEvent) => {
+  const { busy, error, run } = useWork();
+  const submit = (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
+    void run(async () => {
       const table = await (await drawn(job.id, { format, rows, seed, where })).blob();
       save(table, `${dataset.terms.schema.name}-synthetic.${format}`);
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      setBusy(false);
-    }
+    });
   };
   return (
-    <form className="card" onSubmit={(event) => void submit(event)}>
+    <form className="card" onSubmit={submit}>
       <h2>Download</h2>
       <p className="quiet">Records drawn from the model. They cost no budget: draw as many as you like, as often as you like.</p>
       <div className="grid fields">
@@ -146,24 +139,18 @@ function Preview({ id }: { id: string }) {
 
 function Compare({ job, dataset }: Result) {
   const [report, setReport] = useState<Comparison>();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const compare = async (file: File | undefined) => {
-    if (!file) return;
-    setBusy(true);
-    setError(undefined);
+  const { busy, error, run } = useWork();
+  const compare = async (file: File) => {
     const session = new HolderSession();
     try {
       const real = await session.read(file, recall(dataset, file.name));
       const synthetic = await (await drawn(job.id, { rows: String(Math.max(1000, real.records)) })).blob();
       setReport(await session.compare(synthetic));
-    } catch (problem) {
-      setError(problem);
     } finally {
       session.end();
-      setBusy(false);
     }
   };
+  const choose = (file: File | undefined) => file && void run(() => compare(file));
   return (
     <section className="card">
       <h2>How close is it?</h2>
@@ -173,7 +160,7 @@ function Compare({ job, dataset }: Result) {
       </p>
       <label htmlFor="original">The original, as a CSV file</label>
       <input id="original" type="file" accept=".csv,text/csv,text/plain" disabled={busy}
-        onChange={(event) => void compare(event.target.files?.[0])} />
+        onChange={(event) => choose(event.target.files?.[0])} />
       {busy && <Notice><p>Comparing…</p></Notice>}
       <Trouble error={error} />
       {report && <Report report={report} />}

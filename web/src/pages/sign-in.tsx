@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
 import { Link, useLocation, useNavigate } from "react-router";
 import { signIn, signUp } from "../api/client";
-import { Field, Trouble, useTitle } from "../parts/ui";
+import { Field, Trouble, useTitle, useWork } from "../parts/ui";
 
 const MIN_PASSWORD = 12;
 
@@ -12,19 +12,13 @@ export function SignIn({ isNew = false }: { isNew?: boolean }) {
   const from = (useLocation().state as { from?: string } | null)?.from ?? "/";
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const submit = async (event: FormEvent) => {
+  const { busy, error, run } = useWork();
+  const submit = (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
+    void run(async () => {
       await (isNew ? signUp : signIn)(email, password);
       void navigate(from, { replace: true });
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
+    });
   };
   return (
     <main id="content" className="narrow">
@@ -33,7 +27,7 @@ export function SignIn({ isNew = false }: { isNew?: boolean }) {
         Synthetic tables from records that nobody but you reads: they are encrypted in this browser,
         and stay encrypted wherever they are computed on.
       </p>
-      <form className="card" onSubmit={(event) => void submit(event)}>
+      <form className="card" onSubmit={submit}>
         <Field label="Email">
           {(id) => (
             <input id={id} type="email" autoComplete="username" required value={email}
@@ -51,13 +45,13 @@ export function SignIn({ isNew = false }: { isNew?: boolean }) {
         <Trouble error={error} />
         <button className="main" disabled={busy}>{title}</button>
       </form>
-      <p>
-        {isNew ? (
-          <>You have an account? <Link to="/sign-in" state={{ from }}>Sign in</Link></>
-        ) : (
-          <>No account yet? <Link to="/sign-up" state={{ from }}>Create one</Link></>
-        )}
-      </p>
+      <OtherWay isNew={isNew} from={from} />
     </main>
   );
+}
+
+function OtherWay({ isNew, from }: { isNew: boolean; from: string }) {
+  return isNew
+    ? <p>You have an account? <Link to="/sign-in" state={{ from }}>Sign in</Link></p>
+    : <p>No account yet? <Link to="/sign-up" state={{ from }}>Create one</Link></p>;
 }

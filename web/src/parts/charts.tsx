@@ -1,4 +1,5 @@
 // Pictures as plain SVG. Each has a text beside or inside it that says the same.
+import { counted } from "./ui";
 
 const MAX_LABEL = 20;
 
@@ -109,7 +110,7 @@ export function ModelGraph(props: { attributes: string[]; pairs: number[][]; wei
     const angle = (2 * Math.PI * index) / attributes.length - Math.PI / 2;
     return [size / 2 + far * Math.cos(angle), size / 2 + far * Math.sin(angle) * 0.92];
   };
-  const label = `${attributes.length} columns, ${pairs.length} measured pairs`;
+  const label = `${counted(attributes.length, "column")}, ${counted(pairs.length, "measured pair")}`;
   return (
     <svg className="graph" viewBox={`-80 50 ${size + 160} ${size - 110}`} width={size + 160} role="img" aria-label={label}>
       {pairs.map(([a = 0, b = 0], index) => {
@@ -149,7 +150,7 @@ export function Heatmap({ names, values }: { names: string[]; values: number[][]
   const full = fullColour(values);
   return (
     <svg viewBox={`0 0 ${width} ${height}`} width={width} role="img"
-      aria-label={`Distances of all pairs of ${names.length} columns, at most ${Math.max(0, ...values.flat()).toFixed(4)}`}>
+      aria-label={`Distances of all pairs of ${counted(names.length, "column")}, at most ${Math.max(0, ...values.flat()).toFixed(4)}`}>
       {names.map((name, row) => (
         <g key={name}>
           <text x={left - 6} y={above + row * cell + cell / 2 + 4} textAnchor="end">{short(name)}</text>

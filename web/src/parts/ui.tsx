@@ -85,20 +85,11 @@ export function Confirmed(props: {
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const act = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await props.action();
-      dialog.current?.close();
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { busy, error, run } = useWork();
+  const act = () => run(async () => {
+    await props.action();
+    dialog.current?.close();
+  });
   return (
     <>
       <button type="button" className="bad" onClick={() => dialog.current?.showModal()}>
@@ -141,6 +132,24 @@ export function Pages(props: { name: string; from: number; size: number; total: 
       <button type="button" disabled={from + size >= total} onClick={() => onFrom(from + size)}>Later</button>
     </nav>
   );
+}
+
+/** Work that a button starts: whether it goes on, and what went wrong the last time. */
+export function useWork() {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const run = async (work: () => Promise<void>) => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await work();
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, error, run };
 }
 
 export interface Loaded<T> {
@@ -189,6 +198,12 @@ export function count(value: number): string {
   return whole.format(Math.round(value));
 }
 
+/** A number of things, as people write it: "1 field", "3 fields". */
+export function counted(value: number, thing: string, things = `${thing}s`): string {
+  const shown = count(value);
+  return `${shown} ${shown === "1" ? thing : things}`;
+}
+
 export function bytes(value: number): string {
   if (value < 1e6) return `${Math.max(1, Math.round(value / 1e3))} kB`;
   return value < 1e9 ? `${(value / 1e6).toFixed(1)} MB` : `${(value / 1e9).toFixed(2)} GB`;
@@ -199,6 +214,7 @@ export function seconds(value: number): string {
   return value < 90 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`;
 }
 
-export function when(time: string): string {
-  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** A moment, as the reader's country writes it. */
+export function When({ at }: { at: string }) {
+  return <time dateTime={at}>{new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>;
 }

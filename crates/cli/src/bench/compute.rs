@@ -6,7 +6,7 @@ use rand::{TryRngCore, rngs::OsRng};
 use serde::Serialize;
 
 use super::{Dataset, datasets};
-use crate::{args::ComputeArguments, error::Error, output, progress::Progress};
+use crate::{args::ComputeArguments, error::Error, output, progress::Progress, size};
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads.
 #[derive(Debug, Serialize)]
@@ -78,18 +78,8 @@ fn row(dataset: &str, done: &Compute) -> Row {
         encrypt_seconds: done.encrypt_seconds,
         bytes_up: done.bytes_up,
         noise_bits_left: done.noise_bits_left,
-        peak_memory_bytes: peak_memory(),
+        peak_memory_bytes: size::linux_bytes("/proc/self/status", "VmHWM:"),
     }
-}
-
-/// The process's largest resident set, where the system tells.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 fn table(rows: &[Row]) -> String {

@@ -7,6 +7,7 @@ use fhaim_api::{
     dataset::{Dataset, DatasetState},
     keys::DatasetLedger,
 };
+use fhaim_domain::counted;
 use fhaim_dp::Ladder;
 use fhaim_he::Layout;
 use fhaim_protocol::terms::Terms;
@@ -79,9 +80,9 @@ async fn upload(arguments: &UploadArguments, progress: &Progress) -> Result<(), 
     let table = input::table(&arguments.data, terms.schema.clone(), format, strictness)?;
     if table.records() as u64 > terms.record_bound {
         return Err(Error::Usage(format!(
-            "{}: more than the {} records that the dataset was created for",
+            "{}: more than the {} that the dataset was created for",
             arguments.data.display(),
-            terms.record_bound
+            counted(terms.record_bound, "record")
         )));
     }
     let seed = arguments.randomness.seed();
@@ -112,8 +113,9 @@ async fn upload(arguments: &UploadArguments, progress: &Progress) -> Result<(), 
     }
     let bytes: u64 = uploaded.contributions.iter().map(|c| c.bytes_present).sum();
     output::print(&format!(
-        "{}: {records} records encrypted and uploaded, {:.1} MB in {seconds:.1} s ({} bytes a record)\n",
+        "{}: {} encrypted and uploaded, {:.1} MB in {seconds:.1} s ({} bytes a record)\n",
         dataset.id,
+        counted(records, "record"),
         bytes as f64 / 1e6,
         bytes / records.max(1) as u64
     ))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic};
+use fhaim_domain::counted;
 use fhaim_sdk::Client;
 use uuid::Uuid;
 
@@ -92,10 +93,10 @@ fn line(job: &Job) -> String {
     });
     let error = job.error.as_ref().map(|error| format!("  {error}"));
     format!(
-        "{}  {:9}  {} releases, rho {:.6}{}{}\n",
+        "{}  {:9}  {}, rho {:.6}{}{}\n",
         job.id,
         state(job.state),
-        job.releases,
+        counted(job.releases, "release"),
         job.spent.rho,
         progress.unwrap_or_default(),
         error.unwrap_or_default()

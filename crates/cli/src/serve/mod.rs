@@ -65,20 +65,17 @@ pub fn run(command: &Command) -> Result<(), Error> {
 
 fn serve(command: &ServeCommand) -> Result<(), Error> {
     match command {
-        ServeCommand::Generation(arguments) => {
-            one::<fhaim_generation::GenerationService>(arguments)
-        }
-        ServeCommand::Computation(arguments) => {
-            one::<fhaim_computation::ComputationService>(arguments)
-        }
-        ServeCommand::Crypto(arguments) => one::<fhaim_crypto::CryptoService>(arguments),
+        ServeCommand::Generation(arguments) => one::<fhaim_generation::State>(arguments),
+        ServeCommand::Computation(arguments) => one::<fhaim_computation::State>(arguments),
+        ServeCommand::Crypto(arguments) => one::<fhaim_crypto::State>(arguments),
     }
 }
 
 /// Runs one service until it is told to stop, or prints its document.
 fn one<P: Program>(arguments: &ServeArguments) -> Result<(), Error> {
     if arguments.openapi {
-        let text = P::document().map_err(|error| Error::Service(error.to_string()))?;
+        let text = P::openapi().to_pretty_json();
+        let text = text.map_err(|error| Error::Service(error.to_string()))?;
         return crate::output::print(&format!("{text}\n"));
     }
     program::serve::<P>(arguments.config.as_deref()).map_err(|error| match error {

@@ -17,8 +17,10 @@ use fhaim_api::account::{Credentials, Secret};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_platform::config::{Blobs, Common, Database, Log, Sealing};
+use fhaim_platform::program::{self, Program};
 use fhaim_platform::seal::Sealer;
-use fhaim_platform::{Failure, program, server, shutdown, telemetry};
+use fhaim_platform::shutdown::{self, Shutdown};
+use fhaim_platform::{Failure, server, telemetry};
 use tokio::task::JoinSet;
 
 use super::web;
@@ -86,25 +88,26 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let account = first_account(arguments, &generation).await?;
     let (stopper, signal) = shutdown::channel();
     let mut workers = JoinSet::new();
-    workers.spawn(fhaim_crypto::workers(crypto.clone(), signal.clone()));
-    workers.spawn(fhaim_computation::workers(
-        computation.clone(),
-        signal.clone(),
-    ));
-    workers.spawn(fhaim_generation::workers(
-        generation.clone(),
-        signal.clone(),
-    ));
-    let routes = page
-        .nest("/generation", fhaim_generation::router(generation))
-        .nest("/computation", fhaim_computation::router(computation))
-        .nest("/crypto", fhaim_crypto::router(crypto));
+    let routes = start(page, crypto, &mut workers, &signal);
+    let routes = start(routes, computation, &mut workers, &signal);
+    let routes = start(routes, generation, &mut workers, &signal);
     say(address, arguments, account)?;
     let stopping = program::stop_when_told(stopper);
     let served = server::serve(listener, routes, signal).await;
     stopping.abort();
     while workers.join_next().await.is_some() {}
     served.map_err(|error| Error::Service(error.to_string()))
+}
+
+/// Sets a service to work, and puts its routes under its name.
+fn start<P: Program>(
+    routes: Router,
+    state: P,
+    workers: &mut JoinSet<()>,
+    signal: &Shutdown,
+) -> Router {
+    workers.spawn(state.clone().work(signal.clone()));
+    routes.nest(&format!("/{}", P::SERVICE), state.router())
 }
 
 fn common(arguments: &UpArguments, service: Service, address: SocketAddr) -> Result<Common, Error> {

@@ -64,7 +64,7 @@ fn ragged_rows() {
     let says = "t.csv: row 1 (line 2): 4 fields where the header has 3";
     refused_table("x,c,y\n1,red,0,\n", &[says]);
     // A quote left open swallows the rest of the file.
-    let says = "t.csv: row 1 (line 2): 1 fields where the header has 3";
+    let says = "t.csv: row 1 (line 2): 1 field where the header has 3";
     refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "open quote"]);
 }
 
@@ -225,14 +225,19 @@ fn more_memory_than_allowed() {
     refused_arguments(&tight, &says);
 }
 
-#[test]
-fn a_schema_too_large_for_memory_names_the_column_to_coarsen() {
+/// 60 columns of `bins` bins, of which c3 has more.
+fn wide_schema(bins: usize, most: usize) -> String {
     let column = |i: usize| {
-        let bins = if i == 3 { 500 } else { 400 };
+        let bins = if i == 3 { most } else { bins };
         format!(r#"{{"name":"c{i}","kind":"numeric","min":0,"max":1,"bins":{bins}}}"#)
     };
     let columns: Vec<String> = (0..60).map(column).collect();
-    let schema = format!(r#"{{"name":"wide","columns":[{}]}}"#, columns.join(","));
+    format!(r#"{{"name":"wide","columns":[{}]}}"#, columns.join(","))
+}
+
+#[test]
+fn a_schema_too_large_for_memory_names_the_column_to_coarsen() {
+    let schema = wide_schema(400, 500);
     let header: Vec<String> = (0..60).map(|i| format!("c{i}")).collect();
     let csv = format!("{}\n{}\n", header.join(","), ["0.5"; 60].join(","));
     let memory = ["--epsilon", "1", "--memory-mb", "2000"];
@@ -246,12 +251,7 @@ fn a_schema_too_large_for_memory_names_the_column_to_coarsen() {
 /// More one-hot columns than a schema may have.
 #[test]
 fn a_schema_too_wide_names_the_widest_column() {
-    let column = |i: usize| {
-        let bins = if i == 3 { 9000 } else { 2000 };
-        format!(r#"{{"name":"c{i}","kind":"numeric","min":0,"max":1,"bins":{bins}}}"#)
-    };
-    let columns: Vec<String> = (0..60).map(column).collect();
-    let schema = format!(r#"{{"name":"wide","columns":[{}]}}"#, columns.join(","));
+    let schema = wide_schema(2000, 9000);
     let says = ["t.schema.json: ", "column \"c3\" has the most"];
     refused_with(b"c1\n1\n", schema.as_bytes(), &E1, &says);
 }

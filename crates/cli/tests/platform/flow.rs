@@ -198,16 +198,7 @@ fn jobs_that_race_for_the_budget_get_what_fits() {
 fn an_upload_broken_off_goes_on() {
     let mut services = Services::start(&Backing::Local);
     services.sign_up("ana");
-    let create = [
-        "dataset",
-        "create",
-        "--schema",
-        "t.schema.json",
-        "--data",
-        "t.csv",
-    ];
-    let id = services.run("ana", &[&create[..], &["--epsilon", "1"]].concat());
-    let id = id.trim().to_owned();
+    let id = services.create("ana", &[]);
     for wait in [20, 60, 150] {
         let folder = services.folder.path().to_owned();
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_fhaim"))

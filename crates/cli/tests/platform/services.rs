@@ -240,8 +240,8 @@ impl Services {
         self.run(user, &[&who[..], &at[..]].concat());
     }
 
-    /// Creates and uploads a dataset with a seeded ladder; its identifier.
-    pub fn dataset(&self, user: &str, more: &[&str]) -> String {
+    /// Creates a dataset; its identifier.
+    pub fn create(&self, user: &str, more: &[&str]) -> String {
         let create = [
             "dataset",
             "create",
@@ -251,7 +251,12 @@ impl Services {
             "t.csv",
         ];
         let created = self.run(user, &[&create[..], &["--epsilon", "1"], more].concat());
-        let id = created.trim().to_owned();
+        created.trim().to_owned()
+    }
+
+    /// Creates and uploads a dataset with a seeded ladder; its identifier.
+    pub fn dataset(&self, user: &str, more: &[&str]) -> String {
+        let id = self.create(user, more);
         let upload = ["dataset", "upload", &id, "--data", "t.csv", "--seed", "5"];
         self.run(user, &upload);
         id

@@ -2,6 +2,8 @@
 
 use crate::common::{Kind, Service, problem};
 use fhaim_api::problem::ProblemKind;
+use fhaim_generation::State;
+use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -27,7 +29,7 @@ fn references(value: &Value, place: &str, found: &mut Vec<(String, String)>) {
 
 #[test]
 fn the_document_refers_to_what_it_has_and_lists_what_goes_wrong() {
-    let document = serde_json::to_value(fhaim_generation::openapi()).unwrap();
+    let document = serde_json::to_value(State::openapi()).unwrap();
     let mut found = Vec::new();
     references(&document, "", &mut found);
     assert!(found.len() > 50);
@@ -82,10 +84,7 @@ async fn what_surrounds_the_routes() {
         assert_eq!(get(path).await.status(), StatusCode::OK, "{path}");
     }
     let served: Value = get("/openapi.json").await.json().await.unwrap();
-    assert_eq!(
-        served,
-        serde_json::to_value(fhaim_generation::openapi()).unwrap()
-    );
+    assert_eq!(served, serde_json::to_value(State::openapi()).unwrap());
     let keys: Value = get("/.well-known/jwks.json").await.json().await.unwrap();
     let key = &keys["keys"][0];
     assert_eq!(

@@ -42,7 +42,7 @@ async fn datasets(kind: Kind) {
     );
     let ready = format!("{path}/ready");
     let open = ana.refused(Method::POST, &ready, 409).await;
-    assert!(open.detail.unwrap().contains("1 objects are missing"));
+    assert!(open.detail.unwrap().contains("it lacks 1 object,"));
     service.computation.complete_upload(dataset.id);
     for _ in 0..2 {
         let dataset: Dataset = ana.post(&ready).await;
@@ -272,30 +272,14 @@ async fn a_killed_worker(kind: Kind) {
     let done = ana.wait_for(job, JobState::Done).await;
     assert_eq!(done.attempts as usize, kills + 1);
     check_events(&ana, &done, kills + 1).await;
-    let releases = |job: Uuid| {
-        let path = format!("/v1/jobs/{job}/releases");
-        let ana = &ana;
-        async move {
-            ana.send(Method::GET, &path, None)
-                .await
-                .text()
-                .await
-                .unwrap()
-        }
-    };
-    assert_eq!(releases(job).await, releases(undisturbed).await);
-    let model = |job: Uuid| {
-        let path = format!("/v1/jobs/{job}/model");
-        let ana = &ana;
-        async move {
-            ana.send(Method::GET, &path, None)
-                .await
-                .text()
-                .await
-                .unwrap()
-        }
-    };
-    assert_eq!(model(job).await, model(undisturbed).await);
+    for part in ["releases", "model"] {
+        let text = async |job: Uuid| {
+            let path = format!("/v1/jobs/{job}/{part}");
+            let answer = ana.send(Method::GET, &path, None).await;
+            answer.text().await.unwrap()
+        };
+        assert_eq!(text(job).await, text(undisturbed).await, "{part}");
+    }
     service.computation.check();
 }
 

@@ -6,6 +6,8 @@ use fhaim_api::Page;
 use fhaim_api::account::ApiKeyMade;
 use fhaim_api::dataset::Dataset;
 use fhaim_api::job::{Job, JobState};
+use fhaim_generation::State;
+use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -14,7 +16,7 @@ over_both!(others_things_are_not_there);
 
 /// Methods and paths of the document.
 fn operations() -> Vec<(Method, String, Value)> {
-    let document = serde_json::to_value(fhaim_generation::openapi()).unwrap();
+    let document = serde_json::to_value(State::openapi()).unwrap();
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { Terms } from "../../api/types";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { Bars } from "../../parts/charts";
-import { count, Facts, Field, Notice, Trouble } from "../../parts/ui";
+import { count, Facts, Field, Notice, Trouble, useWork } from "../../parts/ui";
 import { figures, LargeUpload, usePlan, usualTerms } from "./estimate";
 
 interface Props {
@@ -69,21 +69,10 @@ export function BudgetStep({ read, table, onBack, onCreate }: Props) {
     target: read.schema.target ?? "",
     weight: 2,
   });
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
+  const { busy, error, run } = useWork();
   const change: Change = (changed) => setChoice({ ...choice, ...changed });
   const terms = termsOf(read, table, choice);
   const { plan, error: refused } = usePlan(terms, table.records, JSON.stringify(choice));
-  const create = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onCreate(name, terms);
-    } catch (problem) {
-      setError(problem);
-      setBusy(false);
-    }
-  };
   return (
     <section>
       <Explained />
@@ -104,7 +93,7 @@ export function BudgetStep({ read, table, onBack, onCreate }: Props) {
       <Trouble error={error} />
       <div className="row">
         <button type="button" onClick={onBack}>Back</button>
-        <button type="button" className="main" disabled={busy || !plan || name.trim() === ""} onClick={() => void create()}>
+        <button type="button" className="main" disabled={busy || !plan || name.trim() === ""} onClick={() => void run(() => onCreate(name, terms))}>
           Encrypt and upload
         </button>
       </div>

@@ -1,6 +1,7 @@
 // One column's domain, as a row to edit.
 import { useId, useState } from "react";
 import type { CategoricalColumn, Column, NumericColumn } from "../../crypto/messages";
+import { counted } from "../../parts/ui";
 
 interface Props {
   column: Column;
@@ -72,7 +73,7 @@ function Categories({ column, onChange }: { column: CategoricalColumn; onChange:
     <>
       <textarea className="categories" aria-label={`Categories of ${column.name}, one a line`}
         rows={Math.max(1, Math.min(8, column.categories.length))} value={text} onChange={(event) => edit(event.target.value)} />
-      <div className="small quiet">{column.categories.length} categories, one a line</div>
+      <div className="small quiet">{counted(column.categories.length, "category", "categories")}, one a line</div>
     </>
   );
 }

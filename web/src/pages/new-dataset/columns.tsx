@@ -1,7 +1,7 @@
 // Step 2: the columns' domains, corrected and confirmed as public.
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import type { Checked, Column, Drafted, Format, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
-import { HolderSession, useSession } from "../../crypto/session";
+import { useReading, useSession } from "../../crypto/session";
 import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
 import { ColumnRow } from "./column-row";
 import { Estimate } from "./estimate";
@@ -56,10 +56,9 @@ function edited(schema: Schema, index: number, column: Column | undefined): Sche
 
 export function ColumnsStep(props: Props) {
   const { file, format, drafted, leftOut, lines, confirmed, onConfirmed, onEdit, onBack, onChecked } = props;
-  const { schema, notes } = drafted;
+  const { schema } = drafted;
   const [clamp, setClamp] = useState(false);
   const [loads, setLoads] = useState(0);
-  const [from, setFrom] = useState(0);
   const { checked, error: refused } = useCheck(schema);
   const unconfirmed = schema.columns.filter(({ name }) => !confirmed.has(name)).length;
   const confirm = (name: string, isPublic: boolean) => {
@@ -72,29 +71,13 @@ export function ColumnsStep(props: Props) {
     onEdit(loaded);
     onConfirmed(new Set());
     setLoads(loads + 1);
-    setFrom(0);
   };
   return (
     <section>
       <WhyPublic />
       <LeftOut columns={leftOut} />
       <SchemaFile onLoad={load} />
-      <div className="card">
-        <table className="stack editor">
-          <thead>
-            <tr><th>Column</th><th>Type</th><th>Values it may take</th><th>May be missing</th><th>Public</th><th>Leave out</th></tr>
-          </thead>
-          <tbody>
-            {schema.columns.slice(from, from + PAGE).map((column, index) => (
-              <ColumnRow key={`${loads} ${column.name}`} column={column} isPublic={confirmed.has(column.name)}
-                note={notes.find((note) => note.column === column.name)?.text}
-                onChange={(changed) => { confirm(column.name, false); onEdit(edited(schema, from + index, changed)); }}
-                onConfirm={(isPublic) => confirm(column.name, isPublic)} />
-            ))}
-          </tbody>
-        </table>
-        <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={setFrom} />
-      </div>
+      <Editor key={loads} drafted={drafted} confirmed={confirmed} onConfirm={confirm} onEdit={onEdit} />
       <Cost checked={checked} />
       {checked && <Estimate schema={schema} records={lines} />}
       <Trouble error={refused} />
@@ -108,6 +91,36 @@ export function ColumnsStep(props: Props) {
         isRefused={refused !== undefined} onBack={onBack} onChecked={onChecked}
         onConfirmAll={() => onConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
     </section>
+  );
+}
+
+interface EditorProps {
+  drafted: Drafted;
+  confirmed: ReadonlySet<string>;
+  onConfirm: (name: string, isPublic: boolean) => void;
+  onEdit: (schema: Schema) => void;
+}
+
+/** The columns as a table to edit. */
+function Editor({ drafted: { schema, notes }, confirmed, onConfirm, onEdit }: EditorProps) {
+  const [from, setFrom] = useState(0);
+  return (
+    <div className="card">
+      <table className="stack editor">
+        <thead>
+          <tr><th>Column</th><th>Type</th><th>Values it may take</th><th>May be missing</th><th>Public</th><th>Leave out</th></tr>
+        </thead>
+        <tbody>
+          {schema.columns.slice(from, from + PAGE).map((column, index) => (
+            <ColumnRow key={column.name} column={column} isPublic={confirmed.has(column.name)}
+              note={notes.find((note) => note.column === column.name)?.text}
+              onChange={(changed) => { onConfirm(column.name, false); onEdit(edited(schema, from + index, changed)); }}
+              onConfirm={(isPublic) => onConfirm(column.name, isPublic)} />
+          ))}
+        </tbody>
+      </table>
+      <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={setFrom} />
+    </div>
   );
 }
 
@@ -160,28 +173,11 @@ interface ProceedProps {
 
 /** Reads the whole table by the schema, and goes on. */
 function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onChecked }: ProceedProps) {
-  const [done, setDone] = useState<number>();
-  const [error, setError] = useState<unknown>();
-  const session = useRef<HolderSession>(undefined);
-  const stop = () => {
-    session.current?.end();
-    session.current = undefined;
-  };
-  const proceed = async () => {
-    const own = new HolderSession();
-    session.current = own;
-    setDone(0);
-    setError(undefined);
-    try {
-      onChecked({ read, table: await own.read(file, read, ({ bytes }) => setDone(bytes)) });
-    } catch (problem) {
-      if (session.current === own) setError(problem);
-    } finally {
-      own.end();
-      setDone(undefined);
-    }
-  };
-  if (done !== undefined) return <Reading file={file} read={done} onStop={stop} />;
+  const { reading, error, read: readIn, stop } = useReading();
+  const proceed = () => readIn(file, async (session, onRead) => {
+    onChecked({ read, table: await session.read(file, read, onRead) });
+  });
+  if (reading) return <Reading {...reading} onStop={stop} />;
   return (
     <>
       <Trouble error={error} />

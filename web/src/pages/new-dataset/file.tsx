@@ -1,7 +1,7 @@
 // Step 1: a CSV file, read in a worker.
-import { useRef, useState, type DragEvent } from "react";
+import { useState, type DragEvent } from "react";
 import type { Drafted, Format } from "../../crypto/messages";
-import { HolderSession, type OnRead, WorkerRefusal } from "../../crypto/session";
+import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
 import { Field, Reading, Trouble } from "../../parts/ui";
 
@@ -60,34 +60,17 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
 function wayOut(error: unknown): string | undefined {
   if (!(error instanceof WorkerRefusal)) return undefined;
   if (/not UTF-8/.test(error.message)) return "Open the table where it was made, and save it as CSV in UTF-8.";
-  if (/fields where the header/.test(error.message)) return "Mend that row, or choose the separator under “How the file is written”.";
+  if (/fields? where the header/.test(error.message)) return "Mend that row, or choose the separator under “How the file is written”.";
   if (/the header has/.test(error.message)) return "Name those to keep under “How the file is written”.";
   return undefined;
 }
 
 export function FileStep({ onPicked }: { onPicked: (picked: Picked) => void }) {
-  const [error, setError] = useState<unknown>();
-  const [reading, setReading] = useState<{ file: File; read: number }>();
   const [said, setSaid] = useState<Said>({ missing: "", delimiter: "", only: "" });
-  const session = useRef<HolderSession>(undefined);
-  const take = async (file: File | undefined) => {
+  const { reading, error, read, stop } = useReading();
+  const take = (file: File | undefined) => {
     if (!file || reading) return;
-    const own = new HolderSession();
-    session.current = own;
-    setReading({ file, read: 0 });
-    setError(undefined);
-    try {
-      onPicked(await draft(own, file, said, ({ bytes }) => setReading({ file, read: bytes })));
-    } catch (problem) {
-      if (session.current === own) setError(problem);
-    } finally {
-      own.end();
-      setReading(undefined);
-    }
-  };
-  const stop = () => {
-    session.current?.end();
-    session.current = undefined;
+    void read(file, async (session, onRead) => onPicked(await draft(session, file, said, onRead)));
   };
   return (
     <section className="card">
@@ -98,9 +81,9 @@ export function FileStep({ onPicked }: { onPicked: (picked: Picked) => void }) {
         that you confirm in the next step.
       </p>
       {reading ? (
-        <Reading file={reading.file} read={reading.read} onStop={stop} />
+        <Reading {...reading} onStop={stop} />
       ) : (
-        <DropZone onFile={(file) => void take(file)} />
+        <DropZone onFile={take} />
       )}
       <Trouble error={error} wayOut={wayOut(error)} />
       <Options said={said} onChange={setSaid} />

@@ -11,8 +11,9 @@ use fhaim_api::job::{Job, JobEvent, JobState};
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service as Name;
 use fhaim_domain::Schema;
-use fhaim_generation::{Config, Limits, State, router, workers};
+use fhaim_generation::{Config, Limits, State};
 use fhaim_platform::config::{Blobs, Common, Database, Log, Sealing};
+use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{Stopper, channel};
 use fhaim_platform::{seal, server};
 use fhaim_protocol::terms::Terms;
@@ -129,7 +130,7 @@ impl Service {
             .unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stopper, shutdown) = channel();
-        let routes = router(state.clone());
+        let routes = state.clone().router();
         let serving = tokio::spawn(async move {
             server::serve(listener, routes, shutdown).await.unwrap();
         });
@@ -155,7 +156,7 @@ impl Service {
     /// Starts a worker.
     pub fn work(&mut self) {
         let (stopper, shutdown) = channel();
-        let working = tokio::spawn(workers(self.state.clone(), shutdown));
+        let working = tokio::spawn(self.state.clone().work(shutdown));
         self.working = Some((stopper, working));
     }
 
