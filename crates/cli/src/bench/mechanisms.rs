@@ -85,12 +85,15 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
 }
 
 /// The figure to match, and how far behind it the error is, in standard errors of their
-/// difference, taking the figure's to be like ours; better ones are below 0.
+/// difference, taking the figure's to be like ours; better ones are below 0. One run has no
+/// standard error.
 fn comparison(row: &Row) -> String {
-    row.to_match.map_or_else(String::new, |figure| {
-        let behind = (row.error - figure) / (std::f64::consts::SQRT_2 * row.standard_error);
-        format!("{figure:.4}  {behind:>+6.1}")
-    })
+    let Some(figure) = row.to_match else {
+        return String::new();
+    };
+    let difference = std::f64::consts::SQRT_2 * row.standard_error;
+    let behind = (difference > 0.0).then(|| format!("{:+.1}", (row.error - figure) / difference));
+    format!("{figure:.4}  {:>6}", behind.unwrap_or_default())
 }
 
 /// The cap asked for, or the one of the published figures.
