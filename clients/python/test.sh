@@ -7,6 +7,8 @@ FHAIM_BIN=${FHAIM_BIN:-$here/../../target/debug/fhaim}
 export FHAIM_BIN
 [ -x "$FHAIM_BIN" ] || { echo "there is no program $FHAIM_BIN: set FHAIM_BIN" >&2; exit 1; }
 folder=$(mktemp -d)
+# What is remembered of records and ledgers.
+export FHAIM_MEMORY_DIR="$folder/memory"
 server=
 finish() {
     if [ -n "$server" ]; then

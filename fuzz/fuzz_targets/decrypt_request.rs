@@ -5,10 +5,11 @@
 use std::sync::LazyLock;
 
 use fhaim_domain::Clique;
-use fhaim_dp::Span;
+use fhaim_dp::{LadderPlan, PAGE, Span};
 use fhaim_fuzz::{KEYS, choice, edited, sealed};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
-use fhaim_synth::{Axis, ReleaseRequest, SquaredTerm, Statistic};
+use fhaim_protocol::window::Window;
+use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
 use libfuzzer_sys::fuzz_target;
 
 /// Magic, version, parameter set, dataset and job.
@@ -63,6 +64,9 @@ fuzz_target!(|data: &[u8]| {
     let params = &KEYS[0].params;
     if let Ok(request) = DecryptRequest::from_bytes(params, &bytes) {
         assert!(request.to_bytes(params) == bytes);
-        let _ = request.answers(&request.releases);
+        // Whatever it asks for is placed or refused.
+        let ladder = LadderPlan::for_any_order(3 * PAGE, 1 << 20).expect("a small ladder");
+        let window = Window::new(request.dataset, request.job, 0, ladder);
+        let _ = window.place(&request.releases);
     }
 });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { firstLoad } from "./load.mjs";
 import { checkReleases } from "./releases.mjs";
 import {
-  PASSWORD, SIZES, Server, TIMEOUT_MS, check, dataFile, longestFrame, measureFrames, openBrowser,
+  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmColumns, dataFile, longestFrame, measureFrames, openBrowser,
   program, run, screenshots, watchErrors,
 } from "./support.mjs";
 
@@ -143,13 +143,26 @@ function pauseAtOnce() {
   observer.observe(document.body, { childList: true, subtree: true });
 }
 
+/** A file with more records than the dataset is for, in the place of the one it was made for. */
+async function tooManyRecords() {
+  const larger = join(mkdtempSync(join(tmpdir(), "fhaim-page-")), "larger.csv");
+  writeFileSync(larger, `${[...lines, ...lines.slice(1)].join("\n")}\n`);
+  await page.reload();
+  await page.locator("#again").setInputFiles(larger);
+  const words = await page.getByRole("alert").innerText();
+  const said = new RegExp(`has ${2 * (lines.length - 1)} records, and the dataset is for at most`);
+  check("a table over the record bound is refused", said.test(words), words);
+  await page.getByRole("button", { name: "Choose another file" }).click();
+}
+
 async function upload() {
   await page.evaluate(pauseAtOnce);
-  await measureFrames(page);
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
   await page.getByText("Paused. What was sent stays there.").waitFor();
   await look("upload");
-  await page.getByRole("button", { name: "Resume" }).click();
+  await tooManyRecords();
+  await measureFrames(page);
+  await page.locator("#again").setInputFiles(file);
   await page.getByRole("link", { name: "API keys" }).click();
   await page.getByRole("heading", { name: "API keys" }).waitFor();
   await page.goBack();
@@ -161,8 +174,42 @@ async function upload() {
   await look("dataset");
 }
 
+/** Jobs of the dataset whose page is shown. */
+async function jobs() {
+  const dataset = page.url().split("/").at(-1);
+  const address = `${server.address}/generation/v1/datasets/${dataset}/jobs`;
+  const answer = await fetch(address, { headers: { authorization: token } });
+  return (await answer.json()).items;
+}
+
+/** Asks before it spends; whatever is clicked twice, lost and tried again, one job is started. */
 async function runJob() {
+  const dialog = page.getByRole("dialog", { name: "Spend on a job?" });
+  const confirm = dialog.getByRole("button", { name: "Run it" });
   await page.getByRole("button", { name: "Run a job" }).click();
+  check("what a job spends is said first", /one of 2 equal parts/.test(await dialog.innerText()));
+  await look("job-confirm");
+  check("and nothing is spent before", (await jobs()).length === 0);
+  const called = [];
+  await page.route("**/jobs/*", async (route) => {
+    called.push(route.request().url());
+    await route.fetch();
+    await route.abort();
+  });
+  watch.expected.push(/net::ERR_FAILED/);
+  await confirm.dblclick();
+  await dialog.getByText("The server does not answer").waitFor();
+  check("a double click is one call", called.length === 1, called.join());
+  await page.unroute("**/jobs/*");
+  watch.expected.pop();
+  check("whose answer was lost", (await jobs()).length === 1);
+  const dataset = page.url();
+  await confirm.click();
+  await page.getByRole("heading", { name: "Events" }).waitFor();
+  check("tried again it is the same job", page.url().endsWith(called[0].split("/").at(-1)));
+  await page.goto(dataset);
+  check("and the only one", (await jobs()).length === 1);
+  await page.goBack();
   await page.getByRole("heading", { name: "Events" }).waitFor();
   await look("job-running");
   await page.getByRole("link", { name: "The synthetic table" }).waitFor();
@@ -193,6 +240,23 @@ async function result() {
   await page.locator("#original").setInputFiles(file);
   await page.getByText("Mean distance of pairs").waitFor();
   await look("result");
+}
+
+/** The same records in another dataset: the page knows them again and adds up what they cost. */
+async function theSameRecords() {
+  const made = page.url();
+  await page.goto(`${server.address}/datasets/new`);
+  await confirmColumns(page, file);
+  const told = page.getByRole("status").filter({ hasText: "These records were uploaded before" });
+  await told.getByText("with this dataset").waitFor();
+  await look("new-used-before");
+  const [before, together] = [...(await told.innerText()).matchAll(/ε (\d+\.\d+)/g)].map(([, epsilon]) => Number(epsilon));
+  check("what they cost together is said", Math.abs(before - 10) < 0.1 && together > before && together < 11, `${before}, ${together}`);
+  await page.getByRole("button", { name: "Encrypt and upload" }).click();
+  await page.getByRole("dialog", { name: "Use the same records again?" }).getByRole("button", { name: "Not now" }).click();
+  const list = await fetch(`${server.address}/generation/v1/datasets`, { headers: { authorization: token } });
+  check("and nothing is made unasked", (await list.json()).items.length === 1);
+  await page.goto(made);
 }
 
 async function keys() {
@@ -249,7 +313,7 @@ async function commandLine() {
 }
 
 await run(server, browser, page, [
-  firstLoads, signUp, refusals, chooseBudget, upload, runJob, result, keys, nothingInTheClear, remove, commandLine,
+  firstLoads, signUp, refusals, chooseBudget, upload, runJob, result, theSameRecords, keys, nothingInTheClear, remove, commandLine,
   function noErrors() {
     check("no console errors", watch.problems.length === 0, watch.problems.join("; "));
   },

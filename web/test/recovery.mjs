@@ -127,6 +127,7 @@ async function events() {
 
 async function startJob() {
   await page.getByRole("button", { name: "Run a job" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
   await page.getByRole("log").getByText(/releases, \d+ numbers/).first().waitFor();
 }
 

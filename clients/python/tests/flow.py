@@ -7,6 +7,7 @@ import random
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -128,7 +129,19 @@ def upload(client: fhaim.Client, folder: Path) -> Dataset:
 
 def run(client: fhaim.Client, dataset: Dataset) -> Job:
     events: list[JobEvent] = []
-    job = client.wait(client.run(dataset), progress=events.append, timeout=300)
+    told: list[fhaim.Spending] = []
+    no = lambda spending: bool(told.append(spending))  # noqa: E731
+    refused("a run that is not confirmed", "not-confirmed", lambda: client.run(dataset, confirm=no))
+    spending = told[0]
+    check(
+        f"it says what it would spend: rho {spending.rho:.6f} of {spending.budget:.6f}",
+        spending.rho == spending.budget and (spending.spent, spending.runs_left) == (0, 1),
+    )
+    check("nothing was started", client.jobs(dataset) == [])
+    started = client.run(dataset, job=spending.job)
+    check("the same run again is the same job", client.run(dataset, job=started.id).id == started.id)
+    job = client.wait(started, progress=events.append, timeout=300)
+    check("one job was started", [one.id for one in client.jobs(dataset)] == [spending.job])
     phases = [e.what.progress.phase for e in events if isinstance(e.what, HappeningPhase)]
     check(
         f"the job is done after {len(events)} events: {', '.join(phases)}",
@@ -143,6 +156,18 @@ def run(client: fhaim.Client, dataset: Dataset) -> Job:
     )
     refused("a second run of a budget for one", "budget-spent", lambda: client.run(dataset))
     return job
+
+
+def same_records(client: fhaim.Client, dataset: Dataset, folder: Path) -> None:
+    other = client.create_dataset(schema(), epsilon=5.0, record_bound=512)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        client.upload(other, folder / "table.csv", state=folder / "other")
+    said = " ".join(str(one.message) for one in told)
+    check("the same records again are known", f"dataset {dataset.id} at" in said)
+    epsilon = float(said.rsplit("epsilon ", 1)[1])
+    check(f"and what they cost together is said: epsilon {epsilon}", 5.0 < epsilon < 10.0)
+    client.delete_dataset(other)
 
 
 def download(client: fhaim.Client, job: Job, folder: Path) -> None:
@@ -201,6 +226,7 @@ def main() -> None:
         dataset = upload(client, Path(folder))
         job = run(client, dataset)
         download(client, job, Path(folder))
+        same_records(client, dataset, Path(folder))
     strangers(server, dataset, job)
     client.delete_dataset(dataset)
     refused("a dataset that was deleted", "not-found", lambda: client.dataset(dataset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import threading
 import unittest
@@ -11,6 +12,7 @@ from datetime import datetime, timezone
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest import mock
 from uuid import UUID
 
 import fhaim
@@ -33,6 +35,17 @@ PROBLEM = {
     "title": "There is no such thing",
     "status": 404,
     "request_id": "7",
+}
+OTHER = "0198c0de-0000-7000-8000-000000000002"
+A_JOB = {
+    "id": JOB,
+    "dataset": JOB,
+    "state": "done",
+    "releases": 0,
+    "attempts": 1,
+    "spent": {"exact": "0", "rho": 0.0},
+    "created_at": "2026-01-02T03:04:05Z",
+    "updated_at": "2026-01-02T03:04:05Z",
 }
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -113,8 +126,13 @@ class Answers(unittest.TestCase):
         threading.Thread(target=partial(self.server.serve_forever, 0.01), daemon=True).start()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
-        address = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self.client = fhaim.Client(address, timeout=5)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        memory = mock.patch.dict(os.environ, {"FHAIM_MEMORY_DIR": folder.name})
+        memory.start()
+        self.addCleanup(memory.stop)
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.client = fhaim.Client(self.address, timeout=5)
         transport._BACKOFF = 0.01
 
     def signed_in(self) -> None:
@@ -150,19 +168,60 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.failure(self.client.account).kind, "signed-out")
         self.assertEqual(self.failure(self.client.account).kind, "signed-out")
 
-    def test_reading_is_tried_again_and_writing_is_not(self) -> None:
+    def test_what_can_be_made_again_is_tried_again_and_nothing_else(self) -> None:
         self.signed_in()
         busy = says(503, {**PROBLEM, "kind": "unavailable"}, "application/problem+json")
         self.answers += [busy, busy, says(200, [])]
         self.assertEqual(self.client.releases(JOB), [])
-        self.answers += [busy]
-        self.assertEqual(self.failure(lambda: self.client.run(JOB)).kind, "unavailable")
+        self.answers += [says(200, A_JOB), says(200, receipt(1)), busy]
+        again = lambda: self.client.retry(JOB)  # noqa: E731
+        self.assertEqual(self.failure(again).kind, "unavailable")
+        self.assertEqual(self.answers, [])
+
+    def test_a_lost_answer_starts_one_job(self) -> None:
+        self.signed_in()
+        # Nothing of the answer, and then half of it.
+        self.answers += [says(200, receipt(1)), lose, says(201, "{", headers={"Content-Length": "900"}), says(201, A_JOB)]
+        self.assertEqual(self.client.run(JOB).id, UUID(JOB))
+        asked = {(method, path) for method, path, _ in self.asked if "/jobs/" in path}
+        self.assertEqual(len(asked), 1)
+        self.answers += [says(200, receipt(1)), *[lose] * transport.TRIES]
+        error = self.failure(lambda: self.client.run(JOB, job=OTHER))
+        self.assertEqual(error.kind, "unreachable")
+        self.assertIn(f"job='{OTHER}'", error.way_out or "")
+        self.assertTrue(self.asked[-1][1].endswith(f"/v1/datasets/{JOB}/jobs/{OTHER}"))
+
+    def test_a_ledger_that_was_set_back_is_noticed(self) -> None:
+        self.signed_in()
+        self.answers += [says(200, receipt(3)), says(201, A_JOB)]
+        self.client.run(JOB)
+        # By another program of this machine, too.
+        other = fhaim.Client(self.address, timeout=5)
+        self.answers += [says(201, session("other", "again"))]
+        other.sign_in("a@b.example", "a password")
+        for told in (receipt(2), receipt(3, "b")):
+            self.answers.append(says(200, told))
+            error = self.failure(lambda: other.run(JOB))
+            self.assertEqual(error.kind, "restored")
+            self.answers += [says(200, A_JOB), says(200, told)]
+            error = self.failure(lambda: other.retry(JOB))
+            self.assertEqual(error.kind, "restored")
+        self.assertEqual(self.answers, [])
+        self.answers += [says(200, receipt(4)), says(201, A_JOB)]
+        other.run(JOB)
+
+    def test_a_lost_answer_to_a_refresh_is_asked_for_again(self) -> None:
+        self.signed_in()
+        refused = says(401, {**PROBLEM, "kind": "unauthenticated"}, "application/problem+json")
+        self.answers += [refused, lose]
+        self.answers += [refused, says(201, session("second", "third")), says(200, [])]
+        self.assertEqual(self.client.releases(JOB), [])
         self.assertEqual(self.answers, [])
 
     def test_redirects_are_not_followed(self) -> None:
         self.signed_in()
         self.answers.append(says(302, {}, headers={"Location": "/elsewhere"}))
-        error = self.failure(lambda: self.client.run(JOB))
+        error = self.failure(lambda: self.client.retry(JOB))
         self.assertEqual((error.kind, error.status), ("unreadable", 302))
         self.assertFalse([path for _, path, _ in self.asked if "elsewhere" in path])
 
@@ -173,17 +232,10 @@ class Answers(unittest.TestCase):
 
     def test_lists_come_in_pages(self) -> None:
         self.signed_in()
-        job = {
-            "id": JOB,
-            "dataset": JOB,
-            "state": "done",
-            "releases": 0,
-            "attempts": 1,
-            "spent": {"exact": "0", "rho": 0.0},
-            "created_at": "2026-01-02T03:04:05Z",
-            "updated_at": "2026-01-02T03:04:05Z",
-        }
-        self.answers += [says(200, {"items": [job], "next": "n&x"}), says(200, {"items": [job]})]
+        self.answers += [
+            says(200, {"items": [A_JOB], "next": "n&x"}),
+            says(200, {"items": [A_JOB]}),
+        ]
         self.assertEqual(len(self.client.jobs(JOB)), 2)
         self.assertTrue(self.asked[-1][1].endswith("?after=n%26x&limit=100"))
 
@@ -220,6 +272,15 @@ class Answers(unittest.TestCase):
         for address in ("file:///etc", "127.0.0.1:8080", "http://127.0.0.1:99999"):
             sign_in = partial(fhaim.Client(address).sign_in, "a@b.example", "a password")
             self.assertEqual(self.failure(sign_in).kind, "unreachable")
+
+
+def receipt(height: int, head: str = "a") -> dict[str, object]:
+    return {"dataset": JOB, "height": height, "head": head * 64, "signature": ""}
+
+
+def lose(handler: BaseHTTPRequestHandler) -> None:
+    """Says nothing at all, after the call was carried out."""
+    handler.close_connection = True
 
 
 def session(access: str, refresh: str) -> dict[str, object]:

@@ -55,13 +55,14 @@ pub struct Session {
     pub access_token: Secret,
     /// Seconds until the access token expires.
     pub expires_in: u64,
-    /// Good for one refresh; absent for sessions of API keys.
+    /// Good for one refresh, and again where its answer was lost; absent for sessions of API keys.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refresh_token: Option<Secret>,
 }
 
-/// Exchanges a refresh token for a new session. A refresh token seen twice ends all sessions
-/// that came from the same sign-in.
+/// Exchanges a refresh token for a new session. Where the answer was lost, the same token again gives
+/// another; once what it gave was used, or another was given in its place, a second use ends all
+/// sessions that came from the same sign-in.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refresh {
@@ -77,7 +78,7 @@ pub struct KeyExchange {
     pub api_key: Secret,
 }
 
-/// A new API key.
+/// A new API key, under an identifier of the caller's choice.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewApiKey {
@@ -105,7 +106,8 @@ pub struct ApiKey {
     pub last_used_at: Option<OffsetDateTime>,
 }
 
-/// An API key just made: the only time its text is shown.
+/// An API key just made: the only time its text is shown. Until it is used, making it again gives
+/// another text in its place.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyMade {
     /// The key's entry.

@@ -1,8 +1,10 @@
 //! Releases: what the generation service asks the computation service for.
 
-use fhaim_synth::ReleaseRequest;
+use fhaim_release::ReleaseRequest;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::keys::Receipt;
 
 /// A batch of releases of one job. The same batch asked for again is answered the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -11,6 +13,13 @@ pub struct Batch {
     /// What to release, numbered in ascending order.
     #[schema(value_type = Vec<ReleaseRequestDocument>, min_items = 1)]
     pub requests: Vec<ReleaseRequest>,
+    /// Receipts of the dataset's ledger that the asking service has: passed on to the crypto
+    /// service.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub receipts: Vec<Receipt>,
+    /// Begin again with a batch that was refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub again: bool,
 }
 
 /// How a [`ReleaseRequest`] is written.
@@ -27,7 +36,7 @@ pub struct ReleaseRequestDocument {
     pub variance_units: u64,
 }
 
-/// How a [`fhaim_synth::Statistic`] is written.
+/// How a [`fhaim_release::Statistic`] is written.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Statistic)]
 pub enum StatisticDocument {
@@ -42,7 +51,7 @@ pub enum StatisticDocument {
     SquaredScores(Vec<SquaredTermDocument>),
 }
 
-/// How a [`fhaim_synth::Axis`] is written: integer functions of one attribute.
+/// How a [`fhaim_release::Axis`] is written: integer functions of one attribute.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Axis)]
@@ -53,7 +62,7 @@ pub struct AxisDocument {
     pub functions: Vec<Vec<i64>>,
 }
 
-/// How a [`fhaim_synth::SquaredTerm`] is written.
+/// How a [`fhaim_release::SquaredTerm`] is written.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SquaredTerm)]
@@ -83,11 +92,17 @@ pub enum BatchStatus {
         answers: Vec<Vec<i64>>,
         /// Seconds spent on ciphertexts.
         compute_seconds: f64,
+        /// The dataset's ledger with them in it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        receipt: Option<Receipt>,
     },
     /// Never to be released.
     Refused {
         /// What may be said about it.
         reason: String,
+        /// The crypto service gave the job no run, because none was left: it holds none.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        without_run: bool,
     },
 }
 
@@ -95,7 +110,7 @@ pub enum BatchStatus {
 mod tests {
     use super::*;
     use fhaim_domain::Clique;
-    use fhaim_synth::{Axis, SquaredTerm, Statistic};
+    use fhaim_release::{Axis, SquaredTerm, Statistic};
 
     #[test]
     fn requests_are_written_as_documented() {

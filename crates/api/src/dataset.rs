@@ -2,7 +2,7 @@
 
 use fhaim_domain::Schema;
 use fhaim_protocol::terms::Terms;
-use fhaim_synth::MechanismName;
+use fhaim_release::Need;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -30,9 +30,9 @@ pub struct TermsDocument {
     /// Its delta.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 1e-9)]
     pub delta: f64,
-    /// `staged`, `fhaim-l2` or `one-ways`.
-    #[schema(value_type = String, example = "staged")]
-    pub mechanism: MechanismName,
+    /// Name of a mechanism that runs under encryption, such as `staged`.
+    #[schema(example = "staged")]
+    pub mechanism: String,
     /// No table of the dataset has more records. Public.
     #[schema(minimum = 1)]
     pub record_bound: u64,
@@ -45,9 +45,47 @@ pub struct TermsDocument {
     /// Weight of the pairs with the schema's target.
     #[schema(minimum = 1)]
     pub target_weight: u32,
+    /// What a run of the mechanism needs. The generation service fills it in where it is left out,
+    /// and refuses another; the holder's program works it out too.
+    #[schema(value_type = Option<NeedDocument>)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub need: Option<Need>,
+    /// The form the terms are written in: 2 with `need`, and 1 without.
+    #[schema(minimum = 1, maximum = 2)]
+    #[serde(default = "first_version")]
+    pub version: u8,
 }
 
-/// A new dataset.
+fn first_version() -> u8 {
+    1
+}
+
+/// How a [`Need`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Need)]
+pub struct NeedDocument {
+    /// Of the noise.
+    pub ladder: LadderNeedDocument,
+    /// The largest absolute value of a released integer before its noise, as decimal text.
+    #[schema(pattern = "^[0-9]+$")]
+    pub largest_cell: String,
+    /// Whether squared scores are released.
+    pub squares: bool,
+}
+
+/// How a [`fhaim_release::LadderNeed`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LadderNeed)]
+pub struct LadderNeedDocument {
+    /// Integers released over the whole run.
+    pub cells: usize,
+    /// The largest variance of a release, in units of 4.
+    pub largest_variance_units: u64,
+}
+
+/// A new dataset, under an identifier of the caller's choice.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewDataset {
@@ -81,7 +119,7 @@ pub struct Dataset {
     pub state: DatasetState,
     /// The budget that epsilon and delta come to.
     pub budget: Cost,
-    /// Runs not yet begun.
+    /// Runs that no job takes: a job does that is under way or has asked for a release.
     pub runs_left: u32,
     /// When it was made.
     #[serde(with = "time::serde::rfc3339")]

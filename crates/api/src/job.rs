@@ -1,12 +1,13 @@
 //! Jobs: a run of a mechanism over a dataset, and what it leaves.
 
-use fhaim_synth::Progress;
+use fhaim_release::Progress;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::Cost;
+use crate::keys::Receipt;
 
 /// Where a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -34,7 +35,7 @@ impl JobState {
 /// What a job is doing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobProgress {
-    /// `1-ways`, `probe`, `stage 1`, `stage 2`, `select`, `measure` or `fit`.
+    /// The phase, in the words of the mechanism: `1-ways`, `probe`, `fit` and the like.
     pub phase: String,
     /// The current batch, counted from 1; the last fit counts as one.
     pub round: usize,
@@ -50,6 +51,15 @@ impl From<Progress> for JobProgress {
             rounds: progress.rounds,
         }
     }
+}
+
+/// A new job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewJob {
+    /// The newest receipt of the dataset's ledger that the caller has seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receipt: Option<Receipt>,
 }
 
 /// A job.
@@ -149,7 +159,7 @@ pub struct ReleasedStatistic {
     pub attributes: Vec<String>,
     /// What was asked: integer functions of each attribute.
     #[schema(value_type = crate::batch::StatisticDocument)]
-    pub statistic: fhaim_synth::Statistic,
+    pub statistic: fhaim_release::Statistic,
     /// Standard deviation of the noise.
     pub sigma: f64,
     /// The released integers.

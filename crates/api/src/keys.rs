@@ -1,6 +1,11 @@
 //! Key sets, decryption and the ledger: routes of the crypto service.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_dp::Entry;
+use fhaim_protocol::crypto::chain::{self, Tip};
+use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::window::Placed;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -36,6 +41,10 @@ pub struct KeySet {
     pub spent: Cost,
     /// Runs begun.
     pub runs_begun: u32,
+    /// What the dataset's receipts are checked with: an Ed25519 public key, base64url.
+    pub receipt_key: String,
+    /// The ledger as it is now.
+    pub receipt: Receipt,
     /// When it was made.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
@@ -47,6 +56,133 @@ pub struct KeySet {
 pub struct Decrypted {
     /// The integers of each release, in the order of the request.
     pub answers: Vec<Vec<i64>>,
+    /// The ledger with them in it.
+    pub receipt: Receipt,
+}
+
+/// The header that carries receipts kept from before, one each: the [`Receipt`]'s JSON, base64url.
+pub const RECEIPT_HEADER: &str = "fhaim-receipt";
+
+/// The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
+/// chain: whoever shows a receipt finds out whether the service was set back behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// Entries of the ledger.
+    pub height: u64,
+    /// The hash over all of them.
+    pub head: Digest,
+    /// Ed25519 signature, base64url.
+    pub signature: String,
+}
+
+impl Receipt {
+    /// The value of [`RECEIPT_HEADER`].
+    pub fn to_header(&self) -> String {
+        // Text, numbers and digests: writing them cannot fail.
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Reads a value of [`RECEIPT_HEADER`].
+    pub fn from_header(value: &[u8]) -> Option<Self> {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(value).ok()?).ok()
+    }
+
+    /// What is kept after an answer that came with `receipt`, to a call that showed `shown`. The
+    /// crypto service looked for those, so the new one contains them; of any other nothing is
+    /// known. One that is merely higher may be of another history, and whoever kept it alone
+    /// would forget what could refute it.
+    pub fn keep(kept: &mut Vec<Self>, shown: &[Self], receipt: &Self) {
+        kept.retain(|known| known != receipt && !shown.contains(known));
+        kept.push(receipt.clone());
+    }
+
+    /// The one of two receipts that tells more, whichever are there.
+    pub fn higher(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if a.height >= b.height { a } else { b }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+impl From<chain::Receipt> for Receipt {
+    fn from(receipt: chain::Receipt) -> Self {
+        Self {
+            dataset: Uuid::from_bytes(receipt.dataset.0),
+            height: receipt.tip.height,
+            head: Digest(receipt.tip.head),
+            signature: URL_SAFE_NO_PAD.encode(receipt.signature),
+        }
+    }
+}
+
+impl TryFrom<&Receipt> for chain::Receipt {
+    type Error = fhaim_protocol::Error;
+
+    fn try_from(receipt: &Receipt) -> Result<Self, Self::Error> {
+        let signature = URL_SAFE_NO_PAD.decode(&receipt.signature).ok();
+        let signature = signature.and_then(|bytes| bytes.try_into().ok());
+        Ok(Self {
+            dataset: DatasetId(receipt.dataset.into_bytes()),
+            tip: Tip {
+                height: receipt.height,
+                head: receipt.head.0,
+            },
+            signature: signature
+                .ok_or(fhaim_protocol::Error::Request("a signature of 64 bytes"))?,
+        })
+    }
+}
+
+/// Asks for a job's run, before anything of it is sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRun {
+    /// Digest of the upload's manifest: the same for all of a dataset's runs.
+    pub upload: Digest,
+}
+
+/// A job's run, as the keeper of the ledger has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunStanding {
+    /// Its number: which window of the noise ladder it has.
+    pub run: u32,
+    /// What it has released, by number.
+    pub releases: Vec<PlacedRelease>,
+    /// The ledger with the run in it.
+    pub receipt: Receipt,
+}
+
+/// A release that has its positions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlacedRelease {
+    /// Its cells.
+    pub cells: usize,
+    /// Digest of what was released and of its positions.
+    pub statement: Digest,
+}
+
+impl From<&Placed> for PlacedRelease {
+    fn from(placed: &Placed) -> Self {
+        Self {
+            cells: placed.cells,
+            statement: Digest(placed.statement),
+        }
+    }
+}
+
+impl From<&PlacedRelease> for Placed {
+    fn from(placed: &PlacedRelease) -> Self {
+        Self {
+            cells: placed.cells,
+            statement: placed.statement.0,
+        }
+    }
 }
 
 /// The ledger of a dataset: every debit taken, and what is left.
@@ -62,6 +198,11 @@ pub struct DatasetLedger {
     pub unclaimed: Cost,
     /// The runs begun, oldest first.
     pub runs: Vec<RunLedger>,
+    /// Why nothing more is released, if so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub frozen: Option<String>,
+    /// The ledger as it is now.
+    pub receipt: Receipt,
 }
 
 /// The ledger of one run.
@@ -92,4 +233,34 @@ pub struct AuditEntry {
     pub action: String,
     /// Whether it was done.
     pub granted: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receipts_pass_through_a_header_and_nothing_else_does() {
+        let receipt = |height| Receipt {
+            dataset: Uuid::nil(),
+            height,
+            head: Digest::of(b"head"),
+            signature: URL_SAFE_NO_PAD.encode([7; 64]),
+        };
+        let header = receipt(3).to_header();
+        assert_eq!(Receipt::from_header(header.as_bytes()), Some(receipt(3)));
+        assert!(chain::Receipt::try_from(&receipt(3)).is_ok());
+        for wrong in ["", "e30", "%%%", &header[1..]] {
+            assert_eq!(Receipt::from_header(wrong.as_bytes()), None, "{wrong}");
+        }
+        let mut short = receipt(3);
+        short.signature.pop();
+        assert!(chain::Receipt::try_from(&short).is_err());
+        let mut kept = vec![receipt(3), receipt(9)];
+        Receipt::keep(&mut kept, &[receipt(3)], &receipt(4));
+        assert_eq!(kept, [receipt(9), receipt(4)]);
+        let (low, high) = (Some(receipt(3)), Some(receipt(4)));
+        assert_eq!(Receipt::higher(low.clone(), high.clone()), high);
+        assert_eq!(Receipt::higher(None, low.clone()), low);
+    }
 }

@@ -71,3 +71,8 @@ pub struct Paging {
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
 }
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -32,8 +32,12 @@ pub enum ProblemKind {
     DigestMismatch,
     /// The dataset's budget is promised or spent.
     BudgetSpent,
-    /// The crypto service's only refusal.
+    /// The crypto service's only refusal of a release.
     Refused,
+    /// Nothing is released of the dataset until an operator of the crypto service has looked.
+    Frozen,
+    /// The crypto service was set back to an older copy of the dataset's ledger.
+    Restored,
     /// Too many requests.
     TooManyRequests,
     /// Another service did not answer; worth trying again.
@@ -51,7 +55,7 @@ impl ProblemKind {
             Self::Forbidden | Self::Refused => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::Conflict | Self::BudgetSpent => 409,
+            Self::Conflict | Self::BudgetSpent | Self::Frozen | Self::Restored => 409,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::Invalid | Self::DigestMismatch => 422,
@@ -76,6 +80,8 @@ impl ProblemKind {
             Self::DigestMismatch => "The body is not what its digest says",
             Self::BudgetSpent => "The privacy budget is spent",
             Self::Refused => "Refused",
+            Self::Frozen => "The dataset is frozen",
+            Self::Restored => "The key service was set back",
             Self::TooManyRequests => "Too many requests",
             Self::Unavailable => "A service is not available",
             Self::Internal => "A fault of the service",

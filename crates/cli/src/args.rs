@@ -8,11 +8,12 @@ use clap::{
 };
 use fhaim_synth::MechanismName;
 
+use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
     LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
 };
-use crate::serve::{ServeCommand, UP_EXAMPLES, UpArguments};
+use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
 
 /// delta unless another is asked for.
 pub const DEFAULT_DELTA: f64 = 1e-9;
@@ -23,33 +24,33 @@ pub const DEFAULT_MODEL_MB: usize = 64;
 /// Synthetic data from tables nobody but their holder reads.
 #[derive(Debug, Parser)]
 #[command(name = "fhaim", version, max_term_width = 100)]
-pub struct Arguments {
+pub struct Arguments<R: Randomness> {
     /// Say nothing of progress
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Command<R>,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum Command<R: Randomness> {
     /// Encrypt a real table, compute on it, and write a synthetic one with a report
     #[command(after_help = DEMO_EXAMPLES)]
-    Demo(DemoArguments),
+    Demo(Drawing<DemoArguments, R>),
     /// Draft or check the public description of a table
     #[command(subcommand)]
     Schema(SchemaCommand),
     /// Make a synthetic table under encryption, all four entities in this process
-    #[command(after_help = RUN_EXAMPLES)]
-    Run(GenerateArguments),
+    #[command(after_help = with_mechanisms(RUN_EXAMPLES))]
+    Run(Drawing<GenerateArguments, R>),
     /// Make a synthetic table in the clear: the same releases as `run`, without encryption
-    #[command(after_help = LOCAL_EXAMPLES)]
-    Local(GenerateArguments),
+    #[command(after_help = with_mechanisms(LOCAL_EXAMPLES))]
+    Local(Drawing<GenerateArguments, R>),
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
-    Evaluate(EvaluateArguments),
+    Evaluate(Drawing<EvaluateArguments, R>),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -59,6 +60,9 @@ pub enum Command {
     /// Run one service from its own configuration
     #[command(subcommand)]
     Serve(ServeCommand),
+    /// What an operator does to a service's own store
+    #[command(subcommand)]
+    Admin(AdminCommand),
     /// Sign in to the services
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArguments),
@@ -67,7 +71,7 @@ pub enum Command {
     Logout,
     /// Datasets at the services: create, upload, list, show, delete
     #[command(subcommand)]
-    Dataset(DatasetCommand),
+    Dataset(DatasetCommand<R>),
     /// Jobs at the services: run, watch, list, show, releases, cancel, retry
     #[command(subcommand)]
     Job(JobCommand),
@@ -114,8 +118,6 @@ pub struct DemoArguments {
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
-    #[command(flatten)]
-    pub randomness: RandomnessArguments,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -177,6 +179,9 @@ pub struct GenerateArguments {
     /// Most memory the command may take, in MB [default: what the system has free]
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<u64>,
+    /// Use records again without asking, where they were used before
+    #[arg(long)]
+    pub yes: bool,
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
@@ -184,8 +189,6 @@ pub struct GenerateArguments {
     pub format: FormatArguments,
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    #[command(flatten)]
-    pub randomness: RandomnessArguments,
 }
 
 const EVALUATE_EXAMPLES: &str = "\
@@ -220,27 +223,6 @@ pub struct EvaluateArguments {
     pub format: FormatArguments,
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    #[command(flatten)]
-    pub randomness: RandomnessArguments,
-}
-
-/// Where randomness comes from: the operating system, except in builds for tests.
-#[derive(Clone, Debug, Default, Args)]
-pub struct RandomnessArguments {
-    /// Draw everything from this seed: NOT private, for tests only
-    #[cfg(feature = "insecure-test-seed")]
-    #[arg(long)]
-    pub seed: Option<u64>,
-}
-
-impl RandomnessArguments {
-    /// The test seed, which only builds for tests take.
-    pub fn seed(&self) -> Option<u64> {
-        #[cfg(feature = "insecure-test-seed")]
-        return self.seed;
-        #[cfg(not(feature = "insecure-test-seed"))]
-        None
-    }
 }
 
 const INFER_EXAMPLES: &str = "\
@@ -463,7 +445,25 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// What follows the flags of a command that takes a mechanism: examples, and what each of the
+/// mechanisms is.
+pub fn with_mechanisms(examples: &str) -> String {
+    let mut text = format!("{examples}\n\nMechanisms:");
+    for mechanism in MechanismName::all() {
+        let where_to = if mechanism.clear_only() {
+            " (fhaim local only)"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "\n  {mechanism:9}  {}{where_to}",
+            mechanism.about()
+        ));
+    }
+    text
+}
+
 pub fn mechanism() -> impl TypedValueParser<Value = MechanismName> {
-    let names = MechanismName::ALL.map(MechanismName::as_str);
-    PossibleValuesParser::new(names).try_map(|name| name.parse())
+    PossibleValuesParser::new(MechanismName::all().map(MechanismName::as_str))
+        .try_map(|name| name.parse())
 }

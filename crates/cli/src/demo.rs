@@ -14,6 +14,7 @@ use crate::{
     generate::{self, Summary},
     output::{self, Staged},
     progress::Progress,
+    randomness::InsecureTestSeed,
     wine,
 };
 
@@ -29,7 +30,11 @@ struct Demo {
 }
 
 /// Writes the table and its schema, runs, and says where the report is.
-pub fn run(arguments: &DemoArguments, progress: &Progress) -> Result<(), Error> {
+pub fn run(
+    arguments: &DemoArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
     let folder = &arguments.out;
     std::fs::create_dir_all(folder).map_err(|source| Error::Write {
         path: folder.clone(),
@@ -38,7 +43,7 @@ pub fn run(arguments: &DemoArguments, progress: &Progress) -> Result<(), Error> 
     let request = request(arguments);
     write(&request.data, &wine::csv())?;
     write(&request.schema, wine::SCHEMA)?;
-    let run = generate::run_encrypted(&request, progress)?;
+    let run = generate::run_encrypted(&request, seed, progress)?;
     let report = folder.join(REPORT);
     let demo = Demo {
         report: address(&report),
@@ -79,10 +84,11 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         model_mb: DEFAULT_MODEL_MB,
         target_weight: 1,
         memory_mb: None,
+        // Public records: told, not asked.
+        yes: true,
         json: false,
         format: FormatArguments::default(),
         strictness: StrictnessArguments::default(),
-        randomness: arguments.randomness.clone(),
     }
 }
 

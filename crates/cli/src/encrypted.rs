@@ -9,22 +9,25 @@ use fhaim_domain::{Clique, Domain, Table, counted, pair_cells};
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
-    computation::{Computation, JobState},
-    crypto::{CryptoService, Dataset},
-    generation::EncryptedSource,
+    computation::Computation,
+    crypto::{CryptoService, judge::Rules},
     holder::{self, Holder, Noise},
+    local::EncryptedSource,
     request::{DatasetId, JobId},
-    terms::encryption,
+    sealing::SealingKey,
+    terms::{Plan, encryption},
     upload::UploadPlan,
 };
-use fhaim_synth::{Job, MechanismName, Phase, Timing};
-use rand::{TryRngCore, rngs::OsRng};
+use fhaim_release::Job;
+use fhaim_release::Phase;
+use fhaim_synth::{MechanismName, Timing};
+use rand::RngCore;
 use serde::Serialize;
 
 use crate::{
     error::Error,
     progress::Progress,
-    randomness::{Purpose, generator},
+    randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
 };
 
@@ -74,15 +77,12 @@ pub struct Rounds {
 }
 
 impl Setup {
-    /// Chooses parameters and ladder for a mechanism's releases.
-    pub fn new(mechanism: MechanismName, job: &Job) -> Result<Self, Error> {
-        let (set, plan) = encryption(mechanism, job)?;
-        Ok(Self { set, plan })
-    }
-
-    /// What the noise needs in every run of the mechanism.
-    pub fn plan(&self) -> LadderPlan {
-        self.plan
+    /// The setup of a dataset's only run.
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            set: plan.set,
+            plan: plan.run_ladder,
+        }
     }
 
     fn upload_plan(&self, domain: &Domain, records: usize) -> Result<UploadPlan, Error> {
@@ -98,26 +98,21 @@ impl Setup {
     pub fn source(
         &self,
         table: &Table,
-        job: &Job,
-        seed: Option<u64>,
+        plan: &Plan,
+        seed: Option<InsecureTestSeed>,
         estimate: Estimate,
         progress: &Progress,
     ) -> Result<(EncryptedSource, Costs), Error> {
-        let mut rng = OsRng.unwrap_err();
+        let mut rng = system()?;
         let mut id = [0; 16];
-        OsRng
-            .try_fill_bytes(&mut id)
-            .map_err(|_| Error::NoRandomness)?;
+        rng.fill_bytes(&mut id);
         let domain = || table.domain().clone();
 
         let phase = progress.uncounted("keys");
         let params = Parameters::shared(self.set)?;
-        let dataset = Dataset {
-            id: DatasetId(id),
-            domain: domain(),
-            record_bound: job.record_bound,
-        };
-        let crypto = CryptoService::new(dataset, &params, job.rho, &mut rng)?;
+        let rules = Rules::new(DatasetId(id), plan);
+        let record_bound = plan.job.record_bound;
+        let crypto = CryptoService::new(rules, &params, &mut rng)?;
         let public = crypto.public_key(&mut rng)?;
         let keys = crypto.evaluation_keys(&mut rng)?;
         let keys_seconds = phase.finish();
@@ -128,7 +123,7 @@ impl Setup {
         let ladder = Ladder::draw(self.plan, &mut generator(seed, Purpose::Noise)?);
         let done = AtomicU64::new(0);
         let advance = || phase.reach(done.fetch_add(1, Ordering::Relaxed) + 1);
-        let holder = Holder::new(table, Noise::Drawn(&ladder), &public, plan)?;
+        let holder = Holder::new(table, record_bound, Noise::Drawn(&ladder), &public, plan)?;
         let upload = holder::encrypt(&holder, &mut rng, &advance)?;
         let encrypt_seconds = phase.finish();
 
@@ -146,9 +141,9 @@ impl Setup {
             rounds: None,
         };
         let computation = Computation::new(DatasetId(id), domain(), public, keys, upload);
-        // A dataset of one job.
-        let state = JobState::new(JobId(id), 0, self.plan);
-        Ok((EncryptedSource::new(computation, crypto, state), costs))
+        let key = SealingKey::random(&mut rng);
+        let source = EncryptedSource::new(computation, crypto, JobId(id), key)?;
+        Ok((source, costs))
     }
 }
 
@@ -181,15 +176,17 @@ pub fn estimate(
         domain: domain.clone(),
         ..job.clone()
     };
-    let setup = Setup::new(mechanism, &job)?;
+    let need = mechanism.need(&job)?;
+    let (set, plan) = encryption(job.record_bound, &need)?;
+    let setup = Setup { set, plan };
     let plan = setup.upload_plan(domain, records)?;
     let upload = plan.ciphertext_count() as u64;
     let residues = plan.residues as u64;
     let columns = (domain.columns() * plan.layout.chunks()) as u64 * residues;
     let mut ciphertexts = upload.saturating_add(KEY_CIPHERTEXTS);
     let combinations = columns.saturating_mul(COMBINATIONS * setup.ciphertext_bytes());
-    let mut cells = mechanism.ladder_need(&job)?.cells as f64;
-    if mechanism == MechanismName::FhaimL2 {
+    let mut cells = need.ladder.cells as f64;
+    if mechanism.releases_squares() {
         // Every pair's marginal and its square.
         cells += pair_cells(domain) as f64;
         ciphertexts += 2 * residues * job.workload.pairs().len() as u64;
@@ -228,9 +225,9 @@ impl Costs {
         self.compute_seconds = source.seconds.computation;
         self.decrypt_seconds = source.seconds.crypto;
         if let Some(rounds) = &mut self.rounds {
-            rounds.select = mean_seconds(timings, Phase::Select);
-            rounds.measure = mean_seconds(timings, Phase::Measure);
-            rounds.rounds = batches(timings, Phase::Measure).count();
+            rounds.select = mean_seconds(timings, Phase::SELECT);
+            rounds.measure = mean_seconds(timings, Phase::MEASURE);
+            rounds.rounds = batches(timings, Phase::MEASURE).count();
         }
         self
     }

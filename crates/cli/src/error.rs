@@ -78,7 +78,7 @@ pub enum Error {
     #[error(transparent)]
     Remote(#[from] fhaim_sdk::Error),
     /// A job did not end well.
-    #[error("the job {0}")]
+    #[error("{0}")]
     Job(String),
     /// A service cannot run.
     #[error("{0}")]
@@ -93,9 +93,7 @@ impl Error {
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
-            Self::Mechanism(error) | Self::Protocol(fhaim_protocol::Error::Mechanism(error)) => {
-                mechanism_way_out(error)
-            }
+            Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
             Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim login` signs in"),
             _ => None,
         }
@@ -114,9 +112,8 @@ impl Error {
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
             | Self::Environment(..) => 2,
-            Self::Mechanism(error) | Self::Protocol(fhaim_protocol::Error::Mechanism(error)) => {
-                mechanism_exit_code(error)
-            }
+            Self::Mechanism(_) => Refused::by(self).map_or(1, Refused::exit_code),
+            Self::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
             Self::Protocol(fhaim_protocol::Error::Encryption(fhaim_he::Error::NoParameters {
                 ..
             })) => 2,
@@ -126,8 +123,8 @@ impl Error {
             | Self::Service(_)
             | Self::Write { .. }
             | Self::Encryption(_)
-            | Self::Protocol(_)
             | Self::NoRandomness => 1,
+            Self::Protocol(_) => Refused::by(self).map_or(1, Refused::exit_code),
         }
     }
 }
@@ -144,26 +141,52 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     match error {
         E::Problem { problem } if problem.status < 500 => 2,
         E::SignedOut | E::Journal { .. } => 2,
+        E::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
         _ => 1,
     }
 }
 
-/// What a mechanism refuses before its first release is the request's fault.
-fn mechanism_exit_code(error: &fhaim_synth::Error) -> u8 {
-    use fhaim_synth::Error as E;
-    match error {
-        E::BudgetTooSmall(_) | E::ModelCap { .. } | E::PlaintextOnly(_) | E::EmptyWorkload => 2,
-        _ => 1,
-    }
+/// What is refused of a run before its first release.
+#[derive(Clone, Copy)]
+enum Refused<'a> {
+    Job(&'a fhaim_release::Error),
+    Mechanism(&'a fhaim_synth::Error),
 }
 
-fn mechanism_way_out(error: &fhaim_synth::Error) -> Option<&'static str> {
-    use fhaim_synth::Error as E;
-    match error {
-        E::BudgetTooSmall(_) => Some("raise epsilon"),
-        E::ModelCap { .. } => Some("raise --model-mb, or coarsen columns"),
-        E::PlaintextOnly(_) => Some("use `fhaim local`"),
-        _ => None,
+impl<'a> Refused<'a> {
+    /// Finds it in an error, however deep it lies.
+    fn by(error: &'a Error) -> Option<Self> {
+        use fhaim_protocol::Error as P;
+        let mechanism = match error {
+            Error::Mechanism(error) => error,
+            Error::Protocol(P::Release(error)) => return Some(Self::Job(error)),
+            Error::Protocol(P::Mechanism(refusal)) => refusal.downcast_ref()?,
+            _ => return None,
+        };
+        Some(match mechanism {
+            fhaim_synth::Error::Release(error) => Self::Job(error),
+            other => Self::Mechanism(other),
+        })
+    }
+
+    /// It is the request's fault.
+    fn exit_code(self) -> u8 {
+        use fhaim_release::Error as R;
+        match self {
+            Self::Job(R::BudgetTooSmall(_) | R::ModelCap { .. } | R::EmptyWorkload)
+            | Self::Mechanism(fhaim_synth::Error::PlaintextOnly(_)) => 2,
+            Self::Job(_) | Self::Mechanism(_) => 1,
+        }
+    }
+
+    fn way_out(self) -> Option<&'static str> {
+        use fhaim_release::Error as R;
+        match self {
+            Self::Job(R::BudgetTooSmall(_)) => Some("raise epsilon"),
+            Self::Job(R::ModelCap { .. }) => Some("raise --model-mb, or coarsen columns"),
+            Self::Mechanism(fhaim_synth::Error::PlaintextOnly(_)) => Some("use `fhaim local`"),
+            Self::Job(_) | Self::Mechanism(_) => None,
+        }
     }
 }
 

@@ -11,11 +11,15 @@ use crate::{
     input,
     output::{self, Staged},
     progress::Progress,
-    randomness::{Purpose, generator},
+    randomness::{InsecureTestSeed, Purpose, generator},
 };
 
 /// Reads the tables, compares them, and writes the report.
-pub fn run(arguments: &EvaluateArguments, progress: &Progress) -> Result<(), Error> {
+pub fn run(
+    arguments: &EvaluateArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let mut page = arguments.out.as_deref().map(Staged::create).transpose()?;
     let real = read(arguments, &arguments.real, &schema)?;
@@ -24,7 +28,7 @@ pub fn run(arguments: &EvaluateArguments, progress: &Progress) -> Result<(), Err
         Some(path) => Some(read(arguments, path, &schema)?),
         None => None,
     };
-    let mut rng = generator(arguments.randomness.seed(), Purpose::Records)?;
+    let mut rng = generator(seed, Purpose::Records)?;
     let phase = progress.uncounted("evaluate");
     let report = fhaim_eval::evaluate(&real, &synthetic, held_out.as_ref(), &mut rng)?;
     phase.finish();

@@ -6,11 +6,9 @@ use fhaim_domain::{Domain, Table, WriteOptions, counted, write_csv};
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{Fact, evaluate, html_page};
 use fhaim_he::Layout;
-use fhaim_protocol::crypto::leak;
-use fhaim_synth::{
-    AimOptions, Job, MechanismName, Outcome, PlaintextSource, Progress as Standing, Release,
-    Timing, Workload, run_aim,
-};
+use fhaim_protocol::terms::{Terms, encryption};
+use fhaim_release::{Job, Progress as Standing};
+use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, Release, Timing};
 use serde::Serialize;
 
 use crate::{
@@ -18,9 +16,10 @@ use crate::{
     encrypted::{self, Costs, Setup},
     error::Error,
     input,
+    memory::{self, Records, Use},
     output::{self, Staged, commit_all},
     progress::{Phase, Progress},
-    randomness::{Purpose, generator},
+    randomness::{InsecureTestSeed, Purpose, generator},
     size,
 };
 
@@ -60,8 +59,11 @@ pub struct Summary {
 /// A table, its budget, and where the results go: everything checked before the work starts.
 pub struct Request<'a> {
     arguments: &'a GenerateArguments,
+    seed: Option<InsecureTestSeed>,
     /// The table.
     pub table: Table,
+    /// What a holder would fix for it: one run.
+    terms: Terms,
     /// What the mechanism may know.
     pub job: Job,
     files: Files,
@@ -77,9 +79,12 @@ struct Files {
 
 impl<'a> Request<'a> {
     /// Reads and checks everything a run needs.
-    pub fn read(arguments: &'a GenerateArguments) -> Result<Self, Error> {
+    pub fn read(
+        arguments: &'a GenerateArguments,
+        seed: Option<InsecureTestSeed>,
+    ) -> Result<Self, Error> {
         let start = Instant::now();
-        let rho = accounting::rho(arguments.epsilon, arguments.delta)?;
+        accounting::rho(arguments.epsilon, arguments.delta)?;
         check_paths(arguments)?;
         let schema = input::schema(&arguments.schema)?;
         let files = Files {
@@ -101,10 +106,14 @@ impl<'a> Request<'a> {
             &arguments.format,
             &arguments.strictness,
         )?;
-        let job = job(arguments, &table, rho)?;
+        let terms = terms(arguments, &table)?;
+        // A run in the clear is charged for ciphertexts too, so that both ways plan and release alike.
+        let job = terms.job(arguments.mechanism.releases_squares())?;
         Ok(Self {
             arguments,
+            seed,
             table,
+            terms,
             job,
             files,
             start,
@@ -115,6 +124,14 @@ impl<'a> Request<'a> {
     fn check_size(&self, bytes: impl Fn(&Domain) -> Result<u64, Error>) -> Result<u64, Error> {
         let limit = size::limit(self.arguments.memory_mb);
         size::check(self.table.schema(), limit, bytes)
+    }
+
+    /// Says what the records have cost before, and asks.
+    fn look_up(&self) -> Result<Option<Records>, Error> {
+        let GenerateArguments {
+            data, delta, yes, ..
+        } = self.arguments;
+        memory::look_up(data, self.job.rho, *delta, None, *yes)
     }
 
     /// Draws the synthetic table from the model and writes all files.
@@ -129,7 +146,7 @@ impl<'a> Request<'a> {
             .records
             .map_or_else(|| modelled_records(outcome), NonZeroUsize::get);
         let phase = progress.uncounted("sample");
-        let mut rng = generator(self.arguments.randomness.seed(), Purpose::Records)?;
+        let mut rng = generator(self.seed, Purpose::Records)?;
         let columns = outcome.model.sample(records, &mut rng);
         let synthetic =
             Table::new(self.table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
@@ -188,6 +205,14 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Remembers what a run has spent, before anything of it is written.
+fn remember(records: Option<&Records>, arguments: &GenerateArguments, spent: Rho) {
+    if let Some(records) = records {
+        let out = arguments.out.display().to_string();
+        records.remember(Use::Run { out }, spent);
+    }
+}
+
 /// As many records as the model estimates there are, and at least one.
 fn modelled_records(outcome: &Outcome) -> usize {
     (outcome.model.total().round() as usize).max(1)
@@ -210,7 +235,7 @@ fn summary(
         releases: outcome.releases.len(),
         records,
         model_bytes: outcome.model.bytes(),
-        model_cliques: outcome.model.cliques().count(),
+        model_cliques: (outcome.model.marginals()).map_or(0, |m| m.cliques().len()),
         seconds: request.start.elapsed().as_secs_f64(),
         timings: outcome.timings.clone(),
         encryption,
@@ -244,71 +269,75 @@ impl Summary {
 }
 
 /// `fhaim local`: everything in the clear.
-pub fn local(arguments: &GenerateArguments, progress: &Progress) -> Result<(), Error> {
-    let request = Request::read(arguments)?;
+pub fn local(
+    arguments: &GenerateArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let request = Request::read(arguments, seed)?;
     let (records, model_bytes) = (request.table.records(), request.job.model_bytes);
     request.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))?;
+    let known = request.look_up()?;
     let outcome = run_in_the_clear(&request, progress)?;
+    remember(known.as_ref(), arguments, outcome.spent);
     let summary = request.finish(&outcome, None, progress)?;
     print_summary(arguments, &summary)
 }
 
 /// `fhaim run`: everything under encryption.
-pub fn run(arguments: &GenerateArguments, progress: &Progress) -> Result<(), Error> {
-    let summary = run_encrypted(arguments, progress)?;
+pub fn run(
+    arguments: &GenerateArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let summary = run_encrypted(arguments, seed, progress)?;
     print_summary(arguments, &summary)
 }
 
 /// A run under encryption, its files written.
-pub fn run_encrypted(arguments: &GenerateArguments, progress: &Progress) -> Result<Summary, Error> {
-    let request = Request::read(arguments)?;
+pub fn run_encrypted(
+    arguments: &GenerateArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<Summary, Error> {
+    let request = Request::read(arguments, seed)?;
     let Request { table, job, .. } = &request;
     let name = arguments.mechanism;
     let estimate = |domain: &Domain| encrypted::estimate(name, job, domain, table.records());
     request.check_size(|domain| Ok(estimate(domain)?.memory_bytes))?;
     let estimate = estimate(table.domain())?;
     progress.say(&estimate.to_string());
-    let mut mechanism = name.start(job.clone())?;
-    let setup = Setup::new(name, job)?;
-    let seed = arguments.randomness.seed();
-    let (mut source, mut costs) = setup.source(table, job, seed, estimate, progress)?;
-    if name == MechanismName::FhaimL2 {
+    let known = request.look_up()?;
+    let mut machine = name.start(job.clone())?;
+    let plan = request.terms.clone().complete(&Mechanisms)?.plan()?;
+    let setup = Setup::new(&plan);
+    let (mut source, mut costs) = setup.source(table, &plan, seed, estimate, progress)?;
+    if name.releases_squares() {
         encrypted::compute(&mut source, job, &mut costs, progress)?;
     }
-    let outcome = fhaim_synth::run(mechanism.as_mut(), &mut source, &mut follow(progress))?;
+    let outcome = fhaim_synth::run(machine.as_mut(), &mut source, &mut follow(progress))?;
     let costs = costs.with(&source, &outcome.timings);
+    remember(known.as_ref(), arguments, outcome.spent);
     request.finish(&outcome, Some(costs), progress)
 }
 
 fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcome, Error> {
     let Request { table, job, .. } = request;
-    let seed = request.arguments.randomness.seed();
+    let seed = request.seed;
     let mut follow = follow(progress);
     let mechanism = request.arguments.mechanism;
-    if mechanism == MechanismName::Aim {
-        let mut rng = generator(seed, Purpose::Noise)?;
-        return Ok(run_aim(
-            table,
-            job,
-            &AimOptions::default(),
-            &mut rng,
-            &mut follow,
-        )?);
-    }
     let mut rng = generator(seed, Purpose::Noise)?;
-    let mut running = mechanism.start(job.clone())?;
     // Noise drawn as it is needed is from the same distributions as a ladder's; only a run to be
     // compared with an encrypted one of the same seed draws the whole ladder.
-    let ladder = match seed {
-        Some(_) => Some(Ladder::draw(Setup::new(mechanism, job)?.plan(), &mut rng)),
-        None => None,
-    };
-    let mut source = match &ladder {
-        Some(ladder) => PlaintextSource::with_ladder(table, ladder),
-        None => PlaintextSource::with_rng(table, &mut rng),
-    };
+    if seed.is_none() || mechanism.clear_only() {
+        return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
+    }
+    let mut machine = mechanism.start(job.clone())?;
+    let (_, ladder) = encryption(job.record_bound, &mechanism.need(job)?)?;
+    let ladder = Ladder::draw(ladder, &mut rng);
+    let mut source = PlaintextSource::with_ladder(table, &ladder);
     Ok(fhaim_synth::run(
-        running.as_mut(),
+        machine.as_mut(),
         &mut source,
         &mut follow,
     )?)
@@ -343,7 +372,7 @@ impl fmt::Display for Summary {
     }
 }
 
-fn job(arguments: &GenerateArguments, table: &Table, rho: Rho) -> Result<Job, Error> {
+fn terms(arguments: &GenerateArguments, table: &Table) -> Result<Terms, Error> {
     let shown = Layout::for_records(table.records())?.max_records() as u64;
     let record_bound = arguments.record_bound.unwrap_or(shown);
     if table.records() as u64 > record_bound {
@@ -352,17 +381,13 @@ fn job(arguments: &GenerateArguments, table: &Table, rho: Rho) -> Result<Job, Er
             counted(record_bound, "record")
         )));
     }
-    let domain = table.domain().clone();
-    let mut job = Job::new(domain.clone(), rho, record_bound);
-    // Charged in the clear too, so that both ways plan and release the same.
-    job.leak = leak()?;
-    job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
-    if let Some(target) = table.schema().target()
-        && arguments.target_weight > 1
-    {
-        job.workload = Workload::all_pairs_with_target(&domain, target, arguments.target_weight);
-    }
-    Ok(job)
+    let GenerateArguments { epsilon, delta, .. } = *arguments;
+    Ok(Terms {
+        mechanism: arguments.mechanism.to_string(),
+        model_bytes: arguments.model_mb.saturating_mul(1_000_000),
+        target_weight: arguments.target_weight,
+        ..Terms::new(table.schema().clone(), epsilon, delta, record_bound)
+    })
 }
 
 /// Refuses results that would overwrite an input or each other.

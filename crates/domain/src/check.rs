@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use crate::{Domain, Schema};
 
-/// Columns of more values than this are worth coarsening, whatever the table.
+/// A column of more values is worth coarsening, whatever the table.
 const MANY_VALUES: usize = 64;
 
-/// Values that coarsening such a column is suggested down to.
+/// Coarsening such a column is suggested down to so many values.
 const FEWER_VALUES: usize = 32;
 
 /// What a schema costs.

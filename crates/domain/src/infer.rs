@@ -214,7 +214,7 @@ fn draft<'a>(
     Ok(Draft { schema, notes })
 }
 
-/// Texts that often stand for a missing value.
+/// These texts often stand for a missing value.
 const MISSING_LOOKALIKES: [&str; 12] = [
     "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "-", ".",
 ];

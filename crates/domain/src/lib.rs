@@ -33,3 +33,8 @@ pub use schema::{
 };
 pub use table::{MAX_COUNTED_CELLS, Table};
 pub use write::{WriteOptions, write_csv};
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,16 +2,16 @@
 
 use rand::Rng;
 
-/// Most bins a numeric column may have.
+/// A numeric column may have so many bins.
 pub const MAX_BINS: u32 = 10_000;
 
-/// Largest magnitude of a limit of a numeric column.
+/// A limit of a numeric column may be so large, or its negative so small.
 pub const MAX_MAGNITUDE: f64 = 1e15;
 
-/// Smallest width of a bin, absolute.
+/// A bin must be at least so wide.
 const MIN_WIDTH: f64 = 1e-15;
 
-/// Smallest width of a bin, as a share of the larger limit.
+/// A bin must be at least so wide as a share of the larger limit.
 const MIN_RELATIVE_WIDTH: f64 = 1e-9;
 
 /// Why limits and bins do not make a [`Binning`].

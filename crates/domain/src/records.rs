@@ -11,10 +11,10 @@ use csv::ByteRecord;
 
 use crate::{CellProblem, Error, HeaderProblem, MAX_COLUMNS, schema::cut};
 
-/// Longest record, header included, in bytes.
+/// A record, the header included, may have so many bytes.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
 
-/// Fields of a header beyond which it is not even looked at.
+/// A header with more fields is refused before its names are looked at.
 const MAX_HEADER_FIELDS: usize = 10 * MAX_COLUMNS;
 
 /// A reader that fails once its allowance is used up. Whoever shares the allowance renews it:

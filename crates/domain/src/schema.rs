@@ -8,19 +8,19 @@ use sha2::{Digest, Sha256};
 
 use crate::{Binning, BinningProblem, Domain, Error};
 
-/// Largest schema file, in bytes.
+/// A schema's file may have so many bytes.
 pub const MAX_SCHEMA_BYTES: usize = 16 << 20;
 
-/// Most columns of a table.
+/// A table may have so many columns.
 pub const MAX_COLUMNS: usize = 1_000;
 
-/// Most categories of a column.
+/// A column may have so many categories.
 pub const MAX_CATEGORIES: usize = 10_000;
 
-/// Most values of all columns together: the width of the one-hot table.
+/// All columns may have so many values together: the width of the one-hot table.
 pub const MAX_ONE_HOT: usize = 100_000;
 
-/// Longest name of a column or category, in bytes.
+/// The name of a column or a category may have so many bytes.
 pub const MAX_NAME_BYTES: usize = 1_024;
 
 /// Why a schema is refused.
@@ -590,8 +590,8 @@ fn is_name(name: &str) -> bool {
 
 /// The first characters of a text of any length, for an error.
 pub(crate) fn cut(text: &str) -> String {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 60;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}...", &text[..end]),
     }

@@ -6,7 +6,7 @@ use rand::{Rng, seq::SliceRandom};
 
 use crate::{Clique, CodesProblem, Column, Domain, Schema};
 
-/// Most cells of a marginal that [`Table::counts`] builds (1 GiB of counts).
+/// [`Table::counts`] builds marginals of so many cells: a gigabyte of counts.
 pub const MAX_COUNTED_CELLS: usize = 1 << 27;
 
 /// Records as codes, one list per attribute. At least one record; every code below its

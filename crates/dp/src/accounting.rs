@@ -23,7 +23,7 @@ pub const MIN_EPSILON: f64 = 1e-9;
 /// The largest epsilon accepted: above it, nothing is private.
 pub const MAX_EPSILON: f64 = 1e9;
 
-/// Bisection steps: enough to bring any bracket of doubles down to neighbours.
+/// A bisection takes so many steps: enough to bring any bracket of doubles down to neighbours.
 const STEPS: usize = 2100;
 
 /// The largest rho, rounded down, whose zCDP implies (epsilon, delta)-DP.

@@ -80,6 +80,9 @@ pub enum Error {
         /// One past the last position asked for.
         end: usize,
     },
+    /// The operating system has no randomness to give.
+    #[error("the operating system's random generator failed")]
+    NoRandomness,
     /// A scale the sampler does not support.
     #[error("a discrete Gaussian needs a scale from 1 to 2^27, not {0}")]
     Scale(u64),

@@ -16,11 +16,12 @@ use std::f64::consts::PI;
 
 use crate::{BASE_VARIANCE, Digits, Error, Rho};
 
-/// Rounding up of the double-precision evaluation.
+/// By what the result is multiplied, so that rounding in its evaluation cannot make it too small.
 const MARGIN: f64 = 1.0 + 1e-6;
 
 /// The bound gamma on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| for the sum of the ladder
-/// samples that `variance_units` is made of, all y. Zero when it is a single sample.
+/// samples that `variance_units` is made of, all y. Zero when it is a single sample, and where
+/// the bound is below the smallest double: at variances of some hundred.
 pub fn log_ratio_bound(variance_units: u64) -> f64 {
     let mut sum = 0.0;
     let mut gamma = 0.0;
@@ -37,19 +38,23 @@ pub fn log_ratio_bound(variance_units: u64) -> f64 {
 }
 
 /// What a release of `cells` numbers costs beyond Delta_2^2 / (2 sigma^2) because its noise is a
-/// sum of ladder samples: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up.
+/// sum of ladder samples: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up. A single sample
+/// costs nothing; a sum of samples costs 2^-80 at least, since its gap is positive even where it
+/// is too small for a double.
 ///
 /// # Errors
 /// [`Error::Rho`] if the cost does not fit.
 pub fn gap_rho(delta2_squared: u128, variance_units: u64, cells: u64) -> Result<Rho, Error> {
-    let tau = 2.0 * log_ratio_bound(variance_units);
-    if tau == 0.0 {
+    let samples: usize = Digits::of(variance_units).iter().map(|(_, d)| d).sum();
+    if samples <= 1 {
         return Ok(Rho::ZERO);
     }
+    let tau = 2.0 * log_ratio_bound(variance_units);
     let variance = variance_units as f64 * BASE_VARIANCE as f64;
     let ratio = (delta2_squared as f64 / variance).sqrt();
     let spread = tau * (cells as f64).sqrt();
-    Rho::from_f64_up((ratio * spread + spread * spread / 2.0) * MARGIN)
+    let gap = Rho::from_f64_up((ratio * spread + spread * spread / 2.0) * MARGIN)?;
+    Ok(gap.max(Rho::LEAST))
 }
 
 #[cfg(test)]
@@ -102,5 +107,18 @@ mod tests {
         assert_eq!(gap_rho(1, 16, 1_000_000), Ok(Rho::ZERO));
         let gap = gap_rho(1, 3, 100_000).unwrap();
         assert!(gap > Rho::ZERO && gap.to_f64() < 1e-13);
+    }
+
+    /// Two samples of variance 4 * 4^level each: the bound falls below every double from level 3
+    /// on, but it is never zero.
+    #[test]
+    fn a_gap_too_small_for_a_double_is_still_charged() {
+        for level in 0..26 {
+            let units = 2 << (2 * level);
+            assert_eq!(log_ratio_bound(units) == 0.0, level >= 3, "level {level}");
+            let gap = gap_rho(1, units, 1).unwrap();
+            assert!(gap > Rho::ZERO, "level {level}");
+            assert!(level < 1 || gap == Rho::LEAST, "level {level}");
+        }
     }
 }

@@ -6,8 +6,10 @@
 //! algorithms use integers of any size and take 10 to 27 us a sample; an upload needs 10^5 to
 //! 10^7 samples. Integer scales up to 2^27 let every quantity fit 64 or 128 bits.
 //!
-//! Sampling takes a time that depends on the sample. Noise is drawn by the record holder before
-//! it uploads anything, so no service can observe that time.
+//! Sampling takes a time that depends on the sample. The record holder draws noise on its own
+//! machine while it uploads: a service sees when objects of 8192 samples arrive, each with an
+//! encryption in between. The flood is drawn by the computation entity when it seals. See
+//! docs/THREAT-MODEL.md, "Attacks considered".
 
 use rand_core::RngCore;
 
@@ -113,8 +115,9 @@ fn bernoulli_exp_fraction<R: RngCore + ?Sized>(
 }
 
 /// A uniform integer in `0..bound` (`bound >= 1`): as many random bits as `bound - 1` has, drawn
-/// again until they are below `bound`. Exact, unlike a multiply-and-shift of one random word.
-fn uniform_below<R: RngCore + ?Sized>(bound: u64, rng: &mut R) -> u64 {
+/// again until they are below `bound`. Exact, unlike a multiply-and-shift of one random word, or
+/// of two.
+pub fn uniform_below<R: RngCore + ?Sized>(bound: u64, rng: &mut R) -> u64 {
     let bits = u64::BITS - (bound - 1).leading_zeros();
     if bits == 0 {
         return 0;
@@ -128,6 +131,56 @@ fn uniform_below<R: RngCore + ?Sized>(bound: u64, rng: &mut R) -> u64 {
         let candidate = word & (u64::MAX >> (u64::BITS - bits));
         if candidate < bound {
             return candidate;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Yields `next`, `next` + 1, ... as words.
+    struct Counter {
+        next: u64,
+    }
+
+    impl RngCore for Counter {
+        fn next_u32(&mut self) -> u32 {
+            self.next_u64() as u32
+        }
+
+        fn next_u64(&mut self) -> u64 {
+            self.next += 1;
+            self.next - 1
+        }
+
+        fn fill_bytes(&mut self, bytes: &mut [u8]) {
+            rand_core::impls::fill_bytes_via_next(self, bytes);
+        }
+    }
+
+    /// Of all patterns of the bits that are looked at, each value comes from exactly one, and the
+    /// others are drawn again: so values are as uniform as the bits are.
+    #[test]
+    fn every_value_comes_from_one_pattern_of_bits() {
+        let wide = [
+            (1u64 << 26) - 5,
+            (1 << 40) - 3,
+            0x0fff_ffff_ffff_c001,
+            1 << 63,
+        ];
+        for bound in (2..700).chain(wide) {
+            let patterns = u64::MAX >> (bound - 1).leading_zeros();
+            // The edges: the last values, the patterns that are none, and the first values again.
+            let edge = 400.min(bound);
+            let start = bound - edge;
+            let mut rng = Counter { next: start };
+            let values: Vec<u64> = (0..2 * edge)
+                .map(|_| uniform_below(bound, &mut rng))
+                .collect();
+            let expected: Vec<u64> = (start..bound).chain(0..edge).collect();
+            assert_eq!(values, expected, "bound {bound}");
+            assert_eq!(rng.next, patterns.wrapping_add(1).wrapping_add(edge));
         }
     }
 }

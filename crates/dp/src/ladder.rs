@@ -16,19 +16,19 @@ use crate::{DiscreteGaussian, Error};
 /// Positions in a page: the coefficients of one ciphertext.
 pub const PAGE: usize = 8192;
 
-/// Scale of level 0.
+/// The scale (sigma) of the samples of level 0.
 pub const BASE_SCALE: u64 = 2;
 
-/// Variance of level 0: the unit that variances are counted in.
+/// The variance of the samples of level 0, the unit that variances are counted in.
 pub const BASE_VARIANCE: u64 = BASE_SCALE * BASE_SCALE;
 
-/// Samples per position and level: as many as a base-4 digit can ask for.
+/// A position has so many samples at each level: as many as a base-4 digit can ask for.
 pub const DIGIT_SAMPLES: usize = 3;
 
-/// The most levels a ladder has: scales up to 2^27.
+/// A ladder has no more levels: the scale of the last is 2^27.
 pub const MAX_LEVELS: usize = 27;
 
-/// The most positions a ladder has: 2^17 pages, 86 million ciphertexts at all levels.
+/// A ladder has no more positions: they lie in 2^17 pages, and take 11 million ciphertexts at all levels.
 pub const MAX_POSITIONS: usize = 1 << 30;
 
 /// The base-4 digits of a variance, least significant first.
@@ -168,7 +168,7 @@ impl LadderPlan {
             return None;
         }
         let mut samples = Zeroizing::new(vec![0; PAGE]);
-        draw_samples(level, rng, &mut samples[..self.used(page)]);
+        draw_samples(level, rng, samples.iter_mut().take(self.used(page)));
         Some(samples)
     }
 
@@ -264,8 +264,8 @@ impl Allocator {
     /// number was served before, [`Error::LadderExhausted`] if too few positions are left. Then
     /// nothing is used up.
     pub fn allocate(&mut self, number: u32, cells: usize) -> Result<Vec<Span>, Error> {
-        if let Ok(index) = self.served.binary_search_by_key(&number, |s| s.number) {
-            let served = self.served[index];
+        let known = self.served.binary_search_by_key(&number, |s| s.number);
+        if let Some(served) = known.ok().and_then(|index| self.served.get(index)) {
             return if served.cells == cells {
                 Ok(spans(served.first, cells))
             } else {
@@ -408,10 +408,9 @@ impl Ladder {
         let mut noise = Zeroizing::new(vec![0; span.len]);
         for (level, digit) in digits.iter() {
             for index in 0..digit {
-                let samples = self
-                    .vector(span.page, level, index)
-                    .ok_or(outside.clone())?;
-                for (sum, sample) in noise.iter_mut().zip(&samples[span.range()]) {
+                let vector = self.vector(span.page, level, index);
+                let samples = vector.and_then(|vector| vector.get(span.range()));
+                for (sum, sample) in noise.iter_mut().zip(samples.ok_or(outside.clone())?) {
                     *sum += sample;
                 }
             }
@@ -438,12 +437,19 @@ fn fill_vector(plan: LadderPlan, key: &[u8; 32], vector: usize, samples: &mut [i
     let page = vector / DIGIT_SAMPLES / plan.levels;
     let mut rng = ChaCha20Rng::from_seed(*key);
     rng.set_stream(vector as u64);
-    draw_samples(level, &mut rng, &mut samples[..plan.used(page)]);
+    draw_samples(level, &mut rng, samples.iter_mut().take(plan.used(page)));
 }
 
 /// Fills `samples` with discrete Gaussians of the level's scale.
-fn draw_samples<R: CryptoRng + ?Sized>(level: usize, rng: &mut R, samples: &mut [i64]) {
-    // A plan has at most MAX_LEVELS = 27 levels, so the scale is at most 2 * 2^26.
+#[expect(
+    clippy::expect_used,
+    reason = "a plan has at most MAX_LEVELS = 27 levels, so the scale is at most 2 * 2^26"
+)]
+fn draw_samples<'a, R: CryptoRng + ?Sized>(
+    level: usize,
+    rng: &mut R,
+    samples: impl Iterator<Item = &'a mut i64>,
+) {
     let gaussian = DiscreteGaussian::new(BASE_SCALE << level).expect("scale within 2^27");
     for sample in samples {
         *sample = gaussian.sample(rng);

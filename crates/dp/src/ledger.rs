@@ -2,7 +2,79 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BASE_VARIANCE, Error, Rho, gap_rho};
+use crate::{BASE_VARIANCE, Error, PAGE, Rho, gap_rho};
+
+/// Every release is charged for so many sealed ciphertexts at least, however few it takes part in.
+const MIN_CIPHERTEXTS: usize = 4;
+
+/// What the residual noise of sealed ciphertexts may tell their decryptor beside what is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leak {
+    /// What one ciphertext may tell.
+    pub ciphertext: Rho,
+    /// Ciphertexts of a page: one a plaintext modulus.
+    pub residues: usize,
+}
+
+impl Leak {
+    /// Releases in the clear tell nothing beside themselves.
+    pub const NONE: Self = Self {
+        ciphertext: Rho::ZERO,
+        residues: 1,
+    };
+
+    /// What a release of so many cells is charged: for every ciphertext it takes part in, and for
+    /// four at least.
+    ///
+    /// A release lies within one page unless it is larger, and then begins one ([`crate::Allocator`]),
+    /// so its pages follow from its cells alone.
+    ///
+    /// # Errors
+    /// [`Error::Rho`] at a cost of 2^48 or more.
+    pub fn of(&self, cells: usize) -> Result<Rho, Error> {
+        let ciphertexts = cells.div_ceil(PAGE).saturating_mul(self.residues);
+        let ciphertexts = ciphertexts.max(MIN_CIPHERTEXTS);
+        self.ciphertext
+            .checked_mul(ciphertexts as u64)
+            .ok_or(Error::Rho(self.ciphertext.to_f64() * ciphertexts as f64))
+    }
+}
+
+/// What a release costs, by item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// The Gaussian mechanism: `Delta_2^2 / (2 sigma^2)`.
+    pub gaussian: Rho,
+    /// The noise being a sum of ladder samples ([`gap_rho`]).
+    pub gap: Rho,
+    /// What the residual ciphertext noise may add (`rho_leak`).
+    pub leak: Rho,
+}
+
+impl Price {
+    /// The price of `cells` integers which one record moves by at most `delta2_squared` (squared L2
+    /// norm) under noise of variance `4 variance_units`, beside a leak.
+    ///
+    /// # Errors
+    /// [`Error::Ratio`] or [`Error::Rho`] at variance zero or a price of 2^48 or more.
+    pub fn of(
+        delta2_squared: u128,
+        variance_units: u64,
+        cells: u64,
+        leak: Rho,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            gaussian: release_rho(delta2_squared, variance_units)?,
+            gap: gap_rho(delta2_squared, variance_units, cells)?,
+            leak,
+        })
+    }
+
+    /// The sum of all three costs, or `None` at 2^48.
+    pub fn total(&self) -> Option<Rho> {
+        Rho::checked_sum([self.gaussian, self.gap, self.leak])
+    }
+}
 
 /// A release about to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,14 +119,29 @@ impl Entry {
         if debit.variance_units == 0 {
             return Err(Error::NoNoise(debit.number));
         }
-        let rho = release_rho(debit.delta2_squared, debit.variance_units)?;
-        let gap = gap_rho(debit.delta2_squared, debit.variance_units, debit.cells)?;
-        Ok(Self { debit, rho, gap })
+        let Debit {
+            delta2_squared,
+            variance_units,
+            cells,
+            leak,
+            ..
+        } = debit;
+        let price = Price::of(delta2_squared, variance_units, cells, leak)?;
+        Ok(Self {
+            debit,
+            rho: price.gaussian,
+            gap: price.gap,
+        })
     }
 
     /// Everything the release costs, or `None` at 2^48.
     pub fn cost(&self) -> Option<Rho> {
-        Rho::checked_sum([self.rho, self.gap, self.debit.leak])
+        let price = Price {
+            gaussian: self.rho,
+            gap: self.gap,
+            leak: self.debit.leak,
+        };
+        price.total()
     }
 }
 
@@ -192,15 +279,23 @@ impl Ledger {
     }
 }
 
-/// A digest as hexadecimal text.
-mod hex_digest {
+/// A digest as hexadecimal text, for `#[serde(with = "fhaim_dp::hex_digest")]`.
+pub mod hex_digest {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    /// Writes 64 digits.
+    ///
+    /// # Errors
+    /// What the serializer refuses.
     pub fn serialize<S: Serializer>(digest: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
         let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         serializer.serialize_str(&text)
     }
 
+    /// Reads 64 digits.
+    ///
+    /// # Errors
+    /// The text is anything else.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 32], D::Error> {
         let text = String::deserialize(deserializer)?;
         decode(text.as_bytes()).ok_or_else(|| D::Error::custom("a digest is 64 hex digits"))
@@ -211,8 +306,8 @@ mod hex_digest {
         if text.len() != 2 * digest.len() {
             return None;
         }
-        for (byte, pair) in digest.iter_mut().zip(text.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        for (byte, &[high, low]) in digest.iter_mut().zip(text.as_chunks().0) {
+            *byte = nibble(high)? << 4 | nibble(low)?;
         }
         Some(digest)
     }
@@ -227,13 +322,22 @@ mod hex_digest {
 }
 
 /// A 128-bit integer as decimal text: JSON numbers do not carry it.
-mod decimal {
+/// 128-bit integers as decimal text, which every reader of JSON keeps whole.
+pub mod decimal {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    /// Writes the integer.
+    ///
+    /// # Errors
+    /// What the serializer refuses.
     pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(value)
     }
 
+    /// Reads the integer.
+    ///
+    /// # Errors
+    /// Text that is no integer of 128 bits.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(D::Error::custom)
@@ -297,6 +401,21 @@ mod tests {
         assert_eq!((entry.cost(), entry.gap), (Some(expected), Rho::ZERO));
         assert!(Entry::price(debit(0, 4, 6)).unwrap().gap > Rho::ZERO);
         assert_eq!(Entry::price(debit(9, 4, 0)), Err(Error::NoNoise(9)));
+    }
+
+    /// Four ciphertexts were the most that a release could take part in: one of two columns of 150
+    /// categories under two plaintext moduli takes six, paid for four, and was then refused.
+    #[test]
+    fn every_ciphertext_of_a_release_is_charged_and_four_at_least() {
+        let leak = |residues| Leak {
+            ciphertext: rho(1, 1 << 30),
+            residues,
+        };
+        assert_eq!(leak(1).of(1), Ok(rho(4, 1 << 30)));
+        assert_eq!(leak(2).of(2 * PAGE), Ok(rho(4, 1 << 30)));
+        assert_eq!(leak(2).of(150 * 150), Ok(rho(6, 1 << 30)));
+        assert_eq!(leak(1).of(4 * PAGE + 1), Ok(rho(5, 1 << 30)));
+        assert_eq!(Leak::NONE.of(usize::MAX), Ok(Rho::ZERO));
     }
 
     #[test]

@@ -1,23 +1,38 @@
 //! Zero-concentrated differential privacy: accounting, exact samplers, the noise ladder.
 //!
-//! Nothing here reads or writes anything, and nothing between a count and its release is in
-//! floating point: noise is integers drawn by comparing integers, costs are exact fixed-point
+//! Nothing here reads or writes anything but a key from the system's generator, and nothing
+//! between a count and its release is in floating point: noise is integers drawn by comparing integers, costs are exact fixed-point
 //! numbers rounded against the spender.
+#![deny(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 pub mod accounting;
 mod error;
 mod gap;
 mod gaussian;
+mod generator;
 mod ladder;
 mod ledger;
 mod rho;
 
 pub use error::Error;
 pub use gap::{gap_rho, log_ratio_bound};
-pub use gaussian::DiscreteGaussian;
+pub use gaussian::{DiscreteGaussian, uniform_below};
+pub use generator::{fork, generator};
 pub use ladder::{
     Allocator, BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, Ladder, LadderPlan, MAX_LEVELS,
     MAX_POSITIONS, PAGE, Span,
 };
-pub use ledger::{Debit, Entry, Ledger, Outcome, least_variance_units, release_rho};
+pub use ledger::{
+    Debit, Entry, Leak, Ledger, Outcome, Price, decimal, hex_digest, least_variance_units,
+};
 pub use rho::Rho;
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -19,7 +19,10 @@ impl Rho {
     /// No cost.
     pub const ZERO: Self = Self(0);
 
-    /// Binary digits after the point.
+    /// The least cost above none: one count.
+    pub const LEAST: Self = Self(1);
+
+    /// How many binary digits a count has after the point.
     pub const FRACTION_BITS: u32 = 80;
 
     /// `numerator / denominator`, rounded up.
@@ -90,6 +93,12 @@ impl Rho {
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
+    }
+
+    /// `factor` times `self`, or `None` at 2^48.
+    #[must_use]
+    pub fn checked_mul(self, factor: u64) -> Option<Self> {
+        self.0.checked_mul(u128::from(factor)).map(Self)
     }
 
     /// `self - other`, or `None` below zero.

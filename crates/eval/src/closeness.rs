@@ -9,7 +9,7 @@ use fhaim_domain::Table;
 use rand::{Rng, seq::index};
 use serde::Serialize;
 
-/// Records compared at most: synthetic ones, and real ones on each side.
+/// So many records are compared: synthetic ones, and real ones on each side.
 const MAX_SYNTHETIC: usize = 2_000;
 const MAX_REAL: usize = 5_000;
 

@@ -23,3 +23,8 @@ pub use report::{
     evaluate,
 };
 pub use workload::{marginal_l1, model_workload_error, workload_error};
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,7 +9,7 @@ use crate::{
     regression::{Classifier, Features},
 };
 
-/// Most classes of a target; more are bins of a number rather than classes.
+/// A target may have so many classes; more are bins of a number rather than classes.
 pub const MAX_CLASSES: usize = 20;
 
 /// How well a model predicts the test records' target. All from 0 to 1.

@@ -13,7 +13,7 @@ use crate::Error;
 /// free. One is the default of scikit-learn's and linfa's logistic regression.
 const PENALTY: f64 = 1.0;
 
-/// Steps of L-BFGS at most, and vectors it remembers.
+/// L-BFGS takes so many steps at most, and remembers so many vectors.
 const MAX_STEPS: u64 = 500;
 const MEMORY: usize = 10;
 

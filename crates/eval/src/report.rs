@@ -12,10 +12,10 @@ use crate::{
     workload::marginal_l1,
 };
 
-/// Sets of three columns evaluated at most; beyond, evenly spaced ones.
+/// So many sets of three columns are evaluated; of more, evenly spaced ones.
 pub const MAX_TRIPLES: usize = 1_000;
 
-/// Share of the real records that are set aside to test predictions on, where no others are given.
+/// This share of the real records is set aside to test predictions on, where no others are given.
 const TEST_SHARE: f64 = 0.2;
 
 /// What the holder must know about a report.

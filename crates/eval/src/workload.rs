@@ -9,7 +9,7 @@ use fhaim_domain::{Clique, CodesProblem, Table};
 
 use crate::Error;
 
-/// Cells per record up to which counting in an array beats sorting.
+/// Up to so many cells a record, counting in an array is faster than sorting.
 const DENSE_CELLS_PER_RECORD: u64 = 8;
 
 /// Number of the cell that each record falls into, row-major in the clique's attributes.

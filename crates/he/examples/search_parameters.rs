@@ -2,9 +2,8 @@
 //!
 //! What the primes must satisfy, with n = 8192:
 //! - each ciphertext prime and the key-switching prime is 1 modulo 2n, for the transform;
-//! - together they have at most 218 bits: the homomorphic encryption security standard (Albrecht
-//!   et al. 2018, table 1, degree 8192) allows that for 128-bit security against classical
-//!   attacks with a ternary secret, the narrowest it lists;
+//! - together they have at most 216 bits: the guidelines of 2024 (Bossuat et al.) allow that for
+//!   128-bit security against classical attacks with a secret as wide as ours;
 //! - q = -1 modulo each plaintext modulus, so that products need no correction factor.
 //!
 //! The search is deterministic: largest primes first.
@@ -16,7 +15,7 @@
 use fhaim_he::{DEGREE, P1, P1_LARGE, P2, ParameterSet};
 
 /// Largest modulus in bits, the key-switching prime included.
-const SECURE_BITS: u32 = 218;
+const SECURE_BITS: u32 = 216;
 
 const TWICE_DEGREE: u64 = 2 * DEGREE as u64;
 

@@ -1,10 +1,10 @@
 //! Ciphertexts, encryption and decryption.
 
 use crate::error::{Error, Result};
-use crate::keys::{Pair, PublicKey, SecretKey};
+use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
 use crate::params::{DEGREE, Parameters};
-use crate::ring::Poly;
+use crate::ring::{Pair, Poly};
 use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding, Plaintext};
 use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
@@ -191,7 +191,10 @@ impl SecretKey {
     }
 
     /// Coefficients modulo the ciphertext's plaintext modulus, and the noise in bits.
-    fn decrypt_residues(&self, ciphertext: &Ciphertext) -> Result<(Zeroizing<Vec<u64>>, f64)> {
+    pub(crate) fn decrypt_residues(
+        &self,
+        ciphertext: &Ciphertext,
+    ) -> Result<(Zeroizing<Vec<u64>>, f64)> {
         let params = self.params();
         let scheme = ciphertext.to_scheme(params)?;
         let key = self.scheme(ciphertext.residue);

@@ -6,7 +6,8 @@
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
-use crate::ring::{Poly, Ring};
+use crate::ring::Ring;
+use fhaim_dp::uniform_below;
 use fhe::bfv::{
     Ciphertext as SchemeCiphertext, PublicKey as SchemePublicKey, SecretKey as SchemeSecretKey,
 };
@@ -87,13 +88,15 @@ impl SecretKey {
         &self.coefficients
     }
 
+    /// The key under plaintext modulus number `residue`, which must be one of the set's.
+    #[expect(clippy::indexing_slicing, reason = "one for each of the set's moduli")]
     pub(crate) fn scheme(&self, residue: usize) -> &SchemeSecretKey {
         &self.schemes[residue]
     }
 
     /// The public key to encrypt under.
     pub fn public_key<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<PublicKey> {
-        let bytes = SchemePublicKey::new(&self.schemes[0], rng).to_bytes();
+        let bytes = SchemePublicKey::new(self.scheme(0), rng).to_bytes();
         PublicKey::from_scheme_bytes(&self.params, &bytes)
     }
 
@@ -102,21 +105,12 @@ impl SecretKey {
         let ring = self.params.ring();
         let n = DEGREE;
         let secret = full_transform(ring, &self.coefficients);
-        let image = |p: &[u64], g: usize| {
-            let map = ring.automorphism(g);
-            let mut image = Zeroizing::new(vec![0; p.len()]);
-            for (out, limb) in image.chunks_exact_mut(n).zip(p.chunks_exact(n)) {
-                for (o, &i) in out.iter_mut().zip(&map) {
-                    *o = limb[i as usize];
-                }
-            }
-            image
-        };
+        let image = |p: &[u64], g: usize| permuted(p, &ring.automorphism(g));
         let mut square = secret.clone();
-        for (j, limb) in ring.limbs().iter().enumerate() {
-            for x in &mut square[j * n..(j + 1) * n] {
-                *x = limb.modulus.mul(*x, *x);
-            }
+        for (limb, values) in ring.limbs().iter().zip(square.chunks_exact_mut(n)) {
+            values
+                .iter_mut()
+                .for_each(|x| *x = limb.modulus.mul(*x, *x));
         }
         let mut key = |source: &[u64]| KeySwitchKey::generate(ring, &secret, source, rng);
         let sigma = |level: usize| (1 << level) + 1;
@@ -136,17 +130,31 @@ impl SecretKey {
 
 /// Transform of a small polynomial over all limbs, the special one included.
 fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
-    let mut out = Zeroizing::new(Vec::with_capacity(coefficients.len() * ring.limbs().len()));
-    for limb in ring.limbs() {
-        let start = out.len();
-        out.extend(
-            coefficients
-                .iter()
-                .map(|&c| limb.modulus.residue_of(i128::from(c))),
-        );
-        limb.forward(&mut out[start..]);
+    let n = ring.degree();
+    let mut out = Zeroizing::new(vec![0; n * ring.limbs().len()]);
+    for (limb, values) in ring.limbs().iter().zip(out.chunks_exact_mut(n)) {
+        for (value, &c) in values.iter_mut().zip(coefficients) {
+            *value = limb.modulus.residue_of(i128::from(c));
+        }
+        limb.forward(values);
     }
     out
+}
+
+/// The image of a polynomial over all limbs under an automorphism, which moves values of the
+/// transform as `map` says.
+fn permuted(p: &[u64], map: &[u32]) -> Zeroizing<Vec<u64>> {
+    let mut image = Zeroizing::new(vec![0; p.len()]);
+    let limbs = image
+        .chunks_exact_mut(map.len())
+        .zip(p.chunks_exact(map.len()));
+    for (out, limb) in limbs {
+        for (out, &i) in out.iter_mut().zip(map) {
+            // A permutation of the indices of a limb.
+            *out = limb.get(i as usize).copied().unwrap_or_default();
+        }
+    }
+    image
 }
 
 /// The dataset's public key.
@@ -174,6 +182,8 @@ impl PublicKey {
         &self.params
     }
 
+    /// The key under plaintext modulus number `residue`, which must be one of the set's.
+    #[expect(clippy::indexing_slicing, reason = "one for each of the set's moduli")]
     pub(crate) fn scheme(&self, residue: usize) -> &SchemePublicKey {
         &self.schemes[residue]
     }
@@ -182,7 +192,7 @@ impl PublicKey {
     pub(crate) fn polynomials(&self) -> Result<[Vec<u64>; 2]> {
         let scheme = self.params.scheme(0);
         let missing = Error::Mismatch("a public key has two polynomials over every prime");
-        let key = PublicKeyProto::decode(self.schemes[0].to_bytes().as_slice());
+        let key = PublicKeyProto::decode(self.scheme(0).to_bytes().as_slice());
         let pair = key.map_err(|error| Error::Scheme(error.to_string()))?.c;
         let Some(pair) = pair else {
             return Err(missing);
@@ -256,6 +266,10 @@ pub(crate) struct KeySwitchKey {
 
 impl KeySwitchKey {
     /// `secret` and `source` are transforms over all limbs.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "secret, source and both halves hold a ring's degree of values for each limb"
+    )]
     fn generate<R: RngCore + CryptoRng>(
         ring: &Ring,
         secret: &[u64],
@@ -292,20 +306,11 @@ impl KeySwitchKey {
 pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
     let digits = ring.ciphertext_limbs().len();
-    let mut uniform = |q: u64| {
-        let mask = u64::MAX >> q.leading_zeros();
-        loop {
-            let candidate = rng.next_u64() & mask;
-            if candidate < q {
-                return candidate;
-            }
-        }
-    };
     let mut digit = || {
         let limbs = ring.limbs().iter();
         limbs
             .flat_map(|l| (0..ring.degree()).map(|_| l.modulus.value()))
-            .map(&mut uniform)
+            .map(|q| uniform_below(q, &mut rng))
             .collect()
     };
     (0..digits).map(|_| digit()).collect()
@@ -318,5 +323,3 @@ fn small<R: RngCore + CryptoRng>(rng: &mut R) -> Result<Zeroizing<Vec<i64>>> {
         drawn.map_err(|reason| Error::Scheme(reason.to_owned()))?,
     ))
 }
-
-pub(crate) type Pair = [Poly; 2];

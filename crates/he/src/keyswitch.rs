@@ -1,18 +1,23 @@
 //! Key switching: from a polynomial under some secret s' to a pair under s.
 //!
-//! Residue decomposition with one special prime P: digit i of d is its residue modulo q_i, and
-//! sum_i digit_i * key_i, over all primes, is P d s' + noise under s; dividing by P shrinks the
-//! noise. Transforms are what it costs, and two things save some:
+//! Residue decomposition with one special prime P: digit i of d is its residue modulo q_i, centred,
+//! and sum_i digit_i * key_i, over all primes, is P d s' + noise under s; dividing by P shrinks
+//! the noise. Transforms are what it costs, and two things save some:
 //! - polynomials under several secrets are summed over all primes and divided once;
 //! - the first half of a pair, which only additions and automorphisms follow, stays multiplied by
 //!   P until the end ([`Lifted`]).
 //!
 //! With L ciphertext primes and k polynomials a switch takes k (L + L^2) + 1 + L transforms, and
 //! the last division 1 + L: at L = 2, 9 for one polynomial, 21 for three, and 3 at the end.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "an inner loop: it counts limbs of one ring, digits of at most three polynomials, and \
+              places of buffers and key halves that all have the ring's degree"
+)]
 
-use crate::keys::{KeySwitchKey, Pair};
+use crate::keys::KeySwitchKey;
 use crate::modular::Modulus;
-use crate::ring::{Poly, Ring};
+use crate::ring::{Pair, Poly, Ring};
 
 /// A pair (c0, c1) under s, c0 held as P c0 over all primes.
 #[derive(Clone, Debug)]
@@ -46,9 +51,9 @@ pub(crate) struct Scratch {
     /// Coefficients modulo P of what is divided by P.
     remainder: Vec<u64>,
     /// Polynomials switched.
-    pub(crate) switches: u64,
+    switches: u64,
     /// Transforms made, of one limb each.
-    pub(crate) transforms_made: u64,
+    transforms_made: u64,
 }
 
 impl Scratch {
@@ -63,6 +68,12 @@ impl Scratch {
             switches: 0,
             transforms_made: 0,
         }
+    }
+
+    /// Polynomials switched and transforms made since this was last asked.
+    pub(crate) fn take_counts(&mut self) -> (u64, u64) {
+        let switches = std::mem::take(&mut self.switches);
+        (switches, std::mem::take(&mut self.transforms_made))
     }
 }
 
@@ -156,7 +167,8 @@ impl<'a> KeySwitcher<'a> {
         let used = terms.len() * primes;
         for (k, transform) in scratch.transforms[..used].iter_mut().enumerate() {
             if k % primes != j {
-                reduce_once(m, &scratch.digits[k], transform);
+                let prime = self.ring.limbs()[k % primes].modulus;
+                centre(prime, &scratch.digits[k], m, transform);
                 limb.forward(transform);
                 scratch.transforms_made += 1;
             }
@@ -184,15 +196,9 @@ impl<'a> KeySwitcher<'a> {
     /// residues modulo P, in place of the first digit's, which is used up.
     fn transform_remainder(&self, j: usize, scratch: &mut Scratch) {
         let limb = &self.ring.limbs()[j];
-        let m = limb.modulus;
-        let p = self.ring.special().modulus.value();
-        let p_mod_q = p % m.value();
         let buffer = &mut scratch.transforms[0];
-        for (reduced, &r) in buffer.iter_mut().zip(&scratch.remainder) {
-            // Without a branch, which would be mispredicted every other time.
-            let upper_half = u64::from(r > p / 2).wrapping_neg();
-            *reduced = m.sub(m.reduce_once(r), p_mod_q & upper_half);
-        }
+        let special = self.ring.special().modulus;
+        centre(special, &scratch.remainder, limb.modulus, buffer);
         limb.forward(buffer);
         scratch.transforms_made += 1;
     }
@@ -205,11 +211,18 @@ impl<'a> KeySwitcher<'a> {
     }
 }
 
-/// Reduces residues of one prime modulo another: the primes of a set differ by less than a factor
-/// of two.
-fn reduce_once(m: Modulus, from: &[u64], to: &mut [u64]) {
-    for (to, &x) in to.iter_mut().zip(from) {
-        *to = m.reduce_once(x);
+/// Residues of one prime, as integers of least absolute value, modulo another: the primes of a set
+/// differ by less than a factor of two.
+///
+/// Digits in 0..q would serve as well, but for their mean, q/2 in every coefficient: times a key's
+/// error that is a noise of three times the variance of the rest, most of it at one pair of roots.
+fn centre(from: Modulus, residues: &[u64], m: Modulus, to: &mut [u64]) {
+    let q = from.value();
+    let q_mod_m = q % m.value();
+    for (to, &x) in to.iter_mut().zip(residues) {
+        // Without a branch, which would be mispredicted every other time.
+        let upper_half = u64::from(x > q / 2).wrapping_neg();
+        *to = m.sub(m.reduce_once(x), q_mod_m & upper_half);
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::params::DEGREE;
+use crate::ring::bit_reverse;
 use serde::{Deserialize, Serialize};
 
 /// Cells, and noise positions, of a page.
@@ -89,6 +90,15 @@ impl Layout {
         DEGREE / self.stride
     }
 
+    /// Smallest number of records with this layout.
+    pub fn min_records(&self) -> usize {
+        match (self.chunks, self.stride) {
+            (1, Self::MIN_STRIDE) => 1,
+            (1, stride) => stride / 2 + 1,
+            (chunks, stride) => (chunks - 1) * stride + 1,
+        }
+    }
+
     /// Largest number of records with this layout.
     pub fn max_records(&self) -> usize {
         self.chunks * self.stride
@@ -98,15 +108,6 @@ impl Layout {
     pub(crate) fn place(&self, p: usize) -> (usize, usize) {
         let slots = self.slots();
         (p / slots, bit_reverse(p % slots, slots.trailing_zeros()))
-    }
-}
-
-/// Reverses the lowest `bits` bits of x, which has no others.
-pub(crate) fn bit_reverse(x: usize, bits: u32) -> usize {
-    if bits == 0 {
-        0
-    } else {
-        x.reverse_bits() >> (usize::BITS - bits)
     }
 }
 
@@ -130,6 +131,13 @@ mod tests {
         ] {
             let layout = Layout::for_records(records).unwrap();
             assert_eq!((layout.chunks(), layout.stride()), (chunks, stride));
+            for edge in [layout.min_records(), layout.max_records()] {
+                assert_eq!(Layout::for_records(edge).unwrap(), layout);
+            }
+            let below = Layout::for_records(layout.min_records() - 1);
+            assert!(below.is_err() || below.unwrap() != layout);
+            let above = Layout::for_records(layout.max_records() + 1).unwrap();
+            assert_ne!(above, layout);
             assert_eq!(Layout::from_parts(chunks, stride).unwrap(), layout);
         }
         assert!(Layout::for_records(0).is_err());

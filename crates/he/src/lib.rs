@@ -1,9 +1,26 @@
 //! Exact encrypted statistics: parameters, keys, tensor, packing, release.
 
 #![warn(missing_debug_implementations)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
+/// Compiles and runs what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod assembly;
+mod backend;
 mod ciphertext;
 mod codec;
+mod context;
 mod error;
 mod evaluate;
 mod keys;
@@ -13,23 +30,38 @@ mod modular;
 mod noise;
 mod operands;
 mod packing;
+mod page;
+mod parallel;
 mod params;
+mod partial;
+mod plan;
 mod release;
 mod ring;
 mod square;
 mod table;
+mod task;
 mod tensor;
+mod tile;
+mod wire;
+mod work;
 
+pub use assembly::Assembly;
+pub use backend::{Backend, Threads, WORKING_BYTES};
 pub use ciphertext::Ciphertext;
-pub use codec::parameter_set;
+pub use context::EvaluationContext;
 pub use error::{Error, Result};
-pub use evaluate::{Cell, Evaluator, Page, WORKING_BYTES, Work};
+pub use evaluate::Evaluator;
 pub use keys::{EvaluationKeys, PublicKey, SecretKey};
 pub use layout::{Layout, PAGE, coefficient};
 pub use noise::LEAK_BITS;
+pub use operands::Operands;
+pub use page::Page;
 pub use params::{DEGREE, P1, P1_LARGE, P2, ParameterSet, Parameters};
+pub use partial::{Partial, TileRoot, TileSums};
+pub use plan::{Cell, Plan};
 pub use release::seal;
-pub use ring::transform_seconds;
 pub use square::{ScoreParts, SquaredScore};
 pub use table::{Chunks, Columns, Combination, EncryptedTable, Factors};
-pub use tensor::multiply_accumulate_rate;
+pub use task::{TileId, TileTask};
+pub use wire::parameter_set;
+pub use work::Work;

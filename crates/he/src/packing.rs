@@ -9,12 +9,17 @@
 //!
 //! Products are not relinearised by themselves: the first level switches from s^2, sigma(s) and
 //! sigma(s^2) at once.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a level is one of the tree's, for each of which there are keys; a permutation holds \
+              indices below the degree"
+)]
 
 use crate::ciphertext::Ciphertext;
-use crate::keys::{EvaluationKeys, LEVELS, Pair};
+use crate::keys::{EvaluationKeys, LEVELS};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
-use crate::ring::{Poly, Ring};
+use crate::ring::{Pair, Poly, Ring};
 
 /// Precomputed tables of the packing tree for one number of slots.
 #[derive(Debug)]
@@ -159,4 +164,17 @@ impl<'a> Packer<'a> {
             }
         }
     }
+}
+
+/// The next level of a tree: every two neighbours merged.
+pub(crate) fn merge_row<T, U>(
+    row: Vec<Option<T>>,
+    mut merge: impl FnMut(Option<T>, Option<T>) -> Option<U>,
+) -> Vec<Option<U>> {
+    let mut row = row.into_iter();
+    let mut merged = Vec::with_capacity(row.len().div_ceil(2));
+    while let Some(u) = row.next() {
+        merged.push(merge(u, row.next().flatten()));
+    }
+    merged
 }

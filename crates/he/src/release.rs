@@ -2,12 +2,12 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::evaluate::Page;
 use crate::keys::PublicKey;
 use crate::layout::{PAGE, coefficient};
 use crate::noise::{FLOOD_SCALE, check_page};
+use crate::page::Page;
 use crate::params::DEGREE;
-use fhaim_dp::DiscreteGaussian;
+use fhaim_dp::{DiscreteGaussian, uniform_below};
 use rand::{CryptoRng, Rng, RngCore};
 
 /// Turns a page into a ciphertext that tells its decryptor the noisy cells at `released` and
@@ -30,15 +30,14 @@ pub fn seal<'a, R: RngCore + CryptoRng>(
 ) -> Result<Ciphertext> {
     let params = public.params();
     let set = params.set();
-    check_page(set, page.deviation)?;
+    check_page(set, page.deviation())?;
     let residue = page.ciphertext.residue();
-    let t = set.plaintext_moduli[residue];
-    let mut mask: Vec<u64> = (0..PAGE).map(|_| rng.random_range(0..t)).collect();
+    let t = params.plaintext_modulus(residue);
+    let mut mask = uniform_values(t, rng);
     for position in released {
-        if position >= PAGE {
-            return Err(Error::OutOfRange("released position"));
-        }
-        mask[coefficient(position)] = 0;
+        let place = mask.get_mut(coefficient(position));
+        let place = place.filter(|_| position < PAGE);
+        *place.ok_or(Error::OutOfRange("released position"))? = 0;
     }
     let mut sealed = public.encrypt_residues(residue, &mask, rng)?;
     sealed.add_assign(&page.ciphertext, params);
@@ -53,6 +52,12 @@ pub fn seal<'a, R: RngCore + CryptoRng>(
         params.ring(),
     );
     Ok(sealed)
+}
+
+/// A page of values uniform below t, exactly. `rand`'s own ranges are not exact: the
+/// probabilities of their values differ, by some 2^-86.
+fn uniform_values<R: RngCore + CryptoRng>(t: u64, rng: &mut R) -> Vec<u64> {
+    (0..PAGE).map(|_| uniform_below(t, rng)).collect()
 }
 
 /// One error polynomial g * X + U: X discrete Gaussian of scale 2^26, U uniform below g.
@@ -70,54 +75,19 @@ fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::{Cell, Evaluator, Work};
+    use crate::evaluate::Evaluator;
     use crate::keys::{EvaluationKeys, SecretKey};
     use crate::layout::Layout;
-    use crate::params::{P1, Parameters};
+    use crate::noise::tests::measured;
+    use crate::params::{P1, Parameters, SETS};
+    use crate::plan::Cell;
     use crate::table::{Combination, EncryptedTable, Factors};
+    use crate::work::Work;
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
     /// Sealed copies of each page.
     const COPIES: usize = 24;
-
-    /// The noise of a ciphertext under P1, coefficient by coefficient: c0 + c1 s - m (q + 1) / t,
-    /// centred modulo q.
-    fn noise(secret: &SecretKey, ciphertext: &Ciphertext) -> Vec<f64> {
-        let ring = secret.params().ring();
-        let wide: Vec<i128> = secret.coefficients().iter().map(|&s| s.into()).collect();
-        let s = ring.transform_signed(&wide);
-        let limbs = ring.ciphertext_limbs();
-        let phase = |j: usize| {
-            let m = limbs[j].modulus;
-            let c = ciphertext.c[0].limb(j).iter().zip(ciphertext.c[1].limb(j));
-            let mut phase: Vec<u64> = c
-                .zip(s.limb(j))
-                .map(|((&c0, &c1), &s)| m.add(c0, m.mul(c1, s)))
-                .collect();
-            limbs[j].inverse(&mut phase);
-            phase
-        };
-        let (first, second) = (limbs[0].modulus, limbs[1].modulus);
-        let (q0, q1) = (first.value(), second.value());
-        let q = i128::from(q0) * i128::from(q1);
-        let t = i128::from(P1.plaintext_moduli[0]);
-        let (message, _) = secret.decrypt(std::slice::from_ref(ciphertext)).unwrap();
-        let coefficient = |((x0, x1), m): ((u64, u64), &i128)| {
-            // Chinese remaindering: q0 is below 2 q1.
-            let difference = second.sub(x1, x0 % q1);
-            let lift = second.mul(difference, second.inv(q0 % q1));
-            let phase = i128::from(x0) + i128::from(q0) * i128::from(lift);
-            let centred = (phase - (q + 1) / t * m).rem_euclid(q);
-            (if centred > q / 2 {
-                centred - q
-            } else {
-                centred
-            }) as f64
-        };
-        let residues = phase(0).into_iter().zip(phase(1));
-        residues.zip(message.iter()).map(coefficient).collect()
-    }
 
     /// A page of products of two columns of `records` ones.
     fn page(
@@ -143,6 +113,44 @@ mod tests {
         pages.pop().unwrap().unwrap()
     }
 
+    /// A generator of the words `next`, `next` + 1, ...
+    struct Counter {
+        next: u64,
+    }
+
+    impl RngCore for Counter {
+        fn next_u32(&mut self) -> u32 {
+            self.next_u64() as u32
+        }
+
+        fn next_u64(&mut self) -> u64 {
+            self.next += 1;
+            self.next - 1
+        }
+
+        fn fill_bytes(&mut self, bytes: &mut [u8]) {
+            bytes.fill_with(|| self.next_u64() as u8);
+        }
+    }
+
+    /// The test's generator is none for secrets.
+    impl CryptoRng for Counter {}
+
+    /// Each value of a mask comes from one pattern of a word's lowest bits, and patterns that are
+    /// no value are drawn again.
+    #[test]
+    fn masks_are_exactly_uniform() {
+        for t in SETS.iter().flat_map(|set| set.plaintext_moduli) {
+            let half = PAGE as u64 / 2;
+            let start = t - half;
+            let mut rng = Counter { next: start };
+            let expected: Vec<u64> = (start..*t).chain(0..half).collect();
+            let values = uniform_values(*t, &mut rng);
+            assert!(values == expected, "modulo {t}");
+            assert_eq!(rng.next, t.next_power_of_two() + half, "modulo {t}");
+        }
+    }
+
     fn norm(x: &[f64]) -> f64 {
         x.iter().map(|x| x * x).sum::<f64>().sqrt()
     }
@@ -164,7 +172,7 @@ mod tests {
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let pages = [64, 63].map(|records| page(&public, &keys, records, &mut rng));
-        let residual = pages.each_ref().map(|p| noise(&secret, &p.ciphertext));
+        let residual = pages.each_ref().map(|p| measured(&secret, &p.ciphertext));
         let direction: Vec<f64> = residual[0]
             .iter()
             .zip(&residual[1])
@@ -181,7 +189,7 @@ mod tests {
             for _ in 0..COPIES {
                 let sealed = seal(&public, page, [], 0..512, &mut rng).unwrap();
                 // The flood's uniform part has a mean; it is public.
-                let sealed: Vec<f64> = noise(&secret, &sealed)
+                let sealed: Vec<f64> = measured(&secret, &sealed)
                     .iter()
                     .map(|e| (e - granularity / 2.0) / deviation)
                     .collect();

@@ -4,13 +4,24 @@
 //! transforms (values at the odd powers of a primitive 2n-th root of unity) and goes back to
 //! coefficients only where a key switch needs digits. Transforms come from tfhe-ntt, in the very
 //! order fhe-math uses, so residues pass between the two crates as they are.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a limb is below the number of limbs, an index that a table holds or a loop counts is \
+              below the degree, and a ring has at least the special prime"
+)]
 
 use crate::error::{Error, Result};
-use crate::evaluate::Clock;
-use crate::layout::bit_reverse;
 use crate::modular::Modulus;
-use crate::params::Parameters;
 use tfhe_ntt::prime64::Plan;
+
+/// Reverses the lowest `bits` bits of x, which has no others.
+pub(crate) fn bit_reverse(x: usize, bits: u32) -> usize {
+    if bits == 0 {
+        0
+    } else {
+        x.reverse_bits() >> (usize::BITS - bits)
+    }
+}
 
 /// One prime of the chain with its transform.
 #[derive(Debug)]
@@ -210,21 +221,6 @@ impl Ring {
     }
 }
 
-/// Seconds that one transform of one limb takes a thread with its data in cache, the mean of both
-/// directions: the limit that key switches are compared with.
-pub fn transform_seconds(params: &Parameters) -> f64 {
-    let limb = params.ring().special();
-    let mut values: Vec<u64> = (0..params.ring().degree() as u64).collect();
-    let rounds = 100;
-    let clock = Clock::start();
-    for _ in 0..rounds {
-        limb.forward(&mut values);
-        limb.inverse(&mut values);
-    }
-    std::hint::black_box(&values);
-    clock.seconds() / f64::from(2 * rounds)
-}
-
 /// Discrete logarithms of the transform's evaluation points to the base of the first.
 fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
     let m = limb.modulus;
@@ -247,6 +243,9 @@ fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
         "transform does not evaluate at the odd powers of a root",
     ))
 }
+
+/// The two polynomials of a ciphertext under (1, s).
+pub(crate) type Pair = [Poly; 2];
 
 /// A polynomial over the first primes of the ring, limb after limb: the ciphertext primes or all.
 #[derive(Clone, Debug, PartialEq, Eq)]

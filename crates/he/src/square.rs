@@ -7,13 +7,15 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::evaluate::{Clock, Evaluator, Page, Work, merge_row};
+use crate::evaluate::Evaluator;
 use crate::keyswitch::Scratch;
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
-use crate::packing::Packer;
+use crate::packing::{Packer, merge_row};
+use crate::page::{Page, PageNoise};
 use crate::params::DEGREE;
 use crate::ring::Poly;
+use crate::work::{Clock, Work};
 
 /// What the computation service keeps of one clique for scoring: its cells and their square.
 #[derive(Clone, Debug)]
@@ -29,12 +31,13 @@ impl SquaredScore {
     /// [`Error::Mismatch`] under parameters without room for a second product.
     pub fn new(evaluator: &Evaluator<'_>, cells: Page, work: &mut Work) -> Result<Self> {
         let started = Clock::start();
-        let params = evaluator.params();
+        let context = evaluator.context();
+        let params = context.params();
         if !params.set().squares {
             return Err(Error::Mismatch("these parameters have no room for squares"));
         }
-        let invert = |scratch: &mut Scratch| evaluator.invert(&cells.ciphertext, scratch);
-        let inverted = evaluator.with_scratch(work, invert);
+        let invert = |scratch: &mut Scratch| context.invert(&cells.ciphertext, scratch);
+        let inverted = context.with_scratch(work, invert);
         let residue = cells.ciphertext.residue;
         let product = &cells.ciphertext.to_scheme(params)? * &inverted.to_scheme(params)?;
         let [c0, c1, c2] = &product[..] else {
@@ -44,13 +47,18 @@ impl SquaredScore {
             Poly::from_residues(DEGREE, p.coefficients().iter().copied().collect())
         };
         let product = [poly(c0), poly(c1), poly(c2)];
-        let relinearise = |scratch: &mut Scratch| evaluator.relinearise(product, scratch);
-        let c = evaluator.with_scratch(work, relinearise);
+        let relinearise = |scratch: &mut Scratch| context.relinearise(product, scratch);
+        let c = context.with_scratch(work, relinearise);
         work.switching += started.seconds();
         Ok(Self {
             cells,
             square: Ciphertext { residue, c },
         })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn square(&self) -> &Ciphertext {
+        &self.square
     }
 }
 
@@ -73,6 +81,7 @@ impl Evaluator<'_> {
         if start.saturating_add(terms.len()) > PAGE {
             return Err(Error::OutOfRange("more scores than positions"));
         }
+        let context = self.context();
         let started = Clock::start();
         let mut leaves: Vec<Option<Ciphertext>> = vec![None; start];
         let mut noisiest = 0f64;
@@ -81,11 +90,11 @@ impl Evaluator<'_> {
             let mut variance = 0f64;
             for (score, target) in parts {
                 let part = self.score_part(*weight, score, target)?;
-                let t = self.params().set().plaintext_moduli[part.residue];
-                let square = noise::square_deviation(t, score.cells.norm_squared);
+                let t = context.params().plaintext_modulus(part.residue);
+                let square = noise::square_deviation(t, score.cells.noise.norm_squared);
                 variance += (*weight as f64 * square).powi(2);
                 match &mut sum {
-                    Some(sum) => sum.add_assign(&part, self.params()),
+                    Some(sum) => sum.add_assign(&part, context.params()),
                     None => sum = Some(part),
                 }
             }
@@ -93,15 +102,17 @@ impl Evaluator<'_> {
             leaves.push(sum);
         }
         work.tensor += started.seconds();
-        let packing = noise::packing_variance(self.params().set(), DEGREE);
+        let packing = noise::packing_variance(context.params().set(), DEGREE);
         let deviation = (noisiest + packing).sqrt();
         let started = Clock::start();
         let packed = self.trace(leaves, work);
         work.packing += started.seconds();
         Ok(packed.map(|ciphertext| Page {
             ciphertext,
-            deviation,
-            norm_squared: DEGREE as f64 * deviation.powi(2),
+            noise: PageNoise {
+                deviation,
+                norm_squared: DEGREE as f64 * deviation.powi(2),
+            },
         }))
     }
 
@@ -110,13 +121,16 @@ impl Evaluator<'_> {
         if target.len() > PAGE {
             return Err(Error::OutOfRange("more cells than a page holds"));
         }
-        let ring = self.params().ring();
+        let ring = self.context().params().ring();
         let mut reversed = vec![0i128; DEGREE];
         for (p, &value) in target.iter().enumerate() {
             // The cell's coefficient X^c meets X^-c = -X^(n - c).
-            match coefficient(p) {
-                0 => reversed[0] = i128::from(value),
-                c => reversed[DEGREE - c] = -i128::from(value),
+            let (place, value) = match coefficient(p) {
+                0 => (0, i128::from(value)),
+                c => (DEGREE - c, -i128::from(value)),
+            };
+            if let Some(place) = reversed.get_mut(place) {
+                *place = value;
             }
         }
         let reversed = ring.transform_signed(&reversed);
@@ -139,10 +153,10 @@ impl Evaluator<'_> {
 
     /// Packs constant coefficients, leaf k to position k, whatever the table's layout.
     fn trace(&self, leaves: Vec<Option<Ciphertext>>, work: &mut Work) -> Option<Ciphertext> {
-        let packer = Packer::new(self.keys(), 1);
+        let packer = Packer::new(self.context().keys(), 1);
         let residue = leaves.iter().flatten().next()?.residue;
         let row = leaves.into_iter().map(|leaf| Some(leaf?.c)).collect();
-        self.with_scratch(work, |scratch| {
+        self.context().with_scratch(work, |scratch| {
             let mut nodes = merge_row(row, |u, v| {
                 let spread = packer.spread_leaves(u, v)?;
                 Some(packer.merge_leaves(spread, None, scratch))

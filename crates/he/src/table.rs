@@ -3,7 +3,7 @@
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::noise;
+use crate::noise::{self, Variance};
 use crate::params::Parameters;
 use std::fmt;
 use std::ops::Range;
@@ -91,12 +91,16 @@ impl Columns for EncryptedTable {
     }
 
     fn count(&self) -> usize {
-        self.columns[0].len()
+        self.columns.first().map_or(0, Vec::len)
     }
 
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>> {
-        let read = |&column: &usize| self.columns[residue][column][chunks.clone()].to_vec();
-        Ok(columns.iter().map(read).collect())
+        let read = |&column: &usize| {
+            let column = self.columns.get(residue)?.get(column)?;
+            Some(column.get(chunks.clone())?.to_vec())
+        };
+        let read: Option<Vec<Chunks>> = columns.iter().map(read).collect();
+        read.ok_or(Error::OutOfRange("a column or a record chunk"))
     }
 }
 
@@ -119,9 +123,9 @@ impl Combination {
     }
 
     /// Variance of the noise of this combination of fresh columns.
-    pub(crate) fn variance(&self) -> f64 {
+    pub(crate) fn variance(&self) -> Variance {
         let energy: f64 = self.0.iter().map(|&(_, c)| (c as f64).powi(2)).sum();
-        noise::fresh_variance() * energy
+        noise::fresh_variance().times(energy)
     }
 }
 

@@ -9,23 +9,21 @@
 //! This is the inner loop of the whole system. It walks a tile of leaves strip by strip, so that
 //! right operands' strips stay in cache while all leaves of the tile use them, and sums over
 //! products and record chunks a few at a time in registers, all of them in cache.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the inner loop: it counts within arrays of a strip, limbs and strips of polynomials of \
+              one ring, and operands and chunks whose numbers a task was checked for"
+)]
 
 use crate::modular::Modulus;
 use crate::ring::{Poly, Ring};
 use crate::table::Chunks;
+use crate::task::Product;
 
 /// Coefficients a tile works on at a time.
 const STRIP: usize = 256;
 
 type Strip = [u64; STRIP];
-
-/// One product of a leaf: the right operand times the sum of left operands shifted to their slots.
-#[derive(Clone, Debug)]
-pub(crate) struct Product {
-    pub(crate) right: usize,
-    /// (slot, left operand)
-    pub(crate) left: Vec<(usize, usize)>,
-}
 
 /// The operands, and how leaves are put together. Right operands carry a constant: t times what
 /// packing asks for, in Montgomery form.
@@ -247,27 +245,6 @@ fn add_butterfly(m: Modulus, [u, v]: [&Strip; 2], x: &Strip, [sum, difference]: 
         sum[i] = m.add(sum[i], m.add(u[i], shifted));
         difference[i] = m.add(difference[i], m.sub(u[i], shifted));
     }
-}
-
-/// Multiply-accumulates a second of one thread on strips that never leave the first-level cache:
-/// the limit that the kernel's rate is compared with.
-pub fn multiply_accumulate_rate() -> f64 {
-    const TERMS: usize = 4;
-    let m = Modulus::new(0x0fff_ffff_ffff_c001);
-    let strip = |salt: u64| -> Strip {
-        std::array::from_fn(|i| (i as u64 * 0x9e37_79b9 + salt * 0x1234_5678_9abc) % m.value())
-    };
-    let strips: [Strip; 4] = std::array::from_fn(|k| strip(k as u64));
-    let [x0, x1, y0, y1] = &strips;
-    let mut out = [[0; STRIP]; 3];
-    let clock = crate::evaluate::Clock::start();
-    let rounds = 10_000;
-    for _ in 0..rounds {
-        let terms = std::hint::black_box([[x0, x1, y0, y1]; TERMS]);
-        accumulate(m, &terms, &mut out);
-        std::hint::black_box(&out);
-    }
-    f64::from(rounds) * (4 * TERMS * STRIP) as f64 / clock.seconds()
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 
 use fhaim_he::{
     Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Work, coefficient,
+    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Threads, Work, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 struct Keys {
     secret: SecretKey,
@@ -287,7 +287,7 @@ fn bands_of_record_chunks_make_the_same_pages() {
     let evaluate = |table: &Watched, memory: Option<usize>| {
         let mut evaluator = Evaluator::new(&keys.evaluation, table.layout());
         if let Some(memory) = memory {
-            evaluator = evaluator.with_memory(memory);
+            evaluator = evaluator.with_backend(Arc::new(Threads::with_memory(memory)));
         }
         let pages = evaluator.pages(table, 0, factors, &pages, &mut Work::default())?;
         let of = |page: fhaim_he::Page| (page.ciphertext().clone(), page.deviation());

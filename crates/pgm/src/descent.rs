@@ -20,13 +20,13 @@ use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
 use crate::{Error, FitOptions, FitReport, kernel};
 
-/// Past steps kept.
+/// The search remembers so many of its past steps.
 const MEMORY: usize = 10;
 
-/// Added to the diagonal of the least-squares problem, relative to its largest entry.
+/// What is added to the diagonal of the least-squares problem, relative to its largest entry.
 const RIDGE: f64 = 1e-5;
 
-/// Accepted steps over which the fall of the loss decides whether to go on.
+/// The fall of the loss over so many accepted steps decides whether to go on.
 const WINDOW: usize = 10;
 
 /// How far below the largest of its table a potential of a warm start may lie. Cells that an
@@ -194,7 +194,7 @@ impl ScaledStep {
     /// Curvature is taken to be at least 1 / (FLOOR sigma).
     const FLOOR: f64 = 0.3;
     const RATES: (f64, f64) = (0.05, 1.0);
-    const LONGEST_PAUSE: usize = 64;
+    const MAX_PAUSE: usize = 64;
 
     fn due(&mut self) -> bool {
         let due = self.left == 0;
@@ -209,7 +209,7 @@ impl ScaledStep {
         } else {
             self.rate = (self.rate * 0.5).max(Self::RATES.0);
             self.left = self.pause;
-            self.pause = (self.pause * 2).min(Self::LONGEST_PAUSE);
+            self.pause = (self.pause * 2).min(Self::MAX_PAUSE);
         }
     }
 }

@@ -92,6 +92,12 @@ pub enum Error {
         /// The value asked for.
         value: usize,
     },
+    /// Records that are not one column for each attribute, all of one length.
+    #[error("records need one column for each of the {attributes} attributes, all of one length")]
+    Columns {
+        /// Attributes of the domain.
+        attributes: usize,
+    },
     /// A condition that next to no record meets.
     #[error("the model has no records whose attribute {attribute} is {value}, given the others")]
     Impossible {

@@ -4,13 +4,13 @@ use fhaim_domain::Clique;
 
 use crate::{Error, Model};
 
-/// Log-potential of a value that is ruled out. Finite, so that sums and differences of it are
+/// The log-potential of a value that is ruled out. It is finite, so that sums and differences of it are
 /// numbers; its exponential is zero beside that of any fitted potential.
 const RULED_OUT: f64 = -1e300;
 
-/// The least share of the records that a condition may leave: below it the model has nothing to
+/// A condition must leave at least this share of the records: below it the model has nothing to
 /// go by but rounding.
-const LEAST_SHARE: f64 = 1e-12;
+const MIN_SHARE: f64 = 1e-12;
 
 impl Model {
     /// The distribution of the records that have each attribute's value, scaled to the same
@@ -34,7 +34,7 @@ impl Model {
         let Some(&records) = marginal.get(value) else {
             return Err(Error::UnknownValue { attribute, value });
         };
-        let met = records > LEAST_SHARE * self.total();
+        let met = records > MIN_SHARE * self.total();
         if !met {
             return Err(Error::Impossible { attribute, value });
         }

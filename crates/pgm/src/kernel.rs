@@ -18,7 +18,7 @@ macro_rules! with_avx2 {
 }
 pub(crate) use with_avx2;
 
-/// Partial sums kept apart in a sum over a row, so that it runs in vector registers.
+/// A sum over a row keeps so many partial sums apart, so that it runs in vector registers.
 const LANES: usize = 8;
 
 /// Below this the exponential is zero: exp(-708) is the last normal number.

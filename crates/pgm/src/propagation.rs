@@ -22,9 +22,9 @@ use crate::kernel;
 use crate::resolution::Folding;
 use crate::table::{Axis, Embedding, cells, is_subset};
 
-/// A block of weights (each at most 1) whose sum is larger than this has its largest ones free of
-/// underflow.
-const SMALLEST_SUM: f64 = 1e-200;
+/// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
+/// has underflowed.
+const MIN_SUM: f64 = 1e-200;
 
 /// What flows through a small table: up into it, and down out of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -430,7 +430,7 @@ impl Propagation {
         let blocks = memory[..plan.cells].chunks_exact(plan.block());
         for ((block, sum), message) in blocks.zip(&mut sums[node]).zip(&mut messages[node]) {
             *sum = kernel::sum(block);
-            sound &= *sum > SMALLEST_SUM;
+            sound &= *sum > MIN_SUM;
             *message = log_scale + sum.ln();
         }
         sound
@@ -503,11 +503,7 @@ impl Propagation {
 /// What conditional distributions are divided by; 0 for states that are all but impossible: the
 /// inverse of a number without all its digits may be infinite.
 pub(crate) fn inverse(share: f64) -> f64 {
-    if share > SMALLEST_SUM {
-        share.recip()
-    } else {
-        0.0
-    }
+    if share > MIN_SUM { share.recip() } else { 0.0 }
 }
 
 /// Sums a table onto some of its axes.

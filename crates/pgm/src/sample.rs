@@ -45,7 +45,8 @@ impl Model {
         sampler.columns
     }
 
-    fn attributes_by_rank(&self) -> Vec<usize> {
+    /// The attribute of each rank.
+    pub(crate) fn attributes_by_rank(&self) -> Vec<usize> {
         let mut attributes: Vec<usize> = (0..self.tree.rank.len()).collect();
         attributes.sort_by_key(|&a| self.tree.rank[a]);
         attributes

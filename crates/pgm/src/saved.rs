@@ -23,8 +23,6 @@ use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
 use crate::{Error, FitReport, Model};
 
-const MAGIC: &[u8; 8] = b"fhaimpgm";
-
 const VERSION: u32 = 2;
 
 /// What a model is made of.
@@ -41,10 +39,13 @@ pub(crate) struct Parts {
 }
 
 impl Model {
+    /// The bytes that a saved model begins with.
+    pub const MAGIC: &[u8; 8] = b"fhaimpgm";
+
     /// The model as bytes, for [`Model::load`].
     pub fn save(&self) -> Vec<u8> {
         let parts = self.parts();
-        let mut bytes = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
+        let mut bytes = [Self::MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         bytes.extend(parts.total.to_le_bytes());
         bytes.extend(parts.report.loss.to_le_bytes());
         bytes.extend((parts.report.steps as u64).to_le_bytes());
@@ -158,7 +159,7 @@ fn by_rank(clique: &Clique, table: &[f64], groups: &Domain, tree: &JunctionTree)
 /// Reads and checks a saved model's parts.
 fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let mut input = Input(bytes);
-    if input.take()? != *MAGIC {
+    if input.take()? != *Model::MAGIC {
         return Err(Error::Saved("it does not begin as one"));
     }
     if input.u32()? != VERSION {

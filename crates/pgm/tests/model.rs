@@ -218,6 +218,54 @@ fn pairs_at_once_are_the_marginals_one_by_one() {
 }
 
 #[test]
+fn densities_are_those_of_the_joint_distribution() {
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    for _ in 0..40 {
+        let (domain, measurements) = random_problem(&mut rng);
+        let model = fit(&domain, &measurements, &exact(200), None).unwrap();
+        let joint = Joint::of(&model);
+        let records = 0..joint.cells.len();
+        let columns: Vec<Vec<u32>> = (0..domain.len())
+            .map(|a| records.clone().map(|x| joint.value(x, a) as u32).collect())
+            .collect();
+        let densities = model.log_densities(&columns).unwrap();
+        for (density, count) in densities.iter().zip(&joint.cells) {
+            assert!((density.exp() - count / model.total()).abs() < 1e-9);
+        }
+        let sum: f64 = densities.iter().map(|density| density.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+        // Of records with a value, by the definition of conditional probability.
+        let share = model.marginal(&Clique::new([0])).unwrap()[0] / model.total();
+        let Ok(given) = model.given(&[(0, 0)]) else {
+            continue;
+        };
+        for (record, density) in given.log_densities(&columns).unwrap().iter().enumerate() {
+            let expected = match columns[0][record] {
+                0 => densities[record].exp() / share,
+                _ => 0.0,
+            };
+            assert!((density.exp() - expected).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn the_density_of_what_is_no_record_is_refused() {
+    let domain = Domain::new(vec![2, 3]);
+    let measured = [Measurement::cells(Clique::new([0]), vec![3.0, 5.0], 1.0)];
+    let model = fit(&domain, &measured, &FitOptions::default(), None).unwrap();
+    let columns = Err(Error::Columns { attributes: 2 });
+    assert_eq!(model.log_densities(&[vec![0]]), columns);
+    assert_eq!(model.log_densities(&[vec![0], vec![0, 1]]), columns);
+    let unknown = Error::UnknownValue {
+        attribute: 1,
+        value: 3,
+    };
+    assert_eq!(model.log_densities(&[vec![1], vec![3]]), Err(unknown));
+    assert_eq!(model.log_densities(&[vec![], vec![]]), Ok(vec![]));
+}
+
+#[test]
 fn the_loss_is_as_defined_and_the_least() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     for _ in 0..150 {

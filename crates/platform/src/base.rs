@@ -3,6 +3,8 @@
 use fhaim_api::token::Service;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 
 use crate::Failure;
 use crate::blobs::Blobs;
@@ -12,6 +14,9 @@ use crate::seal::Sealer;
 use crate::server::Ready;
 use crate::store::{Step, Store};
 use crate::token::{Signer, Verifier};
+
+/// Database and blobs are written to at most so often to find out whether they can be.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// What every service's handlers and workers share. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,6 +34,9 @@ pub struct Base {
     peers: BTreeMap<Service, String>,
     http: reqwest::Client,
 }
+
+/// What a check found, and when.
+type Found = (Instant, Result<(), Failure>);
 
 impl Base {
     /// Opens what a configuration names. Tokens are accepted from the service itself and from
@@ -72,14 +80,27 @@ impl Base {
         Ok(PeerClient::new(peer, address, signer, http))
     }
 
-    /// Tells whether database and blobs answer.
+    /// Tells whether database and blobs can be written to. Anyone may ask, so what was found
+    /// stands for a second.
     pub fn readiness(&self) -> Ready {
         let (store, blobs) = (self.store.clone(), self.blobs.clone());
+        let found: Arc<Mutex<Option<Found>>> = Arc::default();
         Arc::new(move || {
-            let (store, blobs) = (store.clone(), blobs.clone());
+            let (store, blobs, found) = (store.clone(), blobs.clone(), found.clone());
             Box::pin(async move {
-                store.check().await?;
-                Ok(blobs.check().await?)
+                let mut found = found.lock().await;
+                if let Some((at, found)) = &*found
+                    && at.elapsed() < CHECK_EVERY
+                {
+                    return found.clone();
+                }
+                let checked = async {
+                    store.check().await?;
+                    Ok::<_, Failure>(blobs.check().await?)
+                };
+                let checked = checked.await;
+                *found = Some((Instant::now(), checked.clone()));
+                checked
             })
         })
     }

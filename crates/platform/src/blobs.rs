@@ -8,7 +8,11 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt};
+use std::io::ErrorKind;
 use std::sync::Arc;
+
+/// What a check of the store writes: about as much as a small object.
+const CHECK_BYTES: usize = 64 << 10;
 
 /// Why a blob was not stored or found.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +28,26 @@ pub enum BlobError {
     Absent,
     /// The store failed.
     #[error("blob store: {0}")]
-    Store(object_store::Error),
+    Store(#[source] object_store::Error),
+}
+
+impl BlobError {
+    /// Whether there is no room left.
+    pub fn is_full(&self) -> bool {
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = next {
+            let kind = error.downcast_ref::<std::io::Error>();
+            let kind = kind.map(std::io::Error::kind);
+            if matches!(
+                kind,
+                Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            ) {
+                return true;
+            }
+            next = error.source();
+        }
+        false
+    }
 }
 
 impl From<object_store::Error> for BlobError {
@@ -41,6 +64,11 @@ impl From<object_store::Error> for BlobError {
 pub struct Blobs(Arc<dyn ObjectStore>);
 
 impl Blobs {
+    /// The blobs of an object store.
+    pub fn over(store: impl ObjectStore) -> Self {
+        Self(Arc::new(store))
+    }
+
     /// Opens what a configuration names; makes the folder if need be.
     ///
     /// # Errors
@@ -49,7 +77,7 @@ impl Blobs {
         if let Some(folder) = config.url.strip_prefix("file://") {
             std::fs::create_dir_all(folder)?;
             let files = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
-            return Ok(Self(Arc::new(files)));
+            return Ok(Self::over(files));
         }
         let address = || BlobError::Address(config.url.clone());
         let rest = config.url.strip_prefix("s3://").ok_or_else(address)?;
@@ -63,7 +91,7 @@ impl Blobs {
             builder = builder.with_region(region);
         }
         let bucket = builder.build()?;
-        Ok(Self(Arc::new(PrefixStore::new(bucket, prefix))))
+        Ok(Self::over(PrefixStore::new(bucket, prefix)))
     }
 
     /// Stores a blob; one that is there already is replaced.
@@ -83,6 +111,17 @@ impl Blobs {
         Ok(self.0.get(&Path::from(name)).await?.bytes().await?)
     }
 
+    /// Deletes a blob; one that is not there is deleted already.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn delete(&self, name: &str) -> Result<(), BlobError> {
+        match self.0.delete(&Path::from(name)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Deletes all blobs below a folder.
     ///
     /// # Errors
@@ -99,15 +138,13 @@ impl Blobs {
         Ok(deleted.await?)
     }
 
-    /// Whether the store answers.
+    /// Whether the store can be written to: a full one answers and does no work.
     ///
     /// # Errors
     /// A failure of the store.
     pub async fn check(&self) -> Result<(), BlobError> {
-        match self.get("readiness").await {
-            Ok(_) | Err(BlobError::Absent) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.put("readiness", Bytes::from_static(&[0; CHECK_BYTES]))
+            .await
     }
 }
 

@@ -60,16 +60,24 @@ pub struct Common {
     /// Logs.
     #[serde(default)]
     pub log: Log,
-    /// Work done at a time.
-    #[serde(default = "one")]
+    /// Tasks worked on at a time. Of two or more, one is never for an owner who has all others.
+    #[serde(default = "two")]
     pub workers: usize,
     /// Seconds a worker has before another takes its work over, unless it renews.
     #[serde(default = "thirty")]
     pub lease_seconds: u64,
+    /// Seconds after which an attempt at a task is broken off, to be begun again where it was
+    /// stored last: it hangs.
+    #[serde(default = "a_day")]
+    pub attempt_seconds: u64,
 }
 
-fn one() -> usize {
-    1
+fn two() -> usize {
+    2
+}
+
+fn a_day() -> u64 {
+    24 * 3600
 }
 
 fn thirty() -> u64 {

@@ -1,10 +1,13 @@
 //! Extractors whose refusals are problem documents.
 
+use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
+use fhaim_api::keys::{RECEIPT_HEADER, Receipt};
 use fhaim_api::problem::ProblemKind;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
 
 use crate::Failure;
 
@@ -39,6 +42,56 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
+/// A JSON body from anyone, signed in or not: short, and there soon, so that bodies half sent hold
+/// little for long.
+#[derive(Clone, Copy, Debug)]
+pub struct Brief<T>(pub T);
+
+/// The longest of them, in bytes.
+const BRIEF: usize = 16 << 10;
+
+/// They must be there so soon.
+const BRIEF_WITHIN: Duration = Duration::from_secs(10);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Brief<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        brief(request, state, BRIEF_WITHIN).await.map(Self)
+    }
+}
+
+async fn brief<S: Send + Sync, T: DeserializeOwned>(
+    mut request: Request,
+    state: &S,
+    within: Duration,
+) -> Result<T, Failure> {
+    DefaultBodyLimit::max(BRIEF).apply(&mut request);
+    let body = tokio::time::timeout(within, Json::from_request(request, state)).await;
+    let late = |_| Failure::new(ProblemKind::Malformed, "the body did not come in time");
+    let Json(value) = body.map_err(late)??;
+    Ok(value)
+}
+
+/// A body of bytes.
+#[derive(Clone, Debug)]
+pub struct Octets(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Octets {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let bytes = Bytes::from_request(request, state).await;
+        bytes.map(Self).map_err(|error| {
+            let kind = match error.status().as_u16() {
+                413 => ProblemKind::TooLarge,
+                _ => ProblemKind::Malformed,
+            };
+            Failure::new(kind, error.body_text())
+        })
+    }
+}
+
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
     type Rejection = Failure;
 
@@ -57,5 +110,63 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         query
             .map(|axum::extract::Query(value)| Self(value))
             .map_err(|error: QueryRejection| Failure::new(ProblemKind::Invalid, error.body_text()))
+    }
+}
+
+/// Receipts that a caller shows: one header each.
+#[derive(Clone, Debug)]
+pub struct Receipts(pub Vec<Receipt>);
+
+/// Most receipts of one call: the caller's own, and one of each job of those it speaks for.
+const MAX_RECEIPTS: usize = 80;
+
+impl<S: Send + Sync> FromRequestParts<S> for Receipts {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let unreadable = || {
+            let detail = format!("{RECEIPT_HEADER}: not a receipt, or more than {MAX_RECEIPTS}");
+            Failure::new(ProblemKind::Invalid, detail)
+        };
+        let values = parts.headers.get_all(RECEIPT_HEADER).iter();
+        let read = values.map(|value| Receipt::from_header(value.as_bytes()));
+        let receipts: Option<Vec<_>> = read.take(MAX_RECEIPTS + 1).collect();
+        let receipts = receipts.filter(|receipts| receipts.len() <= MAX_RECEIPTS);
+        receipts.map(Self).ok_or_else(unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use futures_util::{StreamExt, stream};
+
+    fn post(body: Body) -> Request {
+        let request = Request::post("/").header("content-type", "application/json");
+        request.body(body).unwrap()
+    }
+
+    async fn read(body: Body) -> Result<String, ProblemKind> {
+        let read = brief(post(body), &(), Duration::from_millis(200)).await;
+        read.map_err(|failure| failure.kind())
+    }
+
+    #[tokio::test]
+    async fn brief_bodies_are_short_and_soon() {
+        assert_eq!(read(Body::from(r#""a""#)).await, Ok("a".to_owned()));
+        let long = format!("{:?}", "a".repeat(BRIEF));
+        assert_eq!(read(Body::from(long)).await, Err(ProblemKind::TooLarge));
+        let half = stream::iter([Ok::<_, std::io::Error>("\"a")]).chain(stream::pending());
+        let half = Body::from_stream(half);
+        assert_eq!(read(half).await, Err(ProblemKind::Malformed));
+    }
+
+    #[tokio::test]
+    async fn too_many_bytes_are_a_problem_document() {
+        let mut request = post(Body::from("12345"));
+        DefaultBodyLimit::max(4).apply(&mut request);
+        let failure = Octets::from_request(request, &()).await.unwrap_err();
+        assert_eq!(failure.kind(), ProblemKind::TooLarge);
     }
 }

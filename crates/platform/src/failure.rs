@@ -8,10 +8,13 @@ use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
 use crate::blobs::BlobError;
 use crate::peer::PeerError;
 use crate::seal::SealError;
-use crate::store::StoreError;
+use crate::store::{self, StoreError, Trouble};
+
+/// Seconds after which another try is worth it where nothing better is known.
+const TRY_AGAIN_AFTER: u64 = 5;
 
 /// A failure: what the caller is told, and what the log is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// What the caller is told.
     pub problem: Box<Problem>,
@@ -43,6 +46,17 @@ impl Failure {
         }
     }
 
+    /// What may be there again soon is not there now: worth another try.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        let mut failure = Self::new(ProblemKind::Unavailable, detail);
+        failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
+        failure
+    }
+
+    fn full() -> Self {
+        Self::unavailable("the service's disk is full: it goes on when its operator has made room")
+    }
+
     /// With a cause for the log.
     #[must_use]
     pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
@@ -53,6 +67,29 @@ impl Failure {
     /// There is no such thing, or it is someone else's: the two are not told apart.
     pub fn not_found() -> Self {
         Self::bare(ProblemKind::NotFound)
+    }
+
+    /// Another service's problem, as it said it.
+    pub fn passed_on(problem: Box<Problem>) -> Self {
+        Self {
+            problem,
+            cause: None,
+        }
+    }
+
+    /// The crypto service's only refusal of a release: the reason goes to the log alone.
+    pub fn refused() -> Self {
+        Self::bare(ProblemKind::Refused)
+    }
+
+    /// The token does not allow it.
+    pub fn forbidden() -> Self {
+        Self::bare(ProblemKind::Forbidden)
+    }
+
+    /// Someone else changed what this rested on, for the reason in the log: worth another try.
+    pub fn overtaken(cause: impl std::fmt::Display) -> Self {
+        Self::bare(ProblemKind::Unavailable).because(cause)
     }
 
     /// The kind.
@@ -75,16 +112,29 @@ impl std::error::Error for Failure {}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::PoolTimedOut => Self::bare(ProblemKind::Unavailable).because(error),
-            other => Self::internal(other),
+        match store::trouble(&error) {
+            Some(Trouble::Full) => Self::full().because(error),
+            Some(Trouble::Passing) => {
+                Self::unavailable("the service's database does not work at the moment")
+                    .because(error)
+            }
+            None => Self::internal(error),
         }
     }
 }
 
 impl From<BlobError> for Failure {
     fn from(error: BlobError) -> Self {
-        Self::internal(error)
+        match error {
+            BlobError::Store(_) if error.is_full() => Self::full().because(error),
+            BlobError::Store(_) => {
+                Self::unavailable("the service's blob store does not work at the moment")
+                    .because(error)
+            }
+            BlobError::Address(_) | BlobError::Folder(_) | BlobError::Absent => {
+                Self::internal(error)
+            }
+        }
     }
 }
 

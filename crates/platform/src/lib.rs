@@ -5,10 +5,11 @@
 //! | [`base`] | what a service opens before it answers |
 //! | [`config`] | a TOML file, overridden by the environment |
 //! | [`token`] | signing keys and their rotation, tokens, who is asking |
-//! | [`store`] | SQLite and Postgres behind the same statements |
+//! | [`store`], [`rows`] | SQLite and Postgres behind the same statements, columns as types |
 //! | [`blobs`] | a folder or an S3 bucket |
 //! | [`seal`] | secrets at rest |
-//! | [`lease`] | long work that survives its worker |
+//! | [`lease`], [`runner`] | long work that survives its worker, and how it is run |
+//! | [`threads`] | long work off the threads that answer |
 //! | [`failure`], [`extract`] | problem documents for everything that goes wrong |
 //! | [`peer`] | calls from service to service |
 //! | [`program`], [`server`] | a service as a program, and what is around its routes |
@@ -18,16 +19,25 @@ pub mod base;
 pub mod blobs;
 pub mod clock;
 pub mod config;
+pub mod connections;
 pub mod extract;
 pub mod failure;
 pub mod lease;
 pub mod peer;
 pub mod program;
+pub mod rows;
+pub mod runner;
 pub mod seal;
 pub mod server;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+pub mod threads;
 pub mod token;
 
 pub use failure::Failure;
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

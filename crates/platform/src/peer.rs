@@ -12,15 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Failure;
-use crate::token::Signer;
+use crate::token::{FETCH_EVERY, Signer};
 
-/// A token for one call and its retries.
+/// A token for one try.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 
 /// First and longest wait between tries.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// Why a call had no good answer.
+/// A token that is refused is made anew for so long: longer than the peer may take to look for a
+/// key that it does not know.
+const REFUSED_FOR: Duration = FETCH_EVERY.saturating_add(Duration::from_secs(1));
+
+/// Why a call had no good answer. [`PeerError::refusal`] tells what is final from what may pass.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// The service answered with a problem.
@@ -44,6 +48,23 @@ pub enum PeerError {
     Unsigned,
 }
 
+impl PeerError {
+    /// The peer's refusal, if it is its last word: the same call would be refused again. Nothing
+    /// for what may pass: no answer, a fault or an outage of the peer, a token that it could not
+    /// check or whose time it does not believe.
+    pub fn refusal(&self) -> Option<&Problem> {
+        match self {
+            Self::Problem { problem, .. } if is_final(problem.status) => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+fn is_final(status: u16) -> bool {
+    // Unauthorized, Request Timeout, Too Early, Too Many Requests.
+    (400..500).contains(&status) && ![401, 408, 425, 429].contains(&status)
+}
+
 /// A client of one other service.
 #[derive(Clone)]
 pub struct PeerClient {
@@ -52,6 +73,8 @@ pub struct PeerClient {
     signer: Arc<Signer>,
     http: reqwest::Client,
     tries: u32,
+    /// What every call carries beside its token.
+    headers: Vec<(&'static str, String)>,
 }
 
 impl fmt::Debug for PeerClient {
@@ -80,6 +103,16 @@ impl PeerClient {
             signer,
             http,
             tries: 8,
+            headers: Vec::new(),
+        }
+    }
+
+    /// A client whose calls carry these headers too.
+    #[must_use]
+    pub fn with_headers(&self, headers: Vec<(&'static str, String)>) -> Self {
+        Self {
+            headers,
+            ..self.clone()
         }
     }
 
@@ -107,19 +140,22 @@ impl PeerClient {
         path: &str,
         body: Body,
     ) -> Result<bytes::Bytes, PeerError> {
-        let token = self.signer.service_token(self.peer, TOKEN_LIFETIME);
-        let token = token.map_err(|_: Failure| PeerError::Unsigned)?;
         let (mut wait, longest) = BACKOFF;
-        let mut last = String::new();
+        let mut waited = Duration::ZERO;
+        let mut last = self.unreachable("no try was made");
         for attempt in 0..self.tries {
             if attempt > 0 {
                 tokio::time::sleep(wait).await;
+                waited += wait;
                 wait = (wait * 2).min(longest);
             }
+            // Anew each time: the first may expire meanwhile, or be under a key that is.
+            let token = self.signer.service_token(self.peer, TOKEN_LIFETIME);
+            let token = token.map_err(|_: Failure| PeerError::Unsigned)?;
             let response = match self.send(&method, path, &body, &token).await {
                 Ok(response) => response,
                 Err(error) => {
-                    last = error.without_url().to_string();
+                    last = self.unreachable(error.without_url());
                     continue;
                 }
             };
@@ -130,19 +166,20 @@ impl PeerClient {
             let received = match response.bytes().await {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    last = error.without_url().to_string();
+                    last = self.unreachable(error.without_url());
                     continue;
                 }
             };
             if status.is_success() {
                 return Ok(received);
             }
-            if !worth_another_try(status) {
-                return Err(self.problem(status, &received));
+            last = self.problem(status, &received);
+            let refused = status == StatusCode::UNAUTHORIZED && waited < REFUSED_FOR;
+            if !refused && !worth_another_try(status) {
+                break;
             }
-            last = status.to_string();
         }
-        Err(self.unreachable(last))
+        Err(last)
     }
 
     async fn send(
@@ -159,6 +196,9 @@ impl PeerClient {
             .header(AUTHORIZATION, format!("Bearer {token}"));
         if let Some(id) = crate::server::current_request_id() {
             request = request.header(crate::server::REQUEST_ID, id);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
         }
         request = match body {
             Body::Empty => request,

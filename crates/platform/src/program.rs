@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::base::Base;
 use crate::config::{self, Common, ConfigError};
 use crate::shutdown::{self, Shutdown, Stopper};
-use crate::{server, telemetry};
+use crate::{connections, server, telemetry};
 use axum::Router;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use fhaim_api::token::Service;
@@ -61,7 +61,7 @@ pub trait Program: Clone + Send + Sync + 'static {
     }
 }
 
-/// How long answers under way may take once a service is told to stop.
+/// How long work under way may take once a service is told to stop: its lease passes it on.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Why a service ended other than by being told to.
@@ -113,7 +113,7 @@ pub fn main<P: Program>() -> ExitCode {
     } else if arguments.ask_healthy {
         ask_healthy::<P>(config)
     } else {
-        serve::<P>(config)
+        serve::<P>(config, async |_| Ok(()))
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -142,24 +142,32 @@ fn runtime() -> std::io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-/// Runs a service until it is told to stop.
+/// Runs a service until it is told to stop, once `prepare` has brought what it stores up to date.
 ///
 /// # Errors
 /// A configuration that cannot be read, an address that is taken, what the service needs and does
-/// not find.
-pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
+/// not find, what `prepare` fails at.
+pub fn serve<P: Program>(
+    file: Option<&Path>,
+    prepare: impl AsyncFnOnce(&Base) -> Result<(), Failure>,
+) -> Result<(), ProgramError> {
     let config: P::Config = config::load(P::SERVICE, file)?;
     let common = P::common(&config);
     telemetry::log(&common.log);
-    runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let served = runtime.block_on(async {
         let listener = listen(&common.listen.to_string()).await?;
         tracing::info!(service = %P::SERVICE, address = %listener.local_addr()?, "listening");
         let (stopper, signal) = shutdown::channel();
         let stopping = stop_when_told(stopper);
-        let served = run::<P>(&config, listener, signal).await;
+        let served = run::<P>(&config, listener, signal, prepare).await;
         stopping.abort();
         Ok(served?)
-    })
+    });
+    // A batch or a fit may go on for long on a thread of its own. Nobody takes what it would give:
+    // its task was given back.
+    runtime.shutdown_background();
+    served
 }
 
 /// Answers on `listener` and works until `shutdown`.
@@ -167,20 +175,19 @@ async fn run<P: Program>(
     config: &P::Config,
     listener: TcpListener,
     shutdown: Shutdown,
+    prepare: impl AsyncFnOnce(&Base) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let state = P::open(config).await?;
+    prepare(state.base()).await?;
     let working = tokio::spawn(state.clone().work(shutdown.clone()));
-    let grace = async {
-        shutdown.raised().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    let served = tokio::select! {
-        served = server::serve(listener, state.clone().router(), shutdown.clone()) => served,
-        () = grace => Ok(()),
-    };
-    working.await.map_err(Failure::internal)?;
+    let most = connections::capacity();
+    connections::serve(listener, state.clone().router(), most, shutdown).await;
+    match tokio::time::timeout(GRACE, working).await {
+        Ok(worked) => worked.map_err(Failure::internal)?,
+        Err(_) => tracing::warn!("stopping with work under way: it is taken up again"),
+    }
     state.base().store.close().await;
-    served.map_err(Failure::internal)
+    Ok(())
 }
 
 /// Listens on an address.

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,12 +14,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::shutdown::Shutdown;
 use crate::{Failure, telemetry};
 
 /// The header that follows a request from service to service.
@@ -67,7 +66,7 @@ pub fn around(service: Service, routes: Router, ready: Ready) -> Router {
     health
         .merge(routes)
         .fallback(|| async { Failure::not_found() })
-        .method_not_allowed_fallback(|| async { Failure::bare(ProblemKind::MethodNotAllowed) })
+        .method_not_allowed_fallback(|| async { method_not_allowed() })
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(
             |_: Box<dyn std::any::Any + Send>| {
@@ -75,6 +74,13 @@ pub fn around(service: Service, routes: Router, ready: Ready) -> Router {
             },
         ))
         .layer(middleware::from_fn_with_state(service, observe))
+}
+
+fn method_not_allowed() -> Failure {
+    // What a program of the release before last gets, whose calls were others.
+    let detail = "a program of another release than this service's may have called: bring it up \
+                  to date";
+    Failure::new(ProblemKind::MethodNotAllowed, detail)
 }
 
 async fn readyz(State(ready): State<Ready>) -> Result<&'static str, Failure> {
@@ -107,15 +113,33 @@ async fn observe(State(service): State<Service>, request: Request, next: Next) -
     let status = response.status().as_u16();
     let seconds = started.elapsed().as_secs_f64();
     span.in_scope(|| tracing::debug!(status, seconds, "answered"));
+    // Who may see a token sees more than anyone who may look into a cache should.
+    let headers = response.headers_mut();
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     let labels = [
         ("service", service.to_string()),
-        ("method", method.to_string()),
+        ("method", method_label(&method).to_owned()),
         ("route", route),
         ("status", status.to_string()),
     ];
     metrics::counter!("http_requests_total", &labels).increment(1);
     metrics::histogram!("http_request_seconds", &labels).record(seconds);
     response
+}
+
+/// A method as a metric's label: those that any route has by name, since every label that a caller
+/// can make up is kept for good.
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        _ => "other",
+    }
 }
 
 /// What we make ourselves: anything else a caller might put into our logs.
@@ -151,25 +175,44 @@ pub async fn ask_healthy(listens: SocketAddr) -> std::io::Result<()> {
     }
 }
 
-/// Answers until `shutdown` is raised, then lets what is under way end. Handlers find the
-/// caller's address in `ConnectInfo`.
-///
-/// # Errors
-/// A failure of the listener.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    shutdown: Shutdown,
-) -> std::io::Result<()> {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(async move { shutdown.raised().await })
-        .await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections;
+    use tokio::net::TcpListener;
+
+    #[test]
+    fn methods_that_callers_make_up_share_a_label() {
+        let label = |name: &str| method_label(&Method::from_bytes(name.as_bytes()).unwrap());
+        assert_eq!(label("PUT"), "PUT");
+        for made_up in ["X1", "PATCH", "TRACE", "GET2"] {
+            assert_eq!(label(made_up), "other");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_are_not_for_caches_unless_they_say_so() {
+        use axum::body::Body;
+        use tower::ServiceExt;
+        let kept = || async { ([(header::CACHE_CONTROL, "max-age=5")], "") };
+        let routes = Router::new()
+            .route("/token", get(|| async { "secret" }))
+            .route("/kept", get(kept));
+        let routes = around(
+            Service::Crypto,
+            routes,
+            Arc::new(|| Box::pin(async { Ok(()) })),
+        );
+        for (path, says) in [
+            ("/token", "no-store"),
+            ("/none", "no-store"),
+            ("/kept", "max-age=5"),
+        ] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = routes.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.headers()[header::CACHE_CONTROL], says, "{path}");
+        }
+    }
 
     #[tokio::test]
     async fn health_is_asked_of_a_service_that_listens_everywhere() {
@@ -181,10 +224,10 @@ mod tests {
             Arc::new(|| Box::pin(async { Ok(()) })),
         );
         let (stopper, signal) = crate::shutdown::channel();
-        let serving = tokio::spawn(serve(listener, routes, signal));
+        let serving = tokio::spawn(connections::serve(listener, routes, 8, signal));
         ask_healthy(address).await.unwrap();
         stopper.stop();
-        serving.await.unwrap().unwrap();
+        serving.await.unwrap();
         assert!(ask_healthy(address).await.is_err());
     }
 

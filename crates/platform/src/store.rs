@@ -7,7 +7,9 @@
 
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Any, AnyPool, AssertSqlSafe, Executor, SqlSafeStr, Transaction};
+use sqlx::postgres::PgDatabaseError;
+use sqlx::sqlite::SqliteError;
+use sqlx::{Any, AnyPool, AssertSqlSafe, Connection, Executor, Row as _, SqlSafeStr, Transaction};
 use std::borrow::Cow;
 use std::sync::Once;
 use std::time::Duration;
@@ -95,6 +97,9 @@ impl Store {
         } else {
             Dialect::Postgres
         };
+        if dialect == Dialect::Sqlite {
+            keep_to_owner(&config.url)?;
+        }
         let mut url = config.url.clone();
         if dialect == Dialect::Sqlite && !url.contains("mode=") {
             url.push_str(if url.contains('?') { "&" } else { "?" });
@@ -109,11 +114,21 @@ impl Store {
                         connection
                             .execute(
                                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                                 PRAGMA busy_timeout = 20000; PRAGMA foreign_keys = ON;",
+                                 PRAGMA busy_timeout = 20000; PRAGMA foreign_keys = ON; \
+                                 PRAGMA secure_delete = ON;",
                             )
                             .await?;
                     }
                     Ok(())
+                })
+            })
+            .after_release(|connection, _| {
+                Box::pin(async move {
+                    // Answered after the rollback of a transaction that was not committed.
+                    connection.ping().await?;
+                    // A full disk makes SQLite roll back by itself. The driver's own rollback
+                    // then fails, and it would begin no transaction on this connection again.
+                    Ok(!connection.is_in_transaction())
                 })
             });
         let store = Self {
@@ -125,7 +140,7 @@ impl Store {
     }
 
     async fn migrate(&self, steps: &[Step]) -> Result<(), StoreError> {
-        let migrations = steps.iter().map(|step| {
+        let migrations = steps.iter().chain([&READINESS]).map(|step| {
             let sql = match self.dialect {
                 Dialect::Sqlite => step.sqlite,
                 Dialect::Postgres => step.postgres,
@@ -161,7 +176,7 @@ impl Store {
     }
 
     /// A query whose rows stay locked until the transaction ends.
-    pub fn locking(&self, select: &'static str) -> AssertSqlSafe<String> {
+    pub fn locking(&self, select: &str) -> AssertSqlSafe<String> {
         self.with_suffix(select, " FOR UPDATE")
     }
 
@@ -179,19 +194,72 @@ impl Store {
         AssertSqlSafe(format!("{select}{suffix}"))
     }
 
-    /// Whether the database answers.
+    /// Whether the database can be written to: on a full disk it answers and does no work.
     ///
     /// # Errors
     /// If not.
     pub async fn check(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.pool).await?;
+        // Another value each time: SQLite does not write a row that stays the same.
+        sqlx::query("UPDATE readiness SET checks = checks + 1")
+            .execute(&self.pool)
+            .await?;
         Ok(())
+    }
+
+    /// Rewrites a text column, row by row, where `change` says how; how many rows changed. A row
+    /// that someone else changes meanwhile keeps what they wrote.
+    ///
+    /// # Errors
+    /// A failure of the database, or of `change`.
+    pub async fn rewrite<E: From<StoreError>>(
+        &self,
+        table: &'static str,
+        key: &'static str,
+        column: &'static str,
+        change: impl Fn(&str) -> Result<Option<String>, E>,
+    ) -> Result<usize, E> {
+        // Safe: names of this code base.
+        let select = AssertSqlSafe(format!("SELECT {key}, {column} FROM {table}"));
+        let update = format!("UPDATE {table} SET {column} = $1 WHERE {key} = $2 AND {column} = $3");
+        let mut changed = 0;
+        for row in sqlx::query(select).fetch_all(&self.pool).await? {
+            let (key, old): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            let Some(new) = change(&old)? else {
+                continue;
+            };
+            sqlx::query(AssertSqlSafe(update.clone()))
+                .bind(new)
+                .bind(key)
+                .bind(old)
+                .execute(&self.pool)
+                .await?;
+            changed += 1;
+        }
+        Ok(changed)
     }
 
     /// Closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// Makes a database file, or one that is there, readable by its owner alone: sealed keys and what
+/// was released are in it. Its log and index files are made with the same rights.
+fn keep_to_owner(url: &str) -> Result<(), StoreError> {
+    let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+    let path = path.split('?').next().unwrap_or(path);
+    if path.is_empty() || path == ":memory:" {
+        return Ok(());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(true).mode(0o600).open(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
 }
 
 /// Whether an error says that a row with the same key is there already.
@@ -201,5 +269,111 @@ pub fn is_duplicate(error: &StoreError) -> bool {
         .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
+/// What keeps a database from working for a while, whatever is asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// There is no room left.
+    Full,
+    /// It is busy, restarting, out of reach, or its disk fails.
+    Passing,
+}
+
+/// What an error says of the database, rather than of what was asked of it.
+pub fn trouble(error: &StoreError) -> Option<Trouble> {
+    match error {
+        sqlx::Error::Database(error) => {
+            if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
+                return postgres_trouble(error.code());
+            }
+            error.try_downcast_ref::<SqliteError>()?;
+            sqlite_trouble(error.code()?.parse().ok()?)
+        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Some(Trouble::Passing),
+        _ => None,
+    }
+}
+
+/// Of an extended result code, whose low byte is the code (<https://sqlite.org/rescode.html>).
+fn sqlite_trouble(extended: u32) -> Option<Trouble> {
+    match extended & 0xff {
+        13 => Some(Trouble::Full),
+        // BUSY, LOCKED, NOMEM, READONLY (a disk that fails is mounted so), IOERR, CANTOPEN.
+        5..=8 | 10 | 14 => Some(Trouble::Passing),
+        _ => None,
+    }
+}
+
+/// Of an SQLSTATE, whose first two digits are its class (PostgreSQL, appendix A).
+fn postgres_trouble(code: &str) -> Option<Trouble> {
+    match code.get(..2)? {
+        _ if code == "53100" => Some(Trouble::Full),
+        // Connection, transaction rollback, resources, operator intervention, system; a server
+        // that is read-only for now (25006), a lock that was not to be had (55P03).
+        "08" | "40" | "53" | "57" | "58" => Some(Trouble::Passing),
+        _ if code == "25006" || code == "55P03" => Some(Trouble::Passing),
+        _ => None,
+    }
+}
+
 /// The tables that every service has.
 pub const COMMON: Step = crate::step!("platform", 1, "signing_keys");
+
+/// The table that [`Store::check`] writes to. Services number their own steps below 1000.
+const READINESS: Step = crate::step!("platform", 1000, "readiness");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_told_from_what_is_wrong() {
+        for (code, found) in [
+            (13, Some(Trouble::Full)),
+            (5, Some(Trouble::Passing)),           // busy
+            (517, Some(Trouble::Passing)),         // busy, a snapshot
+            (10 | 3 << 8, Some(Trouble::Passing)), // input or output, writing
+            (1, None),                             // a wrong statement
+            (19 | 8 << 8, None),                   // a key that is there already
+        ] {
+            assert_eq!(sqlite_trouble(code), found, "{code}");
+        }
+        for (code, found) in [
+            ("53100", Some(Trouble::Full)),
+            ("53300", Some(Trouble::Passing)), // too many connections
+            ("57P01", Some(Trouble::Passing)), // shutting down
+            ("25006", Some(Trouble::Passing)), // a standby
+            ("25001", None),
+            ("23505", None), // a key that is there already
+            ("42P01", None), // no such table
+            ("", None),
+        ] {
+            assert_eq!(postgres_trouble(code), found, "{code}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_database_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        // One that an earlier release made for all to read.
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let config = config::Database {
+            url: format!("sqlite://{}", path.display()),
+            connections: 1,
+        };
+        let store = Store::open(&config, &[]).await.unwrap();
+        store.check().await.unwrap();
+        for name in ["store.db", "store.db-wal"] {
+            let file = std::fs::metadata(folder.path().join(name)).unwrap();
+            assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+        }
+        store.close().await;
+    }
+}

@@ -7,7 +7,7 @@ use fhaim_domain::{Clique, Table};
 use fhaim_dp::LadderPlan;
 use fhaim_he::{
     Cell, Combination, Evaluator, Factors, PAGE, ParameterSet, Parameters, SecretKey, Work,
-    coefficient, multiply_accumulate_rate, transform_seconds,
+    coefficient,
 };
 use rand::{CryptoRng, RngCore};
 
@@ -30,13 +30,6 @@ pub struct Compute {
     pub bytes_up: u64,
     /// Bits between the largest noise and the size at which decryption errs.
     pub noise_bits_left: f64,
-    /// Multiply-accumulates a second of the kernel's thread, and of a loop that does nothing else.
-    pub kernel_rate: f64,
-    /// See [`Compute::kernel_rate`].
-    pub machine_rate: f64,
-    /// Seconds that the key switches' transforms alone would take a thread, in cache, of the
-    /// seconds spent switching keys.
-    pub transform_seconds: f64,
 }
 
 /// Encrypts `table`, computes all its pairs, decrypts and compares every cell with its count.
@@ -55,7 +48,8 @@ pub fn compute<R: RngCore + CryptoRng>(
     let started = std::time::Instant::now();
     let no_noise = LadderPlan::new(0, 1)?;
     let plan = UploadPlan::for_table(table.domain(), table.records(), no_noise, &set)?;
-    let holder = Holder::new(table, Noise::Fresh, &public, plan)?;
+    let records = table.records() as u64;
+    let holder = Holder::new(table, records, Noise::Fresh, &public, plan)?;
     let upload = holder::encrypt(&holder, rng, &|| ())?;
     let encrypt_seconds = started.elapsed().as_secs_f64();
     let cells = all_pairs(table);
@@ -101,9 +95,6 @@ pub fn compute<R: RngCore + CryptoRng>(
         cpu_seconds,
         bytes_up: plan.ciphertext_count() as u64 * set.ciphertext_bytes() as u64,
         noise_bits_left: set.noise_budget() - noise,
-        kernel_rate: work.multiply_accumulates as f64 / work.tensor,
-        machine_rate: multiply_accumulate_rate(),
-        transform_seconds: work.transforms as f64 * transform_seconds(&params),
         work,
     })
 }

@@ -8,35 +8,76 @@
 
 use crate::Error;
 use crate::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
-use fhaim_domain::Clique;
 use fhaim_dp::Span;
 use fhaim_he::{Ciphertext, Parameters};
-use fhaim_synth::{Axis, ReleaseRequest, SquaredTerm, Statistic};
+use fhaim_release::codec::{Malformed, RELEASE_BYTES, Reader, Writer};
 use sha2::{Digest, Sha256};
 
 const MAGIC: &[u8; 6] = b"FHAIMR";
 const VERSION: u8 = 1;
 const DIGEST: usize = 32;
 
-/// The first byte of an encoded statistic.
-#[derive(Clone, Copy)]
-enum Tag {
-    Total = 0,
-    OneWay = 1,
-    Product = 2,
-    SquaredScores = 3,
+/// How what carries a sealed page's values is written: ciphertexts under their [`Parameters`], but
+/// for simulations, which put clear values there.
+pub trait PageCodec {
+    /// What carries the values.
+    type Page;
+
+    /// Number of the parameter set: a request under another one is refused.
+    fn set(&self) -> u8;
+
+    /// Fewest bytes of a page's values.
+    fn least_bytes(&self) -> usize;
+
+    /// Writes a page's values behind `out`.
+    fn write(&self, page: &Self::Page, out: &mut Vec<u8>);
+
+    /// Takes a page's values off the front of `bytes`.
+    ///
+    /// # Errors
+    /// Bytes that are none.
+    fn read(&self, bytes: &mut &[u8]) -> Result<Self::Page, Error>;
 }
 
-impl DecryptRequest {
+impl PageCodec for Parameters {
+    type Page = Vec<Ciphertext>;
+
+    fn set(&self) -> u8 {
+        self.set().id
+    }
+
+    fn least_bytes(&self) -> usize {
+        self.residues() * self.set().ciphertext_bytes()
+    }
+
+    fn write(&self, page: &Vec<Ciphertext>, out: &mut Vec<u8>) {
+        for ciphertext in page {
+            out.extend_from_slice(&ciphertext.to_bytes(self));
+        }
+    }
+
+    fn read(&self, bytes: &mut &[u8]) -> Result<Vec<Ciphertext>, Error> {
+        let ciphertext = |_| {
+            let (one, rest) = bytes
+                .split_at_checked(self.set().ciphertext_bytes())
+                .ok_or(Error::Request("truncated"))?;
+            *bytes = rest;
+            Ok(Ciphertext::from_bytes(self, one)?)
+        };
+        (0..self.residues()).map(ciphertext).collect()
+    }
+}
+
+impl<C> DecryptRequest<C> {
     /// Encodes the request.
-    pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
-        let mut out = Writer(Vec::new());
+    pub fn to_bytes<P: PageCodec<Page = C>>(&self, codec: &P) -> Vec<u8> {
+        let mut out = Writer::default();
         out.0.extend_from_slice(MAGIC);
-        out.0.extend_from_slice(&[VERSION, params.set().id]);
+        out.0.extend_from_slice(&[VERSION, codec.set()]);
         out.0.extend_from_slice(&self.dataset.0);
         out.0.extend_from_slice(&self.job.0);
         out.list(&self.releases, Writer::release);
-        out.list(&self.pages, |out, page| out.page(params, page));
+        out.list(&self.pages, |out, page| write_page(out, codec, page));
         let digest = Sha256::digest(&out.0);
         out.0.extend_from_slice(&digest);
         out.0
@@ -46,7 +87,7 @@ impl DecryptRequest {
     ///
     /// # Errors
     /// [`Error::Request`] or [`Error::Encryption`] with the first rule that the bytes break.
-    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
+    pub fn from_bytes<P: PageCodec<Page = C>>(codec: &P, bytes: &[u8]) -> Result<Self, Error> {
         let (body, digest) = bytes
             .split_last_chunk::<DIGEST>()
             .ok_or(Error::Request("truncated"))?;
@@ -54,231 +95,71 @@ impl DecryptRequest {
         if input.take::<6>()? != *MAGIC || input.take::<1>()? != [VERSION] {
             return Err(Error::Request("not a request of this format version"));
         }
-        if Sha256::digest(body)[..] != digest[..] {
+        if Sha256::digest(body).as_slice() != digest {
             return Err(Error::Request("its checksum does not match"));
         }
-        if input.take::<1>()? != [params.set().id] {
+        if input.take::<1>()? != [codec.set()] {
             return Err(Error::Request("another parameter set"));
         }
         let request = Self {
             dataset: DatasetId(input.take()?),
             job: JobId(input.take()?),
             releases: input.list(RELEASE_BYTES, Reader::release)?,
-            pages: input.list(page_bytes(params), |input| input.page(params))?,
+            pages: input.list(PAGE_BYTES + codec.least_bytes(), |input| {
+                read_page(input, codec)
+            })?,
         };
         input.end()?;
         Ok(request)
     }
 }
 
-/// The encoding of one release, for digests.
-pub(crate) fn encode_release(release: &ReleaseRequest) -> Vec<u8> {
-    let mut out = Writer(Vec::new());
-    out.release(release);
-    out.0
-}
-
-/// Fewest bytes of a release, part and page: what a list's length is held against.
-const RELEASE_BYTES: usize = 4 + 8 + 1;
+/// Fewest bytes of a part, and of a page without its values: what a list's length is held against.
 const PART_BYTES: usize = 4 + 3 * 8;
+const PAGE_BYTES: usize = 8 + 8;
 
-fn page_bytes(params: &Parameters) -> usize {
-    8 + 8 + params.residues() * params.set().ciphertext_bytes()
+fn write_page<P: PageCodec>(out: &mut Writer, codec: &P, page: &SealedPage<P::Page>) {
+    out.0.extend_from_slice(&page.variance_units.to_le_bytes());
+    out.list(&page.parts, |out, part| {
+        out.0.extend_from_slice(&part.number.to_le_bytes());
+        let Span { page, start, len } = part.span;
+        out.number(page);
+        out.number(start);
+        out.number(len);
+    });
+    codec.write(&page.ciphertexts, &mut out.0);
 }
 
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn number(&mut self, n: usize) {
-        self.0.extend_from_slice(&(n as u64).to_le_bytes());
-    }
-
-    fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
-        self.number(items.len());
-        for one in items {
-            item(self, one);
-        }
-    }
-
-    fn integer(&mut self, value: &i64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn release(&mut self, release: &ReleaseRequest) {
-        self.0.extend_from_slice(&release.number.to_le_bytes());
-        self.0
-            .extend_from_slice(&release.variance_units.to_le_bytes());
-        match &release.statistic {
-            Statistic::Total => self.0.push(Tag::Total as u8),
-            Statistic::OneWay(axis) => {
-                self.0.push(Tag::OneWay as u8);
-                self.axis(axis);
-            }
-            Statistic::Product(a, b) => {
-                self.0.push(Tag::Product as u8);
-                self.axis(a);
-                self.axis(b);
-            }
-            Statistic::SquaredScores(terms) => {
-                self.0.push(Tag::SquaredScores as u8);
-                self.list(terms, Self::term);
-            }
-        }
-    }
-
-    fn axis(&mut self, axis: &Axis) {
-        self.number(axis.attribute);
-        self.list(&axis.functions, |out, function| {
-            out.list(function, Self::integer);
-        });
-    }
-
-    fn term(&mut self, term: &SquaredTerm) {
-        self.list(term.clique.attributes(), |out, &a| out.number(a));
-        self.integer(&term.weight);
-        self.list(&term.target, Self::integer);
-    }
-
-    fn page(&mut self, params: &Parameters, page: &SealedPage) {
-        self.0.extend_from_slice(&page.variance_units.to_le_bytes());
-        self.list(&page.parts, |out, part| {
-            out.0.extend_from_slice(&part.number.to_le_bytes());
-            let Span { page, start, len } = part.span;
-            out.number(page);
-            out.number(start);
-            out.number(len);
-        });
-        for ciphertext in &page.ciphertexts {
-            self.0.extend_from_slice(&ciphertext.to_bytes(params));
-        }
-    }
+fn read_part(input: &mut Reader<'_>) -> Result<Part, Malformed> {
+    Ok(Part {
+        number: u32::from_le_bytes(input.take()?),
+        span: Span {
+            page: input.number()?,
+            start: input.number()?,
+            len: input.number()?,
+        },
+    })
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn bytes(&mut self, length: usize) -> Result<&[u8], Error> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(length)
-            .ok_or(Error::Request("truncated"))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (taken, rest) = self
-            .0
-            .split_first_chunk::<N>()
-            .ok_or(Error::Request("truncated"))?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    fn end(&self) -> Result<(), Error> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Request("too long"))
-        }
-    }
-
-    fn number(&mut self) -> Result<usize, Error> {
-        let n = u64::from_le_bytes(self.take()?);
-        usize::try_from(n).map_err(|_| Error::Request("a number is too large"))
-    }
-
-    /// A list whose items take at least `least` bytes each.
-    fn list<T>(
-        &mut self,
-        least: usize,
-        mut item: impl FnMut(&mut Self) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
-        let length = self.number()?;
-        if length > self.0.len() / least {
-            return Err(Error::Request("a list is longer than its bytes"));
-        }
-        let mut items = Vec::with_capacity(length);
-        for _ in 0..length {
-            items.push(item(self)?);
-        }
-        Ok(items)
-    }
-
-    fn integer(&mut self) -> Result<i64, Error> {
-        Ok(i64::from_le_bytes(self.take()?))
-    }
-
-    fn release(&mut self) -> Result<ReleaseRequest, Error> {
-        let number = u32::from_le_bytes(self.take()?);
-        let variance_units = u64::from_le_bytes(self.take()?);
-        let [tag] = self.take()?;
-        let statistic = match tag {
-            tag if tag == Tag::Total as u8 => Statistic::Total,
-            tag if tag == Tag::OneWay as u8 => Statistic::OneWay(self.axis()?),
-            tag if tag == Tag::Product as u8 => Statistic::Product(self.axis()?, self.axis()?),
-            tag if tag == Tag::SquaredScores as u8 => {
-                // A clique's and a target's length, and the weight.
-                Statistic::SquaredScores(self.list(3 * 8, Self::term)?)
-            }
-            _ => return Err(Error::Request("unknown statistic")),
-        };
-        Ok(ReleaseRequest {
-            number,
-            statistic,
-            variance_units,
-        })
-    }
-
-    fn axis(&mut self) -> Result<Axis, Error> {
-        Ok(Axis {
-            attribute: self.number()?,
-            functions: self.list(8, |input| input.list(8, Self::integer))?,
-        })
-    }
-
-    fn term(&mut self) -> Result<SquaredTerm, Error> {
-        let attributes = self.list(8, Self::number)?;
-        if attributes.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(Error::Request("a clique's attributes do not ascend"));
-        }
-        Ok(SquaredTerm {
-            clique: Clique::new(attributes),
-            weight: self.integer()?,
-            target: self.list(8, Self::integer)?,
-        })
-    }
-
-    fn page(&mut self, params: &Parameters) -> Result<SealedPage, Error> {
-        let variance_units = u64::from_le_bytes(self.take()?);
-        let parts = self.list(PART_BYTES, |input| {
-            Ok(Part {
-                number: u32::from_le_bytes(input.take()?),
-                span: Span {
-                    page: input.number()?,
-                    start: input.number()?,
-                    len: input.number()?,
-                },
-            })
-        })?;
-        let ciphertexts = (0..params.residues())
-            .map(|_| {
-                let bytes = self.bytes(params.set().ciphertext_bytes())?;
-                Ok(Ciphertext::from_bytes(params, bytes)?)
-            })
-            .collect::<Result<_, Error>>()?;
-        Ok(SealedPage {
-            ciphertexts,
-            variance_units,
-            parts,
-        })
-    }
+fn read_page<P: PageCodec>(
+    input: &mut Reader<'_>,
+    codec: &P,
+) -> Result<SealedPage<P::Page>, Error> {
+    let variance_units = u64::from_le_bytes(input.take()?);
+    let parts = input.list(PART_BYTES, read_part)?;
+    Ok(SealedPage {
+        ciphertexts: codec.read(&mut input.0)?,
+        variance_units,
+        parts,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::Clique;
     use fhaim_he::{P1, P2, SecretKey};
+    use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
 

@@ -1,74 +1,39 @@
 //! The computation entity: turns requests into sealed pages, on ciphertexts alone.
 //!
 //! [`Computation`] is what a service holds of a dataset in memory and can build again from stored
-//! bytes at any time. What must survive a crash is small: for each job its [`JobState`] and the
-//! batches sealed so far, which [`Computation::answer`] returns and does not keep.
+//! bytes at any time. What must survive a crash is small: the dataset's [`SealingKey`] and for each
+//! job its [`Window`], which [`Computation::answer`] returns and does not keep. Even the windows
+//! can be had again from the crypto service, which keeps the ledger ([`Window::catch_up`]).
 
 use crate::Error;
 use crate::holder::map;
-use crate::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
-use crate::upload::{EncryptedLadder, Upload};
+use crate::request::{DatasetId, DecryptRequest, SealedPage};
+use crate::sealing::{Context, SealingKey};
+use crate::squares::{Key, Parts, Squares};
+use crate::upload::{EncryptedLadder, Upload, Vector};
+use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
-use fhaim_dp::{Allocator, Digits, LadderPlan, Span};
+use fhaim_dp::{Digits, Span};
 use fhaim_he::{
-    Cell, Columns, Combination, EvaluationKeys, Evaluator, Factors, PAGE, Page, PublicKey,
-    SquaredScore, WORKING_BYTES, Work, seal,
+    Backend, Cell, Columns, Combination, EvaluationKeys, Evaluator, Factors, PAGE, Page, PublicKey,
+    SquaredScore, Threads, Work, seal,
 };
-use fhaim_synth::{Axis, ReleaseRequest, Statistic};
-use rand::{CryptoRng, RngCore};
-use serde::{Deserialize, Serialize};
+use fhaim_release::{Axis, ReleaseRequest, Statistic};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where a job is on its dataset's noise ladder: what the service keeps of a job beside the
-/// batches it has sealed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct JobState {
-    job: JobId,
-    first_page: usize,
-    allocator: Allocator,
-}
-
-impl JobState {
-    /// A job that has released nothing, the dataset's run number `run`: every run needs `plan`,
-    /// and takes the ladder's pages from `run * plan.pages()` on. No two jobs of a dataset may
-    /// have the same number, or noise would be used twice.
-    pub fn new(job: JobId, run: u32, plan: LadderPlan) -> Self {
-        Self {
-            job,
-            first_page: plan.pages().saturating_mul(run as usize),
-            allocator: Allocator::new(plan),
-        }
-    }
-
-    /// The job.
-    pub fn job(&self) -> JobId {
-        self.job
-    }
-
-    /// Positions of the dataset's ladder for a release.
-    fn allocate(&mut self, request: &ReleaseRequest) -> Result<Vec<Span>, Error> {
-        let cells = request.statistic.cells();
-        let mut spans = self.allocator.allocate(request.number, cells)?;
-        for span in &mut spans {
-            span.page += self.first_page;
-        }
-        Ok(spans)
-    }
-}
-
-/// A sealed batch and the job's state after it. Both must be durable, in one transaction, before
-/// the request is sent: a batch sealed again would be other ciphertexts with the same noise.
+/// A sealed batch and the run's window after it. Both must be durable, in one transaction and
+/// only if the window is still the one that was read, before the request is sent.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// For the crypto service.
     pub request: DecryptRequest,
-    /// What the job's next batch starts from.
-    pub state: JobState,
+    /// What the run's next batch starts from.
+    pub window: Window,
 }
 
-/// The service's view of one dataset.
+/// The service's view of one dataset. Batches are computed side by side: none locks out another.
 #[derive(Debug)]
 pub struct Computation {
     dataset: DatasetId,
@@ -77,11 +42,10 @@ pub struct Computation {
     keys: EvaluationKeys,
     table: Arc<dyn Columns>,
     ladder: EncryptedLadder,
-    /// Squares by clique and plaintext modulus, in parts of a page.
-    squares: HashMap<(Clique, usize), Vec<SquaredScore>>,
-    /// Bytes that a batch takes for what it computes from the columns.
-    memory: usize,
-    work: Work,
+    /// Runs what batches compute from the columns.
+    backend: Arc<dyn Backend>,
+    squares: Squares,
+    work: Mutex<Work>,
 }
 
 /// Column combinations of a batch, each held once.
@@ -130,66 +94,66 @@ impl Computation {
             keys,
             table: upload.table,
             ladder: upload.ladder,
-            squares: HashMap::new(),
-            memory: WORKING_BYTES,
-            work: Work::default(),
+            backend: Arc::new(Threads::default()),
+            squares: Squares::default(),
+            work: Mutex::default(),
         }
     }
 
-    /// The same, taking at most about `bytes` for what a batch computes from the columns.
-    pub fn with_memory(self, bytes: usize) -> Self {
-        Self {
-            memory: bytes,
-            ..self
-        }
+    /// The same, with another backend for what batches compute from the columns.
+    pub fn with_backend(self, backend: Arc<dyn Backend>) -> Self {
+        Self { backend, ..self }
     }
 
     fn evaluator(&self) -> Evaluator<'_> {
-        Evaluator::new(&self.keys, self.table.layout()).with_memory(self.memory)
+        Evaluator::new(&self.keys, self.table.layout()).with_backend(self.backend.clone())
     }
 
     /// Work done so far.
     pub fn work(&self) -> Work {
-        self.work
+        *self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Computes a batch of a job and seals it. The caller answers a batch that was sealed before
-    /// with the ciphertexts of then (see [`Answer`] and [`DecryptRequest::answers`]).
+    fn count(&self, work: Work) {
+        *self.work.lock().unwrap_or_else(PoisonError::into_inner) += work;
+    }
+
+    /// Computes a batch of a run and seals it. The same batch again gives the same bytes.
     ///
     /// # Errors
-    /// [`Error::Statistic`] for what the domain does not have, [`Error::Privacy`] for release
-    /// numbers used before and where the ladder does not suffice, [`Error::Encryption`] where
-    /// noise would not be hidden.
-    pub fn answer<R: RngCore + CryptoRng>(
-        &mut self,
-        state: &JobState,
+    /// [`Error::Statistic`] for what the domain does not have; what [`Window::place`] refuses;
+    /// [`Error::Encryption`] where noise would not be hidden, or a window is outside the ladder.
+    pub fn answer(
+        &self,
+        window: &Window,
         requests: &[ReleaseRequest],
-        rng: &mut R,
+        key: &SealingKey,
     ) -> Result<Answer, Error> {
-        self.check_state(state)?;
-        let mut state = state.clone();
-        let mut spans = Vec::with_capacity(requests.len());
+        self.check_window(window)?;
         for request in requests {
             self.check(request)?;
-            spans.push(state.allocate(request)?);
         }
-        let pages = self.pages(requests, &spans)?;
+        let placement = window.place(requests)?;
+        let pages = self.pages(requests, &placement.spans)?;
         let request = DecryptRequest {
             dataset: self.dataset,
-            job: state.job,
+            job: window.job(),
             releases: requests.to_vec(),
-            pages: self.seal(requests, &spans, &pages, rng)?,
+            pages: self.seal(window, requests, &placement, &pages, key)?,
         };
-        Ok(Answer { request, state })
+        let mut window = window.clone();
+        window.take(&placement);
+        Ok(Answer { request, window })
     }
 
-    /// Refuses a job whose positions are not all within the ladder.
-    fn check_state(&self, state: &JobState) -> Result<(), Error> {
-        let (plan, ladder) = (state.allocator.plan(), self.ladder.plan());
-        let end = state
-            .first_page
-            .saturating_mul(PAGE)
-            .saturating_add(plan.positions());
+    /// Refuses a run whose positions are not all within the ladder.
+    fn check_window(&self, window: &Window) -> Result<(), Error> {
+        if window.dataset() != self.dataset {
+            return Err(Error::Request("another dataset"));
+        }
+        let (plan, ladder) = (window.plan(), self.ladder.plan());
+        let first = plan.pages().saturating_mul(window.run() as usize);
+        let end = first.saturating_mul(PAGE).saturating_add(plan.positions());
         if end > ladder.positions() || plan.levels() > ladder.levels() {
             return Err(fhaim_he::Error::OutOfRange("noise beyond the ladder").into());
         }
@@ -197,26 +161,16 @@ impl Computation {
     }
 
     fn check(&self, request: &ReleaseRequest) -> Result<(), Error> {
-        let refuse = |reason: String| {
-            Err(Error::Statistic {
-                number: request.number,
-                reason,
-            })
+        let refuse = |error: fhaim_release::Error| Error::Statistic {
+            number: request.number,
+            reason: error.to_string(),
         };
-        if let Err(error) = request.statistic.check(&self.domain) {
-            return refuse(error.to_string());
-        }
-        if request.variance_units == 0
-            || Digits::of(request.variance_units).levels() > self.ladder.plan().levels()
-        {
-            return refuse("its noise variance is not one the ladder can make".to_owned());
-        }
-        Ok(())
+        request.statistic.check(&self.domain).map_err(refuse)
     }
 
     /// The packed page of each ladder page the batch touches, under each plaintext modulus.
     fn pages(
-        &mut self,
+        &self,
         requests: &[ReleaseRequest],
         spans: &[Vec<Span>],
     ) -> Result<BTreeMap<usize, Vec<Page>>, Error> {
@@ -255,13 +209,13 @@ impl Computation {
                 pages.entry(*page).or_default().extend(packed);
             }
         }
-        self.work += work;
+        self.count(work);
         Ok(pages)
     }
 
     /// A batch of squared scores: one request, at the start of a page.
     fn score_pages(
-        &mut self,
+        &self,
         requests: &[ReleaseRequest],
         spans: &[Vec<Span>],
     ) -> Result<BTreeMap<usize, Vec<Page>>, Error> {
@@ -275,7 +229,7 @@ impl Computation {
             return Ok(BTreeMap::new());
         };
         let cliques: Vec<Clique> = terms.iter().map(|term| term.clique.clone()).collect();
-        self.compute_squares(&cliques)?;
+        let squares = self.squares_of(&cliques)?;
         let evaluator = self.evaluator();
         let mut work = Work::default();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
@@ -287,18 +241,22 @@ impl Computation {
                 let parts: Vec<_> = now
                     .iter()
                     .map(|term| {
-                        let squares = &self.squares[&(term.clique.clone(), residue)];
-                        (
+                        let squares = squares.get(&(term.clique.clone(), residue));
+                        let squares = squares.ok_or_else(|| Error::Statistic {
+                            number: request.number,
+                            reason: "the squares of its pair were not computed".to_owned(),
+                        })?;
+                        Ok((
                             term.weight,
                             squares.iter().zip(term.target.chunks(PAGE)).collect(),
-                        )
+                        ))
                     })
-                    .collect();
+                    .collect::<Result<_, Error>>()?;
                 let page = evaluator.score_at(span.start, &parts, &mut work)?;
                 pages.entry(span.page).or_default().extend(page);
             }
         }
-        self.work += work;
+        self.count(work);
         Ok(pages)
     }
 
@@ -309,110 +267,157 @@ impl Computation {
     /// # Errors
     /// [`Error::Statistic`] for what is not a pair of the domain; [`Error::Encryption`] under
     /// parameters without room for squares.
-    pub fn compute_squares(&mut self, pairs: &[Clique]) -> Result<(), Error> {
-        let residues = 0..self.public.params().residues();
-        let missing: Vec<(Clique, usize)> = residues
-            .flat_map(|residue| pairs.iter().map(move |pair| (pair.clone(), residue)))
-            .filter(|key| !self.squares.contains_key(key))
-            .collect();
-        // Pairs are computed side by side, and share what a batch may take.
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let evaluator = self.evaluator().with_memory(self.memory / threads);
-        let computed = map(&missing, |(pair, residue)| {
-            let mut work = Work::default();
-            let squares = self.square(&evaluator, pair, *residue, &mut work)?;
-            Ok::<_, Error>((squares, work))
-        });
-        for (key, computed) in missing.into_iter().zip(computed) {
-            let (squares, work) = computed?;
-            self.squares.insert(key, squares);
-            self.work += work;
-        }
-        Ok(())
+    pub fn compute_squares(&self, pairs: &[Clique]) -> Result<(), Error> {
+        self.squares_of(pairs).map(|_| ())
     }
 
-    fn square(
-        &self,
-        evaluator: &Evaluator<'_>,
-        pair: &Clique,
-        residue: usize,
-        work: &mut Work,
-    ) -> Result<Vec<SquaredScore>, Error> {
-        let offsets = self.domain.one_hot_offsets();
-        let (a, b) = match *pair.attributes() {
-            [a, b] if b < self.domain.len() => (a, b),
-            _ => {
-                return Err(Error::Statistic {
-                    number: 0,
-                    reason: "a score needs a pair of the domain".to_owned(),
-                });
-            }
-        };
-        let column =
-            |attribute: usize, category: usize| Combination::column(offsets[attribute] + category);
-        let right: Vec<_> = (0..self.domain.size(a)).map(|u| column(a, u)).collect();
-        let left: Vec<_> = (0..self.domain.size(b)).map(|v| column(b, v)).collect();
-        let factors = Factors {
-            left: &left,
-            right: &right,
-        };
-        let cells: Vec<Cell> = (0..right.len())
-            .flat_map(|u| (0..left.len()).map(move |v| Cell::Product { left: v, right: u }))
+    /// The squares of pairs under every plaintext modulus, each computed once.
+    fn squares_of(&self, pairs: &[Clique]) -> Result<HashMap<Key, Parts>, Error> {
+        let residues = 0..self.public.params().residues();
+        let keys = residues.flat_map(|residue| pairs.iter().map(move |p| (p.clone(), residue)));
+        let keys: Vec<Key> = keys.collect();
+        self.squares.get(&keys, |missing| {
+            let mut work = Work::default();
+            let squares = self.square(missing, &mut work);
+            self.count(work);
+            squares
+        })
+    }
+
+    /// The squares of pairs, as one batch for each plaintext modulus: a column that is in many
+    /// pairs is made a factor once.
+    fn square(&self, keys: &[Key], work: &mut Work) -> Result<Vec<Parts>, Error> {
+        let evaluator = self.evaluator();
+        let columns: Vec<_> = (0..self.domain.columns())
+            .map(Combination::column)
             .collect();
-        let placed = cells.chunks(PAGE).map(|c| c.iter().copied().enumerate());
-        let placed: Vec<Vec<(usize, Cell)>> = placed.map(Iterator::collect).collect();
-        let pages = evaluator.pages(&*self.table, residue, factors, &placed, work)?;
-        let squares = pages.into_iter().flatten();
-        Ok(squares
-            .map(|page| SquaredScore::new(evaluator, page, work))
-            .collect::<Result<_, _>>()?)
+        let factors = Factors {
+            left: &columns,
+            right: &columns,
+        };
+        let mut squares = Vec::with_capacity(keys.len());
+        for keys in keys.chunk_by(|(_, one), (_, next)| one == next) {
+            let cells = keys.iter().map(|(pair, _)| pair_pages(&self.domain, pair));
+            let cells = cells.collect::<Result<Vec<_>, _>>()?;
+            let residue = keys.first().map_or(0, |&(_, residue)| residue);
+            let placed = cells.concat();
+            let pages = evaluator.pages(&*self.table, residue, factors, &placed, work)?;
+            let squared = map(&pages, |page| {
+                let mut work = Work::default();
+                let square = page.as_ref().map(|page| {
+                    let square = SquaredScore::new(&evaluator, page.clone(), &mut work);
+                    Ok::<_, Error>((square?, work))
+                });
+                square.transpose()
+            });
+            let mut squared = squared.into_iter();
+            for pages in cells {
+                let mut parts = Vec::with_capacity(pages.len());
+                for square in squared.by_ref().take(pages.len()) {
+                    if let Some((square, done)) = square? {
+                        *work += done;
+                        parts.push(square);
+                    }
+                }
+                squares.push(parts.into());
+            }
+        }
+        Ok(squares)
     }
 
     /// Seals each page once for every noise variance on it.
-    fn seal<R: RngCore + CryptoRng>(
+    fn seal(
         &self,
+        window: &Window,
         requests: &[ReleaseRequest],
-        spans: &[Vec<Span>],
+        placement: &Placement,
         pages: &BTreeMap<usize, Vec<Page>>,
-        rng: &mut R,
+        key: &SealingKey,
     ) -> Result<Vec<SealedPage>, Error> {
-        let mut groups: BTreeMap<(usize, u64), Vec<Part>> = BTreeMap::new();
-        for (request, spans) in requests.iter().zip(spans) {
-            for &span in spans {
-                let group = groups
-                    .entry((span.page, request.variance_units))
-                    .or_default();
-                group.push(Part {
-                    number: request.number,
-                    span,
-                });
-            }
-        }
-        let mut sealed = Vec::with_capacity(groups.len());
-        for ((page, variance_units), parts) in groups {
+        let statements: Vec<_> = placement.placed.iter().map(|p| p.statement).collect();
+        let sheets = placement.sheets(requests);
+        let mut sealed = Vec::with_capacity(sheets.len());
+        for (page, sheet) in sheets {
+            let spans: Vec<Span> = sheet.parts.iter().map(|part| part.span).collect();
             let mut ciphertexts = Vec::new();
             for (residue, packed) in pages.get(&page).into_iter().flatten().enumerate() {
-                let samples = Digits::of(variance_units)
-                    .iter()
-                    .flat_map(|(level, digit)| (0..digit).map(move |index| (level, index)));
-                let noise = samples
-                    .map(|(level, index)| self.ladder.vector(page, level, index, residue))
-                    .collect::<Option<Vec<_>>>()
-                    .ok_or(fhaim_he::Error::OutOfRange("noise beyond the ladder"))?;
-                let released = parts.iter().flat_map(|part| part.span.range());
-                ciphertexts.push(seal(&self.public, packed, noise, released, rng)?);
+                let noise = self.noise(page, sheet.variance_units, residue)?;
+                let context = Context {
+                    dataset: self.dataset,
+                    job: window.job(),
+                    run: window.run(),
+                    first: requests.first().map_or(0, |request| request.number),
+                    statements: &statements,
+                    spans: &spans,
+                    variance_units: sheet.variance_units,
+                    residue,
+                    ciphertexts: digest(packed, &noise),
+                };
+                let noise = noise.iter().map(|vector| vector.ciphertext);
+                let released = spans.iter().flat_map(Span::range);
+                let mut rng = key.generator(&context);
+                ciphertexts.push(seal(&self.public, packed, noise, released, &mut rng)?);
             }
             sealed.push(SealedPage {
                 ciphertexts,
-                variance_units,
-                parts,
+                variance_units: sheet.variance_units,
+                parts: sheet.parts,
             });
         }
         Ok(sealed)
     }
+
+    /// The ladder's vectors that make up a variance on a page.
+    fn noise(&self, page: usize, units: u64, residue: usize) -> Result<Vec<Vector<'_>>, Error> {
+        Digits::of(units)
+            .iter()
+            .flat_map(|(level, digit)| (0..digit).map(move |index| (level, index)))
+            .map(|(level, index)| self.ladder.vector(page, level, index, residue))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| fhaim_he::Error::OutOfRange("noise beyond the ladder").into())
+    }
 }
 
-/// The cells of a linear statistic, in order.
+/// The cells of a pair of attributes, in row-major order, a page after the other.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the pair's attributes are the domain's, which has an offset for each"
+)]
+fn pair_pages(domain: &Domain, pair: &Clique) -> Result<Vec<Vec<(usize, Cell)>>, Error> {
+    let offsets = domain.one_hot_offsets();
+    let (a, b) = match *pair.attributes() {
+        [a, b] if b < domain.len() => (a, b),
+        _ => {
+            return Err(Error::Statistic {
+                number: 0,
+                reason: "a score needs a pair of the domain".to_owned(),
+            });
+        }
+    };
+    let columns =
+        |attribute: usize| offsets[attribute]..offsets[attribute] + domain.size(attribute);
+    let cells: Vec<Cell> = columns(a)
+        .flat_map(|right| columns(b).map(move |left| Cell::Product { left, right }))
+        .collect();
+    let placed = cells.chunks(PAGE).map(|c| c.iter().copied().enumerate());
+    Ok(placed.map(Iterator::collect).collect())
+}
+
+/// SHA-256 of a page and of the noise that is added to it.
+fn digest(page: &Page, noise: &[Vector<'_>]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    page.ciphertext().digest_into(|bytes| hash.update(bytes));
+    for vector in noise {
+        hash.update(vector.digest);
+    }
+    hash.finalize().into()
+}
+
+/// The cells of a linear statistic of the domain, in order.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a statistic is held against the domain, which has an offset for each attribute"
+)]
 fn statistic_cells(
     statistic: &Statistic,
     domain: &Domain,

@@ -1,6 +1,10 @@
 //! What can go wrong between the entities.
 
-/// An error of the protocol layer. None carries a secret or a table value.
+use crate::crypto::chain::Freeze;
+use fhaim_domain::counted;
+
+/// An error of the protocol layer. None carries a secret or a table value; the number of records is
+/// in [`Error::Records`], which is the holder's own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,15 +14,30 @@ pub enum Error {
     /// The noise ladder or the ledger refused.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
+    /// A statistic, a job or a noise need that cannot be.
+    #[error(transparent)]
+    Release(#[from] fhaim_release::Error),
     /// The mechanism refuses the terms.
     #[error(transparent)]
-    Mechanism(#[from] fhaim_synth::Error),
+    Mechanism(fhaim_release::Refusal),
     /// Terms that cannot be met.
     #[error("{0}")]
     Terms(String),
     /// The table does not have what its schema promises.
     #[error("table: {0}")]
     Table(String),
+    /// A table with more records than its dataset was made for: its statistics could change by more
+    /// than is paid for.
+    #[error(
+        "the table has {records} records, and the dataset is for at most {bound}: leave records \
+         out, or make a dataset with a larger record bound"
+    )]
+    Records {
+        /// Records of the table.
+        records: u64,
+        /// The record bound of the terms.
+        bound: u64,
+    },
     /// An object that is not of an upload.
     #[error("upload: {0}")]
     Object(&'static str),
@@ -33,7 +52,19 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// Every run that the terms have was given to a job.
+    #[error("the dataset's budget is for {}, and none is left", counted(*.0, "run"))]
+    NoRunLeft(u32),
+    /// Nothing is released of the dataset.
+    #[error("{}", .0.detail())]
+    Frozen(Freeze),
     /// The crypto service's only refusal, whatever the reason: details go to its log alone.
     #[error("the crypto service refused the release")]
     Refused,
+}
+
+impl From<fhaim_release::codec::Malformed> for Error {
+    fn from(fhaim_release::codec::Malformed(what): fhaim_release::codec::Malformed) -> Self {
+        Self::Request(what)
+    }
 }

@@ -1,106 +1,258 @@
-//! The generation entity's view: a source of releases that it cannot look behind.
+//! The generation entity: a job as a state machine without I/O, stored batches in, the next thing
+//! to do out.
+//!
+//! A [`Run`] plays a mechanism from its beginning. Batches that were stored before are replayed
+//! from their answers; a batch that is new must be stored before it is asked for, so that whoever
+//! takes the job over asks for the same. Nothing here knows of databases, services or time.
 
-use crate::Error;
-use crate::computation::{Answer, Computation, JobState};
-use crate::crypto::CryptoService;
-use crate::request::DecryptRequest;
-use fhaim_domain::Clique;
-use fhaim_synth::{ReleaseRequest, Source, SourceError, Statistic};
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use fhaim_dp::Rho;
+use fhaim_release::{Job, Machine, Next, Progress, Refusal, ReleaseRequest, Statistic};
+use std::fmt;
 
-/// All entities in one process: requests go to the computation entity, its sealed pages to the
-/// crypto service, and the released integers come back.
+/// A batch that a mechanism asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number within the job, from 0.
+    pub number: usize,
+    /// Where the mechanism stood when it asked.
+    pub progress: Progress,
+    /// What it asked for.
+    pub requests: Vec<ReleaseRequest>,
+}
+
+impl Batch {
+    /// Number of its first release: what it goes by at the computation service.
+    pub fn first(&self) -> Option<u32> {
+        self.requests.first().map(|request| request.number)
+    }
+
+    /// Numbers that its releases have together.
+    pub fn cells(&self) -> usize {
+        let cells = |request: &ReleaseRequest| request.statistic.cells();
+        self.requests.iter().map(cells).sum()
+    }
+}
+
+/// A batch as it was stored, with its answers if they have come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBatch {
+    /// What was asked for.
+    pub requests: Vec<ReleaseRequest>,
+    /// The integers of each release, in the order asked.
+    pub answers: Option<Vec<Vec<i64>>>,
+}
+
+/// What to do next.
 #[derive(Debug)]
-pub struct EncryptedSource {
-    computation: Computation,
-    crypto: CryptoService,
-    state: JobState,
-    /// Batches sealed so far.
-    sealed: Vec<DecryptRequest>,
-    /// Seconds spent computing and decrypting.
-    pub seconds: Seconds,
+pub enum Action<O> {
+    /// Store this batch, then say so with [`Run::stored`].
+    Store(Batch),
+    /// Get this batch released, store the answers, and hand them to [`Run::answered`].
+    Ask(Batch),
+    /// Store this outcome, after a last fit: the job is done.
+    Finish(Box<O>, Progress),
 }
 
-/// Where an encrypted run's time goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seconds {
-    /// Computation entity.
-    pub computation: f64,
-    /// Crypto service.
-    pub crypto: f64,
+/// Why a run cannot go on. Trying again will not help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The mechanism refused.
+    #[error(transparent)]
+    Mechanism(Refusal),
+    /// The terms have no plan.
+    #[error(transparent)]
+    Terms(#[from] crate::Error),
+    /// The mechanism, played again, asks for other releases than it did.
+    #[error(
+        "batch {0} was asked for by another build of the service, whose numbers differ: go on \
+         with that build, or begin a new job"
+    )]
+    Diverged(usize),
+    /// Stored batches with a gap in their answers, or more than the mechanism asks for.
+    #[error("what is stored of the job contradicts itself")]
+    Contradiction,
+    /// Answers that are not those asked for.
+    #[error("the computation service answered batch {0} with other numbers than were asked for")]
+    Answers(usize),
+    /// A call that does not follow from the last action.
+    #[error("the run was not asked to do this")]
+    OutOfTurn,
 }
 
-impl EncryptedSource {
-    /// A source over both services, for one job.
-    pub fn new(computation: Computation, crypto: CryptoService, state: JobState) -> Self {
-        Self {
-            computation,
-            crypto,
-            state,
-            sealed: Vec::new(),
-            seconds: Seconds::default(),
-        }
-    }
+/// A job under way.
+pub struct Run<M: Machine + ?Sized> {
+    machine: Box<M>,
+    job: Job,
+    batches: Vec<StoredBatch>,
+    /// The batch that the mechanism waits for, once it has asked for one.
+    current: Option<usize>,
+    /// A batch that is not stored yet.
+    pending: Option<Batch>,
+    spent: Rho,
+}
 
-    /// Index of the sealed batch for `requests`: that of before, if they were asked for before.
-    fn seal(&mut self, requests: &[ReleaseRequest]) -> Result<usize, Error> {
-        for (index, sealed) in self.sealed.iter().enumerate() {
-            if sealed.answers(requests)? {
-                return Ok(index);
-            }
-        }
-        let mut rng = OsRng.unwrap_err();
-        let Answer { request, state } = self.computation.answer(&self.state, requests, &mut rng)?;
-        self.state = state;
-        self.sealed.push(request);
-        Ok(self.sealed.len() - 1)
+impl<M: Machine + ?Sized> fmt::Debug for Run<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Run(batch {:?} of {})", self.current, self.batches.len())
     }
+}
 
-    /// Has the computation entity compute the squares of pairs ahead of their first scores.
+impl<M: Machine + ?Sized> Run<M> {
+    /// A job over a machine at its beginning, with what is stored of it, in order.
     ///
     /// # Errors
-    /// As [`Computation::compute_squares`].
-    pub fn compute_squares(&mut self, pairs: &[Clique]) -> Result<(), Error> {
-        let started = std::time::Instant::now();
-        self.computation.compute_squares(pairs)?;
-        self.seconds.computation += started.elapsed().as_secs_f64();
+    /// Stored batches that contradict each other.
+    pub fn new(machine: Box<M>, job: Job, stored: Vec<StoredBatch>) -> Result<Self, RunError> {
+        let answered = stored.iter().take_while(|b| b.answers.is_some()).count();
+        if answered + 1 < stored.len() {
+            return Err(RunError::Contradiction);
+        }
+        let mut spent = Rho::ZERO;
+        for batch in stored.iter().take(answered) {
+            spent = add(spent, cost_of(&batch.requests, &job)?)?;
+        }
+        Ok(Self {
+            machine,
+            job,
+            batches: stored,
+            current: None,
+            pending: None,
+            spent,
+        })
+    }
+
+    /// What the releases so far cost together.
+    pub fn spent(&self) -> Rho {
+        self.spent
+    }
+
+    /// Works out what to do next. Takes as long as the mechanism's steps do: call it where it
+    /// keeps no one waiting.
+    ///
+    /// # Errors
+    /// See [`RunError`]; the run must not be used after one.
+    pub fn advance(&mut self) -> Result<Action<M::Outcome>, RunError> {
+        loop {
+            if let Some(batch) = &self.pending {
+                return Ok(Action::Store(batch.clone()));
+            }
+            let answers = match self.current {
+                None => Vec::new(),
+                Some(number) => {
+                    let batch = self.batches.get(number).ok_or(RunError::OutOfTurn)?;
+                    let Some(answers) = &batch.answers else {
+                        return Ok(Action::Ask(Batch {
+                            number,
+                            progress: self.machine.progress(),
+                            requests: batch.requests.clone(),
+                        }));
+                    };
+                    answers.clone()
+                }
+            };
+            match self
+                .machine
+                .step(&answers)
+                .map_err(|error| RunError::Mechanism(error.into()))?
+            {
+                Next::Release(requests) => self.asked(requests)?,
+                Next::Done(outcome) => return self.done(outcome),
+            }
+        }
+    }
+
+    fn asked(&mut self, requests: Vec<ReleaseRequest>) -> Result<(), RunError> {
+        let number = self.current.map_or(0, |number| number + 1);
+        match self.batches.get(number) {
+            Some(stored) if stored.requests == requests => self.current = Some(number),
+            Some(_) => return Err(RunError::Diverged(number)),
+            None => {
+                self.pending = Some(Batch {
+                    number,
+                    progress: self.machine.progress(),
+                    requests,
+                });
+            }
+        }
         Ok(())
     }
 
-    /// The computation entity.
-    pub fn computation(&self) -> &Computation {
-        &self.computation
+    fn done(&self, outcome: Box<M::Outcome>) -> Result<Action<M::Outcome>, RunError> {
+        let used = self.current.map_or(0, |number| number + 1);
+        if used == self.batches.len() {
+            Ok(Action::Finish(outcome, self.machine.progress()))
+        } else {
+            Err(RunError::Contradiction)
+        }
     }
 
-    /// The crypto service.
-    pub fn crypto(&self) -> &CryptoService {
-        &self.crypto
+    /// The batch of the last [`Action::Store`] is stored.
+    ///
+    /// # Errors
+    /// [`RunError::OutOfTurn`].
+    pub fn stored(&mut self) -> Result<(), RunError> {
+        let batch = self.pending.take().ok_or(RunError::OutOfTurn)?;
+        self.current = Some(batch.number);
+        self.batches.push(StoredBatch {
+            requests: batch.requests,
+            answers: None,
+        });
+        Ok(())
     }
-}
 
-impl Source for EncryptedSource {
-    fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
-        if requests.is_empty() {
-            return Ok(Vec::new());
+    /// Takes the answers to the batch of the last [`Action::Ask`], adds what of them is public,
+    /// and returns what is to be stored.
+    ///
+    /// # Errors
+    /// [`RunError::OutOfTurn`]; [`RunError::Answers`] where they are not as many as were asked
+    /// for.
+    pub fn answered(&mut self, mut answers: Vec<Vec<i64>>) -> Result<Vec<Vec<i64>>, RunError> {
+        let number = self.current.ok_or(RunError::OutOfTurn)?;
+        let batch = self.batches.get_mut(number).ok_or(RunError::OutOfTurn)?;
+        if batch.answers.is_some() {
+            return Err(RunError::OutOfTurn);
         }
-        let started = std::time::Instant::now();
-        let sealed = self.seal(requests).map_err(SourceError::backend)?;
-        self.seconds.computation += started.elapsed().as_secs_f64();
-        let started = std::time::Instant::now();
-        let answers = self.crypto.decrypt(&self.sealed[sealed]);
-        let mut answers = answers.map_err(SourceError::backend)?;
-        self.seconds.crypto += started.elapsed().as_secs_f64();
-        for (request, answer) in requests.iter().zip(&mut answers) {
-            add_public_part(&request.statistic, answer)
-                .ok_or_else(|| SourceError::backend("a score is too large"))?;
+        let cells = batch
+            .requests
+            .iter()
+            .map(|request| request.statistic.cells());
+        if !cells.eq(answers.iter().map(Vec::len)) {
+            return Err(RunError::Answers(number));
         }
+        for (request, answer) in batch.requests.iter().zip(&mut answers) {
+            add_public_part(&request.statistic, answer).ok_or(RunError::Answers(number))?;
+        }
+        self.spent = add(self.spent, cost_of(&batch.requests, &self.job)?)?;
+        batch.answers = Some(answers.clone());
         Ok(answers)
     }
 }
 
-/// A squared score comes back without weight * ||target||^2, which is public.
-fn add_public_part(statistic: &Statistic, answer: &mut [i64]) -> Option<()> {
+/// What a release costs: the Gaussian mechanism, the ladder's gap, the leak.
+///
+/// # Errors
+/// A statistic or a variance that no mechanism asks for.
+pub fn cost(request: &ReleaseRequest, job: &Job) -> Result<Rho, RunError> {
+    let price = request
+        .price(job.record_bound, &job.leak)
+        .map_err(crate::Error::from)?;
+    price.total().ok_or(RunError::Contradiction)
+}
+
+fn cost_of(requests: &[ReleaseRequest], job: &Job) -> Result<Rho, RunError> {
+    requests
+        .iter()
+        .try_fold(Rho::ZERO, |sum, request| add(sum, cost(request, job)?))
+}
+
+fn add(a: Rho, b: Rho) -> Result<Rho, RunError> {
+    a.checked_add(b).ok_or(RunError::Contradiction)
+}
+
+/// A squared score comes back without weight * ||target||^2, which is public. Nothing where the
+/// sum does not fit 64 bits.
+pub(crate) fn add_public_part(statistic: &Statistic, answer: &mut [i64]) -> Option<()> {
     let Statistic::SquaredScores(terms) = statistic else {
         return Some(());
     };

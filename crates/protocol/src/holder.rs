@@ -3,9 +3,9 @@
 use crate::Error;
 use crate::upload::{Object, Upload, UploadPlan, encode_object};
 use fhaim_domain::Table;
-use fhaim_dp::Ladder;
+use fhaim_dp::{Ladder, fork};
 use fhaim_he::{Ciphertext, PAGE, PublicKey, coefficient};
-use rand::{CryptoRng, RngCore, SeedableRng, rngs::StdRng};
+use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
 /// Where a holder's noise comes from.
@@ -27,17 +27,34 @@ pub struct Holder<'a> {
     plan: UploadPlan,
 }
 
+/// Refuses a table with more records than its dataset's terms allow.
+///
+/// # Errors
+/// [`Error::Records`].
+pub fn check_records(records: usize, record_bound: u64) -> Result<(), Error> {
+    let records = records as u64;
+    if records > record_bound {
+        let bound = record_bound;
+        return Err(Error::Records { records, bound });
+    }
+    Ok(())
+}
+
 impl<'a> Holder<'a> {
-    /// A holder who follows `plan`.
+    /// A holder who follows `plan`, of a dataset whose terms allow `record_bound` records.
     ///
     /// # Errors
-    /// [`Error::Object`] where the plan is not the table's, the ladder's or the key's.
+    /// [`Error::Records`] for a table with more records: squared scores would change by more than
+    /// the terms pay for. [`Error::Object`] where the plan is not the table's, the ladder's or the
+    /// key's.
     pub fn new(
         table: &'a Table,
+        record_bound: u64,
         noise: Noise<'a>,
         public: &'a PublicKey,
         plan: UploadPlan,
     ) -> Result<Self, Error> {
+        check_records(table.records(), record_bound)?;
         let set = public.params().set();
         let wanted = UploadPlan::for_table(table.domain(), table.records(), plan.ladder, set)?;
         if plan != wanted || matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder) {
@@ -56,11 +73,20 @@ impl<'a> Holder<'a> {
         &self.plan
     }
 
-    /// Encrypts one object.
+    /// Encrypts one object, with a generator of its own, keyed from `rng`: whatever `rng` is, it is
+    /// asked for one key an object.
     ///
     /// # Errors
     /// [`Error::Object`] for an object that the plan does not have.
     pub fn encrypt<R: RngCore + CryptoRng>(
+        &self,
+        object: Object,
+        rng: &mut R,
+    ) -> Result<Vec<Ciphertext>, Error> {
+        self.draw(object, &mut fork(rng))
+    }
+
+    fn draw<R: RngCore + CryptoRng>(
         &self,
         object: Object,
         rng: &mut R,
@@ -118,7 +144,10 @@ fn encrypt_noise<R: RngCore + CryptoRng>(
     let samples = samples.ok_or(Error::Object("the ladder has no such vector"))?;
     let mut coefficients = Zeroizing::new(vec![0; PAGE]);
     for (position, &sample) in samples.iter().enumerate() {
-        coefficients[coefficient(position)] = sample;
+        let place = coefficients.get_mut(coefficient(position));
+        *place.ok_or(Error::Object(
+            "a vector of the ladder is longer than a page",
+        ))? = sample;
     }
     Ok(public.encrypt(&coefficients, rng)?)
 }
@@ -134,14 +163,9 @@ pub fn encrypt<R: RngCore + CryptoRng>(
     progress: &(dyn Fn() + Sync),
 ) -> Result<Upload, Error> {
     // Every object has a generator of its own, so that threads do not share one.
-    let seeded = |object| {
-        let mut seed = Zeroizing::new([0; 32]);
-        rng.fill_bytes(seed.as_mut());
-        (object, seed)
-    };
-    let objects: Vec<_> = holder.plan.objects().map(seeded).collect();
-    let encrypt = |(object, seed): &(Object, Zeroizing<[u8; 32]>)| {
-        let encrypted = holder.encrypt(*object, &mut StdRng::from_seed(**seed));
+    let objects: Vec<_> = holder.plan.objects().map(|o| (o, fork(rng))).collect();
+    let encrypt = |(object, generator): &(Object, _)| {
+        let encrypted = holder.draw(*object, &mut Clone::clone(generator));
         progress();
         encrypted
     };

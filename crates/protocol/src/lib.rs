@@ -7,10 +7,18 @@
 //! | crypto-service entity | [`crypto`] | the secret key, the ledger | keys; released integers |
 //! | generation entity | [`generation`] | released integers | requests, to computation |
 //!
-//! In one process the entities are values that call each other; services put HTTP and a database
-//! around the same values. Nothing passes between them but [`upload`]'s objects, keys, and the
+//! In one process the entities are values that call each other ([`local`]); services put HTTP and a
+//! database around the same values. Both sides of a release place it on the noise ladder by the
+//! same code, [`window`]. Nothing passes between them but [`upload`]'s objects, keys, and the
 //! [`request`]s for decryption with their answers.
+#![deny(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
+#[expect(clippy::indexing_slicing, reason = "what measures may end its program")]
 pub mod bench;
 mod codec;
 pub mod computation;
@@ -18,8 +26,17 @@ pub mod crypto;
 mod error;
 pub mod generation;
 pub mod holder;
+pub mod local;
 pub mod request;
+pub mod sealing;
+mod squares;
 pub mod terms;
 pub mod upload;
+pub mod window;
 
 pub use error::Error;
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,11 +1,10 @@
 //! What the computation entity sends the crypto service: sealed pages and the releases they answer.
 
-use crate::Error;
+pub use crate::codec::PageCodec;
 use fhaim_dp::Span;
 use fhaim_he::Ciphertext;
-use fhaim_synth::ReleaseRequest;
+use fhaim_release::ReleaseRequest;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// Names a dataset: its key set, its upload, its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,30 +24,21 @@ pub struct Part {
 }
 
 /// A sealed page: noise of one variance on the parts' positions, uniform values elsewhere.
+///
+/// What carries the values is `C`: ciphertexts, but for simulations, which put clear values there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedPage {
+pub struct SealedPage<C = Vec<Ciphertext>> {
     /// One ciphertext a plaintext modulus.
-    pub ciphertexts: Vec<Ciphertext>,
+    pub ciphertexts: C,
     /// Noise variance of every part, in the ladder's units.
     pub variance_units: u64,
     /// Which releases the page answers, ascending.
     pub parts: Vec<Part>,
 }
 
-impl SealedPage {
-    /// SHA-256 of the ciphertexts' residues.
-    pub fn digest(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for ciphertext in &self.ciphertexts {
-            ciphertext.digest_into(|bytes| hash.update(bytes));
-        }
-        hash.finalize().into()
-    }
-}
-
 /// A batch of releases of one job, to be debited and decrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecryptRequest {
+pub struct DecryptRequest<C = Vec<Ciphertext>> {
     /// The dataset whose key and ledger are meant.
     pub dataset: DatasetId,
     /// The job that the releases' numbers belong to.
@@ -56,23 +46,5 @@ pub struct DecryptRequest {
     /// The releases, in the order asked.
     pub releases: Vec<ReleaseRequest>,
     /// The pages that carry them.
-    pub pages: Vec<SealedPage>,
-}
-
-impl DecryptRequest {
-    /// Whether this batch, sealed before, is the answer to `requests`: then it is sent again as
-    /// it is, since noise is used once.
-    ///
-    /// # Errors
-    /// [`fhaim_dp::Error::Conflict`] where it shares a release number with them, but differs.
-    pub fn answers(&self, requests: &[ReleaseRequest]) -> Result<bool, Error> {
-        if self.releases == requests {
-            return Ok(true);
-        }
-        let shared = |r: &&ReleaseRequest| self.releases.iter().any(|own| own.number == r.number);
-        match requests.iter().find(shared) {
-            Some(request) => Err(fhaim_dp::Error::Conflict(request.number).into()),
-            None => Ok(false),
-        }
-    }
+    pub pages: Vec<SealedPage<C>>,
 }

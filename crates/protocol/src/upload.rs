@@ -9,6 +9,7 @@ use fhaim_domain::Domain;
 use fhaim_dp::{DIGIT_SAMPLES, LadderPlan};
 use fhaim_he::{Ciphertext, Columns, EncryptedTable, Layout, ParameterSet, Parameters};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr, sync::Arc};
 
 /// One object: a polynomial, encrypted once under each plaintext modulus.
@@ -216,8 +217,17 @@ pub fn decode_object(
 #[derive(Clone, Debug)]
 pub struct EncryptedLadder {
     plan: LadderPlan,
-    /// Vectors by (page, level, index), row-major; one ciphertext a plaintext modulus.
-    vectors: Vec<Vec<Ciphertext>>,
+    /// Vectors by (page, level, index), row-major; one ciphertext a plaintext modulus, with the
+    /// SHA-256 of its residues.
+    vectors: Vec<Vec<(Ciphertext, [u8; 32])>>,
+}
+
+/// A vector of the ladder under one plaintext modulus.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vector<'a> {
+    pub ciphertext: &'a Ciphertext,
+    /// SHA-256 of its residues.
+    pub digest: [u8; 32],
 }
 
 impl EncryptedLadder {
@@ -230,10 +240,18 @@ impl EncryptedLadder {
         plan: UploadPlan,
         get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
     ) -> Result<Self, Error> {
-        let vectors: Result<Vec<_>, Error> = plan.noise_objects().map(get).collect();
-        let vectors = vectors?;
-        let whole = |vector: &Vec<Ciphertext>| {
-            let residues = vector.iter().map(Ciphertext::residue);
+        let digested = |ciphertexts: Vec<Ciphertext>| {
+            let with_digest = |ciphertext: Ciphertext| {
+                let mut hash = Sha256::new();
+                ciphertext.digest_into(|bytes| hash.update(bytes));
+                (ciphertext, hash.finalize().into())
+            };
+            ciphertexts.into_iter().map(with_digest).collect::<Vec<_>>()
+        };
+        let vectors = plan.noise_objects().map(get).map(|v| v.map(digested));
+        let vectors = vectors.collect::<Result<Vec<_>, Error>>()?;
+        let whole = |vector: &Vec<(Ciphertext, _)>| {
+            let residues = vector.iter().map(|(ciphertext, _)| ciphertext.residue());
             residues.eq(0..params.residues())
         };
         if !vectors.iter().all(whole) {
@@ -259,12 +277,16 @@ impl EncryptedLadder {
         level: usize,
         index: usize,
         residue: usize,
-    ) -> Option<&Ciphertext> {
+    ) -> Option<Vector<'_>> {
         if level >= self.plan.levels() || index >= DIGIT_SAMPLES {
             return None;
         }
         let vector = (page * self.plan.levels() + level) * DIGIT_SAMPLES + index;
-        self.vectors.get(vector)?.get(residue)
+        let (ciphertext, digest) = self.vectors.get(vector)?.get(residue)?;
+        Some(Vector {
+            ciphertext,
+            digest: *digest,
+        })
     }
 }
 
@@ -292,7 +314,9 @@ impl Upload {
         let mut columns: Vec<Vec<Vec<Ciphertext>>> = vec![Vec::new(); plan.columns];
         for object in plan.column_objects() {
             if let Object::Column { column, .. } = object {
-                columns[column].push(get(object)?);
+                let chunks = columns.get_mut(column);
+                let chunks = chunks.ok_or(Error::Object("the upload has no such object"))?;
+                chunks.push(get(object)?);
             }
         }
         Ok(Self {

@@ -11,20 +11,32 @@ use fhaim_he::{
 };
 use fhaim_protocol::{
     Error,
-    computation::{Answer, Computation, JobState},
-    crypto::{CryptoService, Dataset},
-    generation::EncryptedSource,
+    computation::{Answer, Computation},
+    crypto::{CryptoService, chain::Freeze, judge::Rules},
     holder::{self, Holder, Noise},
+    local::EncryptedSource,
     request::{DatasetId, DecryptRequest, JobId, Part, SealedPage},
+    sealing::SealingKey,
     upload::{Object, Upload, UploadPlan, decode_object},
+    window::Window,
 };
-use fhaim_synth::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
+use fhaim_release::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use std::{collections::HashMap, sync::Arc};
 
 const DATASET: DatasetId = DatasetId([7; 16]);
+
+/// Records that tables may have.
+const BOUND: u64 = 10_000;
 const JOB: JobId = JobId([1; 16]);
+
+/// Digest of an upload's manifest.
+const UPLOAD: [u8; 32] = [4; 32];
+
+fn key() -> SealingKey {
+    SealingKey::from_bytes(&[6; 32]).unwrap()
+}
 
 fn table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Table {
     let column = |(i, n): (usize, &usize)| {
@@ -60,19 +72,22 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
     let table = table(sizes, records, &mut rng);
     let params = Parameters::new(set).unwrap();
     let domain = table.domain().clone();
-    let budget = Rho::from_f64_down(budget).unwrap();
-    let dataset = Dataset {
-        id: DATASET,
+    let plan = LadderPlan::for_any_order(500, 1 << 30).unwrap();
+    let rules = Rules {
+        dataset: DATASET,
         domain: domain.clone(),
-        record_bound: 10_000,
+        record_bound: BOUND,
+        runs: 1,
+        run_budget: Rho::from_f64_down(budget).unwrap(),
+        run_ladder: plan,
+        residues: set.plaintext_moduli.len(),
     };
-    let crypto = CryptoService::new(dataset, &params, budget, &mut rng).unwrap();
+    let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
-    let plan = LadderPlan::for_any_order(500, 1 << 30).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &set).unwrap();
-    let holder = Holder::new(&table, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
+    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     Setting {
@@ -164,8 +179,7 @@ fn check(setting: Setting, batches: &[Vec<ReleaseRequest>]) {
         crypto,
     } = setting;
     let mut allocator = Allocator::new(ladder.plan());
-    let mut source =
-        EncryptedSource::new(computation, crypto, JobState::new(JOB, 0, ladder.plan()));
+    let mut source = EncryptedSource::new(computation, crypto, JOB, key()).unwrap();
     for batch in batches {
         let answers = source.release(batch).unwrap();
         assert_eq!(
@@ -206,7 +220,7 @@ fn an_upload_comes_together_from_objects_made_by_themselves() {
     let domain = table.domain().clone();
     let plan = UploadPlan::for_table(&domain, 9000, setting.ladder.plan(), &P1).unwrap();
     let noise = Noise::Drawn(&setting.ladder);
-    let holder = Holder::new(table, noise, &public, plan).unwrap();
+    let holder = Holder::new(table, BOUND, noise, &public, plan).unwrap();
     let mut objects: Vec<Object> = plan.objects().collect();
     objects.shuffle(&mut rng);
     let stored: HashMap<String, Vec<u8>> = objects
@@ -219,6 +233,32 @@ fn an_upload_comes_together_from_objects_made_by_themselves() {
     check(setting, &contrast_batches());
 }
 
+/// The terms pay for a change by one record of at most so many: a larger table is no holder's.
+#[test]
+fn a_table_over_the_record_bound_is_refused() {
+    let setting = setting(P1, &[3, 2, 5], 30, 1.0);
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let public = setting.crypto.public_key(&mut rng).unwrap();
+    let domain = setting.table.domain();
+    let plan = UploadPlan::for_table(domain, 30, setting.ladder.plan(), &P1).unwrap();
+    let holder = |bound| {
+        let noise = Noise::Drawn(&setting.ladder);
+        Holder::new(&setting.table, bound, noise, &public, plan)
+    };
+    holder(30).unwrap();
+    let error = holder(29).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Records {
+                records: 30,
+                bound: 29
+            }
+        ),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_plan_that_is_not_the_tables_is_refused() {
     let setting = setting(P1, &[3, 2, 5], 30, 1.0);
@@ -229,7 +269,8 @@ fn a_plan_that_is_not_the_tables_is_refused() {
         UploadPlan::for_table(&Domain::new(sizes), records, ladder, set).unwrap()
     };
     let refused = |plan| {
-        let holder = Holder::new(&setting.table, Noise::Drawn(&setting.ladder), &public, plan);
+        let noise = Noise::Drawn(&setting.ladder);
+        let holder = Holder::new(&setting.table, BOUND, noise, &public, plan);
         assert!(matches!(holder, Err(Error::Object(_))));
     };
     refused(plan(vec![3, 2, 6], 30, ladder, &P1));
@@ -271,42 +312,42 @@ fn squared_scores_are_exact() {
     }
 }
 
-fn answer(
-    computation: &mut Computation,
-    state: &JobState,
-    batch: &[ReleaseRequest],
-    rng: &mut ChaCha20Rng,
-) -> Answer {
-    computation.answer(state, batch, rng).unwrap()
+fn answer(computation: &Computation, window: &Window, batch: &[ReleaseRequest]) -> Answer {
+    computation.answer(window, batch, &key()).unwrap()
+}
+
+/// The first window of a job, as the crypto service assigns it.
+fn begin(crypto: &mut CryptoService, job: JobId) -> Window {
+    crypto.begin(job, UPLOAD).unwrap().window().clone()
 }
 
 fn refused(crypto: &mut CryptoService, request: &DecryptRequest) {
-    let before = crypto.ledger(request.job).unwrap();
+    let before = crypto.record().book(request.job).cloned();
+    let tip = crypto.record().tip();
     let error = crypto.decrypt(request).unwrap_err();
     assert!(matches!(error, Error::Refused), "{error}");
-    assert_eq!(crypto.ledger(request.job).unwrap(), before);
+    assert_eq!(crypto.record().book(request.job).cloned(), before);
+    assert_eq!(crypto.record().tip(), tip);
 }
 
 #[test]
 fn refusals_are_generic_and_leave_the_ledger_unchanged() {
-    let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let Setting {
-        mut computation,
-        mut crypto,
-        ladder,
-        ..
-    } = setting(P1, &[3, 2, 5], 100, 0.5);
-    let start = JobState::new(JOB, 0, ladder.plan());
+    let mut setting = setting(P1, &[3, 2, 5], 100, 0.5);
+    let crypto = &mut setting.crypto;
     let batches = contrast_batches();
+    let start = begin(crypto, JOB);
     let Answer {
         request: sealed,
-        state,
-    } = answer(&mut computation, &start, &batches[0], &mut rng);
-    let changes: [fn(&mut DecryptRequest); 12] = [
+        window,
+    } = answer(&setting.computation, &start, &batches[0]);
+    let changes: [fn(&mut DecryptRequest); 15] = [
         |r| r.dataset = DatasetId([8; 16]),
+        |r| r.job = JobId([8; 16]),
         |r| r.releases[1].variance_units += 1,
         |r| r.releases[2].number = 1,
+        |r| r.releases.iter_mut().for_each(|r| r.number += 9),
         |r| r.releases[0].statistic = Statistic::OneWay(centred(0, 4)),
+        |r| r.releases.clear(),
         |r| drop(r.pages.pop()),
         |r| r.pages[0].parts.clear(),
         |r| r.pages[0].parts[0].number = 9,
@@ -320,38 +361,75 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
         let mut changed = sealed.clone();
         change(&mut changed);
         assert_ne!(changed, sealed);
-        refused(&mut crypto, &changed);
+        refused(crypto, &changed);
     }
     let first = crypto.decrypt(&sealed).unwrap();
-    assert_eq!(crypto.decrypt(&sealed).unwrap(), first);
-    // The same numbers with other ciphertexts: a second draw of mask and flood.
-    let again = answer(&mut computation, &start, &batches[0], &mut rng).request;
-    refused(&mut crypto, &again);
+    let after = crypto.record().tip();
+    // The same releases again are answered from store, without a debit or a decryption.
+    let mut other = sealed.clone();
+    other.pages[0].ciphertexts.clear();
+    for again in [&sealed, &other] {
+        assert_eq!(crypto.decrypt(again).unwrap(), first);
+        assert_eq!(crypto.record().tip(), after);
+    }
     // Over budget: variance 4 for a block that one record moves by 6 in squared norm.
     let costly = [ReleaseRequest {
         number: 3,
         statistic: Statistic::Product(centred(0, 3), centred(1, 2)),
         variance_units: 1,
     }];
-    let costly = answer(&mut computation, &state, &costly, &mut rng);
-    refused(&mut crypto, &costly.request);
+    let costly = answer(&setting.computation, &window, &costly);
+    refused(crypto, &costly.request);
+}
+
+/// Sealing is a function of the key and of what is sealed: a computation service that lost what
+/// it had stored sends the same bytes, and shows no second view of one noise.
+#[test]
+fn sealing_again_gives_the_same_bytes() {
+    let mut setting = setting(P1, &[3, 2, 5], 100, 0.5);
+    let start = begin(&mut setting.crypto, JOB);
+    let batch = &contrast_batches()[0];
+    let first = answer(&setting.computation, &start, batch);
+    let again = answer(&setting.computation, &start, batch);
+    assert_eq!(first.request, again.request);
+    let placed = answer(&setting.computation, &first.window, batch);
+    assert_eq!(first.request, placed.request);
+    let other = SealingKey::from_bytes(&[7; 32]).unwrap();
+    let other = setting.computation.answer(&start, batch, &other).unwrap();
+    assert_ne!(first.request, other.request);
+    // A mask of its own for every batch: ciphertexts of the same page at other numbers differ.
+    let mut moved = contrast_batches()[0].clone();
+    moved[1].variance_units += 1;
+    let moved = answer(&setting.computation, &start, &moved);
+    assert_ne!(first.request.pages, moved.request.pages);
+}
+
+/// A page that no service which follows the protocol makes: the dataset is frozen.
+fn frozen(crypto: &mut CryptoService, request: &DecryptRequest) {
+    let before = crypto.record().book(request.job).cloned();
+    assert!(matches!(crypto.decrypt(request), Err(Error::Refused)));
+    assert_eq!(crypto.record().book(request.job).cloned(), before);
+    let error = crypto.decrypt(request).unwrap_err();
+    assert!(matches!(error, Error::Frozen(Freeze::Noise)), "{error}");
+    assert!(crypto.begin(request.job, UPLOAD).is_err());
 }
 
 #[test]
 fn ciphertexts_of_another_set_are_refused() {
-    let mut rng = ChaCha20Rng::seed_from_u64(4);
     let mut small = setting(P1, &[3, 2, 5], 100, 0.5);
     let mut large = setting(P1_LARGE, &[3, 2, 5], 100, 0.5);
-    let state = JobState::new(JOB, 0, small.ladder.plan());
+    let window = begin(&mut small.crypto, JOB);
+    assert_eq!(begin(&mut large.crypto, JOB), window);
     let batch = &contrast_batches()[0];
-    let request = answer(&mut large.computation, &state, batch, &mut rng).request;
-    refused(&mut small.crypto, &request);
-    let request = answer(&mut small.computation, &state, batch, &mut rng).request;
-    refused(&mut large.crypto, &request);
+    let request = answer(&large.computation, &window, batch).request;
+    frozen(&mut small.crypto, &request);
+    let request = answer(&small.computation, &window, batch).request;
+    frozen(&mut large.crypto, &request);
 }
 
 /// A page with the noise of 64 floods decrypts to the right integers still, but with less room
-/// than a sealed page has: refused like everything else, and nothing debited.
+/// than a sealed page has: nothing is debited, and the dataset is frozen, since such a refusal
+/// tells something of the key.
 #[test]
 fn a_page_with_too_much_noise_is_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
@@ -393,81 +471,179 @@ fn a_page_with_too_much_noise_is_refused() {
             parts: vec![Part { number: 0, span }],
         }],
     };
-    refused(&mut setting.crypto, &request(&floods));
-    let granted = setting.crypto.decrypt(&request(&floods[..1])).unwrap();
-    assert_eq!(granted, [[100]]);
+    let (noisy, sound) = (request(&floods), request(&floods[..1]));
+    let mut other = self::setting(P1, &[3, 2, 5], 100, 0.5).crypto;
+    begin(&mut setting.crypto, JOB);
+    begin(&mut other, JOB);
+    // The setting's keys come from its number of records: both services have the same.
+    assert_eq!(other.decrypt(&sound).unwrap(), [[100]]);
+    frozen(&mut setting.crypto, &noisy);
+    assert!(setting.crypto.decrypt(&sound).is_err());
 }
 
-/// Two jobs share the budget, each on pages of its own, and neither ledger sees the other's
-/// numbers; state and batches pass through their stored forms between steps.
+/// Two jobs, each on pages and with a budget of its own; windows pass through their stored forms
+/// between steps, and one that was lost is had again from the crypto service.
 #[test]
-fn jobs_are_restored_and_share_the_budget() {
+fn jobs_are_restored_and_have_a_run_each() {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
-    let sizes = [3, 2, 5];
-    let mut setting = setting(P1, &sizes, 100, 0.5);
+    let (records, sizes) = (100, [3, 2, 5]);
     let run = LadderPlan::new(500, 1 << 10).unwrap();
     let plan = LadderPlan::with_levels(2 * PAGE, run.levels()).unwrap();
-    let public = setting.crypto.public_key(&mut rng).unwrap();
-    let keys = setting.crypto.evaluation_keys(&mut rng).unwrap();
+    let table = table(&sizes, records, &mut rng);
+    let domain = table.domain().clone();
+    let params = Parameters::new(P1).unwrap();
+    // rho = 20 / (2 * 4 * 11), 0.23 of 0.25: one fits, a second does not.
+    let rules = Rules {
+        dataset: DATASET,
+        domain: domain.clone(),
+        record_bound: 10_000,
+        runs: 2,
+        run_budget: Rho::from_f64_down(0.25).unwrap(),
+        run_ladder: run,
+        residues: 1,
+    };
+    let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
+    let public = crypto.public_key(&mut rng).unwrap();
+    let keys = crypto.evaluation_keys(&mut rng).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
-    let domain = setting.table.domain().clone();
-    let upload_plan = UploadPlan::for_table(&domain, 100, plan, &P1).unwrap();
-    let noise = Noise::Drawn(&ladder);
-    let holder = Holder::new(&setting.table, noise, &public, upload_plan).unwrap();
+    let upload_plan = UploadPlan::for_table(&domain, records, plan, &P1).unwrap();
+    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
-    let params = public.params().clone();
-    let mut computation = Computation::new(DATASET, domain, public, keys, upload);
+    let computation = Computation::new(DATASET, domain, public, keys, upload);
 
     let statistic = Statistic::OneWay(centred(2, 5));
-    // rho = 20 / (2 * 4 * 11), 0.23 of 0.5: two fit, a third does not.
     let request = |number| ReleaseRequest {
         number,
         statistic: statistic.clone(),
         variance_units: 11,
     };
-    let exact = exact(&setting.table, &statistic);
-    for run_number in 0..3u32 {
-        let job = JobId([run_number as u8; 16]);
-        let state = JobState::new(job, run_number, run);
-        if run_number == 2 {
-            let beyond = computation.answer(&state, &[request(0)], &mut rng);
-            assert!(matches!(beyond, Err(Error::Encryption(_))));
-            continue;
-        }
+    let exact = exact(&table, &statistic);
+    for number in 0..2u32 {
+        let job = JobId([number as u8; 16]);
+        let start = begin(&mut crypto, job);
+        assert_eq!((start.run(), start.placed().len()), (number, 0));
         let Answer {
             request: sealed,
-            state,
-        } = computation.answer(&state, &[request(0)], &mut rng).unwrap();
+            window,
+        } = answer(&computation, &start, &[request(0)]);
         let bytes = sealed.to_bytes(&params);
         let sealed = DecryptRequest::from_bytes(&params, &bytes).unwrap();
-        let cells = setting.crypto.decrypt(&sealed).unwrap().remove(0);
+        let cells = crypto.decrypt(&sealed).unwrap().remove(0);
         let span = Span {
-            page: run_number as usize,
+            page: number as usize,
             start: 0,
             len: 5,
         };
         let noise = ladder.noise(span, 11).unwrap();
         let expected: Vec<i64> = exact.iter().zip(noise.iter()).map(|(e, n)| e + n).collect();
         assert_eq!(cells, expected);
-        // The same batch is found again, another under its numbers is not.
-        assert!(sealed.answers(&[request(0)]).unwrap());
-        assert!(!sealed.answers(&[request(1)]).unwrap());
-        assert!(sealed.answers(&[request(0), request(1)]).is_err());
-        // The stored state goes on behind what is used up.
-        let json = serde_json::to_string(&state).unwrap();
-        let state: JobState = serde_json::from_str(&json).unwrap();
-        assert!(
-            computation
-                .answer(&state, &[request(0)], &mut rng)
-                .is_ok_and(|answer| {
-                    answer.request.pages[0].parts[0].span == span && answer.state == state
-                })
-        );
-        let next = computation.answer(&state, &[request(1)], &mut rng).unwrap();
+        // The stored window goes on behind what is used up, and so does one that was set back.
+        let json = serde_json::to_string(&window).unwrap();
+        assert_eq!(serde_json::from_str::<Window>(&json).unwrap(), window);
+        let mut older = start.clone();
+        older.catch_up(begin(&mut crypto, job).placed()).unwrap();
+        assert_eq!(older, window);
+        let next = answer(&computation, &window, &[request(1)]);
         assert_eq!(next.request.pages[0].parts[0].span.start, 5);
-        if run_number == 1 {
-            refused(&mut setting.crypto, &next.request);
-        }
-        assert_eq!(setting.crypto.ledger(job).unwrap().entries().len(), 1);
+        refused(&mut crypto, &next.request);
+        assert_eq!(crypto.ledger(job).unwrap().entries().len(), 1);
     }
+    let third = crypto.begin(JobId([2; 16]), UPLOAD);
+    assert!(matches!(third, Err(Error::NoRunLeft(2))));
+    // A window past the ladder is not computed on.
+    let beyond = Window::new(DATASET, JobId([2; 16]), 2, run);
+    let beyond = computation.answer(&beyond, &[request(0)], &key());
+    assert!(matches!(beyond, Err(Error::Encryption(_))));
+}
+
+/// Every release that a crypto service may be asked for, from windows that were set back, belong
+/// to another job, or lie past the ladder: no position of the ladder carries two releases.
+#[test]
+fn positions_are_never_used_twice() {
+    let mut setting = setting(P1, &[3, 2, 5], 100, 100.0);
+    let crypto = &mut setting.crypto;
+    let computation = &setting.computation;
+    let start = begin(crypto, JOB);
+    let batches = contrast_batches();
+    let first = answer(computation, &start, &batches[0]);
+    let released = crypto.decrypt(&first.request).unwrap();
+
+    // From the same window, another statistic under the same noise: the two would differ by
+    // exact counts.
+    let mut other = batches[0].clone();
+    other[1].statistic = Statistic::OneWay(Axis::identity(0, 3));
+    for number in [0, 3] {
+        let mut other = other.clone();
+        for (release, number) in other.iter_mut().zip(number..) {
+            release.number = number;
+        }
+        if number == 0 {
+            let sealed = answer(computation, &start, &other).request;
+            refused(crypto, &sealed);
+            assert!(computation.answer(&first.window, &other, &key()).is_err());
+        } else {
+            // Numbers behind, positions of before.
+            let moved = answer(computation, &first.window, &other).request;
+            let mut sealed = answer(computation, &start, &batches[0]).request;
+            sealed.releases = moved.releases;
+            renumber(&mut sealed, 3);
+            refused(crypto, &sealed);
+        }
+    }
+    // A second job on the same run.
+    let second = JobId([2; 16]);
+    assert!(crypto.begin(second, UPLOAD).is_err());
+    let stolen = Window::new(DATASET, second, 0, start.plan());
+    let stolen = answer(computation, &stolen, &batches[0]).request;
+    refused_unknown(crypto, &stolen);
+    // A page that the run's window does not have.
+    let mut far = first.request.clone();
+    for page in &mut far.pages {
+        for part in &mut page.parts {
+            part.span.page = 123_456;
+        }
+    }
+    for release in &mut far.releases {
+        release.number += 3;
+    }
+    renumber(&mut far, 3);
+    refused(crypto, &far);
+    // A first release that is not the next.
+    let mut later = batches[1].clone();
+    for release in &mut later {
+        release.number += 6;
+    }
+    assert!(computation.answer(&first.window, &later, &key()).is_err());
+    // A batch of which a part was released.
+    let mut overlapping = batches[0][2..].to_vec();
+    overlapping.extend(batches[1].clone());
+    assert!(
+        computation
+            .answer(&first.window, &overlapping, &key())
+            .is_err()
+    );
+    let next = answer(computation, &first.window, &batches[1]);
+    let mut overlapping = next.request.clone();
+    overlapping.releases.insert(0, batches[0][2].clone());
+    refused(crypto, &overlapping);
+    // Another upload: another table under one ledger.
+    assert!(matches!(crypto.begin(JOB, [5; 32]), Err(Error::Refused)));
+    // None of which keeps the job from going on.
+    assert_eq!(crypto.decrypt(&first.request).unwrap(), released);
+    crypto.decrypt(&next.request).unwrap();
+    assert_eq!(crypto.ledger(JOB).unwrap().entries().len(), 6);
+}
+
+/// Gives the parts of all pages higher numbers, so that they are the releases' own.
+fn renumber(request: &mut DecryptRequest, by: u32) {
+    for page in &mut request.pages {
+        for part in &mut page.parts {
+            part.number += by;
+        }
+    }
+}
+
+fn refused_unknown(crypto: &mut CryptoService, request: &DecryptRequest) {
+    assert!(matches!(crypto.decrypt(request), Err(Error::Refused)));
+    assert!(crypto.record().book(request.job).is_none());
 }

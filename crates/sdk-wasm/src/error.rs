@@ -16,6 +16,9 @@ pub enum Error {
     /// Terms, keys or objects are refused.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),
+    /// The mechanism refuses.
+    #[error(transparent)]
+    Mechanism(#[from] fhaim_synth::Error),
     /// The stream of bytes that belongs to the request broke.
     #[error("the file cannot be read: {0}")]
     Read(#[from] std::io::Error),

@@ -1,9 +1,12 @@
 //! What terms come to, before anything is encrypted.
 
+use fhaim_dp::{Rho, accounting};
 use fhaim_he::Layout;
+use fhaim_protocol::holder::check_records;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{UploadPlan, object_bytes};
-use fhaim_synth::{Next, ReleaseRequest, Statistic, UNIT_VARIANCE};
+use fhaim_release::{ReleaseRequest, Statistic, UNIT_VARIANCE};
+use fhaim_synth::{MechanismName, Mechanisms, Next};
 use serde::Serialize;
 
 use crate::Error;
@@ -15,6 +18,8 @@ pub(crate) struct Planned {
     parameter_set: u8,
     /// The whole budget, and one run's share of it.
     rho: f64,
+    /// The whole budget as a count of 2^-80.
+    budget: Rho,
     run_rho: f64,
     /// What is told of the number of records.
     chunks: usize,
@@ -29,11 +34,14 @@ pub(crate) struct Planned {
 
 impl Planned {
     pub(crate) fn of(terms: &Terms, records: usize) -> Result<Self, Error> {
+        check_records(records, terms.record_bound)?;
+        let terms = &terms.clone().complete(&Mechanisms)?;
         let plan = terms.plan()?;
         let upload = upload_plan(&plan, records)?;
         Ok(Self {
             parameter_set: plan.set.id,
             rho: plan.budget.to_f64(),
+            budget: plan.budget,
             run_rho: plan.job.rho.to_f64(),
             chunks: upload.layout.chunks(),
             stride: upload.layout.stride(),
@@ -41,6 +49,23 @@ impl Planned {
             object_bytes: object_bytes(&plan.set),
             sigmas: first_sigmas(terms, &plan)?,
         })
+    }
+}
+
+/// What uses of the same records cost together.
+#[derive(Debug, Serialize)]
+pub(crate) struct Composed {
+    rho: f64,
+    epsilon: f64,
+}
+
+impl Composed {
+    pub(crate) fn of(costs: &[Rho], delta: f64) -> Result<Self, Error> {
+        let sum = Rho::checked_sum(costs.iter().copied());
+        let rho = sum.ok_or(Error::Order("the costs are together more than any budget"))?;
+        let epsilon = accounting::epsilon(rho, delta).map_err(fhaim_protocol::Error::from)?;
+        let rho = rho.to_f64();
+        Ok(Self { rho, epsilon })
     }
 }
 
@@ -58,9 +83,9 @@ pub(crate) fn upload_plan(plan: &Plan, records: usize) -> Result<UploadPlan, Err
 /// released: the mechanism says what it would ask for.
 fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
     let mut sigmas = vec![None; plan.job.domain.len()];
-    let mechanism = terms.mechanism.start(plan.job.clone());
-    let mut mechanism = mechanism.map_err(fhaim_protocol::Error::from)?;
-    if let Next::Release(requests) = mechanism.step(&[]).map_err(fhaim_protocol::Error::from)? {
+    let name: MechanismName = terms.mechanism.parse()?;
+    let mut mechanism = name.start(plan.job.clone())?;
+    if let Next::Release(requests) = mechanism.step(&[])? {
         for request in &requests {
             if let Some((attribute, sigma)) = one_way_sigma(request) {
                 sigmas[attribute] = Some(sigma);

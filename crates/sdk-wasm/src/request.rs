@@ -3,6 +3,7 @@
 use fhaim_domain::{
     InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
 };
+use fhaim_dp::Rho;
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 
@@ -25,6 +26,13 @@ pub enum Request {
         terms: Box<Terms>,
         /// Records of the table.
         records: usize,
+    },
+    /// Adds up what uses of the same records cost.
+    Compose {
+        /// The costs, as counts of 2^-80.
+        costs: Vec<Rho>,
+        /// The delta to tell epsilon at.
+        delta: f64,
     },
     /// Takes the public key in the stream; the table that was read is encrypted under it.
     Prepare {

@@ -3,16 +3,16 @@
 use std::io::Read;
 
 use fhaim_domain::{ReadOptions, Table, infer_schema, read_csv};
+use fhaim_dp::generator;
 use fhaim_he::PublicKey;
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan};
-use rand::SeedableRng;
-use rand::rngs::{OsRng, StdRng};
+use fhaim_synth::Mechanisms;
 use serde::Serialize;
 
 use crate::Error;
-use crate::plan::{Planned, upload_plan};
+use crate::plan::{Composed, Planned, upload_plan};
 use crate::request::{ReadRequest, Request};
 use crate::table::{Checked, Comparison, Drafted, ReadTable};
 
@@ -32,7 +32,26 @@ pub enum Answer {
 #[derive(Debug, Default)]
 pub struct Session {
     table: Option<Table>,
-    prepared: Option<(PublicKey, UploadPlan)>,
+    prepared: Option<Prepared>,
+}
+
+/// What a table is encrypted under.
+#[derive(Debug)]
+struct Prepared {
+    key: PublicKey,
+    plan: UploadPlan,
+    record_bound: u64,
+}
+
+impl Prepared {
+    fn holder<'a>(&'a self, table: &'a Table) -> Result<Holder<'a>, Error> {
+        let Self {
+            key,
+            plan,
+            record_bound,
+        } = self;
+        Ok(Holder::new(table, *record_bound, Noise::Fresh, key, *plan)?)
+    }
 }
 
 impl Session {
@@ -46,6 +65,7 @@ impl Session {
             Request::Check { schema } => json(&Checked::of(&schema)),
             Request::Read(request) => self.read(request, input),
             Request::Plan { terms, records } => json(&Planned::of(&terms, records)?),
+            Request::Compose { costs, delta } => json(&Composed::of(&costs, delta)?),
             Request::Prepare { terms } => self.prepare(&terms, input),
             Request::Encrypt { object } => self.encrypt(object),
             Request::Compare { file } => self.compare(&file, input),
@@ -68,23 +88,28 @@ impl Session {
         }
         let mut bytes = Vec::new();
         input.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
-        let plan = terms.plan()?;
+        let plan = terms.clone().complete(&Mechanisms)?.plan()?;
         let key = PublicKey::from_bytes(&plan.parameters()?, &bytes);
         let key = key.map_err(fhaim_protocol::Error::from)?;
-        let upload = upload_plan(&plan, table.records())?;
-        self.prepared = Some((key, upload));
-        json(&upload.object_count())
+        let prepared = Prepared {
+            key,
+            plan: upload_plan(&plan, table.records())?,
+            record_bound: terms.record_bound,
+        };
+        // Refused here, before anything is encrypted.
+        prepared.holder(table)?;
+        let objects = prepared.plan.object_count();
+        self.prepared = Some(prepared);
+        json(&objects)
     }
 
     fn encrypt(&self, object: Object) -> Result<Answer, Error> {
         let table = table(self.table.as_ref())?;
         let prepared = self.prepared.as_ref();
-        let (key, plan) = prepared.ok_or(Error::Order("there is no key to encrypt under"))?;
-        let holder = Holder::new(table, Noise::Fresh, key, *plan)?;
-        // Each object has a generator of its own, seeded by the browser's.
-        let mut rng = StdRng::try_from_rng(&mut OsRng)
-            .map_err(|_| Error::Order("the browser gives no randomness"))?;
-        Ok(Answer::Bytes(holder.encode(object, &mut rng)?))
+        let prepared = prepared.ok_or(Error::Order("there is no key to encrypt under"))?;
+        let holder = prepared.holder(table)?;
+        let rng = generator().map_err(|_| Error::Order("the browser gives no randomness"));
+        Ok(Answer::Bytes(holder.encode(object, &mut rng?)?))
     }
 
     fn compare(&self, file: &str, input: impl Read) -> Result<Answer, Error> {

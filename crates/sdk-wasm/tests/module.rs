@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
-use fhaim_dp::{LadderPlan, PAGE};
+use fhaim_dp::{LadderPlan, PAGE, generator};
 use fhaim_he::SecretKey;
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
-use fhaim_synth::UNIT_VARIANCE;
-use rand::{RngCore, TryRngCore, rngs::OsRng};
+use fhaim_release::UNIT_VARIANCE;
+use rand::RngCore;
 use serde_json::json;
 
 /// More than one chunk's records, so that the upload has two.
@@ -50,7 +50,7 @@ fn run(module: &str, folder: &Path) {
 
 /// A column's positions are those of the native holder, one for one.
 fn assert_column(secret: &SecretKey, holder: &Holder, object: Object, values: &[i128]) {
-    let native = holder.encrypt(object, &mut OsRng.unwrap_err()).unwrap();
+    let native = holder.encrypt(object, &mut generator().unwrap()).unwrap();
     let (native, _) = secret.decrypt(&native).unwrap();
     assert_eq!(values, native.as_slice(), "{object}");
 }
@@ -81,7 +81,7 @@ fn assert_variance(squares: &[f64]) {
 
 fn written(folder: &Path, terms: &Terms, public: &[u8]) -> Table {
     fs::create_dir_all(folder).unwrap();
-    let text = random_csv(&mut OsRng.unwrap_err());
+    let text = random_csv(&mut generator().unwrap());
     fs::write(folder.join("table.csv"), &text).unwrap();
     fs::write(folder.join("terms.json"), json!(terms).to_string()).unwrap();
     fs::write(folder.join("public-key"), public).unwrap();
@@ -101,16 +101,17 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
         return;
     };
     let terms = Terms::new(schema(), 1.0, 1e-9, 16_384);
+    let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
     let plan = terms.plan().unwrap();
     let params = plan.parameters().unwrap();
-    let secret = SecretKey::random(&params, &mut OsRng.unwrap_err()).unwrap();
-    let public = secret.public_key(&mut OsRng.unwrap_err()).unwrap();
+    let secret = SecretKey::random(&params, &mut generator().unwrap()).unwrap();
+    let public = secret.public_key(&mut generator().unwrap()).unwrap();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("module");
     let table = written(&folder, &terms, &public.to_bytes().unwrap());
     run(&module, &folder);
 
     let upload = upload_plan(&plan);
-    let holder = Holder::new(&table, Noise::Fresh, &public, upload).unwrap();
+    let holder = Holder::new(&table, terms.record_bound, Noise::Fresh, &public, upload).unwrap();
     let mut noise = Vec::new();
     for (place, object) in upload.objects().enumerate() {
         let bytes = fs::read(folder.join(format!("objects/{place}"))).unwrap();

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::Schema;
+use fhaim_dp::generator;
 use fhaim_he::SecretKey;
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
 use fhaim_sdk_wasm::{Answer, Session, Told};
-use rand::{TryRngCore, rngs::OsRng};
 use serde_json::{Value, json};
 
 const TABLE: &str = "colour,size\nred,1\nblue,2\nred,3\nred,9\n";
@@ -37,7 +37,8 @@ fn read(session: &mut Session, table: &str) -> Result<Value, String> {
 
 fn terms() -> Terms {
     let schema = Schema::from_json("t.json", schema().to_string().as_bytes()).unwrap();
-    Terms::new(schema, 1.0, 1e-9, 64)
+    let terms = Terms::new(schema, 1.0, 1e-9, 64);
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn objects_decrypt_to_the_one_hot_columns() {
     let terms = terms();
     let plan = terms.plan().unwrap();
     let params = plan.parameters().unwrap();
-    let mut rng = OsRng.unwrap_err();
+    let mut rng = generator().unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
     let public = public.to_bytes().unwrap();
@@ -144,6 +145,48 @@ fn objects_decrypt_to_the_one_hot_columns() {
     }
     let outside = json!({"op": "encrypt", "object": "column/4/0"});
     assert!(ask(&mut session, &outside, b"").is_err());
+}
+
+#[test]
+fn costs_of_the_same_records_add_up() {
+    let mut session = Session::default();
+    let cost = terms().plan().unwrap().budget;
+    let mut epsilon = |times: usize| {
+        let request = json!({"op": "compose", "costs": vec![cost; times], "delta": 1e-9});
+        let composed = json_of(ask(&mut session, &request, b"").unwrap());
+        let sum = times as f64 * cost.to_f64();
+        assert!((composed["rho"].as_f64().unwrap() - sum).abs() < 1e-12);
+        composed["epsilon"].as_f64().unwrap()
+    };
+    assert!((epsilon(1) - 1.0).abs() < 1e-6);
+    let twice = epsilon(2);
+    assert!(twice > 1.4 && twice < 2.0, "{twice}");
+}
+
+#[test]
+fn a_table_over_the_record_bound_is_refused() {
+    let terms = Terms {
+        record_bound: 3,
+        ..terms().choices()
+    };
+    let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+    let plan = terms.plan().unwrap();
+    let params = plan.parameters().unwrap();
+    let mut rng = generator().unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let public = public.to_bytes().unwrap();
+    let mut session = Session::default();
+    read(&mut session, TABLE).unwrap();
+    let plan = json!({"op": "plan", "terms": terms, "records": 4});
+    let prepare = json!({"op": "prepare", "terms": terms});
+    for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
+        let refused = ask(&mut session, &request, input).unwrap_err();
+        let both = refused.contains("4 records") && refused.contains("at most 3");
+        assert!(both, "{refused}");
+    }
+    let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
+    assert!(ask(&mut session, &encrypt, b"").is_err());
 }
 
 #[test]

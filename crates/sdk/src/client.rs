@@ -4,7 +4,7 @@ use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Secret, Session,
 };
 use fhaim_api::problem::Problem;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::Error;
+use crate::receipts::InMemory;
+use crate::{Error, Receipts};
 
-/// First and longest wait between tries of a call.
+/// Between tries of a call, the first wait and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// Tries of a call that gets no answer: about a minute in all.
+/// A call that gets no answer is tried so often: for about a minute in all.
 const TRIES: u32 = 10;
 
 /// A session is renewed so long before it expires.
@@ -53,7 +54,7 @@ impl Endpoints {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Login {
-    /// A refresh token, good once: see [`Client::login`] for the one that follows.
+    /// A refresh token, good until the one that follows is used: see [`Client::login`] for that.
     Refresh(Secret),
     /// An API key.
     ApiKey(Secret),
@@ -65,8 +66,8 @@ struct Current {
     access: Option<(Secret, Instant)>,
 }
 
-/// Keeps the login between programs. A refresh token is good once, so programs that share a login
-/// must renew it one at a time, each from what the last one kept.
+/// Keeps the login between programs. A refresh token is good until the one that follows is used, so
+/// programs that share a login must renew it one at a time, each from what the last one kept.
 pub trait Keeper: Send + Sync {
     /// Waits until no other program renews the login; it may again when the guard is dropped.
     fn exclusive(&self) -> Box<dyn std::any::Any + Send>;
@@ -85,6 +86,7 @@ pub struct Client {
     http: reqwest::Client,
     current: Arc<Mutex<Current>>,
     keeper: Option<Arc<dyn Keeper>>,
+    receipts: Arc<dyn Receipts>,
 }
 
 impl std::fmt::Debug for Client {
@@ -126,6 +128,7 @@ impl Client {
             http,
             current: Arc::default(),
             keeper: None,
+            receipts: Arc::new(InMemory::default()),
         })
     }
 
@@ -150,6 +153,17 @@ impl Client {
         }
     }
 
+    /// With someone who keeps the receipts of ledgers. They outlive logins and programs: without
+    /// them a crypto service that was set back between two programs is not noticed.
+    #[must_use]
+    pub fn with_receipts(self, receipts: Arc<dyn Receipts>) -> Self {
+        Self { receipts, ..self }
+    }
+
+    pub(crate) fn receipts(&self) -> &dyn Receipts {
+        &*self.receipts
+    }
+
     /// The addresses.
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
@@ -167,11 +181,8 @@ impl Client {
     pub async fn sign_up(&self, credentials: &Credentials) -> Result<Account, Error> {
         let address = format!("{}/v1/accounts", self.endpoints.generation);
         let body = Body::json(credentials);
-        read(
-            &address,
-            self.send(Method::POST, &address, &body, None).await?,
-        )
-        .await
+        self.read(Method::POST, &address, &body, HeaderMap::new())
+            .await
     }
 
     /// Signs in.
@@ -200,11 +211,8 @@ impl Client {
 
     async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
         let address = format!("{}/v1/sessions{path}", self.endpoints.generation);
-        read(
-            &address,
-            self.send(Method::POST, &address, body, None).await?,
-        )
-        .await
+        self.read(Method::POST, &address, body, HeaderMap::new())
+            .await
     }
 
     fn keep(&self, current: &mut Current, session: Session, login: Option<Login>) {
@@ -266,7 +274,8 @@ impl Client {
         if let Some(Login::Refresh(refresh_token)) = login {
             let address = format!("{}/v1/sessions", self.endpoints.generation);
             let body = Body::json(&Refresh { refresh_token });
-            self.send(Method::DELETE, &address, &body, None).await?;
+            self.send(Method::DELETE, &address, &body, HeaderMap::new())
+                .await?;
         }
         Ok(())
     }
@@ -280,16 +289,17 @@ impl Client {
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// Makes an API key; its text is in the answer and nowhere else.
+    /// Makes an API key under an identifier that is new; its text is in the answer and nowhere
+    /// else. The same again, before the key was used, gives another text.
     ///
     /// # Errors
     /// What the service refuses.
-    pub async fn create_key(&self, name: &str) -> Result<ApiKeyMade, Error> {
-        let address = format!("{}/v1/api-keys", self.endpoints.generation);
+    pub async fn create_key(&self, id: Uuid, name: &str) -> Result<ApiKeyMade, Error> {
+        let address = format!("{}/v1/api-keys/{id}", self.endpoints.generation);
         let body = Body::json(&NewApiKey {
             name: name.to_owned(),
         });
-        self.json(Method::POST, &address, body).await
+        self.json(Method::PUT, &address, body).await
     }
 
     /// The account's API keys.
@@ -336,8 +346,8 @@ impl Client {
         address: &str,
         body: Body,
     ) -> Result<T, Error> {
-        let response = self.call(method, address, body).await?;
-        read(address, response).await
+        self.read(method, address, &body, self.authorized(address).await?)
+            .await
     }
 
     /// A call as the signed-in user.
@@ -347,71 +357,128 @@ impl Client {
         address: &str,
         body: Body,
     ) -> Result<Response, Error> {
+        let headers = self.authorized(address).await?;
+        self.send(method, address, &body, headers).await
+    }
+
+    /// The headers of a call as the signed-in user.
+    pub(crate) async fn authorized(&self, address: &str) -> Result<HeaderMap, Error> {
         let token = self.token().await?;
-        let mut headers = HeaderMap::new();
-        self.authorize(&mut headers, &token, address)?;
-        self.send(method, address, &body, Some(headers)).await
-    }
-
-    pub(crate) fn authorize(
-        &self,
-        headers: &mut HeaderMap,
-        token: &Secret,
-        address: &str,
-    ) -> Result<(), Error> {
-        let mut value: reqwest::header::HeaderValue = format!("Bearer {}", token.0)
-            .parse()
-            .map_err(|_| Error::Answer {
-                address: address.to_owned(),
-                reason: "the access token is not one".to_owned(),
-            })?;
+        let value = format!("Bearer {}", token.0).parse();
+        let mut value: HeaderValue = value.map_err(|_| Error::Answer {
+            address: address.to_owned(),
+            reason: "the access token is not one".to_owned(),
+        })?;
         value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-        Ok(())
+        Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
     }
 
-    /// Sends a call until it is answered; every call is safe to repeat.
+    /// Sends a call until it is answered. Every call may be made again: what it makes or spends has
+    /// an identifier that the caller chose.
     pub(crate) async fn send(
         &self,
         method: Method,
         address: &str,
         body: &Body,
-        headers: Option<HeaderMap>,
+        headers: HeaderMap,
     ) -> Result<Response, Error> {
-        let headers = headers.unwrap_or_default();
-        let (mut wait, longest) = BACKOFF;
-        for attempt in 1.. {
-            let mut request = self.http.request(method.clone(), address);
-            request = match body {
-                Body::Empty => request,
-                Body::Json(json) => request
-                    .header(CONTENT_TYPE, "application/json")
-                    .body(json.clone()),
-                Body::Bytes(bytes) => request
-                    .header(CONTENT_TYPE, "application/octet-stream")
-                    .body(bytes.clone()),
-            };
-            let answer = request.headers(headers.clone()).send().await;
-            match answer {
-                Ok(response) if response.status().is_success() => return Ok(response),
-                Ok(response) if !worth_another_try(response.status()) || attempt >= TRIES => {
-                    return Err(problem(address, response).await);
-                }
-                Ok(response) => {
-                    let after = response.headers().get(RETRY_AFTER);
-                    let after = after.and_then(|v| v.to_str().ok()?.parse().ok());
-                    wait = after.map_or(wait, Duration::from_secs).min(longest);
-                }
-                Err(error) if attempt >= TRIES || error.is_builder() => {
-                    return Err(Error::unreachable(address, error));
-                }
-                Err(_) => {}
-            }
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(longest);
-        }
-        Err(Error::Interrupted)
+        repeat(|| self.once(&method, address, body, &headers)).await
     }
+
+    /// Sends a call until its answer is there as a whole, and reads it as JSON.
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        address: &str,
+        body: &Body,
+        headers: HeaderMap,
+    ) -> Result<T, Error> {
+        let whole = || async {
+            let response = self.once(&method, address, body, &headers).await?;
+            let bytes = response.bytes().await;
+            bytes.map_err(|error| Miss::again(Error::unreachable(address, error)))
+        };
+        let bytes = repeat(whole).await?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::Answer {
+            address: address.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// One try of a call.
+    async fn once(
+        &self,
+        method: &Method,
+        address: &str,
+        body: &Body,
+        headers: &HeaderMap,
+    ) -> Result<Response, Miss> {
+        let mut request = self.http.request(method.clone(), address);
+        request = match body {
+            Body::Empty => request,
+            Body::Json(json) => request
+                .header(CONTENT_TYPE, "application/json")
+                .body(json.clone()),
+            Body::Bytes(bytes) => request
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .body(bytes.clone()),
+        };
+        match request.headers(headers.clone()).send().await {
+            Ok(response) if response.status().is_success() => Ok(response),
+            Ok(response) => {
+                let again = worth_another_try(response.status());
+                let after = response.headers().get(RETRY_AFTER);
+                let after = after.and_then(|v| v.to_str().ok()?.parse().ok());
+                Err(Miss {
+                    again,
+                    after: after.map(Duration::from_secs),
+                    error: problem(address, response).await,
+                })
+            }
+            Err(error) => Err(Miss {
+                again: !error.is_builder(),
+                after: None,
+                error: Error::unreachable(address, error),
+            }),
+        }
+    }
+}
+
+/// A try of a call that came to nothing.
+struct Miss {
+    error: Error,
+    /// Whether another may come to more,
+    again: bool,
+    /// and when, where the service says so.
+    after: Option<Duration>,
+}
+
+impl Miss {
+    fn again(error: Error) -> Self {
+        Self {
+            error,
+            again: true,
+            after: None,
+        }
+    }
+}
+
+/// Tries a call until it succeeds, or cannot, or was tried often enough.
+async fn repeat<T, F>(call: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Miss>>,
+{
+    let (mut wait, longest) = BACKOFF;
+    for attempt in 1.. {
+        match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(miss) if !miss.again || attempt >= TRIES => return Err(miss.error),
+            Err(miss) => wait = miss.after.unwrap_or(wait).min(longest),
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(longest);
+    }
+    Err(Error::Interrupted)
 }
 
 fn worth_another_try(status: StatusCode) -> bool {
@@ -435,14 +502,4 @@ async fn problem(address: &str, response: Response) -> Error {
             reason: status.to_string(),
         },
     }
-}
-
-pub(crate) async fn read<T: DeserializeOwned>(
-    address: &str,
-    response: Response,
-) -> Result<T, Error> {
-    response.json().await.map_err(|error| Error::Answer {
-        address: address.to_owned(),
-        reason: error.without_url().to_string(),
-    })
 }

@@ -3,10 +3,11 @@
 use fhaim_api::Digest;
 use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
 use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
-use fhaim_api::problem::ProblemKind;
+use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_he::{Layout, PublicKey};
 use fhaim_protocol::terms::{Plan, Terms};
+use fhaim_synth::Mechanisms;
 use reqwest::Method;
 use uuid::Uuid;
 
@@ -14,17 +15,25 @@ use crate::client::Body;
 use crate::{Client, Error};
 
 impl Client {
-    /// Makes a dataset known to the generation service.
+    /// Makes a dataset known to the generation service, under an identifier that is new. The same
+    /// again makes no other.
     ///
     /// # Errors
     /// What the service refuses.
-    pub async fn create_dataset(&self, name: &str, terms: Terms) -> Result<Dataset, Error> {
-        let address = format!("{}/v1/datasets", self.endpoints().generation);
+    pub async fn create_dataset(
+        &self,
+        id: Uuid,
+        name: &str,
+        terms: Terms,
+    ) -> Result<Dataset, Error> {
+        let service = &self.endpoints().generation;
+        let address = format!("{service}/v1/datasets/{id}");
         let body = Body::json(&NewDataset {
             name: name.to_owned(),
             terms: WireTerms(terms),
         });
-        self.json(Method::POST, &address, body).await
+        let made = self.json(Method::PUT, &address, body).await;
+        made.map_err(|error: Error| error.of_new_dataset(id, service))
     }
 
     /// All datasets of the account, newest first.
@@ -45,18 +54,20 @@ impl Client {
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// Has the dataset's keys made and its upload registered, checks that the services see the
-    /// same plan as this machine, and returns the key to encrypt under.
+    /// Has the dataset's keys made and its upload registered, checks that the terms name what their
+    /// mechanism needs and that the services see the same plan as this machine, and returns the key
+    /// to encrypt under.
     ///
     /// # Errors
-    /// [`Error::Disagreement`] where a service does not; what the services refuse.
+    /// [`Error::Disagreement`] where a service does not; terms with another need than the mechanism
+    /// has; what the services refuse.
     pub async fn prepare(
         &self,
         dataset: &Dataset,
         layout: Layout,
     ) -> Result<(Plan, PublicKey), Error> {
         let terms = dataset.terms.0.clone();
-        let plan = tokio::task::spawn_blocking(move || terms.plan())
+        let plan = tokio::task::spawn_blocking(move || terms.complete(&Mechanisms)?.plan())
             .await
             .map_err(|_| Error::Interrupted)??;
         let set = self.make_keys(dataset, &plan).await?;
@@ -66,11 +77,12 @@ impl Client {
     }
 
     async fn make_keys(&self, dataset: &Dataset, plan: &Plan) -> Result<KeySet, Error> {
-        let address = format!("{}/v1/datasets/{}", self.endpoints().crypto, dataset.id);
         let body = Body::json(&NewKeySet {
             terms: dataset.terms.clone(),
         });
-        let set: KeySet = self.json(Method::PUT, &address, body).await?;
+        let made = self.of_ledger(Method::PUT, dataset.id, "", body).await;
+        let service = &self.endpoints().crypto;
+        let set: KeySet = made.map_err(|error: Error| error.of_new_dataset(dataset.id, service))?;
         if set.terms != dataset.terms {
             return Err(Error::Disagreement("the keys were made with other terms"));
         }
@@ -96,7 +108,8 @@ impl Client {
 
     async fn register(&self, dataset: &Dataset, layout: Layout) -> Result<Upload, Error> {
         let id = dataset.id;
-        let address = format!("{}/v1/datasets/{id}", self.endpoints().computation);
+        let service = &self.endpoints().computation;
+        let address = format!("{service}/v1/datasets/{id}");
         let body = Body::json(&NewUpload {
             terms: dataset.terms.clone(),
             layout: WireLayout {
@@ -104,7 +117,8 @@ impl Client {
                 stride: layout.stride(),
             },
         });
-        self.json(Method::PUT, &address, body).await
+        let made = self.json(Method::PUT, &address, body).await;
+        made.map_err(|error: Error| error.of_new_dataset(id, service))
     }
 
     /// How far a dataset's upload is.
@@ -119,10 +133,10 @@ impl Client {
     /// The dataset's privacy ledger, from the crypto service itself.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// [`Error::Restored`] where it was set back; what the service refuses.
     pub async fn ledger(&self, id: Uuid) -> Result<DatasetLedger, Error> {
-        let address = format!("{}/v1/datasets/{id}/ledger", self.endpoints().crypto);
-        self.json(Method::GET, &address, Body::Empty).await
+        self.of_ledger(Method::GET, id, "/ledger", Body::Empty)
+            .await
     }
 
     /// Everything that was asked of the dataset's keys, oldest first.
@@ -141,6 +155,18 @@ impl Client {
     /// What a service refuses; what was deleted before stays deleted, and the call can be made
     /// again.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
+        // Asked first, so that a refusal leaves everything as it is.
+        let jobs = match self.jobs(id).await {
+            Err(error) if error.kind() == Some(ProblemKind::NotFound) => Vec::new(),
+            jobs => jobs?,
+        };
+        if let Some(job) = jobs.iter().find(|job| !job.state.is_final()) {
+            let detail = format!("job {} is not at its end: cancel it first", job.id);
+            let problem = Problem::new(ProblemKind::Conflict).with_detail(detail);
+            return Err(Error::Problem {
+                problem: Box::new(problem),
+            });
+        }
         let services = [
             &self.endpoints().crypto,
             &self.endpoints().computation,

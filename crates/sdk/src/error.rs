@@ -2,6 +2,7 @@
 
 use fhaim_api::problem::{Problem, ProblemKind};
 use std::path::PathBuf;
+use uuid::Uuid;
 
 /// An error of the SDK. None carries a value of the table.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,28 @@ pub enum Error {
     /// A service's key or plan is not what this machine worked out from the same terms.
     #[error("the services do not agree with this machine: {0}")]
     Disagreement(&'static str),
+    /// The crypto service answered from an older copy of a dataset's ledger.
+    #[error(
+        "the crypto service was set back to an older copy of the ledger of dataset {dataset}, and \
+         does not know what it released since: nothing more may be released of it. Its operator \
+         has to know. Finished tables stay; a new dataset over the same records adds its epsilon \
+         to what was spent"
+    )]
+    Restored {
+        /// The dataset.
+        dataset: Uuid,
+    },
+    /// A service has the identifier for something that is not the caller's, or no longer there.
+    #[error(
+        "the identifier of dataset {dataset} cannot be used: somebody else took it at {service}, \
+         or the dataset was deleted there. `fhaim dataset create` makes a dataset with another"
+    )]
+    Taken {
+        /// The dataset.
+        dataset: Uuid,
+        /// The service's address.
+        service: String,
+    },
     /// Encryption or planning failed.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),
@@ -60,6 +83,18 @@ impl Error {
         match self {
             Self::Problem { problem } => Some(problem.kind),
             _ => None,
+        }
+    }
+
+    /// What a service says of a dataset that is to be made there: to someone else's it says what
+    /// it says to one that is gone.
+    pub(crate) fn of_new_dataset(self, dataset: Uuid, service: &str) -> Self {
+        match self.kind() {
+            Some(ProblemKind::NotFound) => Self::Taken {
+                dataset,
+                service: service.to_owned(),
+            },
+            _ => self,
         }
     }
 

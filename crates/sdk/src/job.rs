@@ -1,30 +1,60 @@
 //! Jobs: started, watched, cancelled, their results fetched.
 
 use bytes::Bytes;
-use fhaim_api::job::{Draw, Job, JobEvent, ModelView, ReleasedStatistic, TableFormat};
+use fhaim_api::job::{Draw, Job, JobEvent, ModelView, NewJob, ReleasedStatistic, TableFormat};
+use fhaim_api::keys::Receipt;
+use fhaim_api::problem::ProblemKind;
 use futures_util::{Stream, StreamExt};
 use reqwest::Method;
-use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderValue};
 use std::pin::Pin;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::client::Body;
 use crate::{Client, Error};
+
+/// How long a run waits for the crypto service before it is started without it.
+const LEDGER_WAIT: Duration = Duration::from_secs(5);
+
+/// Whether a crypto service says nothing of a ledger, rather than something against it.
+fn is_away(error: &Error) -> bool {
+    match error.kind() {
+        Some(kind) => matches!(kind, ProblemKind::NotFound | ProblemKind::Unavailable),
+        None => matches!(error, Error::Unreachable { .. } | Error::Answer { .. }),
+    }
+}
 
 impl Client {
     fn jobs_address(&self, rest: &str) -> String {
         format!("{}/v1/jobs/{rest}", self.endpoints().generation)
     }
 
-    /// Starts a run over a dataset.
+    /// Starts a run over a dataset, as a job of an identifier that is new. Keep it before: the same
+    /// again, where the answer was lost, starts and spends nothing more.
     ///
     /// # Errors
-    /// What the service refuses.
-    pub async fn run(&self, dataset: Uuid) -> Result<Job, Error> {
+    /// [`Error::Restored`] where the crypto service was set back: nothing is started then; what the
+    /// services refuse.
+    pub async fn run(&self, dataset: Uuid, job: Uuid) -> Result<Job, Error> {
+        // The other services hold the crypto service to it, as this program just did.
+        let receipt = self.held_to_receipt(dataset).await?;
         let base = &self.endpoints().generation;
-        let address = format!("{base}/v1/datasets/{dataset}/jobs");
-        self.json(Method::POST, &address, Body::Empty).await
+        let address = format!("{base}/v1/datasets/{dataset}/jobs/{job}");
+        let body = Body::json(&NewJob { receipt });
+        self.json(Method::PUT, &address, body).await
+    }
+
+    /// Holds the crypto service to what was last seen of a dataset's ledger, before more is spent:
+    /// the receipt of now. Where it is away, or knows of no ledger, the one that was last seen.
+    async fn held_to_receipt(&self, dataset: Uuid) -> Result<Option<Receipt>, Error> {
+        match timeout(LEDGER_WAIT, self.receipt(dataset)).await {
+            Ok(Ok(receipt)) => Ok(Some(receipt)),
+            Ok(Err(error)) if !is_away(&error) => Err(error),
+            Ok(Err(_)) | Err(_) => Ok(self.receipts().load(dataset)),
+        }
     }
 
     /// All jobs of a dataset, newest first.
@@ -37,13 +67,20 @@ impl Client {
             .await
     }
 
-    /// One job.
+    /// One job. Once it is at its end, the receipt of a ledger that has its releases is kept: a
+    /// program that only runs, watches and downloads would else not know of them, and could not
+    /// tell where all services were set back behind them.
     ///
     /// # Errors
     /// What the service refuses.
     pub async fn job(&self, id: Uuid) -> Result<Job, Error> {
         let address = self.jobs_address(&id.to_string());
-        self.json(Method::GET, &address, Body::Empty).await
+        let job: Job = self.json(Method::GET, &address, Body::Empty).await?;
+        if job.state.is_final() && job.releases > 0 {
+            // Whatever is wrong with the ledger, the job is as it is: the next run will be told.
+            let _ = timeout(LEDGER_WAIT, self.receipt(job.dataset)).await;
+        }
+        Ok(job)
     }
 
     /// Stops a job.
@@ -58,8 +95,17 @@ impl Client {
     /// Lets a failed job go on where it was.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// [`Error::Restored`] where the crypto service was set back: nothing goes on then; what the
+    /// services refuse.
     pub async fn retry(&self, id: Uuid) -> Result<Job, Error> {
+        let job: Job = self
+            .json(
+                Method::GET,
+                &self.jobs_address(&id.to_string()),
+                Body::Empty,
+            )
+            .await?;
+        self.held_to_receipt(job.dataset).await?;
         let address = self.jobs_address(&format!("{id}/retry"));
         self.json(Method::POST, &address, Body::Empty).await
     }
@@ -106,6 +152,8 @@ impl Client {
             }
         }
         writer.flush().await?;
+        // For its receipt; the table is there.
+        let _ = self.job(id).await;
         Ok(bytes)
     }
 
@@ -115,12 +163,11 @@ impl Client {
     /// What the service refuses.
     pub async fn events(&self, id: Uuid, after: u64) -> Result<Events, Error> {
         let address = self.jobs_address(&format!("{id}/events"));
-        let mut headers = HeaderMap::new();
-        self.authorize(&mut headers, &self.token().await?, &address)?;
+        let mut headers = self.authorized(&address).await?;
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("last-event-id", HeaderValue::from(after));
         let response = self
-            .send(Method::GET, &address, &Body::Empty, Some(headers))
+            .send(Method::GET, &address, &Body::Empty, headers)
             .await?;
         Ok(Events {
             address,

@@ -9,10 +9,17 @@ mod dataset;
 mod error;
 mod job;
 mod journal;
+mod receipts;
 mod upload;
 
 pub use client::{Client, Endpoints, Keeper, Login};
 pub use error::Error;
 pub use job::Events;
 pub use journal::Journal;
+pub use receipts::Receipts;
 pub use upload::{Progress, Source};
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -5,17 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
-use fhaim_api::upload::{Complete, Missing, Upload};
+use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
-use fhaim_dp::Ladder;
+use fhaim_dp::{Ladder, fork, generator};
 use fhaim_he::{Layout, PublicKey};
-use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::holder::{Holder, Noise, check_records};
 use fhaim_protocol::upload::{Object, UploadPlan};
 use futures_util::{StreamExt, stream};
-use rand::TryRngCore;
-use rand::rngs::OsRng;
 use reqwest::Method;
-use reqwest::header::HeaderMap;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +23,10 @@ use uuid::Uuid;
 use crate::client::Body;
 use crate::{Client, Error, Journal};
 
-/// Objects on their way at a time.
+/// So many objects are on their way at a time.
 const PARALLEL: usize = 4;
 
-/// Objects that wait to be sent.
+/// So many encrypted objects wait to be sent.
 const WAITING: usize = 16;
 
 /// What is to be uploaded.
@@ -65,6 +62,8 @@ impl Client {
         mut journal: Journal,
         progress: &(dyn Fn(Progress) + Send + Sync),
     ) -> Result<Upload, Error> {
+        // Refused before anything is sent, and again where it is encrypted.
+        check_records(source.table.records(), dataset.terms.0.record_bound)?;
         let layout = Layout::for_records(source.table.records());
         let layout = layout.map_err(fhaim_protocol::Error::from)?;
         let (plan, public) = self.prepare(dataset, layout).await?;
@@ -75,13 +74,24 @@ impl Client {
             residues: plan.set.plaintext_moduli.len(),
         };
         let missing = self.missing(dataset.id, &upload_plan, &mut journal).await?;
+        if !missing.is_empty() {
+            let there = self.upload_state(dataset.id).await?;
+            if is_complete(&there) {
+                // Complete, and so of no journal any more, and not ready: the generation service
+                // was set back.
+                self.make_ready(dataset.id).await?;
+                journal.finish();
+                return Ok(there);
+            }
+        }
         let mut state = Progress {
             done: upload_plan.object_count() - missing.len(),
             objects: upload_plan.object_count(),
             bytes_sent: 0,
         };
         progress(state);
-        let encrypted = encrypt(source, public, upload_plan, missing);
+        let record_bound = dataset.terms.0.record_bound;
+        let encrypted = encrypt(source, record_bound, public, upload_plan, missing);
         let sending = stream::unfold(encrypted, |mut encrypted| async {
             encrypted.recv().await.map(|object| (object, encrypted))
         })
@@ -131,13 +141,12 @@ impl Client {
         let base = &self.endpoints().computation;
         let name = object.name().replace('/', "%2F");
         let address = format!("{base}/v1/datasets/{dataset}/contributions/0/objects/{name}");
-        let mut headers = HeaderMap::new();
-        self.authorize(&mut headers, &self.token().await?, &address)?;
+        let mut headers = self.authorized(&address).await?;
         let text = format!("sha-256=:{}:", STANDARD.encode(digest.0));
         if let Ok(value) = text.parse() {
             headers.insert("content-digest", value);
         }
-        self.send(Method::PUT, &address, &Body::Bytes(bytes), Some(headers))
+        self.send(Method::PUT, &address, &Body::Bytes(bytes), headers)
             .await?;
         Ok(())
     }
@@ -149,12 +158,22 @@ impl Client {
             manifest: manifest(journal.sent()),
         });
         let upload = self.json(Method::POST, &address, body).await?;
-        let base = &self.endpoints().generation;
-        let ready = format!("{base}/v1/datasets/{dataset}/ready");
-        self.call(Method::POST, &ready, Body::Empty).await?;
+        self.make_ready(dataset).await?;
         journal.finish();
         Ok(upload)
     }
+
+    async fn make_ready(&self, dataset: Uuid) -> Result<(), Error> {
+        let base = &self.endpoints().generation;
+        let ready = format!("{base}/v1/datasets/{dataset}/ready");
+        self.call(Method::POST, &ready, Body::Empty).await?;
+        Ok(())
+    }
+}
+
+fn is_complete(upload: &Upload) -> bool {
+    let parts = &upload.contributions;
+    !parts.is_empty() && parts.iter().all(|part| part.state == UploadState::Complete)
 }
 
 fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
@@ -169,6 +188,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 /// sent soon. Ends early when nobody receives any more.
 fn encrypt(
     source: &Source,
+    record_bound: u64,
     public: PublicKey,
     plan: UploadPlan,
     objects: Vec<Object>,
@@ -181,8 +201,10 @@ fn encrypt(
             Some(ladder) => Noise::Drawn(ladder),
             None => Noise::Fresh,
         };
-        let holder = match Holder::new(&source.table, noise, &public, plan) {
-            Ok(holder) => holder,
+        let holder = Holder::new(&source.table, record_bound, noise, &public, plan);
+        let ready = holder.and_then(|holder| Ok((holder, generator()?)));
+        let (holder, mut rng) = match ready {
+            Ok(ready) => ready,
             Err(error) => {
                 // Nobody receives any more: there is nobody to tell.
                 let _ = sender.blocking_send(Err(error.into()));
@@ -190,8 +212,7 @@ fn encrypt(
             }
         };
         let next = AtomicUsize::new(0);
-        let work = || {
-            let mut rng = OsRng.unwrap_err();
+        let work = |mut rng| {
             while let Some(&object) = objects.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let encoded = holder.encode(object, &mut rng);
                 let encoded = encoded.map(|bytes| (object, Bytes::from(bytes)));
@@ -202,9 +223,47 @@ fn encrypt(
         };
         std::thread::scope(|scope| {
             for _ in 0..cores {
-                scope.spawn(work);
+                let rng = fork(&mut rng);
+                scope.spawn(move || work(rng));
             }
         });
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Endpoints;
+    use fhaim_api::dataset::{DatasetState, WireTerms};
+    use fhaim_domain::Schema;
+    use fhaim_protocol::terms::Terms;
+
+    /// Before anything is sent: there is nobody at the address.
+    #[tokio::test]
+    async fn a_table_over_the_record_bound_is_refused() {
+        let schema = br#"{"name":"t","columns":[
+            {"name":"a","kind":"categorical","categories":["x","y"]}]}"#;
+        let schema = Schema::from_json("t.json", schema).unwrap();
+        let terms = Terms::new(schema.clone(), 1.0, 1e-9, 2);
+        let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+        let dataset: Dataset = serde_json::from_value(serde_json::json!({
+            "id": Uuid::nil(), "name": "t", "terms": WireTerms(terms),
+            "state": DatasetState::Uploading, "budget": {"exact": "1", "rho": 1.0},
+            "runs_left": 1, "created_at": "2026-01-02T03:04:05Z",
+        }))
+        .unwrap();
+        let source = Source {
+            table: Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap()),
+            ladder: None,
+        };
+        let client = Client::new(Endpoints::behind("http://127.0.0.1:9")).unwrap();
+        let uploaded = client.upload(&dataset, &source, Journal::in_memory(), &|_| {});
+        let error = uploaded.await.unwrap_err();
+        let refusal = fhaim_protocol::Error::Records {
+            records: 3,
+            bound: 2,
+        };
+        assert_eq!(error.to_string(), refusal.to_string());
+    }
 }

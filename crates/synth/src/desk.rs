@@ -1,14 +1,16 @@
 //! Where a mechanism asks, pays and keeps its answers: release numbers, the budget's hard cap,
 //! the itemised list of releases.
 
-use fhaim_dp::{Rho, gap_rho, least_variance_units, release_rho};
-use serde::{Deserialize, Serialize};
+use fhaim_dp::{Leak, Rho, least_variance_units};
+use serde::Serialize;
 
-use crate::source::{ReleaseRequest, Statistic};
-use crate::{Error, Job, Phase};
+use crate::Error;
+use fhaim_release::Job;
+use fhaim_release::Phase;
+use fhaim_release::{ReleaseRequest, Statistic};
 
 /// One line of the itemised ledger: what was asked, what it cost, what came back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Release {
     /// The request.
     pub request: ReleaseRequest,
@@ -39,23 +41,24 @@ impl Release {
 
 /// A statistic at a price: what a mechanism is about to ask for.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer {
+pub struct Offer {
     statistic: Statistic,
     variance_units: u64,
     cost: Rho,
 }
 
 impl Offer {
-    pub(crate) fn variance_units(&self) -> u64 {
+    /// The noise's variance, in units of [`fhaim_release::UNIT_VARIANCE`].
+    pub fn variance_units(&self) -> u64 {
         self.variance_units
     }
 }
 
 /// Requests, costs and answers of one run.
 #[derive(Clone, Debug)]
-pub(crate) struct Desk {
+pub struct Desk {
     budget: Rho,
-    leak: Rho,
+    leak: Leak,
     record_bound: u64,
     spent: Rho,
     next: u32,
@@ -67,7 +70,8 @@ pub(crate) struct Desk {
 const OFFER_TRIES: u32 = 64;
 
 impl Desk {
-    pub(crate) fn new(job: &Job) -> Self {
+    /// A desk with the job's whole budget.
+    pub fn new(job: &Job) -> Self {
         Self {
             budget: job.rho,
             leak: job.leak,
@@ -80,33 +84,33 @@ impl Desk {
     }
 
     /// What is left of the budget.
-    pub(crate) fn left(&self) -> Rho {
+    pub fn left(&self) -> Rho {
         self.budget.checked_sub(self.spent).unwrap_or(Rho::ZERO)
     }
 
     /// What was spent, pending requests included.
-    pub(crate) fn spent(&self) -> Rho {
+    pub fn spent(&self) -> Rho {
         self.spent
     }
 
-    pub(crate) fn settled(&self) -> &[Release] {
+    /// The releases whose answers have come, in order.
+    pub fn settled(&self) -> &[Release] {
         &self.settled
-    }
-
-    pub(crate) fn into_settled(self) -> Vec<Release> {
-        self.settled
     }
 
     /// The least noise at which a statistic costs at most `share`, gap and leak included, or
     /// `None` if no variance below `largest_units` is enough.
-    pub(crate) fn offer(
+    ///
+    /// # Errors
+    /// A statistic whose sensitivity or cost does not fit its number.
+    pub fn offer(
         &self,
         statistic: Statistic,
         share: f64,
         largest_units: u64,
     ) -> Result<Option<Offer>, Error> {
         let share = Rho::from_f64_down(share.max(0.0))?;
-        let Some(usable) = share.checked_sub(self.leak) else {
+        let Some(usable) = share.checked_sub(self.leak.of(statistic.cells())?) else {
             return Ok(None);
         };
         let sensitivity = statistic.squared_sensitivity(self.record_bound)?;
@@ -118,7 +122,7 @@ impl Desk {
             if units > largest_units {
                 return Ok(None);
             }
-            let cost = self.cost(&statistic, sensitivity, units)?;
+            let cost = self.cost(&statistic, units)?;
             if cost <= share {
                 return Ok(Some(Offer {
                     statistic,
@@ -133,7 +137,7 @@ impl Desk {
 
     /// Takes a cost that is no release's off the budget; `false`, and nothing, if it is more
     /// than is left.
-    pub(crate) fn spend(&mut self, cost: Rho) -> bool {
+    pub fn spend(&mut self, cost: Rho) -> bool {
         match self.spent.checked_add(cost) {
             Some(spent) if spent <= self.budget => {
                 self.spent = spent;
@@ -143,23 +147,23 @@ impl Desk {
         }
     }
 
-    fn cost(&self, statistic: &Statistic, sensitivity: u128, units: u64) -> Result<Rho, Error> {
-        let rho = release_rho(sensitivity, units)?;
-        let gap = gap_rho(sensitivity, units, statistic.cells() as u64)?;
-        Rho::checked_sum([rho, gap, self.leak]).ok_or(Error::BudgetTooSmall(self.budget))
+    fn cost(&self, statistic: &Statistic, units: u64) -> Result<Rho, Error> {
+        let price = statistic.price(units, self.record_bound, &self.leak)?;
+        price
+            .total()
+            .ok_or_else(|| Error::budget_too_small(self.budget))
     }
 
     /// Whether all of `offers` together are within what is left.
-    pub(crate) fn affords(&self, offers: &[Offer]) -> bool {
+    pub fn affords(&self, offers: &[Offer]) -> bool {
         Rho::checked_sum(offers.iter().map(|offer| offer.cost)).is_some_and(|c| c <= self.left())
     }
 
     /// Turns offers into requests and takes their cost off the budget: the hard cap.
-    pub(crate) fn ask(
-        &mut self,
-        phase: Phase,
-        offers: Vec<Offer>,
-    ) -> Result<Vec<ReleaseRequest>, Error> {
+    ///
+    /// # Errors
+    /// Offers that cost more than is left; a batch before the last one's answers.
+    pub fn ask(&mut self, phase: Phase, offers: Vec<Offer>) -> Result<Vec<ReleaseRequest>, Error> {
         if !self.pending.is_empty() {
             return Err(Error::Internal("a batch is still without answers"));
         }
@@ -189,7 +193,10 @@ impl Desk {
 
     /// Takes the answers to the requests of the last [`Desk::ask`], in the same order; returns
     /// the index in [`Desk::settled`] of the first.
-    pub(crate) fn settle(&mut self, answers: &[Vec<i64>]) -> Result<usize, Error> {
+    ///
+    /// # Errors
+    /// Answers that are not those asked for.
+    pub fn settle(&mut self, answers: &[Vec<i64>]) -> Result<usize, Error> {
         if answers.len() != self.pending.len() {
             return Err(Error::AnswerCount {
                 expected: self.pending.len(),
@@ -233,8 +240,8 @@ pub(crate) const SLACK: f64 = 1e-9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Axis;
     use fhaim_domain::Domain;
+    use fhaim_release::Axis;
 
     fn desk(rho: f64, leak: f64) -> Desk {
         let mut job = Job::new(
@@ -242,7 +249,8 @@ mod tests {
             Rho::from_f64_down(rho).unwrap(),
             100,
         );
-        job.leak = Rho::from_f64_up(leak).unwrap();
+        // A release is charged for four ciphertexts.
+        job.leak.ciphertext = Rho::from_f64_up(leak / 4.0).unwrap();
         Desk::new(&job)
     }
 
@@ -276,7 +284,7 @@ mod tests {
         let mut desk = desk(0.25, 0.0);
         let offer = desk.offer(one_way(), 0.125, u64::MAX).unwrap().unwrap();
         assert_eq!(offer.variance_units(), 1);
-        let asked = desk.ask(Phase::OneWays, vec![offer.clone(); 2]).unwrap();
+        let asked = desk.ask(Phase::ONE_WAYS, vec![offer.clone(); 2]).unwrap();
         assert_eq!(asked.iter().map(|r| r.number).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(desk.left(), Rho::ZERO);
         assert!(matches!(
@@ -296,7 +304,7 @@ mod tests {
         ));
         assert_eq!(desk.settle(&[vec![1, 2, 3], vec![4, 5, 6]]).unwrap(), 0);
         assert_eq!(desk.settled()[1].values, [4, 5, 6]);
-        assert!(desk.ask(Phase::Probe, vec![offer]).is_err());
+        assert!(desk.ask(Phase::MEASURE, vec![offer]).is_err());
     }
 
     #[test]

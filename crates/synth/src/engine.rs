@@ -1,89 +1,27 @@
-//! Mechanisms as state machines, and the driver that runs them over a source.
+//! Mechanisms under way as state machines, and the driver that runs them over a source.
 
-use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use fhaim_dp::Rho;
-use fhaim_pgm::Model;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::Error;
-use crate::desk::Release;
-use crate::source::{ReleaseRequest, Source};
+use crate::desk::{Desk, Release};
+use crate::model::FittedModel;
+use fhaim_release::{Machine, Phase, Progress, Source};
 
-/// What a mechanism is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// Total and 1-ways.
-    OneWays,
-    /// One coarse block for every pair.
-    Probe,
-    /// A planned batch of blocks: stage 1 or 2.
-    Stage(u8),
-    /// Scores of all candidates.
-    Select,
-    /// The marginal selected.
-    Measure,
-    /// The last fit.
-    Fit,
-}
+/// What a mechanism of this crate wants next.
+pub type Next = fhaim_release::Next<Outcome>;
 
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OneWays => f.write_str("1-ways"),
-            Self::Probe => f.write_str("probe"),
-            Self::Stage(stage) => write!(f, "stage {stage}"),
-            Self::Select => f.write_str("select"),
-            Self::Measure => f.write_str("measure"),
-            Self::Fit => f.write_str("fit"),
-        }
-    }
-}
-
-/// What a mechanism wants next.
-#[derive(Debug)]
-pub enum Next {
-    /// Answers to these, in this order.
-    Release(Vec<ReleaseRequest>),
-    /// Nothing: it is done.
-    Done(Box<Outcome>),
-}
-
-/// A mechanism without I/O. It is given all answers so far, one batch a step, and depends on
-/// nothing else but its public job: replaying the answers on a fresh one leads to the same
-/// requests and the same model (on the same build; logarithms and the like may differ in the
-/// last bit between platforms, so a service keeps the requests it has sent).
-pub trait Mechanism {
-    /// Takes the answers to the requests of the last step (none at the first) and says what
-    /// comes next.
-    ///
-    /// # Errors
-    /// Answers that do not fit the requests, and failures of the fit. The mechanism must not be
-    /// stepped again after one.
-    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error>;
-
-    /// The phase that the last requests belong to, and where the run stands.
-    fn progress(&self) -> Progress;
-}
-
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// The current phase.
-    pub phase: Phase,
-    /// The current batch, counted from 1; the last fit counts as one.
-    pub round: usize,
-    /// The most there can be.
-    pub rounds: usize,
-}
+/// A run of one of this crate's mechanisms, whichever it is.
+pub type AnyMachine = dyn Machine<Outcome = Outcome, Error = Error>;
 
 /// What a run leaves behind: everything in it is differentially private.
 #[derive(Debug)]
 pub struct Outcome {
     /// The fitted model.
-    pub model: Model,
+    pub model: Arc<dyn FittedModel>,
     /// All releases in order: the itemised ledger.
     pub releases: Vec<Release>,
     /// What they cost together.
@@ -92,8 +30,20 @@ pub struct Outcome {
     pub timings: Vec<Timing>,
 }
 
+impl Outcome {
+    /// What a machine leaves whose releases went over `desk`.
+    pub fn new(model: impl FittedModel + 'static, desk: &Desk) -> Self {
+        Self {
+            model: Arc::new(model),
+            releases: desk.settled().to_vec(),
+            spent: desk.spent(),
+            timings: Vec::new(),
+        }
+    }
+}
+
 /// Seconds of one batch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Timing {
     /// The phase of the batch.
     pub phase: Phase,
@@ -105,12 +55,12 @@ pub struct Timing {
     pub release_seconds: f64,
 }
 
-/// Runs a mechanism to its end, telling `progress` before every batch.
+/// Runs a machine to its end, telling `progress` before every batch.
 ///
 /// # Errors
-/// Those of the mechanism and of the source.
+/// Those of the machine and of the source.
 pub fn run(
-    mechanism: &mut dyn Mechanism,
+    machine: &mut AnyMachine,
     source: &mut dyn Source,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Error> {
@@ -118,9 +68,9 @@ pub fn run(
     let mut answers = Vec::new();
     loop {
         let planning = Instant::now();
-        let next = mechanism.step(&answers)?;
+        let next = machine.step(&answers)?;
         let plan_seconds = planning.elapsed().as_secs_f64();
-        let state = mechanism.progress();
+        let state = machine.progress();
         let timing = |releases, release_seconds| Timing {
             phase: state.phase,
             releases,

@@ -2,24 +2,13 @@
 
 use thiserror::Error;
 
-use crate::source::{SourceError, StatisticError};
+use crate::model::ModelError;
+use fhaim_release::SourceError;
 
 /// Why a mechanism could not go on.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The domain has no attribute, or an attribute without values.
-    #[error("the domain has no attributes, or attribute {0:?} has no values")]
-    EmptyDomain(Option<usize>),
-    /// A workload pair that is not two different attributes of the domain.
-    #[error("({0}, {1}) is not a pair of attributes of the domain")]
-    WorkloadPair(usize, usize),
-    /// A workload without pairs of positive weight.
-    #[error("the workload has no pair of positive weight")]
-    EmptyWorkload,
-    /// A pair that is in the workload twice.
-    #[error("the pair ({0}, {1}) is in the workload twice")]
-    RepeatedPair(usize, usize),
     /// An option out of its range.
     #[error("option {name} must be {range}, not {value}")]
     Option {
@@ -30,20 +19,17 @@ pub enum Error {
         /// What was given.
         value: f64,
     },
-    /// No budget, or one too small to pay for a single release.
-    #[error("the privacy budget rho = {0} is too small for one release of every column")]
-    BudgetTooSmall(fhaim_dp::Rho),
-    /// The model does not fit its cap even without a single pair.
-    #[error("{cells} cells of one-way tables alone do not fit the model cap of {cap} bytes")]
-    ModelCap {
-        /// Cells needed.
-        cells: usize,
-        /// The cap in bytes.
-        cap: usize,
-    },
+    /// Options of a mechanism that it does not have, or of another kind.
+    #[error("the options of {0}: {1}")]
+    Options(&'static str, String),
     /// A mechanism name that does not exist.
-    #[error("unknown mechanism {0:?}: choose staged, fhaim-l2, aim or one-ways")]
-    UnknownMechanism(String),
+    #[error("unknown mechanism {name:?}: choose {known}")]
+    UnknownMechanism {
+        /// The name given.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// A mechanism that reads exact marginals, asked to run over a source.
     #[error("{0} reads exact marginals: it runs in the clear only")]
     PlaintextOnly(&'static str),
@@ -74,19 +60,29 @@ pub enum Error {
     /// Bookkeeping that contradicts itself: a bug, reported instead of a panic.
     #[error("internal error: {0}")]
     Internal(&'static str),
-    /// A statistic the mechanism built is not valid.
+    /// A job that cannot run, or a statistic that cannot be released.
     #[error(transparent)]
-    Statistic(#[from] StatisticError),
+    Release(#[from] fhaim_release::Error),
     /// Accounting refused.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
     /// The model could not be fitted.
     #[error(transparent)]
     Model(#[from] fhaim_pgm::Error),
+    /// The fitted model could not be asked.
+    #[error(transparent)]
+    Fitted(#[from] ModelError),
     /// The table could not be counted or split.
     #[error(transparent)]
     Table(#[from] fhaim_domain::CodesProblem),
     /// The source did not answer.
     #[error(transparent)]
     Source(#[from] SourceError),
+}
+
+impl Error {
+    /// The budget does not pay for one release of every column.
+    pub fn budget_too_small(rho: fhaim_dp::Rho) -> Self {
+        fhaim_release::Error::BudgetTooSmall(rho).into()
+    }
 }

@@ -1,43 +1,35 @@
-//! Select, measure, generate: one engine over plaintext and encrypted sources.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Mechanism`] is a state machine that asks for releases batch by batch; a [`Source`]
-//! answers them, in the clear ([`PlaintextSource`]) or by computing on ciphertexts; [`run`] plays
-//! one against the other. Mechanisms ([`MechanismName`]): [`Staged`], the default; [`FhaimL2`],
-//! the rule of the FHAIM paper; [`OneWaysOnly`], a baseline; and [`run_aim`], the reference that
-//! needs exact marginals.
+//! A [`Mechanism`] starts a [`fhaim_release::Machine`], which asks for releases batch by batch; a
+//! [`fhaim_release::Source`] answers them, in the clear ([`PlaintextSource`]) or by computing on
+//! ciphertexts; [`run`] plays one against the other, and leaves a [`FittedModel`]. The mechanisms
+//! that there are go by their [`MechanismName`]: [`Staged`], the default; [`FhaimL2`], the rule of
+//! the FHAIM paper; [`OneWaysOnly`], a baseline; and [`Aim`], the reference that needs exact
+//! marginals.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod aim;
-mod anneal;
-pub mod bench;
-pub mod block;
-mod candidates;
 mod desk;
 mod engine;
 mod error;
-mod fhaim_l2;
-mod job;
+mod graphical;
 mod mechanism;
-pub mod merge;
-mod one_ways;
+mod mechanisms;
+mod model;
+mod need;
 mod plaintext;
-pub mod plan;
-mod prior;
-pub mod score;
-pub mod source;
-mod staged;
+mod plan;
+mod saved;
 
-pub use aim::{AimOptions, Score, run_aim};
-pub use desk::Release;
-pub use engine::{Mechanism, Next, Outcome, Phase, Progress, Timing, run};
+pub use desk::{Desk, Offer, Release};
+pub use engine::{AnyMachine, Next, Outcome, Timing, run};
 pub use error::Error;
-pub use fhaim_l2::{FhaimL2, FhaimL2Options};
-pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, Workload};
-pub use mechanism::{LadderNeed, MechanismName};
-pub use one_ways::OneWaysOnly;
+pub use mechanism::{Mechanism, parse_options, write_options};
+pub use mechanisms::MechanismName;
+pub use mechanisms::aim::{Aim, AimOptions, Score};
+pub use mechanisms::fhaim_l2::{FhaimL2, FhaimL2Options};
+pub use mechanisms::one_ways::OneWaysOnly;
+pub use mechanisms::staged::{Staged, StagedOptions};
+pub use model::{Conditions, Density, FittedModel, Marginals, ModelError};
+pub use need::Mechanisms;
 pub use plaintext::{PlaintextSource, exact};
-pub use source::{
-    Axis, ReleaseRequest, Source, SourceError, SquaredTerm, Statistic, StatisticError,
-    UNIT_VARIANCE,
-};
-pub use staged::{Staged, StagedOptions};
+pub use saved::load_model;

@@ -1,113 +1,101 @@
-//! The mechanisms by name, and what each may ask of a noise ladder.
+//! What a mechanism is, and what it may ask of a noise ladder.
 
 use std::fmt;
-use std::str::FromStr;
 
-use fhaim_dp::LadderPlan;
-use serde::{Deserialize, Serialize};
+use fhaim_domain::Table;
+use rand::RngCore;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::fhaim_l2::{self, FhaimL2, FhaimL2Options};
-use crate::one_ways::{self, OneWaysOnly};
-use crate::staged::{self, Staged, StagedOptions};
-use crate::{Error, Job, Mechanism};
+use crate::Error;
+use crate::engine::{AnyMachine, Outcome, run};
+use crate::plaintext::PlaintextSource;
+use fhaim_release::Progress;
+use fhaim_release::{Job, LadderNeed};
 
-/// A mechanism's name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MechanismName {
-    /// Residual contrasts and a staged plan.
-    #[default]
-    Staged,
-    /// The FHAIM paper's rule, the decryptor's view accounted.
-    FhaimL2,
-    /// AIM, in the clear only.
-    Aim,
-    /// The 1-ways alone.
-    OneWays,
-}
+/// A mechanism with its options: a way to spend a budget on releases and to fit a model to them.
+///
+/// All that it says of itself is public and a function of the public job and its options, never of
+/// the data. A new one is a type that implements this, and a line in the list of
+/// [`crate::MechanismName`]; nothing else knows one mechanism from another.
+pub trait Mechanism: fmt::Debug + Send + Sync {
+    /// Its name, as users write it and as terms keep it: lower case, hyphens between.
+    fn name(&self) -> &'static str;
 
-impl MechanismName {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Staged, Self::FhaimL2, Self::Aim, Self::OneWays];
+    /// One line for `--help`.
+    fn about(&self) -> &'static str;
 
-    /// The name as users write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Staged => "staged",
-            Self::FhaimL2 => "fhaim-l2",
-            Self::Aim => "aim",
-            Self::OneWays => "one-ways",
-        }
+    /// Whether it reads the records themselves, and so has no place under encryption.
+    fn clear_only(&self) -> bool {
+        false
     }
 
-    /// Whether it can run over a source, and so under encryption.
-    pub fn runs_over_a_source(self) -> bool {
-        self != Self::Aim
+    /// Whether it releases [`fhaim_release::Statistic::SquaredScores`], which take deeper ciphertexts.
+    fn releases_squares(&self) -> bool {
+        false
     }
 
-    /// The mechanism with default options, ready for its first step.
+    /// Its options, all of them, as a JSON object that [`Mechanism::with_options`] takes.
     ///
     /// # Errors
-    /// [`Error::PlaintextOnly`] for `aim`; what the mechanism's constructor refuses.
-    pub fn start(self, job: Job) -> Result<Box<dyn Mechanism + Send>, Error> {
-        Ok(match self {
-            Self::Staged => Box::new(Staged::new(job, StagedOptions::default())?),
-            Self::FhaimL2 => Box::new(FhaimL2::new(job, FhaimL2Options::default())?),
-            Self::OneWays => Box::new(OneWaysOnly::new(job)?),
-            Self::Aim => return Err(Error::PlaintextOnly(self.as_str())),
-        })
-    }
+    /// [`Error::Options`] for options that JSON cannot write.
+    fn options(&self) -> Result<Value, Error>;
 
-    /// What the mechanism with default options may ask of a noise ladder.
+    /// The mechanism with other options: a JSON object of those that are not to be the default.
     ///
     /// # Errors
-    /// As [`MechanismName::start`]; [`Error::BudgetTooSmall`] where the budget does not pay for
-    /// the first batch.
-    pub fn ladder_need(self, job: &Job) -> Result<LadderNeed, Error> {
-        job.check()?;
-        match self {
-            Self::Staged => staged::ladder_need(job, &StagedOptions::default()),
-            Self::FhaimL2 => fhaim_l2::ladder_need(job, &FhaimL2Options::default()),
-            Self::OneWays => one_ways::ladder_need(job),
-            Self::Aim => Err(Error::PlaintextOnly(self.as_str())),
-        }
-    }
-}
+    /// [`Error::Options`] for a field that is not known or of another kind; [`Error::Option`] for
+    /// a value out of its range.
+    fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error>;
 
-impl fmt::Display for MechanismName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for MechanismName {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        let found = Self::ALL.into_iter().find(|known| known.as_str() == name);
-        found.ok_or_else(|| Error::UnknownMechanism(name.to_owned()))
-    }
-}
-
-/// The most that a mechanism may ask of a noise ladder: a public function of schema, workload,
-/// rho, record bound, caps and options, and never of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LadderNeed {
-    /// Integers released over the whole run.
-    pub cells: usize,
-    /// The largest variance of a release, in units of [`crate::UNIT_VARIANCE`].
-    pub largest_variance_units: u64,
-}
-
-impl LadderNeed {
-    /// A ladder that is sure to last, in whatever order the releases come.
+    /// The most that it may ask of a noise ladder, whatever the data. All releases together cost
+    /// at most the job's rho.
     ///
     /// # Errors
-    /// A ladder past the limits of [`LadderPlan`].
-    pub fn plan(&self) -> Result<LadderPlan, Error> {
-        Ok(LadderPlan::for_any_order(
-            self.cells,
-            self.largest_variance_units,
-        )?)
+    /// As [`Job::check`]; [`fhaim_release::Error::BudgetTooSmall`] where the budget does not pay for the first
+    /// batch; [`Error::PlaintextOnly`].
+    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error>;
+
+    /// A run of it, ready for its first step.
+    ///
+    /// # Errors
+    /// As [`Job::check`], and what else the mechanism refuses; [`Error::PlaintextOnly`].
+    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error>;
+
+    /// A whole run on a table in the clear, with noise drawn from `rng` as it is needed.
+    ///
+    /// # Errors
+    /// As [`Job::check`], and failures of the fit.
+    fn run_in_the_clear(
+        &self,
+        table: &Table,
+        job: &Job,
+        rng: &mut dyn RngCore,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Error> {
+        let mut machine = self.start(job.clone())?;
+        let mut source = PlaintextSource::with_rng(table, rng);
+        run(machine.as_mut(), &mut source, progress)
     }
+}
+
+/// Reads a mechanism's options strictly, for [`Mechanism::with_options`]: `T` should have
+/// `#[serde(default, deny_unknown_fields)]`.
+///
+/// # Errors
+/// [`Error::Options`], naming the field.
+pub fn parse_options<T: DeserializeOwned>(
+    mechanism: &'static str,
+    options: &Value,
+) -> Result<T, Error> {
+    T::deserialize(options).map_err(|error| Error::Options(mechanism, error.to_string()))
+}
+
+/// Writes a mechanism's options, for [`Mechanism::options`].
+///
+/// # Errors
+/// [`Error::Options`] for what JSON cannot write.
+pub fn write_options<T: Serialize>(mechanism: &'static str, options: &T) -> Result<Value, Error> {
+    serde_json::to_value(options).map_err(|error| Error::Options(mechanism, error.to_string()))
 }

@@ -4,8 +4,8 @@ use fhaim_domain::{Clique, Table};
 use fhaim_dp::{Allocator, BASE_SCALE, Digits, DiscreteGaussian, Ladder};
 use rand::RngCore;
 
-use crate::source::{
-    Axis, ReleaseRequest, Source, SourceError, SquaredTerm, Statistic, StatisticError,
+use fhaim_release::{
+    Axis, Error as ReleaseError, ReleaseRequest, Source, SourceError, SquaredTerm, Statistic,
 };
 
 /// Where a plaintext source has its noise from.
@@ -71,7 +71,7 @@ impl<'a> PlaintextSource<'a> {
             return Err(SourceError::OutOfOrder { number, expected });
         }
         if request.variance_units == 0 {
-            return Err(statistic(StatisticError::NoNoise));
+            return Err(statistic(ReleaseError::NoNoise));
         }
         let exact = exact(self.table, &request.statistic).map_err(statistic)?;
         let noise = self.noise.draw(request, exact.len())?;
@@ -81,7 +81,7 @@ impl<'a> PlaintextSource<'a> {
             .map(|(value, noise)| value.checked_add(*noise))
             .collect();
         self.next += 1;
-        answer.ok_or_else(|| statistic(StatisticError::Overflow))
+        answer.ok_or_else(|| statistic(ReleaseError::Overflow))
     }
 }
 
@@ -134,7 +134,7 @@ fn fresh_noise(
 ///
 /// # Errors
 /// A statistic that does not fit the table, or whose cells do not fit 64 bits.
-pub fn exact(table: &Table, statistic: &Statistic) -> Result<Vec<i64>, StatisticError> {
+pub fn exact(table: &Table, statistic: &Statistic) -> Result<Vec<i64>, ReleaseError> {
     statistic.check(table.domain())?;
     match statistic {
         Statistic::Total => Ok(vec![table.records() as i64]),
@@ -154,14 +154,14 @@ pub fn exact(table: &Table, statistic: &Statistic) -> Result<Vec<i64>, Statistic
     }
 }
 
-fn counts(table: &Table, clique: &Clique) -> Result<Vec<i64>, StatisticError> {
+fn counts(table: &Table, clique: &Clique) -> Result<Vec<i64>, ReleaseError> {
     // A checked clique of at most two attributes: only its size can be refused.
-    let counts = table.counts(clique).map_err(|_| StatisticError::Overflow)?;
+    let counts = table.counts(clique).map_err(|_| ReleaseError::Overflow)?;
     Ok(counts.into_iter().map(|count| count as i64).collect())
 }
 
 /// Sums a table of `before` x categories x `after` against an axis' functions.
-fn contract(table: &[i64], axis: &Axis, after: usize) -> Result<Vec<i64>, StatisticError> {
+fn contract(table: &[i64], axis: &Axis, after: usize) -> Result<Vec<i64>, ReleaseError> {
     let categories = axis.functions.first().map_or(0, Vec::len);
     let slab_len = categories * after;
     let mut cells = Vec::with_capacity(table.len() / slab_len.max(1) * axis.len() * after);
@@ -173,24 +173,24 @@ fn contract(table: &[i64], axis: &Axis, after: usize) -> Result<Vec<i64>, Statis
                     // Two 64-bit factors, at most 2^27 terms: far from 2^127.
                     sum += i128::from(value) * i128::from(slab[x * after + column]);
                 }
-                cells.push(i64::try_from(sum).map_err(|_| StatisticError::Overflow)?);
+                cells.push(i64::try_from(sum).map_err(|_| ReleaseError::Overflow)?);
             }
         }
     }
     Ok(cells)
 }
 
-fn squared_score(table: &Table, term: &SquaredTerm) -> Result<i64, StatisticError> {
+fn squared_score(table: &Table, term: &SquaredTerm) -> Result<i64, ReleaseError> {
     let counts = counts(table, &term.clique)?;
     let mut sum = 0i128;
     for (&count, &target) in counts.iter().zip(&term.target) {
         let difference = i128::from(count) - i128::from(target);
         let square = difference
             .checked_mul(difference)
-            .ok_or(StatisticError::Overflow)?;
-        sum = sum.checked_add(square).ok_or(StatisticError::Overflow)?;
+            .ok_or(ReleaseError::Overflow)?;
+        sum = sum.checked_add(square).ok_or(ReleaseError::Overflow)?;
     }
     sum.checked_mul(i128::from(term.weight))
         .and_then(|score| i64::try_from(score).ok())
-        .ok_or(StatisticError::Overflow)
+        .ok_or(ReleaseError::Overflow)
 }

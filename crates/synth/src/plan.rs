@@ -16,8 +16,8 @@
 use fhaim_domain::{Clique, Domain};
 use fhaim_pgm::ModelGraph;
 
-use crate::block::{freedom, functions};
-use crate::score::MEAN_ABS;
+use crate::mechanisms::block::{freedom, functions};
+use crate::mechanisms::score::MEAN_ABS;
 
 /// Where a pair stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,17 @@
 //! Complete uploads, ready to compute on: in memory, or, the columns of large ones, read a few
 //! record chunks at a time while a batch runs.
 
-use fhaim_he::{Chunks, Ciphertext, Columns, EvaluationKeys, Layout, Parameters, PublicKey};
+use bytes::Bytes;
+use fhaim_api::Digest;
+use fhaim_he::{
+    Chunks, Ciphertext, Columns, EvaluationKeys, Layout, Parameters, PublicKey, Threads,
+};
 use fhaim_platform::Failure;
-use fhaim_platform::blobs::Blobs;
+use fhaim_platform::blobs::{BlobError, Blobs};
+use fhaim_platform::threads::blocking;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::terms::Outline;
 use fhaim_protocol::upload::{EncryptedLadder, Object, Upload, UploadPlan, decode_object};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
@@ -15,10 +21,10 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::State;
-use crate::uploads::{Stored, WHOLE};
+use crate::uploads::{self, Kept, Stored, WHOLE};
 
-/// A dataset in memory; a batch locks it while it computes.
-pub type Loaded = Arc<Mutex<Computation>>;
+/// A dataset in memory, which any number of batches compute on at the same time.
+pub type Loaded = Arc<Computation>;
 
 /// Objects read at a time.
 const READS: usize = 16;
@@ -55,7 +61,7 @@ impl Cache {
         if let Some(loaded) = self.touch(stored.dataset) {
             return Ok(loaded);
         }
-        let loaded = Arc::new(Mutex::new(load(state, stored).await?));
+        let loaded = Arc::new(load(state, stored).await?);
         let mut list = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         list.push((stored.dataset, loaded.clone()));
         if list.len() > self.most {
@@ -81,15 +87,8 @@ impl Cache {
 }
 
 async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
-    let (plan, upload_plan) = stored.plans().await?;
-    let params = plan.parameters().map_err(Failure::internal)?;
-    let reader = Reader {
-        blobs: state.base.blobs.clone(),
-        stored: stored.clone(),
-        params: params.clone(),
-        plan: upload_plan,
-        runtime: Handle::current(),
-    };
+    let (plan, reader) = Reader::open(state, stored).await?;
+    let (params, upload_plan) = (reader.params.clone(), reader.plan);
     let streamed = column_bytes(&upload_plan, &params) > state.memory.dataset_bytes;
     let objects: Box<dyn Iterator<Item = Object> + Send> = if streamed {
         Box::new(upload_plan.noise_objects())
@@ -97,9 +96,9 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         Box::new(upload_plan.objects())
     };
     let mut objects = reader.read(objects.collect()).await?;
-    let blob = |name: &str| format!("{}/{name}", stored.folder);
-    let public = state.base.blobs.get(&blob("public")).await?;
-    let evaluation = state.base.blobs.get(&blob("evaluation")).await?;
+    let public = key(state, stored, "public", stored.keys.map(|k| k.public)).await?;
+    let digest = stored.keys.map(|k| k.evaluation);
+    let evaluation = key(state, stored, "evaluation", digest).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
     let memory = usize::try_from(state.memory.working_bytes).unwrap_or(usize::MAX);
     let build = move || {
@@ -116,14 +115,41 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         };
         let public = PublicKey::from_bytes(&params, &public)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
-        let domain = plan.job.domain.clone();
+        let domain = plan.domain.clone();
         let computation = Computation::new(dataset, domain, public, keys, upload);
-        Ok(computation.with_memory(memory))
+        Ok(computation.with_backend(Arc::new(Threads::with_memory(memory))))
     };
-    tokio::task::spawn_blocking(build)
-        .await
-        .map_err(Failure::internal)?
-        .map_err(|error: fhaim_protocol::Error| Failure::internal(error))
+    let built = blocking(build).await?;
+    built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
+}
+
+/// One of a dataset's keys: the bytes that the crypto service sent, if their digest was kept.
+async fn key(
+    state: &State,
+    stored: &Stored,
+    name: &'static str,
+    digest: Option<Digest>,
+) -> Result<Bytes, Failure> {
+    let blob = format!("{}/{name}", stored.folder);
+    let bytes = state.base.blobs.get(&blob).await;
+    let bytes = bytes.map_err(|error| not_read(error, &blob))?;
+    let check = move || match digest {
+        Some(digest) if Digest::of(&bytes) != digest => Err(damaged(&blob)),
+        _ => Ok(bytes),
+    };
+    blocking(check).await?
+}
+
+/// A blob that cannot be read: worth another try, unless it is not there.
+fn not_read(error: BlobError, what: &str) -> Failure {
+    let cause = format!("{what}: {error}");
+    Failure::from(error).because(cause)
+}
+
+fn damaged(what: impl std::fmt::Display) -> Failure {
+    Failure::internal(format!(
+        "{what}: what is stored is not what its digest says"
+    ))
 }
 
 /// What an upload's columns take in memory.
@@ -134,9 +160,10 @@ fn column_bytes(plan: &UploadPlan, params: &Parameters) -> u64 {
 
 /// Reads an upload's objects from where they are kept; also a table whose columns stay there.
 #[derive(Clone, Debug)]
-struct Reader {
+pub struct Reader {
     blobs: Blobs,
     stored: Stored,
+    objects: Arc<HashMap<Object, Kept>>,
     params: Parameters,
     plan: UploadPlan,
     /// Where reads run while a batch, on a thread of its own, waits for them.
@@ -144,22 +171,47 @@ struct Reader {
 }
 
 impl Reader {
+    /// The reader of an upload, and the plan that it follows.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn open(state: &State, stored: &Stored) -> Result<(Outline, Self), Failure> {
+        let (plan, upload_plan) = uploads::plans(stored)?;
+        let reader = Self {
+            blobs: state.base.blobs.clone(),
+            stored: stored.clone(),
+            objects: Arc::new(uploads::objects(state, stored, WHOLE).await?),
+            params: plan.parameters().map_err(Failure::internal)?,
+            plan: upload_plan,
+            runtime: Handle::current(),
+        };
+        Ok((plan, reader))
+    }
+
     async fn read(
         &self,
         objects: Vec<Object>,
     ) -> Result<HashMap<Object, Vec<Ciphertext>>, Failure> {
-        let read = |object: Object| {
-            let (params, plan) = (self.params.clone(), self.plan);
-            async move {
-                let bytes = self.blobs.get(&self.stored.blob(WHOLE, object)).await?;
-                let decode = move || decode_object(&params, &plan, object, &bytes);
-                let decoded = tokio::task::spawn_blocking(decode).await;
-                let decoded = decoded.map_err(Failure::internal)?;
-                Ok::<_, Failure>((object, decoded.map_err(Failure::internal)?))
-            }
-        };
-        let objects = stream::iter(objects).map(read);
+        let objects = stream::iter(objects).map(|object| self.read_one(object));
         objects.buffer_unordered(READS).try_collect().await
+    }
+
+    /// Reads an object: what was put, or nothing.
+    async fn read_one(&self, object: Object) -> Result<(Object, Vec<Ciphertext>), Failure> {
+        let kept = self.objects.get(&object).copied();
+        let kept = kept.ok_or_else(|| Failure::internal(format!("{object} is missing")))?;
+        let blob = self.stored.blob(WHOLE, object, kept.version);
+        let bytes = self.blobs.get(&blob).await;
+        let bytes = bytes.map_err(|error| not_read(error, &blob))?;
+        let (params, plan) = (self.params.clone(), self.plan);
+        let decode = move || {
+            if Digest::of(&bytes) != kept.digest {
+                return Err(damaged(blob));
+            }
+            let decoded = decode_object(&params, &plan, object, &bytes);
+            decoded.map_err(|error| Failure::internal(format!("{blob}: {error}")))
+        };
+        Ok((object, blocking(decode).await??))
     }
 }
 

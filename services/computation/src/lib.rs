@@ -4,15 +4,21 @@
 //! |---|---|
 //! | [`routes`] | the HTTP surface |
 //! | [`uploads`] | what holders send: registered, checked object by object, sealed |
-//! | [`batches`] | releases that jobs ask for, as tasks under a lease |
+//! | [`batches`] | releases that jobs ask for, and then look at |
+//! | [`runs`] | which window of the noise a job has: assigned by the crypto service |
 //! | [`datasets`] | complete uploads, ready to compute on |
 //! | [`worker`] | a batch: computed, sealed durably, and only then sent to be decrypted |
+//! | [`store`] | all statements |
+//! | [`problem`] | all refusals |
 //!
 //! No route returns a ciphertext, and none of what it holds can be decrypted here.
 
 pub mod batches;
 pub mod datasets;
+pub mod problem;
 pub mod routes;
+pub mod runs;
+pub mod store;
 pub mod uploads;
 pub mod worker;
 
@@ -24,15 +30,20 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::{Failure, step};
+use fhaim_platform::{Failure, runner, step};
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 2] = [COMMON, step!("computation", 2, "uploads")];
+pub const STEPS: [Step; 5] = [
+    COMMON,
+    step!("computation", 2, "uploads"),
+    step!("computation", 3, "beats_and_digests"),
+    step!("computation", 4, "sealing"),
+    step!("computation", 5, "owners"),
+];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,7 +70,7 @@ pub struct Memory {
     /// record chunks at a time.
     pub dataset_bytes: u64,
     /// About what a batch takes for record chunks that it read, for what it computes from them,
-    /// and for sums over them.
+    /// and for sums over them. Each worker has a batch of its own.
     pub working_bytes: u64,
 }
 
@@ -83,7 +94,10 @@ fn most_upload_bytes() -> u64 {
 /// Everything a handler or a worker needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
-    pub(crate) base: Base,
+    /// What every service has.
+    pub base: Base,
+    /// What batches may take.
+    pub memory: Memory,
     pub(crate) crypto: PeerClient,
     pub(crate) tasks: Tasks,
     pub(crate) datasets: Arc<datasets::Cache>,
@@ -92,8 +106,7 @@ pub struct State {
     /// Raised when a batch came to an end.
     pub(crate) ended: Arc<Notify>,
     pub(crate) upload_bytes: u64,
-    pub(crate) memory: Memory,
-    workers: usize,
+    common: Arc<Common>,
 }
 
 impl Program for State {
@@ -114,17 +127,23 @@ impl Program for State {
         let common = &config.common;
         let trusted = [Service::Generation, Service::Crypto];
         let base = Base::open(Self::SERVICE, common, &STEPS, &trusted).await?;
-        Ok(Self {
+        let state = Self {
             crypto: base.peer(Service::Crypto)?,
-            tasks: Tasks::new(base.store.clone(), "batches", common.lease_seconds),
+            tasks: Tasks::new(
+                base.store.clone(),
+                store::batches::TABLE,
+                common.lease_seconds,
+            ),
             datasets: Arc::new(datasets::Cache::new(config.datasets_in_memory)),
             queued: Arc::default(),
             ended: Arc::default(),
             upload_bytes: config.upload_bytes,
             memory: config.memory,
-            workers: common.workers.max(1),
+            common: Arc::new(common.clone()),
             base,
-        })
+        };
+        runs::prepare_landed(&state).await?;
+        Ok(state)
     }
 
     fn routes() -> OpenApiRouter<Self> {
@@ -132,11 +151,10 @@ impl Program for State {
     }
 
     async fn work(self, shutdown: Shutdown) {
-        let mut running = JoinSet::new();
-        for _ in 0..self.workers {
-            running.spawn(worker::run(self.clone(), shutdown.clone()));
-        }
-        running.spawn(async move { self.base.signer.rotate_when_due(&shutdown).await });
-        while running.join_next().await.is_some() {}
+        let common = self.common.clone();
+        tokio::join!(
+            runner::run(self.clone(), &common, shutdown.clone()),
+            self.base.signer.rotate_when_due(&shutdown),
+        );
     }
 }

@@ -2,18 +2,17 @@
 
 #![allow(unused_qualifications)] // in what utoipa expands to
 
-use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fhaim_api::Digest;
 use fhaim_api::batch::{Batch, BatchStatus};
-use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_api::upload::{Complete, Missing, NewUpload, Upload};
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Json, Path};
+use fhaim_platform::extract::{Json, Octets, Path, Receipts};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use utoipa::OpenApi;
@@ -21,6 +20,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use crate::problem::Refusal;
+use crate::store::batches::Name;
 use crate::{State, batches, uploads};
 
 #[derive(OpenApi)]
@@ -42,7 +43,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(missing))
         .routes(routes!(put_object))
         .routes(routes!(complete))
-        .routes(routes!(batch))
+        .routes(routes!(ask, look))
 }
 
 /// Keys that this service signs its tokens with.
@@ -98,7 +99,7 @@ async fn show(
     let stored = match caller {
         Caller::User(owner) => uploads::find_owned(&state, dataset, owner).await?,
         Caller::Service(Service::Generation) => uploads::find(&state, dataset).await?,
-        Caller::Service(_) => return Err(Failure::bare(ProblemKind::Forbidden)),
+        Caller::Service(_) => return Err(Failure::forbidden()),
     };
     Ok(axum::Json(uploads::show(&state, &stored).await?))
 }
@@ -154,7 +155,7 @@ async fn put_object(
     User(owner): User,
     Path((dataset, contribution, object)): Path<(Uuid, u32, String)>,
     headers: HeaderMap,
-    body: Bytes,
+    Octets(body): Octets,
 ) -> Result<StatusCode, Failure> {
     let stored = uploads::find_owned(&state, dataset, owner).await?;
     let digest = content_digest(&headers)?;
@@ -162,20 +163,12 @@ async fn put_object(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn content_digest(headers: &HeaderMap) -> Result<Digest, Failure> {
-    let wanted = || {
-        let detail = "the header Content-Digest must be sha-256=:<base64>:";
-        Failure::new(ProblemKind::Invalid, detail)
-    };
-    let header = headers.get("content-digest").ok_or_else(wanted)?;
-    let text = header.to_str().map_err(|_| wanted())?;
-    let text = text
-        .strip_prefix("sha-256=:")
-        .and_then(|t| t.strip_suffix(':'));
-    let bytes = STANDARD
-        .decode(text.ok_or_else(wanted)?)
-        .map_err(|_| wanted())?;
-    Ok(Digest(bytes.try_into().map_err(|_| wanted())?))
+fn content_digest(headers: &HeaderMap) -> Result<Digest, Refusal> {
+    let text = headers.get("content-digest").and_then(|h| h.to_str().ok());
+    let text = text.and_then(|text| text.strip_prefix("sha-256=:")?.strip_suffix(':'));
+    let bytes = text.and_then(|text| STANDARD.decode(text).ok());
+    let digest = bytes.and_then(|bytes| bytes.try_into().ok());
+    digest.map(Digest).ok_or(Refusal::ContentDigest)
 }
 
 /// Seals an upload: nothing can be added or changed after.
@@ -197,27 +190,59 @@ async fn complete(
     Ok(axum::Json(upload))
 }
 
-/// Asks for a batch of releases, for the generation service; asked again, says where it is.
+/// Asks for a batch of releases, for the generation service. The same again changes nothing.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}/batches/{first}", tag = "releases",
-    request_body = Batch, security(("bearer" = [])),
+    operation_id = "ask_for_batch", request_body = Batch, security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path), ("first" = u32, Path)),
     responses(
-        (status = 200, description = "Released or refused", body = BatchStatus),
-        (status = 202, description = "Under way: ask again", body = BatchStatus),
+        (status = 200, description = "It was asked for before, and is released or refused", body = BatchStatus),
+        (status = 202, description = "Under way: look at it", body = BatchStatus),
         (status = "4XX", description = "Not a batch", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
     ))]
-async fn batch(
+async fn ask(
     Shared(state): Shared<State>,
     peer: Peer,
     Path((dataset, job, first)): Path<(Uuid, Uuid, u32)>,
     Json(batch): Json<Batch>,
 ) -> Result<(StatusCode, axum::Json<BatchStatus>), Failure> {
     peer.must_be(Service::Generation)?;
-    let status = batches::ask(&state, dataset, job, first, &batch).await?;
+    let name = Name {
+        dataset,
+        job,
+        first,
+    };
+    let status = batches::ask(&state, name, &batch).await?;
     let code = match status {
         BatchStatus::Queued | BatchStatus::Running { .. } => StatusCode::ACCEPTED,
         BatchStatus::Released { .. } | BatchStatus::Refused { .. } => StatusCode::OK,
     };
     Ok((code, axum::Json(status)))
+}
+
+/// Where a batch is, for the generation service, after a short wait for its end. Show the receipts
+/// you have with it: they are passed on to the crypto service.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/jobs/{job}/batches/{first}", tag = "releases",
+    operation_id = "look_at_batch", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path), ("first" = u32, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    responses(
+        (status = 200, description = "Where it is", body = BatchStatus),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn look(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, job, first)): Path<(Uuid, Uuid, u32)>,
+    Receipts(receipts): Receipts,
+) -> Result<axum::Json<BatchStatus>, Failure> {
+    peer.must_be(Service::Generation)?;
+    let name = Name {
+        dataset,
+        job,
+        first,
+    };
+    let status = batches::look(&state, name, &receipts).await?;
+    Ok(axum::Json(status))
 }

@@ -6,88 +6,53 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{
     Complete, Contribution, Missing, NewUpload, Upload, UploadState, WireLayout,
 };
-use fhaim_domain::counted;
 use fhaim_he::{EvaluationKeys, Layout, Parameters, PublicKey};
+use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerError};
-use fhaim_platform::store::{Row, Tx, is_duplicate};
-use fhaim_platform::{Failure, clock};
-use fhaim_protocol::terms::{Plan, Terms};
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::terms::{Outline, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan, decode_object, object_bytes};
 use reqwest::Method;
 use sha2::{Digest as _, Sha256};
-use sqlx::Row as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
-use crate::State;
+use crate::problem::Refusal;
+use crate::store::uploads as store;
+pub use crate::store::uploads::{Kept, KeyDigests, Stored};
+use crate::{State, runs};
 
 /// The one contribution that a dataset has today.
 pub const WHOLE: u32 = 0;
 
-/// An upload as it is stored.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    /// The dataset.
-    pub dataset: Uuid,
-    /// Its owner.
-    pub owner: Uuid,
-    /// Its terms.
-    pub terms: Terms,
-    /// What is told of the number of records.
-    pub layout: WireLayout,
-    /// Where its objects and keys are.
-    pub folder: String,
+/// What follows from an upload's terms, and the objects that it has.
+///
+/// # Errors
+/// [`Refusal::Terms`].
+pub fn plans(stored: &Stored) -> Result<(Outline, UploadPlan), Refusal> {
+    outline(&stored.terms, stored.layout)
 }
 
-impl Stored {
-    fn from_row(row: &Row) -> Result<Self, Failure> {
-        let text = |name: &str| row.try_get::<String, _>(name);
-        let size =
-            |name: &str| usize::try_from(row.try_get::<i64, _>(name)?).map_err(Failure::internal);
-        Ok(Self {
-            dataset: text("dataset")?.parse().map_err(Failure::internal)?,
-            owner: text("owner")?.parse().map_err(Failure::internal)?,
-            terms: serde_json::from_str(&text("terms")?)?,
-            layout: WireLayout {
-                chunks: size("chunks")?,
-                stride: size("stride")?,
-            },
-            folder: text("folder")?,
-        })
-    }
-
-    /// The blob that holds an object.
-    pub fn blob(&self, contribution: u32, object: Object) -> String {
-        format!("{}/{contribution}/{object}", self.folder)
-    }
-
-    /// What the plan of the objects follows from.
-    ///
-    /// # Errors
-    /// [`ProblemKind::Invalid`] with the reason.
-    pub async fn plans(&self) -> Result<(Plan, UploadPlan), Failure> {
-        plans(self.terms.clone(), self.layout).await
-    }
-}
-
-/// The plan that follows from terms, and the objects of an upload with a layout.
-async fn plans(terms: Terms, layout: WireLayout) -> Result<(Plan, UploadPlan), Failure> {
-    let work = move || {
-        let plan = terms.plan()?;
+fn outline(terms: &Terms, layout: WireLayout) -> Result<(Outline, UploadPlan), Refusal> {
+    let plans = || {
+        let outline = terms.outline()?;
         let upload = UploadPlan {
-            columns: plan.job.domain.columns(),
+            columns: outline.domain.columns(),
             layout: Layout::from_parts(layout.chunks, layout.stride)?,
-            ladder: plan.ladder()?,
-            residues: plan.set.plaintext_moduli.len(),
+            ladder: outline.ladder()?,
+            residues: outline.set.plaintext_moduli.len(),
         };
-        Ok((plan, upload))
+        Ok((outline, upload))
     };
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(Failure::internal)?
-        .map_err(|error: fhaim_protocol::Error| {
-            Failure::new(ProblemKind::Invalid, error.to_string())
-        })
+    plans().map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))
+}
+
+/// Refuses terms that cannot be met.
+async fn check_terms(terms: &Terms) -> Result<(), Failure> {
+    let terms = terms.clone();
+    let plan = blocking(move || terms.plan().map(drop)).await?;
+    Ok(plan.map_err(|error| Refusal::Terms(error.to_string()))?)
 }
 
 /// An upload, whoever it belongs to.
@@ -95,11 +60,8 @@ async fn plans(terms: Terms, layout: WireLayout) -> Result<(Plan, UploadPlan), F
 /// # Errors
 /// [`ProblemKind::NotFound`].
 pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
-    let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1")
-        .bind(dataset.to_string())
-        .fetch_optional(state.base.store.pool())
-        .await?;
-    Stored::from_row(&row.ok_or_else(Failure::not_found)?)
+    let stored = store::find(&state.base.store, dataset).await?;
+    stored.ok_or_else(Failure::not_found)
 }
 
 /// A user's upload.
@@ -127,23 +89,26 @@ pub async fn register(
     new: NewUpload,
 ) -> Result<(Upload, bool), Failure> {
     let terms = new.terms.0;
-    let (plan, upload_plan) = plans(terms.clone(), new.layout).await?;
-    check_layout(&plan, &upload_plan)?;
-    check_size(&plan, &upload_plan, state.upload_bytes)?;
     match find_owned(state, dataset, owner).await {
         Ok(stored) => return existing(state, &stored, &terms, new.layout).await,
         Err(failure) if failure.kind() == ProblemKind::NotFound => {}
         Err(failure) => return Err(failure),
     }
+    check_terms(&terms).await?;
+    let (plan, upload_plan) = outline(&terms, new.layout)?;
+    check_layout(&plan, &upload_plan)?;
+    check_size(&plan, &upload_plan, state.upload_bytes)?;
+    let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
+    let keys = fetch_keys(state, dataset, &folder, &plan).await?;
     let stored = Stored {
         dataset,
         owner,
         terms,
         layout: new.layout,
-        folder: format!("uploads/{dataset}/{}", Uuid::new_v4()),
+        folder,
+        keys: Some(keys),
     };
-    fetch_keys(state, &stored, &plan).await?;
-    if insert(state, &stored, &upload_plan).await? {
+    if store::insert(&state.base.store, &stored, upload_plan.columns).await? {
         return Ok((show(state, &stored).await?, true));
     }
     state.base.blobs.delete_folder(&stored.folder).await?;
@@ -158,54 +123,58 @@ async fn existing(
     layout: WireLayout,
 ) -> Result<(Upload, bool), Failure> {
     if stored.terms != *terms || stored.layout != layout {
-        let detail = "the upload was registered with other terms or another layout";
-        return Err(Failure::new(ProblemKind::Conflict, detail));
+        return Err(Refusal::OtherUpload.into());
     }
     Ok((show(state, stored).await?, false))
 }
 
-fn check_layout(plan: &Plan, upload: &UploadPlan) -> Result<(), Failure> {
-    let least = upload.layout.chunks().saturating_sub(1) * upload.layout.stride();
-    if least as u64 >= plan.job.record_bound {
-        let detail = format!(
-            "{} chunks of {} records are more than the record bound of {}",
-            upload.layout.chunks(),
-            upload.layout.stride(),
-            plan.job.record_bound
-        );
-        return Err(Failure::new(ProblemKind::Invalid, detail));
+/// Refuses a layout that no table within the record bound has: more records than that would be
+/// more sensitive than what they are charged for.
+///
+/// # Errors
+/// [`Refusal::Records`].
+pub fn check_layout(plan: &Outline, upload: &UploadPlan) -> Result<(), Refusal> {
+    let (layout, bound) = (upload.layout, plan.record_bound);
+    if layout.min_records() as u64 <= bound {
+        return Ok(());
     }
-    Ok(())
+    Err(Refusal::Records {
+        chunks: layout.chunks(),
+        stride: layout.stride(),
+        records: layout.min_records(),
+        bound,
+    })
 }
 
 /// Refuses an upload that would not fit into memory when it is computed on.
-fn check_size(plan: &Plan, upload: &UploadPlan, most: u64) -> Result<(), Failure> {
+fn check_size(plan: &Outline, upload: &UploadPlan, most: u64) -> Result<(), Refusal> {
     let bytes = (upload.object_count() as u64).saturating_mul(object_bytes(&plan.set) as u64);
     if bytes <= most {
         return Ok(());
     }
-    let detail = format!(
-        "the upload would take {} MB, and this service accepts {} MB: {} of {} and {} \
-         of noise; use fewer categories or bins, or fewer records",
-        bytes >> 20,
-        most >> 20,
-        counted(upload.columns, "column"),
-        counted(upload.layout.chunks(), "chunk"),
-        upload.ladder.vectors()
-    );
-    Err(Failure::new(ProblemKind::Invalid, detail))
+    Err(Refusal::Large {
+        megabytes: bytes >> 20,
+        most: most >> 20,
+        columns: upload.columns,
+        chunks: upload.layout.chunks(),
+        vectors: upload.ladder.vectors(),
+    })
 }
 
-/// Fetches the dataset's public and evaluation keys, and checks that they are what they say.
-async fn fetch_keys(state: &State, stored: &Stored, plan: &Plan) -> Result<(), Failure> {
-    let dataset = stored.dataset;
+/// Fetches the dataset's public and evaluation keys into a folder, and checks that they are what
+/// they say.
+async fn fetch_keys(
+    state: &State,
+    dataset: Uuid,
+    folder: &str,
+    plan: &Outline,
+) -> Result<KeyDigests, Failure> {
     let fetch = async |name: &str| {
         let path = format!("/v1/datasets/{dataset}/{name}");
         let keys = state.crypto.bytes(Method::GET, &path, Body::Empty).await;
         keys.map_err(|error| match error {
             PeerError::Problem { problem, .. } if problem.kind == ProblemKind::NotFound => {
-                let detail = "the crypto service has no keys of this dataset: make them first";
-                Failure::new(ProblemKind::NotFound, detail)
+                Failure::from(Refusal::NoKeys)
             }
             other => other.into(),
         })
@@ -217,54 +186,19 @@ async fn fetch_keys(state: &State, stored: &Stored, plan: &Plan) -> Result<(), F
     let check = move || {
         PublicKey::from_bytes(&params, &public_bytes)?;
         EvaluationKeys::from_bytes(&params, &evaluation_bytes)?;
-        Ok(())
+        Ok(KeyDigests {
+            public: Digest::of(&public_bytes),
+            evaluation: Digest::of(&evaluation_bytes),
+        })
     };
-    tokio::task::spawn_blocking(check)
-        .await
-        .map_err(Failure::internal)?
-        .map_err(|error: fhaim_he::Error| Failure::internal(error))?;
-    state
-        .base
-        .blobs
-        .put(&format!("{}/public", stored.folder), public)
+    let digests = blocking(check).await?;
+    let digests = digests.map_err(|error: fhaim_he::Error| Failure::internal(error))?;
+    let blobs = &state.base.blobs;
+    blobs.put(&format!("{folder}/public"), public).await?;
+    blobs
+        .put(&format!("{folder}/evaluation"), evaluation)
         .await?;
-    let name = format!("{}/evaluation", stored.folder);
-    Ok(state.base.blobs.put(&name, evaluation).await?)
-}
-
-async fn insert(state: &State, stored: &Stored, plan: &UploadPlan) -> Result<bool, Failure> {
-    let number = |n: usize| i64::try_from(n).map_err(Failure::internal);
-    let dataset = stored.dataset.to_string();
-    let mut tx = state.base.store.begin().await?;
-    let inserted = sqlx::query(
-        "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .bind(&dataset)
-    .bind(stored.owner.to_string())
-    .bind(serde_json::to_string(&stored.terms)?)
-    .bind(number(stored.layout.chunks)?)
-    .bind(number(stored.layout.stride)?)
-    .bind(&stored.folder)
-    .bind(clock::now())
-    .execute(&mut *tx)
-    .await;
-    match inserted {
-        Err(error) if is_duplicate(&error) => return Ok(false),
-        other => other?,
-    };
-    sqlx::query(
-        "INSERT INTO contributions (dataset, number, first_chunk, chunks, first_column, columns, \
-         state) VALUES ($1, $2, 0, $3, 0, $4, 'open')",
-    )
-    .bind(&dataset)
-    .bind(i64::from(WHOLE))
-    .bind(number(plan.layout.chunks())?)
-    .bind(number(plan.columns)?)
-    .execute(&mut *tx)
-    .await?;
-    tx.commit().await?;
-    Ok(true)
+    Ok(digests)
 }
 
 /// What may be seen of an upload.
@@ -272,49 +206,23 @@ async fn insert(state: &State, stored: &Stored, plan: &UploadPlan) -> Result<boo
 /// # Errors
 /// A failure of the store.
 pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
-    let (plan, upload_plan) = stored.plans().await?;
-    let dataset = stored.dataset.to_string();
-    let rows = sqlx::query("SELECT * FROM contributions WHERE dataset = $1 ORDER BY number")
-        .bind(&dataset)
-        .fetch_all(state.base.store.pool())
-        .await?;
-    let mut contributions = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let number: i64 = row.try_get("number")?;
-        let present: i64 = sqlx::query(
-            "SELECT COUNT(*) AS n FROM objects WHERE dataset = $1 AND contribution = $2",
-        )
-        .bind(&dataset)
-        .bind(number)
-        .fetch_one(state.base.store.pool())
-        .await?
-        .try_get("n")?;
-        let size =
-            |name: &str| usize::try_from(row.try_get::<i64, _>(name)?).map_err(Failure::internal);
-        let object_bytes = object_bytes(&plan.set) as u64;
-        contributions.push(Contribution {
-            number: u32::try_from(number).map_err(Failure::internal)?,
-            chunks: [size("first_chunk")?, size("chunks")?],
-            columns: [size("first_column")?, size("columns")?],
-            state: upload_state(row)?,
-            objects_present: present.unsigned_abs(),
-            objects: upload_plan.object_count() as u64,
-            bytes_present: present.unsigned_abs().saturating_mul(object_bytes),
-            object_bytes,
-        });
-    }
+    let (plan, upload_plan) = plans(stored)?;
+    let object_bytes = object_bytes(&plan.set) as u64;
+    let contribution = |part: store::Part| Contribution {
+        number: part.number,
+        chunks: part.chunks,
+        columns: part.columns,
+        state: part.state,
+        objects_present: part.present,
+        objects: upload_plan.object_count() as u64,
+        bytes_present: part.present.saturating_mul(object_bytes),
+        object_bytes,
+    };
+    let parts = store::parts(&state.base.store, stored.dataset).await?;
     Ok(Upload {
         dataset: stored.dataset,
         layout: stored.layout,
-        contributions,
-    })
-}
-
-fn upload_state(row: &Row) -> Result<UploadState, Failure> {
-    let state: String = row.try_get("state")?;
-    Ok(match state.as_str() {
-        "complete" => UploadState::Complete,
-        _ => UploadState::Open,
+        contributions: parts.into_iter().map(contribution).collect(),
     })
 }
 
@@ -325,50 +233,38 @@ async fn lock(
     dataset: Uuid,
     contribution: u32,
 ) -> Result<UploadState, Failure> {
-    let select = state
-        .base
-        .store
-        .locking("SELECT state FROM contributions WHERE dataset = $1 AND number = $2");
-    let row = sqlx::query(select)
-        .bind(dataset.to_string())
-        .bind(i64::from(contribution))
-        .fetch_optional(&mut **tx)
-        .await?;
-    upload_state(&row.ok_or_else(Failure::not_found)?)
+    let locked = store::lock(&state.base.store, tx, dataset, contribution).await?;
+    locked.ok_or_else(Failure::not_found)
 }
 
-/// Whether every contribution of a dataset is complete.
+/// Locks a contribution that is not complete.
+async fn lock_open(
+    state: &State,
+    tx: &mut Tx,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<(), Failure> {
+    match lock(state, tx, dataset, contribution).await? {
+        UploadState::Open => Ok(()),
+        UploadState::Complete => Err(Refusal::Complete.into()),
+    }
+}
+
+/// What is stored of every object that is there.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn is_complete(state: &State, dataset: Uuid) -> Result<bool, Failure> {
-    let row = sqlx::query(
-        "SELECT COUNT(*) AS n FROM contributions WHERE dataset = $1 AND state <> 'complete'",
-    )
-    .bind(dataset.to_string())
-    .fetch_one(state.base.store.pool())
-    .await?;
-    Ok(row.try_get::<i64, _>("n")? == 0)
-}
-
-/// Digests of the objects that are there, by name.
-async fn present(
+pub async fn objects(
     state: &State,
-    dataset: Uuid,
+    stored: &Stored,
     contribution: u32,
-) -> Result<BTreeMap<String, Digest>, Failure> {
-    let rows =
-        sqlx::query("SELECT name, digest FROM objects WHERE dataset = $1 AND contribution = $2")
-            .bind(dataset.to_string())
-            .bind(i64::from(contribution))
-            .fetch_all(state.base.store.pool())
-            .await?;
-    let entry = |row: &Row| {
-        let digest: String = row.try_get("digest")?;
-        let digest = digest.parse().map_err(Failure::internal)?;
-        Ok((row.try_get("name")?, digest))
+) -> Result<HashMap<Object, Kept>, Failure> {
+    let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
+    let entry = |(name, kept): (String, Kept)| {
+        let object: Object = name.parse().map_err(Failure::internal)?;
+        Ok((object, kept))
     };
-    rows.iter().map(entry).collect()
+    present.into_iter().map(entry).collect()
 }
 
 /// The objects that are still missing.
@@ -381,11 +277,16 @@ pub async fn missing(
     contribution: u32,
 ) -> Result<Missing, Failure> {
     must_be_whole(contribution)?;
-    let (_, plan) = stored.plans().await?;
-    let present = present(state, stored.dataset, contribution).await?;
+    let (_, plan) = plans(stored)?;
+    let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
+    Ok(Missing {
+        objects: lacking(&plan, &present),
+    })
+}
+
+fn lacking(plan: &UploadPlan, present: &BTreeMap<String, Kept>) -> Vec<String> {
     let names = plan.objects().map(|object| object.name());
-    let objects = names.filter(|name| !present.contains_key(name)).collect();
-    Ok(Missing { objects })
+    names.filter(|name| !present.contains_key(name)).collect()
 }
 
 fn must_be_whole(contribution: u32) -> Result<(), Failure> {
@@ -414,42 +315,56 @@ pub async fn put(
 ) -> Result<(), Failure> {
     must_be_whole(contribution)?;
     let object: Object = name.parse().map_err(|_| Failure::not_found())?;
-    let (plan, upload_plan) = stored.plans().await?;
+    let (plan, upload_plan) = plans(stored)?;
     let params = plan.parameters().map_err(Failure::internal)?;
     let bytes = check(params, upload_plan, object, digest, body).await?;
     let mut tx = state.base.store.begin().await?;
-    if lock(state, &mut tx, stored.dataset, contribution).await? == UploadState::Complete {
-        return Err(Failure::new(
-            ProblemKind::Conflict,
-            "the upload is complete",
-        ));
-    }
+    lock_open(state, &mut tx, stored.dataset, contribution).await?;
     drop(tx);
-    state
-        .base
-        .blobs
-        .put(&stored.blob(contribution, object), bytes)
-        .await?;
-    let mut tx = state.base.store.begin().await?;
-    if lock(state, &mut tx, stored.dataset, contribution).await? == UploadState::Complete {
-        return Err(Failure::new(
-            ProblemKind::Conflict,
-            "the upload is complete",
-        ));
+    let version = Some(Uuid::new_v4());
+    let blob = stored.blob(contribution, object, version);
+    state.base.blobs.put(&blob, bytes).await?;
+    let kept = Kept { digest, version };
+    match enter(state, stored, contribution, object, kept).await {
+        Ok(before) => {
+            if let Some(before) = before {
+                let blob = stored.blob(contribution, object, before.version);
+                discard(state, &blob).await;
+            }
+            metrics::counter!("objects_received_total").increment(1);
+            Ok(())
+        }
+        // Where these are the reason, no row names the blob. Any other leaves that unknown.
+        Err(failure)
+            if [ProblemKind::Conflict, ProblemKind::NotFound].contains(&failure.kind()) =>
+        {
+            discard(state, &blob).await;
+            Err(failure)
+        }
+        Err(failure) => Err(failure),
     }
-    sqlx::query(
-        "INSERT INTO objects (dataset, contribution, name, digest) VALUES ($1, $2, $3, $4) \
-         ON CONFLICT (dataset, contribution, name) DO UPDATE SET digest = excluded.digest",
-    )
-    .bind(stored.dataset.to_string())
-    .bind(i64::from(contribution))
-    .bind(name)
-    .bind(digest.to_string())
-    .execute(&mut *tx)
-    .await?;
+}
+
+/// Deletes a blob that no row names. One that stays goes with the upload.
+async fn discard(state: &State, blob: &str) {
+    if let Err(error) = state.base.blobs.delete(blob).await {
+        tracing::warn!(%error, blob, "a blob that nothing needs stays");
+    }
+}
+
+/// Makes a stored blob an object of an upload that is not complete; what it had before.
+async fn enter(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+    object: Object,
+    new: Kept,
+) -> Result<Option<Kept>, Failure> {
+    let mut tx = state.base.store.begin().await?;
+    lock_open(state, &mut tx, stored.dataset, contribution).await?;
+    let before = store::put_object(&mut tx, stored.dataset, contribution, object, new).await?;
     tx.commit().await?;
-    metrics::counter!("objects_received_total").increment(1);
-    Ok(())
+    Ok(before)
 }
 
 async fn check(
@@ -464,16 +379,14 @@ async fn check(
     }
     let work = move || {
         if Digest::of(&body) != digest {
-            return Err(Failure::bare(ProblemKind::DigestMismatch));
+            return Err(Refusal::ObjectDigest);
         }
         match decode_object(&params, &plan, object, &body) {
             Ok(_) => Ok(body),
-            Err(error) => Err(Failure::new(ProblemKind::Invalid, error.to_string())),
+            Err(error) => Err(Refusal::Object(error.to_string())),
         }
     };
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(Failure::internal)?
+    Ok(blocking(work).await??)
 }
 
 /// Seals an upload whose manifest is what its holder says.
@@ -488,32 +401,43 @@ pub async fn complete(
     complete: &Complete,
 ) -> Result<Upload, Failure> {
     must_be_whole(contribution)?;
-    let missing = missing(state, stored, contribution).await?.objects;
-    if let Some(first) = missing.first() {
-        let lacks = counted(missing.len(), "object");
-        let detail = format!("the upload lacks {lacks}, {first} the first");
-        return Err(Failure::new(ProblemKind::Conflict, detail));
-    }
+    let (_, plan) = plans(stored)?;
     let mut tx = state.base.store.begin().await?;
     lock(state, &mut tx, stored.dataset, contribution).await?;
-    let manifest = manifest(&present(state, stored.dataset, contribution).await?);
-    if manifest != complete.manifest {
-        let detail = "the objects here are not those of the manifest";
-        return Err(Failure::new(ProblemKind::DigestMismatch, detail));
+    let present = store::objects_in(&mut tx, stored.dataset, contribution).await?;
+    let missing = lacking(&plan, &present);
+    if let Some(first) = missing.first() {
+        let (objects, first) = (missing.len(), first.clone());
+        return Err(Refusal::Lacking { objects, first }.into());
     }
-    sqlx::query("UPDATE contributions SET state = 'complete' WHERE dataset = $1 AND number = $2")
-        .bind(stored.dataset.to_string())
-        .bind(i64::from(contribution))
-        .execute(&mut *tx)
-        .await?;
+    let manifest = manifest(&present);
+    if manifest != complete.manifest {
+        return Err(Refusal::Manifest.into());
+    }
+    store::complete(&mut tx, stored.dataset, contribution).await?;
+    runs::prepare(state, &mut tx, stored.dataset, manifest).await?;
     tx.commit().await?;
     show(state, stored).await
 }
 
-fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
+/// Digest of a complete upload's manifest.
+///
+/// # Errors
+/// A failure of the store, or an upload that is not complete.
+pub async fn complete_manifest(state: &State, dataset: Uuid) -> Result<Digest, Failure> {
+    let store = &state.base.store;
+    if !store::is_complete(store, dataset).await? {
+        let cause = "a batch of an upload that is not complete";
+        return Err(Failure::internal(cause));
+    }
+    Ok(manifest(&store::objects(store, dataset, WHOLE).await?))
+}
+
+/// Digest over all objects' names and digests: what a holder and this service agree on.
+fn manifest(objects: &BTreeMap<String, Kept>) -> Digest {
     let mut hash = Sha256::new();
-    for (name, digest) in objects {
-        hash.update(format!("{name} {digest}\n"));
+    for (name, kept) in objects {
+        hash.update(format!("{name} {}\n", kept.digest));
     }
     Digest(hash.finalize().into())
 }
@@ -523,21 +447,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 /// # Errors
 /// A failure of the store.
 pub async fn delete(state: &State, stored: &Stored) -> Result<(), Failure> {
-    let dataset = stored.dataset.to_string();
-    let mut tx = state.base.store.begin().await?;
-    for statement in [
-        "DELETE FROM batches WHERE dataset = $1",
-        "DELETE FROM jobs WHERE dataset = $1",
-        "DELETE FROM objects WHERE dataset = $1",
-        "DELETE FROM contributions WHERE dataset = $1",
-        "DELETE FROM uploads WHERE dataset = $1",
-    ] {
-        sqlx::query(statement)
-            .bind(&dataset)
-            .execute(&mut *tx)
-            .await?;
-    }
-    tx.commit().await?;
+    store::delete(&state.base.store, stored.dataset).await?;
     state.datasets.forget(stored.dataset);
     Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }

@@ -1,147 +1,170 @@
 //! A batch: computed, sealed durably, and only then sent to be decrypted.
 //!
-//! Killed at any point, it goes on as if nothing had happened: before the sealed request is
-//! stored nothing has left, and computing again uses the same noise; after, the stored request is
-//! sent again, and the crypto service answers it again without a debit.
+//! Killed at any point, or set back to an older copy of its store, it goes on as if nothing had
+//! happened: the crypto service knows which positions a job has used, sealing again gives the same
+//! bytes, and what was released before is answered again without a debit.
 
 use bytes::Bytes;
-use fhaim_api::keys::Decrypted;
+use fhaim_api::keys::{Decrypted, Receipt};
 use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;
-use fhaim_platform::lease::Lease;
-use fhaim_platform::peer::{Body, PeerError};
-use fhaim_platform::server::with_request_id;
-use fhaim_platform::shutdown::Shutdown;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use fhaim_platform::blobs::BlobError;
+use fhaim_platform::lease::{Lease, Lost, Tasks};
+use fhaim_platform::peer::Body;
+use fhaim_platform::runner::{Policy, Stop, Work};
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
 use reqwest::Method;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::State;
-use crate::batches::{self, End, Task};
-use crate::uploads;
+use crate::problem::Refusal;
+use crate::store::batches::{self as store, Task};
+use crate::{State, runs, uploads};
 
-/// A batch that failed so often through no one else's fault is given up.
-const ATTEMPTS: u32 = 5;
+impl Work for State {
+    const TASK: &'static str = "batch";
+    const POLICY: Policy = Policy {
+        first_pause: Duration::from_millis(500),
+        max_faults: 10,
+    };
 
-/// How long an idle worker waits before it looks again.
-const IDLE: Duration = Duration::from_millis(500);
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
 
-/// Takes batches until `shutdown`.
-pub async fn run(state: State, shutdown: Shutdown) {
-    while !shutdown.is_raised() {
-        match state.tasks.take().await {
-            Ok(Some(lease)) => {
-                tokio::select! {
-                    () = with_request_id(work(&state, &lease)) => {}
-                    () = shutdown.raised() => give_back(&state, &lease).await,
-                }
+    fn queued(&self) -> &Notify {
+        &self.queued
+    }
+
+    async fn attempt(&self, lease: &Lease) -> Result<(), Stop> {
+        match release(self, lease).await {
+            Ok(released) => Ok(released?),
+            Err(failure) if failure.kind() == ProblemKind::BudgetSpent => {
+                Ok(without_run(self, lease, &failure).await??)
             }
-            Ok(None) => {
-                tokio::select! {
-                    () = shutdown.raised() => return,
-                    () = state.queued.notified() => {}
-                    () = tokio::time::sleep(IDLE) => {}
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, "no batch could be taken");
-                tokio::time::sleep(IDLE).await;
-            }
+            Err(failure) => Err(stop_of(failure)),
         }
     }
-}
 
-async fn give_back(state: &State, lease: &Lease) {
-    if let Err(error) = state.tasks.give_back(lease).await {
-        tracing::warn!(%error, batch = lease.id, "a batch was not given back: its lease will end");
+    async fn fail(&self, tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), Failure> {
+        Ok(store::refuse(tx, lease, reason).await?)
+    }
+
+    fn given_up(_: u32) -> String {
+        "the computation service failed over and over: its operator finds the cause in its log; \
+         `fhaim job retry` goes on when it is mended"
+            .to_owned()
+    }
+
+    fn failed(&self) {
+        self.ended.notify_waiters();
     }
 }
 
-/// Works on a batch while renewing its lease.
-async fn work(state: &State, lease: &Lease) {
-    let renewing = async {
-        loop {
-            tokio::time::sleep(state.tasks.renewal()).await;
-            match state.tasks.renew(lease).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return,
-                Err(error) => tracing::warn!(%error, batch = lease.id, "a lease was not renewed"),
-            }
-        }
-    };
-    let outcome = tokio::select! {
-        () = renewing => return, // the lease was lost: whoever has it goes on
-        outcome = attempt(state, lease) => outcome,
-    };
-    let ended = match outcome {
-        Ok(None) => return,
-        Ok(Some(end)) => batches::end(state, lease, end).await,
-        Err(failure) => after_failure(state, lease, failure).await,
-    };
-    if let Err(failure) = ended {
-        tracing::error!(%failure, batch = lease.id, "a batch could not be ended");
-        give_back(state, lease).await;
+/// Ends a batch whose job holds no run, because the crypto service had none left for it.
+async fn without_run(
+    state: &State,
+    lease: &Lease,
+    failure: &Failure,
+) -> Result<Result<(), Lost>, Failure> {
+    tracing::warn!(batch = lease.id, %failure, "a batch failed: no run is left for its job");
+    let mut tx = state.base.store.begin().await?;
+    if let Err(lost) = state.tasks.hold(&mut tx, lease).await? {
+        return Ok(Err(lost));
+    }
+    store::refuse_run(&mut tx, lease, &failure.problem.to_string()).await?;
+    tx.commit().await?;
+    state.ended.notify_waiters();
+    Ok(Ok(()))
+}
+
+/// What becomes of a batch that failed: it ends where trying again would give the same, and is
+/// tried again after a pause where not.
+fn stop_of(failure: Failure) -> Stop {
+    match failure.kind() {
+        kind if is_final(kind) => Stop::Failed(failure.problem.to_string()),
+        ProblemKind::Internal => Stop::Fault(failure),
+        _ => Stop::Outage(failure.to_string()),
     }
 }
 
-/// What becomes of a batch that failed: refused for good where that is its own fault or it failed
-/// too often, else tried again.
-async fn after_failure(state: &State, lease: &Lease, failure: Failure) -> Result<(), Failure> {
-    tracing::warn!(%failure, batch = lease.id, attempt = lease.attempt, "a batch failed");
-    let reason = match failure.kind() {
-        ProblemKind::Unavailable => None,
-        ProblemKind::Internal if lease.attempt < ATTEMPTS => None,
-        ProblemKind::Internal => Some(format!("the computation service failed {ATTEMPTS} times")),
-        _ => Some(failure.problem.to_string()),
-    };
-    match reason {
-        Some(reason) => batches::end(state, lease, End::Refused(reason)).await,
-        None => {
-            tokio::time::sleep(IDLE).await;
-            state.tasks.give_back(lease).await?.ok();
-            Ok(())
-        }
+/// Whether the same batch would fail again: a refusal of the crypto service, which judges by what
+/// does not change, or a batch that cannot be computed. Everything else passes: a disk that is
+/// full, a service that is away or does not know our key yet.
+fn is_final(kind: ProblemKind) -> bool {
+    match kind {
+        ProblemKind::Refused
+        | ProblemKind::BudgetSpent
+        | ProblemKind::Frozen
+        | ProblemKind::Restored
+        | ProblemKind::NotFound
+        | ProblemKind::Conflict
+        | ProblemKind::Invalid => true,
+        ProblemKind::Malformed
+        | ProblemKind::Unauthenticated
+        | ProblemKind::Forbidden
+        | ProblemKind::MethodNotAllowed
+        | ProblemKind::TooLarge
+        | ProblemKind::UnsupportedMediaType
+        | ProblemKind::DigestMismatch
+        | ProblemKind::TooManyRequests
+        | ProblemKind::Unavailable
+        | ProblemKind::Internal => false,
     }
 }
 
-/// One attempt: how the batch ends, or nothing if its lease was lost.
-async fn attempt(state: &State, lease: &Lease) -> Result<Option<End>, Failure> {
-    let task = batches::task(state, lease).await?;
+/// One attempt.
+async fn release(state: &State, lease: &Lease) -> Result<Result<(), Lost>, Failure> {
+    let task = store::task(&state.base.store, lease).await?;
     let sealed = match &task.sealed {
-        Some(blob) => state.base.blobs.get(blob).await?,
-        None => match compute(state, lease, &task).await? {
-            Some(sealed) => sealed,
-            None => return Ok(None),
+        Some(blob) => match state.base.blobs.get(blob).await {
+            // Blobs that were set back behind the database: sealing again gives the same bytes.
+            Err(BlobError::Absent) => compute(state, lease, &task).await?,
+            kept => Ok(kept?),
         },
+        None => compute(state, lease, &task).await?,
     };
-    let end = decrypt(state, &task, sealed).await?;
-    Ok(Some(end))
+    let sealed = match sealed {
+        Ok(sealed) => sealed,
+        Err(lost) => return Ok(Err(lost)),
+    };
+    let (answers, receipt) = decrypt(state, &task, sealed).await?;
+    let mut tx = state.base.store.begin().await?;
+    if let Err(lost) = state.tasks.step(&mut tx, lease).await? {
+        return Ok(Err(lost));
+    }
+    store::release(&mut tx, lease, &answers, &receipt).await?;
+    tx.commit().await?;
+    state.ended.notify_waiters();
+    Ok(Ok(()))
 }
 
 /// Computes and seals a batch, and makes that durable.
-async fn compute(state: &State, lease: &Lease, task: &Task) -> Result<Option<Bytes>, Failure> {
+async fn compute(
+    state: &State,
+    lease: &Lease,
+    task: &Task,
+) -> Result<Result<Bytes, Lost>, Failure> {
     let stored = uploads::find(state, task.dataset).await?;
-    let (plan, _) = stored.plans().await?;
-    let before = batches::job_state(state, task.dataset, task.job, &plan).await?;
+    let (plan, _) = uploads::plans(&stored)?;
+    let read = runs::window(state, task, &plan).await?;
     let loaded = state.datasets.get(state, &stored).await?;
     let params = plan.parameters().map_err(Failure::internal)?;
+    let (window, key) = (read.window.clone(), read.key.clone());
     let requests = task.requests.clone();
     let started = Instant::now();
     let sealing = move || {
-        let mut computation = loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = computation.answer(&before, &requests, &mut OsRng.unwrap_err())?;
-        Ok((Bytes::from(answer.request.to_bytes(&params)), answer.state))
+        let answer = loaded.answer(&window, &requests, &key)?;
+        Ok((Bytes::from(answer.request.to_bytes(&params)), answer.window))
     };
-    let sealed = tokio::task::spawn_blocking(sealing).await;
-    let sealed = sealed.map_err(Failure::internal)?;
+    let sealed = blocking(sealing).await?;
     let (bytes, after) = sealed.map_err(|error: fhaim_protocol::Error| {
         use fhaim_protocol::Error::Encryption;
         match error {
             Encryption(fhaim_he::Error::Unavailable(_)) => Failure::internal(error),
-            _ => Failure::new(ProblemKind::Invalid, error.to_string()),
+            _ => Refusal::Batch(error.to_string()).into(),
         }
     })?;
     let seconds = started.elapsed().as_secs_f64();
@@ -149,23 +172,76 @@ async fn compute(state: &State, lease: &Lease, task: &Task) -> Result<Option<Byt
     // Another name each time, so that a worker that lost its lease overwrites nothing.
     let blob = format!("{}/sealed/{}", stored.folder, Uuid::new_v4());
     state.base.blobs.put(&blob, bytes.clone()).await?;
-    let durable = batches::seal(state, lease, task, &blob, &after, seconds).await?;
-    Ok(durable.ok().map(|()| bytes))
+    // The batch and the positions it uses, together. No step: were its blob lost each time, it
+    // would be sealed for ever.
+    let mut tx = state.base.store.begin().await?;
+    if let Err(lost) = state.tasks.hold(&mut tx, lease).await? {
+        return Ok(Err(lost));
+    }
+    runs::store(&mut tx, task, &read, &after).await?;
+    store::seal(&mut tx, lease, &blob, seconds).await?;
+    tx.commit().await?;
+    Ok(Ok(bytes))
 }
 
 /// Has a sealed batch debited and decrypted.
-async fn decrypt(state: &State, task: &Task, sealed: Bytes) -> Result<End, Failure> {
+async fn decrypt(
+    state: &State,
+    task: &Task,
+    sealed: Bytes,
+) -> Result<(Vec<Vec<i64>>, Receipt), Failure> {
     let Task { dataset, job, .. } = task;
     let path = format!("/v1/datasets/{dataset}/jobs/{job}/decryptions");
-    let answer = state
-        .crypto
+    let (crypto, shown) = runs::crypto(state, task).await?;
+    let answer = crypto
         .json::<Decrypted>(Method::POST, &path, Body::Bytes(sealed))
-        .await;
-    match answer {
-        Ok(Decrypted { answers }) => Ok(End::Released(answers)),
-        Err(PeerError::Problem { problem, .. }) if problem.status < 500 => {
-            Ok(End::Refused(format!("the crypto service: {problem}")))
+        .await
+        .map_err(runs::failure);
+    let Decrypted { answers, receipt } = answer?;
+    runs::keep_receipt(state, *dataset, &shown, &receipt).await?;
+    Ok((answers, receipt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_api::problem::Problem;
+    use fhaim_api::token::Service;
+    use fhaim_platform::peer::PeerError;
+
+    /// A full disk, a key service that was restarted while its keys could not be fetched, clocks
+    /// that differ: each ended a run for good.
+    #[test]
+    fn what_passes_does_not_end_a_batch() {
+        let answer = |kind| {
+            let problem = Box::new(Problem::new(kind));
+            let service = Service::Crypto;
+            runs::failure(PeerError::Problem { service, problem }).kind()
+        };
+        for kind in [
+            ProblemKind::Unauthenticated,
+            ProblemKind::Forbidden,
+            ProblemKind::TooManyRequests,
+            ProblemKind::Unavailable,
+            ProblemKind::Internal,
+        ] {
+            assert!(!is_final(answer(kind)), "{kind:?}");
         }
-        Err(error) => Err(error.into()),
+        let away = PeerError::Unreachable {
+            service: Service::Crypto,
+            reason: "refused".to_owned(),
+        };
+        let folder = BlobError::Folder(std::io::Error::from(std::io::ErrorKind::StorageFull));
+        for failure in [runs::failure(away), Failure::from(folder)] {
+            assert!(!is_final(failure.kind()), "{failure}");
+        }
+        for kind in [
+            ProblemKind::Refused,
+            ProblemKind::BudgetSpent,
+            ProblemKind::Frozen,
+            ProblemKind::Restored,
+        ] {
+            assert!(is_final(answer(kind)), "{kind:?}");
+        }
     }
 }

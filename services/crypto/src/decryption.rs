@@ -1,18 +1,24 @@
-//! A release: decoded, decrypted, debited durably, and only then answered.
+//! Runs and releases: assigned or judged, appended to the dataset's chain, and only then answered.
 
 use axum::body::Bytes;
+use fhaim_api::keys::{Decrypted, NewRun, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
-use fhaim_dp::Ledger;
 use fhaim_platform::Failure;
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
 use fhaim_platform::token::{Caller, Peer};
-use fhaim_protocol::crypto::{self, Dataset, Decrypted};
+use fhaim_protocol::crypto::chain::Act;
+use fhaim_protocol::crypto::judge::{Book, Rules};
+use fhaim_protocol::crypto::{self, Outcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
-use fhaim_protocol::terms::Plan;
+use fhaim_protocol::terms::Outline;
 use uuid::Uuid;
 
-use crate::audit::Act;
+use crate::State;
+use crate::audit::Asked;
 use crate::keys::{self, Stored};
-use crate::{State, ledger};
+use crate::ledger::{self, Standing};
+use crate::problem::Refusal;
 
 /// The largest request: a few hundred ciphertexts.
 pub const BODY_LIMIT: usize = 256 << 20;
@@ -20,38 +26,141 @@ pub const BODY_LIMIT: usize = 256 << 20;
 /// A sum of costs past what can be counted.
 pub const OVERFLOW: &str = "a sum of costs is past what can be counted";
 
+/// Whose release of which job is asked for, and the receipts that are shown with it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Who asks.
+    pub peer: Peer,
+    /// The dataset.
+    pub dataset: Uuid,
+    /// The job.
+    pub job: Uuid,
+    /// What the caller and those it speaks for have seen of the ledger.
+    pub receipts: Vec<Receipt>,
+}
+
+impl Call {
+    fn job(&self) -> JobId {
+        JobId(self.job.into_bytes())
+    }
+}
+
+fn rules(dataset: Uuid, plan: &Outline) -> Rules {
+    Rules::of(DatasetId(dataset.into_bytes()), plan)
+}
+
+/// Gives a job its run, or says which it has and what it has released.
+///
+/// # Errors
+/// [`ProblemKind::BudgetSpent`] where no run is left; [`ProblemKind::Conflict`] for another upload
+/// than the first run was begun with; [`ProblemKind::Frozen`], [`ProblemKind::Restored`],
+/// [`ProblemKind::NotFound`].
+pub async fn begin(state: &State, call: &Call, new: &NewRun) -> Result<RunStanding, Failure> {
+    let stored = keys::find(state, call.dataset).await?;
+    ledger::check_passed_on(state, &stored, &call.receipts).await?;
+    let plan = keys::outline(&stored.terms)?;
+    let rules = rules(call.dataset, &plan);
+    let mut tx = state.base.store.begin().await?;
+    let standing = open(state, &mut tx, call.dataset).await?;
+    if standing.upload.is_some_and(|known| known != new.upload.0) {
+        return Err(Refusal::OtherUpload.into());
+    }
+    let (book, tip) = match standing.run(call.job) {
+        Some(run) => {
+            let book = ledger::book(&mut tx, &rules, call.job, run).await?;
+            (book, standing.tip)
+        }
+        None => {
+            let run = next_run(&mut tx, &rules, &standing).await?;
+            let act = Act::RunBegun {
+                job: call.job(),
+                run,
+                upload: new.upload.0,
+            };
+            let tip = ledger::append(&mut tx, call.dataset, standing.tip, &act, None).await?;
+            asked(call, &format!("begin a run for job {}", call.job))
+                .write(&mut tx, true)
+                .await?;
+            (Book::new(&rules, call.job(), run), tip)
+        }
+    };
+    tx.commit().await?;
+    Ok(RunStanding {
+        run: book.window().run(),
+        releases: book.window().placed().iter().map(Into::into).collect(),
+        receipt: ledger::receipt(state, &stored, tip)?,
+    })
+}
+
+/// Jobs that a refusal for want of a run names at most.
+const MAX_NAMED: usize = 4;
+
+/// The number of the next run. Where none is left, the refusal names a job that holds one and has
+/// released nothing, or else the last that were given one: whoever asks for another has forgotten
+/// them.
+async fn next_run(tx: &mut Tx, rules: &Rules, standing: &Standing) -> Result<u32, Failure> {
+    let begun = u32::try_from(standing.jobs.len()).map_err(Failure::internal)?;
+    let reason = match rules.next_run(begun) {
+        Ok(run) => return Ok(run),
+        Err(spent) => spent.to_string(),
+    };
+    for (run, &job) in (0..).zip(&standing.jobs) {
+        let book = ledger::book(tx, rules, job, run).await?;
+        if book.answers().is_empty() {
+            return Err(Refusal::Stranded { reason, job }.into());
+        }
+    }
+    let last = standing.jobs.iter().rev().take(MAX_NAMED);
+    let last: Vec<String> = last.map(Uuid::to_string).collect();
+    let reason = format!(
+        "{reason}; they went to {}: where one was forgotten before its end, `fhaim job run DATASET \
+         --job ID` goes on with it, and nothing is paid for twice",
+        last.join(" and ")
+    );
+    Err(Refusal::Spent(reason).into())
+}
+
+/// A dataset's standing, its row locked: its keys are there, and it is not frozen.
+async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
+    if keys::lock(state, tx, dataset).await?.is_destroyed() {
+        return Err(Failure::not_found());
+    }
+    let standing = ledger::standing(tx, dataset).await?;
+    standing.check_open()?;
+    Ok(standing)
+}
+
+fn asked<'a>(call: &Call, action: &'a str) -> Asked<'a> {
+    Asked {
+        dataset: call.dataset,
+        actor: Caller::Service(call.peer.0),
+        action,
+    }
+}
+
 /// Answers a request, or refuses it: the same refusal whatever the reason, which goes to the log
 /// and, with the fact of the refusal, to the audit log.
 ///
 /// # Errors
-/// [`ProblemKind::Refused`]; [`ProblemKind::BudgetSpent`] where no run is left for a new job;
-/// faults of the service itself, after which the same request can be made again.
-pub async fn decrypt(
-    state: &State,
-    peer: Peer,
-    dataset: Uuid,
-    job: Uuid,
-    body: Bytes,
-) -> Result<Vec<Vec<i64>>, Failure> {
-    let action = format!("decrypt for job {job}");
-    let act = Act {
-        dataset,
-        actor: Caller::Service(peer.0),
-        action: &action,
-    };
-    let outcome = attempt(state, act, job, body).await;
-    let failure = match outcome {
-        Ok(answers) => return Ok(answers),
+/// [`ProblemKind::Refused`]; [`ProblemKind::Frozen`] and [`ProblemKind::Restored`];
+/// [`ProblemKind::NotFound`] once the keys are destroyed; faults of the service itself, after
+/// which the same request can be made again.
+pub async fn decrypt(state: &State, call: &Call, body: Bytes) -> Result<Decrypted, Failure> {
+    let action = format!("decrypt for job {}", call.job);
+    let asked = asked(call, &action);
+    let failure = match attempt(state, call, asked, body).await {
+        Ok(decrypted) => return Ok(decrypted),
         Err(failure) => failure,
     };
     match failure.kind() {
         ProblemKind::Internal | ProblemKind::Unavailable => Err(failure),
         kind => {
+            let (dataset, job) = (call.dataset, call.job);
             tracing::warn!(%dataset, %job, %failure, "a decryption was refused");
-            act.refused(state).await?;
+            asked.refused(state).await?;
             Err(match kind {
-                ProblemKind::BudgetSpent => failure,
-                _ => Failure::bare(ProblemKind::Refused),
+                ProblemKind::Frozen | ProblemKind::Restored | ProblemKind::NotFound => failure,
+                _ => Failure::refused(),
             })
         }
     }
@@ -59,64 +168,75 @@ pub async fn decrypt(
 
 async fn attempt(
     state: &State,
-    act: Act<'_>,
-    job: Uuid,
+    call: &Call,
+    asked: Asked<'_>,
     body: Bytes,
-) -> Result<Vec<Vec<i64>>, Failure> {
-    let stored = keys::find(state, act.dataset).await?;
-    let plan = keys::plan(stored.terms.clone()).await?;
-    let before = {
-        let mut tx = state.base.store.begin().await?;
-        ledger::read(&mut tx, act.dataset, job, plan.job.rho).await?
-    };
-    // Decrypted before the dataset's row is locked, so that long work holds up no one.
-    let decrypted = decode(state, &stored, &plan, job, before.clone(), body).await?;
+) -> Result<Decrypted, Failure> {
+    let stored = keys::find(state, call.dataset).await?;
+    ledger::check_passed_on(state, &stored, &call.receipts).await?;
+    let plan = keys::outline(&stored.terms)?;
+    let rules = rules(call.dataset, &plan);
     let mut tx = state.base.store.begin().await?;
-    if keys::lock(state, &mut tx, act.dataset)
-        .await?
-        .is_destroyed()
-    {
-        return Err(Failure::not_found());
-    }
-    ledger::claim(&mut tx, &stored, &plan, job).await?;
-    if ledger::read(&mut tx, act.dataset, job, plan.job.rho).await? != before {
-        let cause = "another request of the job was debited meanwhile";
-        return Err(Failure::bare(ProblemKind::Unavailable).because(cause));
-    }
-    ledger::write(&mut tx, act.dataset, job, &before, &decrypted.ledger).await?;
-    act.write(&mut tx, true).await?;
+    let (standing, before) = book(state, &mut tx, call, &rules).await?;
     tx.commit().await?;
-    let debited = decrypted.ledger.entries().len() - before.entries().len();
-    metrics::counter!("releases_debited_total").increment(debited as u64);
-    Ok(decrypted.answers)
+    // Decrypted while the dataset's row is not locked, so that long work holds up no one.
+    let outcome = judge(state, &stored, &plan, (rules.clone(), before.clone()), body).await?;
+    let (act, answers) = match outcome {
+        Outcome::Repeated(answers) => {
+            let receipt = ledger::receipt(state, &stored, standing.tip)?;
+            return Ok(Decrypted { answers, receipt });
+        }
+        Outcome::Released { answers, act, .. } => (act, Some(answers)),
+        Outcome::Frozen(act) => (act, None),
+    };
+    let mut tx = state.base.store.begin().await?;
+    let (standing, now) = book(state, &mut tx, call, &rules).await?;
+    // A page that cannot be decrypted freezes the dataset, whatever else was released meanwhile.
+    if answers.is_some() && now != before {
+        let cause = "another request of the job was debited meanwhile";
+        return Err(Failure::overtaken(cause));
+    }
+    let stored_answers = answers.as_deref();
+    let tip = ledger::append(&mut tx, call.dataset, standing.tip, &act, stored_answers).await?;
+    asked.write(&mut tx, answers.is_some()).await?;
+    tx.commit().await?;
+    let Some(answers) = answers else {
+        tracing::error!(dataset = %call.dataset, "the dataset is frozen: a page cannot be decrypted");
+        return Err(Failure::refused());
+    };
+    metrics::counter!("releases_debited_total").increment(answers.len() as u64);
+    let receipt = ledger::receipt(state, &stored, tip)?;
+    Ok(Decrypted { answers, receipt })
+}
+
+/// The dataset's standing and the job's book, the dataset's row locked.
+async fn book(
+    state: &State,
+    tx: &mut Tx,
+    call: &Call,
+    rules: &Rules,
+) -> Result<(Standing, Book), Failure> {
+    let standing = open(state, tx, call.dataset).await?;
+    let no_run = || Failure::refused().because("the job has no run");
+    let run = standing.run(call.job).ok_or_else(no_run)?;
+    let book = ledger::book(tx, rules, call.job, run).await?;
+    Ok((standing, book))
 }
 
 /// Decodes, judges and decrypts, on a thread for long work.
-async fn decode(
+async fn judge(
     state: &State,
     stored: &Stored,
-    plan: &Plan,
-    job: Uuid,
-    ledger: Ledger,
+    plan: &Outline,
+    (rules, book): (Rules, Book),
     body: Bytes,
-) -> Result<Decrypted, Failure> {
+) -> Result<Outcome, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let secret = stored.secret(state, &params)?;
-    let dataset = Dataset {
-        id: DatasetId(stored.dataset.into_bytes()),
-        domain: plan.job.domain.clone(),
-        record_bound: plan.job.record_bound,
-    };
-    let job = JobId(job.into_bytes());
     let judging = move || {
         let request = DecryptRequest::from_bytes(&params, &body)?;
-        if request.job != job {
-            return Err(fhaim_protocol::Error::Refused);
-        }
-        crypto::decrypt(&secret, &dataset, &ledger, &request)
+        crypto::decrypt(&secret, &rules, &book, &request)
     };
-    tokio::task::spawn_blocking(judging)
-        .await
-        .map_err(Failure::internal)?
-        .map_err(|error| Failure::bare(ProblemKind::Refused).because(error))
+    let outcome = blocking(judging).await?;
+    outcome.map_err(|error| Failure::refused().because(error))
 }

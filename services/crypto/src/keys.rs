@@ -1,62 +1,43 @@
 //! Key sets: made once, for good; the secret key sealed; destroyed with the dataset.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
 use fhaim_api::keys::KeySet;
 use fhaim_api::problem::ProblemKind;
+use fhaim_dp::generator;
 use fhaim_he::{Parameters, SecretKey};
-use fhaim_platform::store::{Row, Tx, is_duplicate};
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
 use fhaim_platform::token::Caller;
 use fhaim_platform::{Failure, clock};
-use fhaim_protocol::terms::{Plan, Terms};
-use rand::TryRngCore;
-use rand::rngs::OsRng;
-use sqlx::Row as _;
+use fhaim_protocol::crypto::chain::{Act, ReceiptKey, Tip};
+use fhaim_protocol::terms::{Outline, Plan, Terms};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::State;
-use crate::audit::Act;
+use crate::audit::Asked;
 use crate::ledger;
-
-/// A key set as it is stored.
-#[derive(Debug)]
-pub struct Stored {
-    /// The dataset.
-    pub dataset: Uuid,
-    /// Its owner.
-    pub owner: Uuid,
-    /// What was fixed.
-    pub terms: Terms,
-    /// Where its public and evaluation keys are.
-    folder: String,
-    /// The secret key, sealed; absent once destroyed.
-    secret: Option<Vec<u8>>,
-    public_key: Digest,
-    evaluation_keys: Digest,
-    created_at: i64,
-}
+use crate::problem::Refusal;
+use crate::store::keys as store;
+pub use crate::store::keys::Stored;
 
 impl Stored {
-    fn from_row(row: &Row) -> Result<Self, Failure> {
-        let text = |name: &str| row.try_get::<String, _>(name);
-        let digest = |name: &str| text(name)?.parse().map_err(Failure::internal);
-        Ok(Self {
-            dataset: text("dataset")?.parse().map_err(Failure::internal)?,
-            owner: text("owner")?.parse().map_err(Failure::internal)?,
-            terms: serde_json::from_str(&text("terms")?)?,
-            folder: text("folder")?,
-            secret: row.try_get("secret")?,
-            public_key: digest("public_key")?,
-            evaluation_keys: digest("evaluation_keys")?,
-            created_at: row.try_get("created_at")?,
-        })
-    }
-
     /// Whether the secret key is gone.
     pub fn is_destroyed(&self) -> bool {
         self.secret.is_none()
+    }
+
+    /// The secret key's bytes, unless it was destroyed.
+    ///
+    /// # Errors
+    /// A key that cannot be opened.
+    pub fn secret_bytes(&self, state: &State) -> Result<Option<Zeroizing<Vec<u8>>>, Failure> {
+        let open = |sealed| state.base.sealer.open(&context(self.dataset), sealed);
+        Ok(self.secret.as_deref().map(open).transpose()?)
     }
 
     /// The secret key.
@@ -64,13 +45,46 @@ impl Stored {
     /// # Errors
     /// [`ProblemKind::NotFound`] once destroyed; a key that cannot be opened.
     pub fn secret(&self, state: &State, params: &Parameters) -> Result<SecretKey, Failure> {
-        let sealed = self.secret.as_ref().ok_or_else(Failure::not_found)?;
-        let bytes = state.base.sealer.open(&context(self.dataset), sealed)?;
+        let bytes = self.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
         SecretKey::from_bytes(params, &bytes).map_err(Failure::internal)
     }
 
-    async fn describe(self, state: &State, plan: &Plan) -> Result<KeySet, Failure> {
-        let runs = ledger::runs(state, self.dataset).await?;
+    /// Whether receipts can be signed.
+    pub fn has_receipt_key(&self) -> bool {
+        self.receipt_key.is_some()
+    }
+
+    /// What signs the dataset's receipts.
+    ///
+    /// # Errors
+    /// A key that cannot be opened.
+    pub fn receipt_key(&self, state: &State) -> Result<ReceiptKey, Failure> {
+        let absent = || Failure::internal("the dataset has no receipt key");
+        let sealed = self.receipt_key.as_ref().ok_or_else(absent)?;
+        let bytes = state.base.sealer.open(&receipts(self.dataset), sealed)?;
+        ReceiptKey::from_bytes(&bytes).map_err(Failure::internal)
+    }
+
+    /// The first act of the dataset's chain.
+    ///
+    /// # Errors
+    /// Never: terms are text.
+    pub fn made(&self) -> Result<Act, Failure> {
+        let terms = serde_json::to_string(&self.terms)?;
+        Ok(Act::KeysMade {
+            terms: Digest::of(terms.as_bytes()).0,
+            public_key: self.public_key.0,
+            evaluation_keys: self.evaluation_keys.0,
+        })
+    }
+
+    async fn describe(self, state: &State, plan: &Outline) -> Result<KeySet, Failure> {
+        let mut tx = state.base.store.begin().await?;
+        let runs = ledger::runs(&mut tx, self.dataset, plan.run_budget).await?;
+        let standing = ledger::standing(&mut tx, self.dataset).await?;
+        tx.commit().await?;
+        let receipt_key = URL_SAFE_NO_PAD.encode(self.receipt_key(state)?.public());
+        let receipt = ledger::receipt(state, &self, standing.tip)?;
         let spent = ledger::total(runs.iter().map(|run| run.ledger.spent()))?;
         Ok(KeySet {
             dataset: self.dataset,
@@ -81,6 +95,8 @@ impl Stored {
             budget: plan.budget.into(),
             spent: spent.into(),
             runs_begun: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+            receipt_key,
+            receipt,
             created_at: clock::date(self.created_at),
         })
     }
@@ -90,16 +106,30 @@ fn context(dataset: Uuid) -> String {
     format!("secret key of {dataset}")
 }
 
+fn receipts(dataset: Uuid) -> String {
+    format!("receipt key of {dataset}")
+}
+
+/// Seals what signs a dataset's receipts.
+///
+/// # Errors
+/// A sealing key that cannot be used.
+pub fn seal_receipt_key(
+    state: &State,
+    dataset: Uuid,
+    key: &ReceiptKey,
+) -> Result<Vec<u8>, Failure> {
+    let sealed = state.base.sealer.seal(&receipts(dataset), &*key.to_bytes());
+    Ok(sealed?)
+}
+
 /// A key set, whoever it belongs to.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
 pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
-    let row = sqlx::query("SELECT * FROM key_sets WHERE dataset = $1")
-        .bind(dataset.to_string())
-        .fetch_optional(state.base.store.pool())
-        .await?;
-    Stored::from_row(&row.ok_or_else(Failure::not_found)?)
+    let stored = store::find(&state.base.store, dataset).await?;
+    stored.ok_or_else(Failure::not_found)
 }
 
 /// A key set in a transaction, its row locked.
@@ -107,15 +137,8 @@ pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
 /// # Errors
 /// [`ProblemKind::NotFound`].
 pub async fn lock(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Stored, Failure> {
-    let select = state
-        .base
-        .store
-        .locking("SELECT * FROM key_sets WHERE dataset = $1");
-    let row = sqlx::query(select)
-        .bind(dataset.to_string())
-        .fetch_optional(&mut **tx)
-        .await?;
-    Stored::from_row(&row.ok_or_else(Failure::not_found)?)
+    let stored = store::lock(&state.base.store, tx, dataset).await?;
+    stored.ok_or_else(Failure::not_found)
 }
 
 /// A user's key set.
@@ -140,35 +163,35 @@ pub async fn show(state: &State, dataset: Uuid, owner: Uuid) -> Result<KeySet, F
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
-    let plan = plan(stored.terms.clone()).await?;
+    let plan = outline(&stored.terms)?;
     stored.describe(state, &plan).await
 }
 
-/// What follows from terms.
+/// What follows from a key set's terms.
 ///
 /// # Errors
-/// [`ProblemKind::Invalid`] with the reason.
-pub async fn plan(terms: Terms) -> Result<Plan, Failure> {
-    tokio::task::spawn_blocking(move || terms.plan())
-        .await
-        .map_err(Failure::internal)?
-        .map_err(|error| Failure::new(ProblemKind::Invalid, error.to_string()))
+/// [`Refusal::Terms`].
+pub fn outline(terms: &Terms) -> Result<Outline, Refusal> {
+    let outline = terms.outline();
+    outline.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
 /// A key set just made, before it is stored.
 struct Fresh {
     secret: Zeroizing<Vec<u8>>,
+    receipt_key: ReceiptKey,
     public_key: Vec<u8>,
     evaluation_keys: Vec<u8>,
 }
 
 fn make(plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
-    let mut rng = OsRng.unwrap_err();
+    let mut rng = generator()?;
     let params = plan.parameters()?;
     let secret = SecretKey::random(&params, &mut rng)?;
     Ok(Fresh {
         public_key: secret.public_key(&mut rng)?.to_bytes()?,
         evaluation_keys: secret.evaluation_keys(&mut rng)?.to_bytes(),
+        receipt_key: ReceiptKey::random(&mut rng),
         secret: secret.to_bytes(),
     })
 }
@@ -184,17 +207,16 @@ pub async fn create(
     owner: Uuid,
     terms: Terms,
 ) -> Result<(KeySet, bool), Failure> {
-    let plan = plan(terms.clone()).await?;
     match find_owned(state, dataset, owner).await {
-        Ok(stored) => return existing(state, stored, &terms, &plan).await,
+        Ok(stored) => return existing(state, stored, &terms).await,
         Err(failure) if failure.kind() == ProblemKind::NotFound => {}
         Err(failure) => return Err(failure),
     }
-    let made = plan.clone();
-    let fresh = tokio::task::spawn_blocking(move || make(&made))
-        .await
-        .map_err(Failure::internal)?
-        .map_err(Failure::internal)?;
+    let planned = terms.clone();
+    let plan = blocking(move || planned.plan()).await?;
+    let plan = plan.map_err(|error| Refusal::Terms(error.to_string()))?;
+    let fresh = blocking(move || make(&plan)).await?;
+    let fresh = fresh.map_err(Failure::internal)?;
     let stored = Stored {
         dataset,
         owner,
@@ -203,6 +225,7 @@ pub async fn create(
         secret: Some(state.base.sealer.seal(&context(dataset), &fresh.secret)?),
         public_key: Digest::of(&fresh.public_key),
         evaluation_keys: Digest::of(&fresh.evaluation_keys),
+        receipt_key: Some(seal_receipt_key(state, dataset, &fresh.receipt_key)?),
         created_at: clock::now(),
     };
     let public = format!("{}/public", stored.folder);
@@ -215,56 +238,39 @@ pub async fn create(
     let keys = fresh.evaluation_keys.into();
     state.base.blobs.put(&evaluation, keys).await?;
     if insert(state, &stored).await? {
-        return Ok((stored.describe(state, &plan).await?, true));
+        let outline = outline(&terms)?;
+        return Ok((stored.describe(state, &outline).await?, true));
     }
     // Someone else was faster; their key set stands.
     state.base.blobs.delete_folder(&stored.folder).await?;
     let stored = find_owned(state, dataset, owner).await?;
-    existing(state, stored, &terms, &plan).await
+    existing(state, stored, &terms).await
 }
 
-async fn existing(
-    state: &State,
-    stored: Stored,
-    terms: &Terms,
-    plan: &Plan,
-) -> Result<(KeySet, bool), Failure> {
+async fn existing(state: &State, stored: Stored, terms: &Terms) -> Result<(KeySet, bool), Failure> {
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
     if stored.terms != *terms {
-        let detail = "the dataset's keys were made with other terms, and terms cannot change";
-        return Err(Failure::new(ProblemKind::Conflict, detail));
+        return Err(Refusal::OtherTerms.into());
     }
-    Ok((stored.describe(state, plan).await?, false))
+    let outline = outline(&stored.terms)?;
+    Ok((stored.describe(state, &outline).await?, false))
 }
 
 async fn insert(state: &State, stored: &Stored) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
-    let inserted = sqlx::query(
-        "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
-         evaluation_keys, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(stored.dataset.to_string())
-    .bind(stored.owner.to_string())
-    .bind(serde_json::to_string(&stored.terms)?)
-    .bind(&stored.folder)
-    .bind(&stored.secret)
-    .bind(stored.public_key.to_string())
-    .bind(stored.evaluation_keys.to_string())
-    .bind(stored.created_at)
-    .execute(&mut *tx)
-    .await;
-    match inserted {
-        Err(error) if is_duplicate(&error) => return Ok(false),
-        other => other?,
-    };
-    let act = Act {
-        dataset: stored.dataset,
+    if !store::insert(&mut tx, stored).await? {
+        return Ok(false);
+    }
+    let (dataset, made) = (stored.dataset, stored.made()?);
+    ledger::append(&mut tx, dataset, Tip::default(), &made, None).await?;
+    let asked = Asked {
+        dataset,
         actor: Caller::User(stored.owner),
         action: "make the key set",
     };
-    act.write(&mut tx, true).await?;
+    asked.write(&mut tx, true).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -286,15 +292,18 @@ pub async fn part(state: &State, stored: &Stored, part: Part) -> Result<Bytes, F
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
-    let name = match part {
-        Part::Public => "public",
-        Part::Evaluation => "evaluation",
+    let (name, digest) = match part {
+        Part::Public => ("public", stored.public_key),
+        Part::Evaluation => ("evaluation", stored.evaluation_keys),
     };
-    Ok(state
-        .base
-        .blobs
-        .get(&format!("{}/{name}", stored.folder))
-        .await?)
+    let blob = format!("{}/{name}", stored.folder);
+    let bytes = state.base.blobs.get(&blob).await?;
+    if Digest::of(&bytes) != digest {
+        return Err(Failure::internal(format!(
+            "the blob {blob} is not the key that was made"
+        )));
+    }
+    Ok(bytes)
 }
 
 /// Destroys a dataset's keys. Its ledger and audit log stay.
@@ -306,16 +315,16 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
     let mut tx = state.base.store.begin().await?;
     let stored = lock(state, &mut tx, dataset).await?;
     if !stored.is_destroyed() {
-        sqlx::query("UPDATE key_sets SET secret = NULL WHERE dataset = $1")
-            .bind(dataset.to_string())
-            .execute(&mut *tx)
-            .await?;
-        let act = Act {
+        store::forget_secret(&mut tx, dataset).await?;
+        let standing = ledger::standing(&mut tx, dataset).await?;
+        let destroyed = Act::KeysDestroyed;
+        ledger::append(&mut tx, dataset, standing.tip, &destroyed, None).await?;
+        let asked = Asked {
             dataset,
             actor: Caller::User(owner),
             action: "destroy the keys",
         };
-        act.write(&mut tx, true).await?;
+        asked.write(&mut tx, true).await?;
     }
     tx.commit().await?;
     Ok(state.base.blobs.delete_folder(&stored.folder).await?)

@@ -1,18 +1,26 @@
-//! Stored debits and runs.
+//! The stored ledger: a chain of acts for each dataset.
+//!
+//! Rows are only ever added. A chain's key is dataset and height, so of two that append at one
+//! height one fails, which is the compare and set that [`append`] rests on.
 
-use fhaim_api::keys::{DatasetLedger, RunLedger};
+use fhaim_api::keys::{DatasetLedger, Receipt, RunLedger};
 use fhaim_api::problem::ProblemKind;
-use fhaim_domain::counted;
+use fhaim_api::token::Service;
 use fhaim_dp::{Entry, Ledger, Rho};
+use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
-use fhaim_platform::{Failure, clock};
-use fhaim_protocol::terms::Plan;
-use sqlx::Row;
+use fhaim_platform::token::Caller;
+use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
+use fhaim_protocol::crypto::judge::{Book, Rules};
+use fhaim_protocol::request::{DatasetId, JobId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
+use crate::audit::Asked;
 use crate::keys::{self, Stored};
-use crate::{State, decryption};
+use crate::problem::Refusal;
+use crate::store::chain as store;
+use crate::{State, decryption, landed};
 
 /// A job's share of the budget, and what it has spent.
 #[derive(Debug)]
@@ -23,123 +31,286 @@ pub struct Run {
     pub ledger: Ledger,
 }
 
-/// Claims a run for a job, unless it has one.
-///
-/// # Errors
-/// [`ProblemKind::BudgetSpent`] where no run is left.
-pub async fn claim(tx: &mut Tx, stored: &Stored, plan: &Plan, job: Uuid) -> Result<(), Failure> {
-    let dataset = stored.dataset.to_string();
-    let jobs = sqlx::query("SELECT job FROM runs WHERE dataset = $1")
-        .bind(&dataset)
-        .fetch_all(&mut **tx)
-        .await?;
-    let name = job.to_string();
-    for row in &jobs {
-        if row.try_get::<String, _>("job")? == name {
-            return Ok(());
-        }
-    }
-    if jobs.len() >= plan.runs as usize {
-        let runs = counted(plan.runs, "run");
-        let detail = format!("the dataset's budget is for {runs}, and none is left");
-        return Err(Failure::new(ProblemKind::BudgetSpent, detail));
-    }
-    sqlx::query("INSERT INTO runs (dataset, number, job, claimed_at) VALUES ($1, $2, $3, $4)")
-        .bind(&dataset)
-        .bind(i64::try_from(jobs.len()).map_err(Failure::internal)?)
-        .bind(&name)
-        .bind(clock::now())
-        .execute(&mut **tx)
-        .await?;
-    Ok(())
+/// Where a dataset's chain is, without what was released.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The chain's end.
+    pub tip: Tip,
+    /// Jobs by run.
+    pub jobs: Vec<Uuid>,
+    /// Digest of the upload that the runs are over, once one has begun.
+    pub upload: Option<[u8; 32]>,
+    /// Why nothing is released, if so.
+    pub frozen: Option<Freeze>,
 }
 
-/// A job's ledger.
+impl Standing {
+    /// The run of a job.
+    pub fn run(&self, job: Uuid) -> Option<u32> {
+        let index = self.jobs.iter().position(|&known| known == job)?;
+        u32::try_from(index).ok()
+    }
+
+    /// Refuses where nothing is released.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Frozen`] or [`ProblemKind::Restored`], with what to do.
+    pub fn check_open(&self) -> Result<(), Refusal> {
+        match self.frozen {
+            Some(reason) => Err(Refusal::Frozen(reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A dataset's standing.
+///
+/// # Errors
+/// A failure of the store, or acts that cannot be read.
+pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
+    let Some(tip) = store::tip(tx, dataset).await? else {
+        return Ok(Standing::default());
+    };
+    let mut standing = Standing {
+        tip,
+        ..Standing::default()
+    };
+    for act in store::standing_acts(tx, dataset).await? {
+        match act {
+            Act::RunBegun { job, run, upload } => {
+                if run as usize != standing.jobs.len() {
+                    return Err(broken("a run that is not the next of its dataset"));
+                }
+                standing.jobs.push(Uuid::from_bytes(job.0));
+                standing.upload = Some(upload);
+            }
+            Act::Frozen { reason } => standing.frozen = Some(reason),
+            Act::Thawed => standing.frozen = None,
+            _ => {}
+        }
+    }
+    Ok(standing)
+}
+
+/// Appends an act, with the integers that it released, behind `tip`: compare and set. The new
+/// end.
+///
+/// # Errors
+/// [`ProblemKind::Unavailable`] where someone else appended behind `tip`: read again, try again.
+pub async fn append(
+    tx: &mut Tx,
+    dataset: Uuid,
+    tip: Tip,
+    act: &Act,
+    answers: Option<&[Vec<i64>]>,
+) -> Result<Tip, Failure> {
+    let text = serde_json::to_string(act)?;
+    let next = tip.append(DatasetId(dataset.into_bytes()), &text);
+    if store::append(tx, dataset, next, (act, &text), answers).await? {
+        audit(tx, dataset, act).await?;
+        return Ok(next);
+    }
+    let cause = "another request of the dataset was stored meanwhile";
+    Err(Failure::overtaken(cause))
+}
+
+/// Writes what this service did by itself, or for its operator, into the audit log.
+async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
+    let action = match act {
+        Act::Frozen { reason } => match reason {
+            Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
+            Freeze::Restored => "freeze the dataset: a receipt is not of the ledger",
+            Freeze::Adopted => "freeze the dataset: its runs began under an earlier release",
+        },
+        Act::Thawed => "let the dataset go on, for the operator",
+        _ => return Ok(()),
+    };
+    let asked = Asked {
+        dataset,
+        actor: Caller::Service(Service::Crypto),
+        action,
+    };
+    Ok(asked.write(tx, true).await?)
+}
+
+/// What a job has released, in order.
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
-pub async fn read(tx: &mut Tx, dataset: Uuid, job: Uuid, budget: Rho) -> Result<Ledger, Failure> {
-    let rows =
-        sqlx::query("SELECT entry FROM debits WHERE dataset = $1 AND job = $2 ORDER BY number")
-            .bind(dataset.to_string())
-            .bind(job.to_string())
-            .fetch_all(&mut **tx)
-            .await?;
-    let mut ledger = Ledger::new(budget);
-    for row in &rows {
-        restore(&mut ledger, &row.try_get::<String, _>("entry")?)?;
+pub async fn book(tx: &mut Tx, rules: &Rules, job: Uuid, run: u32) -> Result<Book, Failure> {
+    let dataset = Uuid::from_bytes(rules.dataset.0);
+    let mut book = Book::new(rules, JobId(job.into_bytes()), run);
+    for (act, answers) in store::releases_of(tx, dataset, job).await? {
+        let Act::Released {
+            entries,
+            answers: digest,
+            ..
+        } = act
+        else {
+            return Err(broken("an act that is none of a release"));
+        };
+        if chain::answers_digest(&answers) != digest {
+            return Err(broken("released integers that are not those of their act"));
+        }
+        book.restore(entries, answers).map_err(broken)?;
     }
-    Ok(ledger)
+    Ok(book)
 }
 
-/// Writes the debits that a ledger has gained.
+fn broken(reason: impl std::fmt::Display) -> Failure {
+    Failure::internal(format!("the stored ledger: {reason}"))
+}
+
+/// As [`check_receipts`], for receipts that a service shows, its own and others': one that this
+/// service never signed came from someone who wants the job to fail, and is left out.
 ///
 /// # Errors
-/// A failure of the store.
-pub async fn write(
-    tx: &mut Tx,
-    dataset: Uuid,
-    job: Uuid,
-    before: &Ledger,
-    after: &Ledger,
+/// [`ProblemKind::Restored`].
+pub async fn check_passed_on(
+    state: &State,
+    stored: &Stored,
+    receipts: &[Receipt],
 ) -> Result<(), Failure> {
-    for entry in after.entries().iter().skip(before.entries().len()) {
-        sqlx::query(
-            "INSERT INTO debits (dataset, job, number, entry, debited_at) \
-             VALUES ($1, $2, $3, $4, $5)",
-        )
-        .bind(dataset.to_string())
-        .bind(job.to_string())
-        .bind(i64::from(entry.debit.number))
-        .bind(serde_json::to_string(entry)?)
-        .bind(clock::now())
-        .execute(&mut **tx)
-        .await?;
+    for receipt in receipts {
+        match check_receipts(state, stored, std::slice::from_ref(receipt)).await {
+            Err(failure) if failure.kind() == ProblemKind::Invalid => {
+                tracing::warn!(dataset = %stored.dataset, %failure, "a receipt is left out");
+            }
+            checked => checked?,
+        }
     }
     Ok(())
+}
+
+/// Holds the receipts that a caller shows against the chain. One that the chain does not contain
+/// freezes the dataset for good: the store was set back, and no one here knows behind what.
+///
+/// # Errors
+/// [`ProblemKind::Invalid`] for a receipt that this service never signed;
+/// [`ProblemKind::Restored`].
+pub async fn check_receipts(
+    state: &State,
+    stored: &Stored,
+    receipts: &[Receipt],
+) -> Result<(), Failure> {
+    if receipts.is_empty() {
+        return Ok(());
+    }
+    let public = stored.receipt_key(state)?.public();
+    for receipt in receipts {
+        let invalid = || Failure::from(Refusal::Receipt);
+        let shown = chain::Receipt::try_from(receipt).map_err(|_| invalid())?;
+        if receipt.dataset != stored.dataset || shown.verify(&public).is_err() {
+            return Err(invalid());
+        }
+        let height = i64::try_from(receipt.height).map_err(|_| invalid())?;
+        let known = store::head(&state.base.store, stored.dataset, height).await?;
+        if !shown.is_of(|_| known) {
+            return freeze(state, stored.dataset, Freeze::Restored).await;
+        }
+    }
+    Ok(())
+}
+
+/// Freezes a dataset, and fails with the reason.
+async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Result<(), Failure> {
+    tracing::error!(%dataset, ?reason, "the dataset is frozen");
+    let mut tx = state.base.store.begin().await?;
+    keys::lock(state, &mut tx, dataset).await?;
+    let standing = standing(&mut tx, dataset).await?;
+    if standing.frozen != Some(reason) {
+        append(
+            &mut tx,
+            dataset,
+            standing.tip,
+            &Act::Frozen { reason },
+            None,
+        )
+        .await?;
+        tx.commit().await?;
+    }
+    Err(Refusal::Frozen(reason).into())
+}
+
+/// Lets a frozen dataset go on, after an operator has looked into it.
+///
+/// # Errors
+/// [`ProblemKind::Conflict`] where it is not frozen, or for good.
+pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    keys::lock(state, &mut tx, dataset).await?;
+    let standing = standing(&mut tx, dataset).await?;
+    match standing.frozen {
+        Some(Freeze::Noise) => {}
+        Some(other) => return Err(Refusal::FrozenForGood(other).into()),
+        None => return Err(Refusal::NotFrozen.into()),
+    }
+    append(&mut tx, dataset, standing.tip, &Act::Thawed, None).await?;
+    Ok(tx.commit().await?)
+}
+
+/// A receipt for a dataset's chain.
+///
+/// # Errors
+/// A receipt key that cannot be opened.
+pub fn receipt(state: &State, stored: &Stored, tip: Tip) -> Result<Receipt, Failure> {
+    let key: ReceiptKey = stored.receipt_key(state)?;
+    let dataset = DatasetId(stored.dataset.into_bytes());
+    Ok(key.sign(dataset, tip).into())
+}
+
+/// A receipt for a dataset's chain, after holding those that are shown against it.
+///
+/// # Errors
+/// As [`check_receipts`].
+pub async fn show_receipt(
+    state: &State,
+    stored: &Stored,
+    receipts: &[Receipt],
+) -> Result<Receipt, Failure> {
+    check_receipts(state, stored, receipts).await?;
+    let mut tx = state.base.store.begin().await?;
+    let standing = standing(&mut tx, stored.dataset).await?;
+    tx.commit().await?;
+    receipt(state, stored, standing.tip)
 }
 
 /// All runs of a dataset, oldest first.
 ///
 /// # Errors
 /// A failure of the store, or a stored ledger that breaks its own rules.
-pub async fn runs(state: &State, dataset: Uuid) -> Result<Vec<Run>, Failure> {
-    let stored = keys::find(state, dataset).await?;
-    let plan = keys::plan(stored.terms).await?;
-    let name = dataset.to_string();
-    let claimed = sqlx::query("SELECT job FROM runs WHERE dataset = $1 ORDER BY number")
-        .bind(&name)
-        .fetch_all(state.base.store.pool())
-        .await?;
-    let debits = sqlx::query("SELECT job, entry FROM debits WHERE dataset = $1 ORDER BY number")
-        .bind(&name)
-        .fetch_all(state.base.store.pool())
-        .await?;
-    let mut ledgers: BTreeMap<String, Ledger> = BTreeMap::new();
-    for row in &debits {
+pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run>, Failure> {
+    let mut runs = landed::runs(tx, dataset, run_budget).await?;
+    let standing = standing(tx, dataset).await?;
+    let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
+    for act in store::releases(tx, dataset).await? {
+        let Act::Released { job, entries, .. } = act else {
+            return Err(broken("an act that is none of a release"));
+        };
         let ledger = ledgers
-            .entry(row.try_get("job")?)
-            .or_insert_with(|| Ledger::new(plan.job.rho));
-        restore(ledger, &row.try_get::<String, _>("entry")?)?;
+            .entry(Uuid::from_bytes(job.0))
+            .or_insert_with(|| Ledger::new(run_budget));
+        for entry in entries {
+            restore(ledger, entry)?;
+        }
     }
-    let run = |row: &fhaim_platform::store::Row| {
-        let job: String = row.try_get("job")?;
-        Ok(Run {
+    runs.extend(standing.jobs.into_iter().map(|job| {
+        Run {
             ledger: ledgers
                 .remove(&job)
-                .unwrap_or_else(|| Ledger::new(plan.job.rho)),
-            job: job.parse().map_err(Failure::internal)?,
-        })
-    };
-    claimed.iter().map(run).collect()
+                .unwrap_or_else(|| Ledger::new(run_budget)),
+            job,
+        }
+    }));
+    Ok(runs)
 }
 
 /// Debits a stored entry again, so that a stored ledger cannot be looser than its rules.
-fn restore(ledger: &mut Ledger, entry: &str) -> Result<(), Failure> {
-    let entry: Entry = serde_json::from_str(entry)?;
-    ledger
-        .debit(entry.debit)
-        .map_err(|error| Failure::internal(format!("the stored ledger: {error}")))?;
+///
+/// # Errors
+/// An entry that its rules refuse.
+pub fn restore(ledger: &mut Ledger, entry: Entry) -> Result<(), Failure> {
+    ledger.debit(entry.debit).map_err(broken)?;
     Ok(())
 }
 
@@ -154,13 +325,22 @@ pub fn total(costs: impl IntoIterator<Item = Rho>) -> Result<Rho, Failure> {
 /// What a dataset's owner may see.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`].
-pub async fn show(state: &State, dataset: Uuid, owner: Uuid) -> Result<DatasetLedger, Failure> {
+/// [`ProblemKind::NotFound`]; [`ProblemKind::Restored`].
+pub async fn show(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+    receipts: &[Receipt],
+) -> Result<DatasetLedger, Failure> {
     let stored = keys::find_owned(state, dataset, owner).await?;
-    let plan = keys::plan(stored.terms).await?;
-    let runs = runs(state, dataset).await?;
+    check_receipts(state, &stored, receipts).await?;
+    let plan = keys::outline(&stored.terms)?;
+    let mut tx = state.base.store.begin().await?;
+    let runs = runs(&mut tx, dataset, plan.run_budget).await?;
+    let standing = standing(&mut tx, dataset).await?;
+    tx.commit().await?;
     let spent = total(runs.iter().map(|run| run.ledger.spent()))?;
-    let promised = total(runs.iter().map(|_| plan.job.rho))?;
+    let promised = total(runs.iter().map(|_| plan.run_budget))?;
     let run = |run: Run| RunLedger {
         job: run.job,
         budget: run.ledger.budget().into(),
@@ -177,5 +357,7 @@ pub async fn show(state: &State, dataset: Uuid, owner: Uuid) -> Result<DatasetLe
             .unwrap_or(Rho::ZERO)
             .into(),
         runs: runs.into_iter().map(run).collect(),
+        frozen: standing.frozen.map(|reason| reason.detail().to_owned()),
+        receipt: receipt(state, &stored, standing.tip)?,
     })
 }

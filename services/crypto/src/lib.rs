@@ -4,9 +4,12 @@
 //! |---|---|
 //! | [`routes`] | the HTTP surface |
 //! | [`keys`] | key sets: made once, sealed, destroyed |
-//! | [`decryption`] | a release: checked, debited, and only then answered |
-//! | [`ledger`] | stored debits and runs |
+//! | [`decryption`] | runs assigned, releases judged and debited, and only then answered |
+//! | [`ledger`] | each dataset's chain of acts, and receipts for it |
+//! | [`landed`] | ledgers of the release before |
 //! | [`audit`] | everything that was asked |
+//! | [`store`] | all statements |
+//! | [`problem`] | all refusals |
 //!
 //! It calls no one. It refuses past a dataset's budget whatever the other services say, and says
 //! the same whatever the reason.
@@ -14,8 +17,11 @@
 pub mod audit;
 pub mod decryption;
 pub mod keys;
+pub mod landed;
 pub mod ledger;
+pub mod problem;
 pub mod routes;
+pub mod store;
 
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
@@ -28,7 +34,11 @@ use serde::Deserialize;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 2] = [COMMON, step!("crypto", 2, "key_sets")];
+pub const STEPS: [Step; 3] = [
+    COMMON,
+    step!("crypto", 2, "key_sets"),
+    step!("crypto", 3, "chain"),
+];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -61,7 +71,9 @@ impl Program for State {
     async fn open(config: &Config) -> Result<Self, Failure> {
         let trusted = [Service::Generation, Service::Computation];
         let base = Base::open(Self::SERVICE, &config.common, &STEPS, &trusted).await?;
-        Ok(Self { base })
+        let state = Self { base };
+        landed::adopt(&state).await?;
+        Ok(state)
     }
 
     fn routes() -> OpenApiRouter<Self> {

@@ -7,11 +7,13 @@ use axum::extract::{DefaultBodyLimit, State as Shared};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
-use fhaim_api::keys::{AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet};
-use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::keys::{
+    AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, Receipt, RunStanding,
+};
+use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Json, Path, Query};
+use fhaim_platform::extract::{Json, Octets, Path, Query, Receipts};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use serde::Deserialize;
@@ -20,8 +22,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use crate::decryption::Call;
 use crate::keys::Part;
-use crate::{State, audit, decryption, keys, ledger};
+use crate::store::audit;
+use crate::{State, decryption, keys, ledger};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -44,6 +48,8 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(create, show, destroy))
         .routes(routes!(public_key))
         .routes(routes!(evaluation_keys))
+        .routes(routes!(begin))
+        .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
         .routes(routes!(show_audit))
         .merge(decryptions)
@@ -133,7 +139,7 @@ async fn public_key(
     let stored = match caller {
         Caller::User(owner) => keys::find_owned(&state, dataset, owner).await?,
         Caller::Service(Service::Computation) => keys::find(&state, dataset).await?,
-        Caller::Service(_) => return Err(Failure::bare(ProblemKind::Forbidden)),
+        Caller::Service(_) => return Err(Failure::forbidden()),
     };
     Ok(octets(keys::part(&state, &stored, Part::Public).await?))
 }
@@ -159,11 +165,67 @@ fn octets(bytes: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
 }
 
-/// Debits and decrypts a batch of releases, for the computation service. The same request again
-/// is answered the same, without a debit; any other under the same numbers is refused.
+/// The end of a dataset's ledger, for its owner and the other services. Show the last one you
+/// have with it: a service that was set back to an older copy of its ledger finds out.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/receipt", tag = "releases",
+    params(("dataset" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The receipt", body = Receipt),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_receipt(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(dataset): Path<Uuid>,
+    Receipts(receipts): Receipts,
+) -> Result<axum::Json<Receipt>, Failure> {
+    let stored = match caller {
+        Caller::User(owner) => keys::find_owned(&state, dataset, owner).await?,
+        Caller::Service(_) => keys::find(&state, dataset).await?,
+    };
+    Ok(axum::Json(
+        ledger::show_receipt(&state, &stored, &receipts).await?,
+    ))
+}
+
+/// Gives a job its run, for the computation service, before anything of the job is sealed; asked
+/// again, says which run it has and what it has released.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}", tag = "releases",
+    request_body = NewRun, security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    responses(
+        (status = 200, description = "The run", body = RunStanding),
+        (status = "4XX", description = "No run", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn begin(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, job)): Path<(Uuid, Uuid)>,
+    Receipts(receipts): Receipts,
+    Json(new): Json<NewRun>,
+) -> Result<axum::Json<RunStanding>, Failure> {
+    peer.must_be(Service::Computation)?;
+    let call = Call {
+        peer,
+        dataset,
+        job,
+        receipts,
+    };
+    let standing = decryption::begin(&state, &call, &new).await?;
+    Ok(axum::Json(standing))
+}
+
+/// Debits and decrypts a batch of releases, for the computation service. The same releases again
+/// are answered from store, without a debit; any other under the same numbers is refused.
 #[utoipa::path(post, path = "/v1/datasets/{dataset}/jobs/{job}/decryptions", tag = "releases",
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    params(("dataset" = Uuid, Path), ("job" = Uuid, Path)), security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    security(("bearer" = [])),
     responses(
         (status = 200, description = "The released integers", body = Decrypted),
         (status = "4XX", description = "Refused, whatever the reason", body = Problem, content_type = "application/problem+json"),
@@ -173,16 +235,25 @@ async fn decrypt(
     Shared(state): Shared<State>,
     peer: Peer,
     Path((dataset, job)): Path<(Uuid, Uuid)>,
-    body: Bytes,
+    Receipts(receipts): Receipts,
+    Octets(body): Octets,
 ) -> Result<axum::Json<Decrypted>, Failure> {
     peer.must_be(Service::Computation)?;
-    let answers = decryption::decrypt(&state, peer, dataset, job, body).await?;
-    Ok(axum::Json(Decrypted { answers }))
+    let call = Call {
+        peer,
+        dataset,
+        job,
+        receipts,
+    };
+    let decrypted = decryption::decrypt(&state, &call, body).await?;
+    Ok(axum::Json(decrypted))
 }
 
 /// The privacy ledger of a dataset, itemised; it outlives the keys.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/ledger", tag = "releases",
-    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    params(("dataset" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    security(("bearer" = [])),
     responses(
         (status = 200, description = "The ledger", body = DatasetLedger),
         (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
@@ -191,8 +262,10 @@ async fn show_ledger(
     Shared(state): Shared<State>,
     User(owner): User,
     Path(dataset): Path<Uuid>,
+    Receipts(receipts): Receipts,
 ) -> Result<axum::Json<DatasetLedger>, Failure> {
-    Ok(axum::Json(ledger::show(&state, dataset, owner).await?))
+    let ledger = ledger::show(&state, dataset, owner, &receipts).await?;
+    Ok(axum::Json(ledger))
 }
 
 /// Where a list goes on.
@@ -222,7 +295,8 @@ async fn show_audit(
     Query(page): Query<After>,
 ) -> Result<axum::Json<Page<AuditEntry>>, Failure> {
     keys::find_owned(&state, dataset, owner).await?;
-    let items = audit::read(&state, dataset, page.after.into(), AUDIT_PAGE as i64).await?;
+    let (after, most) = (page.after.into(), AUDIT_PAGE as i64);
+    let items = audit::read(&state.base.store, dataset, after, most).await?;
     let full = items.len() == AUDIT_PAGE;
     let next = items.last().filter(|_| full).map(|e| e.number.to_string());
     Ok(axum::Json(Page { items, next }))

@@ -28,7 +28,7 @@ fn open() -> bool {
 pub struct Limits {
     /// Sign-ins and sign-ups a minute from one address (for IPv6, from one /64).
     pub sign_ins_per_address: NonZeroU32,
-    /// Sign-ins a minute to one account, whoever tries.
+    /// Sign-ins a minute to one account from one address (for IPv6, from one /64).
     pub sign_ins_per_email: NonZeroU32,
     /// Behind a reverse proxy: the header whose last entry is the caller's address, such as
     /// `x-forwarded-for`. Name none where callers connect directly: they could write it.
@@ -87,7 +87,7 @@ mod tests {
         assert!(!config.sign_up);
         assert_eq!(config.limits.sign_ins_per_email.get(), 5);
         assert_eq!(config.limits.sign_ins_per_address.get(), 60);
-        assert_eq!(config.common.workers, 1);
+        assert_eq!(config.common.workers, 2);
     }
 
     #[test]

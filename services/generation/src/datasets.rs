@@ -1,84 +1,85 @@
 //! Datasets: what their holders fixed, and how far they are.
 
-use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, WireTerms};
+use fhaim_api::dataset::{Dataset, DatasetState, NewDataset};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
-use fhaim_domain::counted;
 use fhaim_dp::Rho;
+use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerError};
-use fhaim_platform::store::Row;
-use fhaim_platform::{Failure, clock};
 use fhaim_protocol::terms::Terms;
+use fhaim_synth::Mechanisms;
 use reqwest::Method;
-use sqlx::Row as _;
-use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
+use crate::State;
 use crate::accounts::checked_name;
 use crate::paging::Cut;
-use crate::{State, rows};
+use crate::problem::Refusal;
+use crate::put::Put;
+use crate::store::datasets as store;
 
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 
-/// A state that only this service knows of: gone for its owner, its blobs being deleted.
-const DELETING: &str = "deleting";
-
-/// Columns of a dataset; `begun` counts its jobs with releases.
-const SELECT: &str = "SELECT id, name, terms, runs, budget, state, created_at, \
-     (SELECT COUNT(*) FROM jobs WHERE jobs.dataset = datasets.id AND jobs.releases > 0) AS begun \
-     FROM datasets";
-
-/// Makes a dataset.
+/// Makes a dataset under the identifier that its holder chose. The same again changes nothing.
 ///
 /// # Errors
-/// A name that cannot be used, terms that cannot be met.
-pub async fn create(state: &State, owner: Uuid, new: NewDataset) -> Result<Dataset, Failure> {
-    let name = checked_name("name", new.name, LONGEST_NAME)?;
+/// A name that cannot be used, terms that cannot be met; a dataset of this identifier that is
+/// another, or someone else's.
+pub async fn create(
+    state: &State,
+    owner: Uuid,
+    id: Uuid,
+    new: NewDataset,
+) -> Result<Put<Dataset>, Failure> {
+    let name = checked_name("name", new.name, MAX_NAME)?;
     let terms = new.terms.0;
-    let budget = budget(state, &terms).await?;
-    let (id, now) = (Uuid::now_v7(), clock::now());
-    sqlx::query(
-        "INSERT INTO datasets (id, owner, name, terms, runs, budget, state, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(id.to_string())
-    .bind(owner.to_string())
-    .bind(&name)
-    .bind(serde_json::to_string(&terms)?)
-    .bind(i64::from(terms.runs))
-    .bind(budget.count().to_string())
-    .bind(rows::name(DatasetState::Uploading)?)
-    .bind(now)
-    .execute(state.base.store.pool())
-    .await?;
-    Ok(Dataset {
-        id,
-        name,
-        runs_left: terms.runs,
-        terms: WireTerms(terms),
-        state: DatasetState::Uploading,
-        budget: budget.into(),
-        created_at: clock::date(now),
-    })
+    if let Some(found) = alike(state, owner, id, &name, &terms).await? {
+        return Ok(Put::Found(found));
+    }
+    let (terms, budget) = planned(state, terms).await?;
+    if store::insert(&state.base.store, (owner, id), &name, &terms, budget).await? {
+        return Ok(Put::Made(show(state, owner, id).await?));
+    }
+    // The same call, made twice at the same moment.
+    let found = alike(state, owner, id, &name, &terms).await?;
+    found.map(Put::Found).ok_or_else(Failure::not_found)
 }
 
-/// Works a dataset's plan out, as the other services will; returns the budget.
-async fn budget(state: &State, terms: &Terms) -> Result<Rho, Failure> {
-    let invalid = |detail: String| Failure::new(ProblemKind::Invalid, detail);
-    let most = state.config.limits.model_bytes;
-    if terms.model_bytes > most {
-        let detail = format!(
-            "model_bytes: at most {most} here, not {}",
-            terms.model_bytes
-        );
-        return Err(invalid(detail));
+/// The dataset of an identifier, if there is one and it is what the caller would make.
+async fn alike(
+    state: &State,
+    owner: Uuid,
+    id: Uuid,
+    name: &str,
+    terms: &Terms,
+) -> Result<Option<Dataset>, Failure> {
+    let Some(found) = store::find(&state.base.store, id).await? else {
+        return Ok(None);
+    };
+    if found.owner != owner {
+        return Err(Failure::not_found());
     }
-    let _permit = state.plans.acquire().await.map_err(Failure::internal)?;
-    let terms = terms.clone();
-    let plan = spawn_blocking(move || terms.plan()).await;
-    let plan = plan.map_err(Failure::internal)?;
-    Ok(plan.map_err(|error| invalid(error.to_string()))?.budget)
+    let dataset = found.dataset.ok_or(Refusal::Deleting)?;
+    if dataset.name != name || dataset.terms.0.choices() != terms.choices() {
+        return Err(Refusal::OtherDataset.into());
+    }
+    Ok(Some(dataset))
+}
+
+/// Completes a dataset's terms, and works its plan out as the other services will, for the budget.
+async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
+    let (most, asked) = (state.config.limits.model_bytes, terms.model_bytes);
+    if asked > most {
+        return Err(Refusal::ModelBytes { most, asked }.into());
+    }
+    let work = move || {
+        let terms = terms.complete(&Mechanisms)?;
+        let budget = terms.plan()?.budget;
+        Ok((terms, budget))
+    };
+    let planned = state.plans.blocking(work).await?;
+    Ok(planned.map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))?)
 }
 
 /// An owner's dataset.
@@ -86,14 +87,8 @@ async fn budget(state: &State, terms: &Terms) -> Result<Rho, Failure> {
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failure> {
-    let query = format!("{SELECT} WHERE id = $1 AND owner = $2 AND state <> $3");
-    let row = sqlx::query(sqlx::AssertSqlSafe(query))
-        .bind(id.to_string())
-        .bind(owner.to_string())
-        .bind(DELETING)
-        .fetch_optional(state.base.store.pool())
-        .await?;
-    dataset(&row.ok_or_else(Failure::not_found)?)
+    let dataset = store::owned(&state.base.store, owner, id).await?;
+    dataset.ok_or_else(Failure::not_found)
 }
 
 /// An owner's datasets.
@@ -102,33 +97,8 @@ pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failu
 /// A page that cannot be.
 pub async fn list(state: &State, owner: Uuid, paging: &Paging) -> Result<Page<Dataset>, Failure> {
     let cut = Cut::new(paging)?;
-    let query = format!(
-        "{SELECT} WHERE owner = $1 AND state <> $2 \
-         AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
-         ORDER BY created_at DESC, id DESC LIMIT $5"
-    );
-    let rows = sqlx::query(sqlx::AssertSqlSafe(query))
-        .bind(owner.to_string())
-        .bind(DELETING)
-        .bind(cut.before)
-        .bind(&cut.id)
-        .bind(cut.rows())
-        .fetch_all(state.base.store.pool())
-        .await?;
-    cut.page(&rows, dataset)
-}
-
-fn dataset(row: &Row) -> Result<Dataset, Failure> {
-    let (runs, begun): (i64, i64) = (row.try_get("runs")?, row.try_get("begun")?);
-    Ok(Dataset {
-        id: rows::uuid(row, "id")?,
-        name: row.try_get("name")?,
-        terms: rows::json(row, "terms")?,
-        state: rows::named(row, "state")?,
-        budget: rows::rho(row, "budget")?.into(),
-        runs_left: u32::try_from(runs.saturating_sub(begun)).unwrap_or(0),
-        created_at: clock::date(row.try_get("created_at")?),
-    })
+    let datasets = store::list(&state.base.store, owner, &cut).await?;
+    Ok(cut.page(datasets, |dataset| (dataset.created_at, dataset.id)))
 }
 
 /// Marks a dataset as ready, if the computation service has all of its objects.
@@ -141,17 +111,11 @@ pub async fn make_ready(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset,
         return Ok(dataset);
     }
     check_upload(state, id).await?;
-    sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2 AND state = $3")
-        .bind(rows::name(DatasetState::Ready)?)
-        .bind(id.to_string())
-        .bind(rows::name(DatasetState::Uploading)?)
-        .execute(state.base.store.pool())
-        .await?;
+    store::make_ready(&state.base.store, id).await?;
     show(state, owner, id).await
 }
 
 async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
-    let conflict = |detail: String| Failure::new(ProblemKind::Conflict, detail);
     let path = format!("/v1/datasets/{id}");
     let upload = state
         .computation
@@ -160,7 +124,7 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
     let upload: Upload = match upload {
         Ok(upload) => upload,
         Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
-            return Err(conflict("nothing has been uploaded yet".to_owned()));
+            return Err(Refusal::NotUploaded.into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -171,10 +135,7 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
     let missing: u64 = (parts.iter())
         .map(|part| part.objects.saturating_sub(part.objects_present))
         .sum();
-    Err(conflict(format!(
-        "the upload is not complete: it lacks {}, or `complete` was not called",
-        counted(missing, "object")
-    )))
+    Err(Refusal::Incomplete(missing).into())
 }
 
 /// Deletes this service's part of a dataset: jobs, releases, models.
@@ -183,55 +144,21 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
 /// There is no such dataset; a job is still queued or running.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
-    let lock = (state.base.store)
-        .locking("SELECT id FROM datasets WHERE id = $1 AND owner = $2 AND state <> $3");
-    let dataset = id.to_string();
-    sqlx::query(lock)
-        .bind(&dataset)
-        .bind(owner.to_string())
-        .bind(DELETING)
-        .fetch_optional(&mut *tx)
-        .await?
-        .ok_or_else(Failure::not_found)?;
-    let active = sqlx::query(
-        "SELECT id FROM jobs WHERE dataset = $1 AND state IN ('queued', 'running') LIMIT 1",
-    )
-    .bind(&dataset)
-    .fetch_optional(&mut *tx)
-    .await?;
-    if let Some(job) = active {
-        let detail = format!(
-            "job {} is not at its end: cancel it first",
-            rows::uuid(&job, "id")?
-        );
-        return Err(Failure::new(ProblemKind::Conflict, detail));
+    let locked = store::lock(&state.base.store, &mut tx, owner, id).await?;
+    locked.ok_or_else(Failure::not_found)?;
+    if let Some(job) = store::active_job(&mut tx, id).await? {
+        return Err(Refusal::ActiveJob(job).into());
     }
-    for rows in [
-        "DELETE FROM job_events WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
-        "DELETE FROM batches WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
-        "DELETE FROM jobs WHERE dataset = $1",
-    ] {
-        sqlx::query(rows).bind(&dataset).execute(&mut *tx).await?;
-    }
-    // The row goes last, after the blobs: if this is the last that happens here, another finds it.
-    sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2")
-        .bind(DELETING)
-        .bind(&dataset)
-        .execute(&mut *tx)
-        .await?;
+    store::begin_deletion(&mut tx, id).await?;
     tx.commit().await?;
     state.models.forget(id);
-    finish_deletion(state, &dataset).await
+    finish_deletion(state, id).await
 }
 
-async fn finish_deletion(state: &State, dataset: &str) -> Result<(), Failure> {
-    state.base.blobs.delete_folder(&folder(dataset)).await?;
-    sqlx::query("DELETE FROM datasets WHERE id = $1 AND state = $2")
-        .bind(dataset)
-        .bind(DELETING)
-        .execute(state.base.store.pool())
-        .await?;
-    Ok(())
+/// The row goes last, after the blobs: if this is broken off, another finds it.
+async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
+    state.base.blobs.delete_folder(&folder(id)).await?;
+    Ok(store::finish_deletion(&state.base.store, id).await?)
 }
 
 /// Goes on with deletions that were broken off.
@@ -239,17 +166,13 @@ async fn finish_deletion(state: &State, dataset: &str) -> Result<(), Failure> {
 /// # Errors
 /// A failure of the store or of the blobs.
 pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
-    let rows = sqlx::query("SELECT id FROM datasets WHERE state = $1")
-        .bind(DELETING)
-        .fetch_all(state.base.store.pool())
-        .await?;
-    for row in rows {
-        finish_deletion(state, &row.try_get::<String, _>("id")?).await?;
+    for id in store::deleting(&state.base.store).await? {
+        finish_deletion(state, id).await?;
     }
     Ok(())
 }
 
 /// Where a dataset's blobs are.
-pub fn folder(dataset: &str) -> String {
+pub fn folder(dataset: Uuid) -> String {
     format!("datasets/{dataset}")
 }

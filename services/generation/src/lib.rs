@@ -2,12 +2,13 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | [`mod@run`] | a job as a state machine without I/O |
 //! | `worker` | the database and the computation service around it, under a lease |
 //! | `accounts` | sign-up, sessions, API keys, rate limits |
 //! | `datasets`, `jobs`, `events` | what a user sees of the work |
 //! | `results`, `synthetic` | releases, models, and tables drawn from them |
 //! | `routes` | the HTTP surface |
+//! | `store` | all statements |
+//! | `problem` | all refusals |
 //!
 //! It holds nothing about the records that is not already differentially private: it asks the
 //! computation service for releases and gets integers.
@@ -20,11 +21,12 @@ mod events;
 mod jobs;
 mod models;
 mod paging;
+mod problem;
+mod put;
 mod results;
 mod routes;
-mod rows;
-pub mod run;
 mod state;
+mod store;
 mod synthetic;
 mod worker;
 

@@ -1,11 +1,11 @@
 //! Models of finished jobs: blobs, and the last few in memory.
 
 use bytes::Bytes;
-use fhaim_pgm::Model;
 use fhaim_platform::Failure;
+use fhaim_platform::threads::blocking;
+use fhaim_synth::{FittedModel, load_model};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::{State, datasets};
@@ -16,7 +16,7 @@ const QUERY_BYTES_PER_MODEL_BYTE: usize = 64;
 struct Kept {
     dataset: Uuid,
     job: Uuid,
-    model: Arc<Model>,
+    model: Arc<dyn FittedModel>,
 }
 
 /// Models in memory, the last used first, up to a number of bytes.
@@ -38,7 +38,7 @@ impl Models {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, job: Uuid) -> Option<Arc<Model>> {
+    fn find(&self, job: Uuid) -> Option<Arc<dyn FittedModel>> {
         let mut kept = self.kept();
         let place = kept.iter().position(|other| other.job == job)?;
         let found = kept.remove(place)?;
@@ -47,7 +47,7 @@ impl Models {
         Some(model)
     }
 
-    fn keep(&self, dataset: Uuid, job: Uuid, model: &Arc<Model>) {
+    fn keep(&self, dataset: Uuid, job: Uuid, model: &Arc<dyn FittedModel>) {
         let mut kept = self.kept();
         kept.retain(|other| other.job != job);
         kept.push_front(Kept {
@@ -69,10 +69,7 @@ impl Models {
 }
 
 fn name(dataset: Uuid, job: Uuid) -> String {
-    format!(
-        "{}/jobs/{job}/model",
-        datasets::folder(&dataset.to_string())
-    )
+    format!("{}/jobs/{job}/model", datasets::folder(dataset))
 }
 
 /// Stores a job's model.
@@ -93,15 +90,14 @@ pub async fn get(
     dataset: Uuid,
     job: Uuid,
     model_bytes: usize,
-) -> Result<Arc<Model>, Failure> {
+) -> Result<Arc<dyn FittedModel>, Failure> {
     if let Some(model) = state.models.find(job) {
         return Ok(model);
     }
     let saved = state.base.blobs.get(&name(dataset, job)).await?;
     let cap = model_bytes.saturating_mul(QUERY_BYTES_PER_MODEL_BYTE);
-    let model = spawn_blocking(move || Model::load(&saved, cap)).await;
+    let model = blocking(move || load_model(&saved, cap)).await?;
     let model = model.map_err(Failure::internal)?;
-    let model = Arc::new(model.map_err(Failure::internal)?);
     state.models.keep(dataset, job, &model);
     Ok(model)
 }

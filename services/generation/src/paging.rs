@@ -2,16 +2,15 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fhaim_api::problem::ProblemKind;
 use fhaim_api::{Page, Paging};
-use fhaim_platform::Failure;
 use fhaim_platform::clock::Millis;
-use fhaim_platform::store::Row;
-use sqlx::Row as _;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::problem::Refusal;
+
 const DEFAULT_LIMIT: u32 = 50;
-const LARGEST_LIMIT: u32 = 100;
+const MAX_LIMIT: u32 = 100;
 
 /// Where a page starts, and how long it is. Lists are ordered by time and then identifier, both
 /// descending; a page has what comes after (`before`, `id`).
@@ -29,17 +28,14 @@ impl Cut {
     ///
     /// # Errors
     /// A limit out of range, an `after` that no page gave.
-    pub fn new(paging: &Paging) -> Result<Self, Failure> {
+    pub fn new(paging: &Paging) -> Result<Self, Refusal> {
         let limit = paging.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=LARGEST_LIMIT).contains(&limit) {
-            let detail = format!("limit must be 1 to {LARGEST_LIMIT}");
-            return Err(Failure::new(ProblemKind::Invalid, detail));
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Refusal::PageLimit(MAX_LIMIT));
         }
         let (before, id) = match &paging.after {
             None => (Millis::MAX, Uuid::max()),
-            Some(after) => decode(after).ok_or_else(|| {
-                Failure::new(ProblemKind::Invalid, "after must be `next` of another page")
-            })?,
+            Some(after) => decode(after).ok_or(Refusal::PageAfter)?,
         };
         Ok(Self {
             before,
@@ -53,27 +49,26 @@ impl Cut {
         i64::from(self.limit) + 1
     }
 
-    /// A page of the rows fetched, which have columns `created_at` and `id`.
-    ///
-    /// # Errors
-    /// Those of `item`.
+    /// A page of the items fetched; `place` is when an item was made and its identifier.
     pub fn page<T>(
         &self,
-        rows: &[Row],
-        item: impl Fn(&Row) -> Result<T, Failure>,
-    ) -> Result<Page<T>, Failure> {
-        let shown = rows.len().min(self.limit as usize);
-        let last = (rows.len() > shown).then(|| &rows[shown - 1]);
-        Ok(Page {
-            items: rows[..shown].iter().map(item).collect::<Result<_, _>>()?,
-            next: last.map(encode).transpose()?,
-        })
+        mut items: Vec<T>,
+        place: impl Fn(&T) -> (OffsetDateTime, Uuid),
+    ) -> Page<T> {
+        let shown = self.limit as usize;
+        let more = items.len() > shown;
+        items.truncate(shown);
+        let last = items.last().filter(|_| more);
+        Page {
+            next: last.map(|item| encode(place(item))),
+            items,
+        }
     }
 }
 
-fn encode(row: &Row) -> Result<String, Failure> {
-    let (at, id): (Millis, String) = (row.try_get("created_at")?, row.try_get("id")?);
-    Ok(URL_SAFE_NO_PAD.encode(format!("{at} {id}")))
+fn encode((at, id): (OffsetDateTime, Uuid)) -> String {
+    let at = at.unix_timestamp_nanos() / 1_000_000;
+    URL_SAFE_NO_PAD.encode(format!("{at} {id}"))
 }
 
 fn decode(after: &str) -> Option<(Millis, Uuid)> {
@@ -103,8 +98,7 @@ mod tests {
     fn other_limits_and_cursors_are_refused() {
         let refused = |after: Option<&str>, limit| {
             let after = after.map(str::to_owned);
-            let failure = Cut::new(&Paging { after, limit }).unwrap_err();
-            assert_eq!(failure.kind(), ProblemKind::Invalid);
+            assert!(Cut::new(&Paging { after, limit }).is_err());
         };
         refused(None, Some(0));
         refused(None, Some(101));

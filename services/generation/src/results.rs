@@ -1,18 +1,19 @@
 //! What a job leaves: its releases, its model.
 
-use fhaim_api::job::{Job, JobProgress, JobState, ModelView, OneWayView, ReleasedStatistic};
-use fhaim_api::problem::ProblemKind;
+use fhaim_api::job::{Job, JobState, ModelView, OneWayView, ReleasedStatistic};
 use fhaim_domain::{Clique, Schema};
-use fhaim_pgm::Model;
 use fhaim_platform::Failure;
-use fhaim_protocol::terms::Terms;
-use fhaim_synth::{Axis, ReleaseRequest, Statistic};
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::{generation, terms::Terms};
+use fhaim_release::{Axis, ReleaseRequest, Statistic};
+use fhaim_synth::{FittedModel, Marginals};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::{State, jobs, models, rows, run};
+use crate::problem::Refusal;
+use crate::store::{batches, datasets};
+use crate::{State, jobs, models};
 
 /// A release with its phase.
 struct Released {
@@ -33,17 +34,17 @@ pub async fn releases(
     let job = jobs::show(state, owner, job).await?;
     let terms = terms(state, job.dataset).await?;
     let released = released(state, job.id).await?;
-    let itemised = spawn_blocking(move || {
-        let plan = terms.plan().map_err(Failure::internal)?;
-        let item = |released| itemise(&terms.schema, &plan.job, released);
+    let itemised = blocking(move || {
+        let job = terms.plan().map_err(Failure::internal)?.job;
+        let item = |released| itemise(&terms.schema, &job, released);
         released.into_iter().map(item).collect()
     });
-    itemised.await.map_err(Failure::internal)?
+    itemised.await?
 }
 
 fn itemise(
     schema: &Schema,
-    job: &fhaim_synth::Job,
+    job: &fhaim_release::Job,
     released: Released,
 ) -> Result<ReleasedStatistic, Failure> {
     let Released {
@@ -59,36 +60,25 @@ fn itemise(
         phase,
         attributes: names.collect(),
         sigma: request.sigma(),
-        cost: run::cost(&request, job).map_err(Failure::internal)?.into(),
+        cost: generation::cost(&request, job)
+            .map_err(Failure::internal)?
+            .into(),
         statistic: request.statistic,
         values,
     })
 }
 
 async fn terms(state: &State, dataset: Uuid) -> Result<Terms, Failure> {
-    let row = sqlx::query("SELECT terms FROM datasets WHERE id = $1")
-        .bind(dataset.to_string())
-        .fetch_optional(state.base.store.pool())
-        .await?;
-    rows::json(&row.ok_or_else(Failure::not_found)?, "terms")
+    let terms = datasets::terms(&state.base.store, dataset).await?;
+    terms.ok_or_else(Failure::not_found)
 }
 
 async fn released(state: &State, job: Uuid) -> Result<Vec<Released>, Failure> {
-    let rows = sqlx::query(
-        "SELECT progress, requests, answers FROM batches \
-         WHERE job = $1 AND answers IS NOT NULL ORDER BY number",
-    )
-    .bind(job.to_string())
-    .fetch_all(state.base.store.pool())
-    .await?;
     let mut released = Vec::new();
-    for row in rows {
-        let progress: JobProgress = rows::json(&row, "progress")?;
-        let requests: Vec<ReleaseRequest> = rows::json(&row, "requests")?;
-        let answers: Vec<Vec<i64>> = rows::json(&row, "answers")?;
-        let pairs = requests.into_iter().zip(answers);
+    for batch in batches::answered(&state.base.store, job).await? {
+        let pairs = batch.requests.into_iter().zip(batch.answers);
         released.extend(pairs.map(|(request, values)| Released {
-            phase: progress.phase.clone(),
+            phase: batch.progress.phase.clone(),
             request,
             values,
         }));
@@ -103,7 +93,7 @@ pub struct Fitted {
     /// The dataset's terms.
     pub terms: Terms,
     /// The model.
-    pub model: Arc<Model>,
+    pub model: Arc<dyn FittedModel>,
 }
 
 /// The model of an owner's job.
@@ -113,8 +103,7 @@ pub struct Fitted {
 pub async fn fitted(state: &State, owner: Uuid, job: Uuid) -> Result<Fitted, Failure> {
     let job = jobs::show(state, owner, job).await?;
     if job.state != JobState::Done {
-        let detail = format!("the job has no model: it is {}", rows::name(job.state)?);
-        return Err(Failure::new(ProblemKind::Conflict, detail));
+        return Err(Refusal::NoModel(job.state).into());
     }
     let terms = terms(state, job.dataset).await?;
     let model = models::get(state, job.dataset, job.id, terms.model_bytes).await?;
@@ -124,29 +113,38 @@ pub async fn fitted(state: &State, owner: Uuid, job: Uuid) -> Result<Fitted, Fai
 /// The model, for people to look at.
 ///
 /// # Errors
-/// There is no such job, or it is not done.
+/// There is no such job, it is not done, or its model has no marginals to look at.
 pub async fn view(state: &State, owner: Uuid, job: Uuid) -> Result<ModelView, Failure> {
     let Fitted { job, terms, model } = fitted(state, owner, job).await?;
     let released = released(state, job.id).await?;
-    let view = spawn_blocking(move || model_view(&terms.schema, &model, &released));
-    view.await.map_err(Failure::internal)?
+    blocking(move || model_view(&terms.schema, model.as_ref(), &released)).await?
 }
 
-fn model_view(schema: &Schema, model: &Model, released: &[Released]) -> Result<ModelView, Failure> {
+fn model_view(
+    schema: &Schema,
+    model: &dyn FittedModel,
+    released: &[Released],
+) -> Result<ModelView, Failure> {
+    let marginals = model.marginals().ok_or(Refusal::NoMarginals)?;
     let mut pairs = BTreeSet::new();
     for released in released {
         if let Statistic::Product(a, b) = &released.request.statistic {
             pairs.insert([a.attribute, b.attribute]);
         }
     }
-    let one_ways = (0..schema.columns().len()).map(|a| one_way(schema, model, released, a));
+    let one_way = |a| one_way(schema, (model.total(), marginals), released, a);
+    let one_ways = (0..schema.columns().len()).map(one_way);
     Ok(ModelView {
         total: model.total(),
         attributes: (schema.columns().iter())
             .map(|column| column.name().to_owned())
             .collect(),
         measured_pairs: pairs.into_iter().collect(),
-        cliques: model.cliques().map(|c| c.attributes().to_vec()).collect(),
+        cliques: marginals
+            .cliques()
+            .iter()
+            .map(|c| c.attributes().to_vec())
+            .collect(),
         one_ways: one_ways.collect::<Result<_, _>>()?,
         bytes: model.bytes(),
     })
@@ -154,18 +152,18 @@ fn model_view(schema: &Schema, model: &Model, released: &[Released]) -> Result<M
 
 fn one_way(
     schema: &Schema,
-    model: &Model,
+    (total, marginals): (f64, &dyn Marginals),
     released: &[Released],
     attribute: usize,
 ) -> Result<OneWayView, Failure> {
     let column = &schema.columns()[attribute];
-    let fitted = model.marginal(&Clique::new([attribute]));
+    let fitted = marginals.marginal(&Clique::new([attribute]));
     let releases = released.iter().filter_map(|released| {
         let Statistic::OneWay(axis) = &released.request.statistic else {
             return None;
         };
         let counts =
-            (axis.attribute == attribute).then(|| counts(axis, &released.values, model.total()))?;
+            (axis.attribute == attribute).then(|| counts(axis, &released.values, total))?;
         Some((counts?, 1.0 / released.request.variance_units as f64))
     });
     Ok(OneWayView {

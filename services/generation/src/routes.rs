@@ -8,11 +8,11 @@ use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Session,
 };
 use fhaim_api::dataset::{Dataset, NewDataset};
-use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, ReleasedStatistic};
-use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, NewJob, ReleasedStatistic};
+use fhaim_api::problem::Problem;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Json, Path, Query};
+use fhaim_platform::extract::{Brief, Json, Path, Query};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::User;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -26,6 +26,8 @@ use crate::answers::{
     Conflict, Forbidden, Internal, Invalid, Malformed, NotFound, TooLarge, TooManyRequests,
     Unauthenticated, Unavailable, UnsupportedMediaType,
 };
+use crate::problem::Refusal;
+use crate::put::Put;
 use crate::{State, accounts, datasets, events, jobs, results, synthetic};
 
 #[derive(OpenApi)]
@@ -60,12 +62,13 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(refresh_session))
         .routes(routes!(exchange_key))
         .routes(routes!(show_account))
-        .routes(routes!(list_keys, make_key))
-        .routes(routes!(delete_key))
-        .routes(routes!(list_datasets, make_dataset))
-        .routes(routes!(show_dataset, delete_dataset))
+        .routes(routes!(list_keys))
+        .routes(routes!(make_key, delete_key))
+        .routes(routes!(list_datasets))
+        .routes(routes!(make_dataset, show_dataset, delete_dataset))
         .routes(routes!(make_dataset_ready))
-        .routes(routes!(list_jobs, make_job))
+        .routes(routes!(list_jobs))
+        .routes(routes!(make_job))
         .routes(routes!(show_job))
         .routes(routes!(cancel_job))
         .routes(routes!(retry_job))
@@ -101,11 +104,10 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
 async fn sign_up(
     Shared(state): Shared<State>,
     client: Client,
-    Json(credentials): Json<Credentials>,
+    Brief(credentials): Brief<Credentials>,
 ) -> Made<Account> {
     if !state.config.sign_up {
-        let detail = "sign-up is closed: ask who runs this service for an account";
-        return Err(Failure::new(ProblemKind::Forbidden, detail));
+        return Err(Refusal::SignUpClosed.into());
     }
     state.sign_ins.try_address(client)?;
     let account = accounts::create(&state, credentials).await?;
@@ -120,7 +122,7 @@ async fn sign_up(
 async fn sign_in(
     Shared(state): Shared<State>,
     client: Client,
-    Json(credentials): Json<Credentials>,
+    Brief(credentials): Brief<Credentials>,
 ) -> Made<Session> {
     let session = accounts::sign_in(&state, client, credentials).await?;
     Ok((StatusCode::CREATED, axum::Json(session)))
@@ -132,20 +134,21 @@ async fn sign_in(
         Malformed, TooLarge, UnsupportedMediaType, Invalid, Internal, Unavailable))]
 async fn end_session(
     Shared(state): Shared<State>,
-    Json(refresh): Json<Refresh>,
+    Brief(refresh): Brief<Refresh>,
 ) -> Result<StatusCode, Failure> {
     accounts::end(&state, &refresh.refresh_token).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Exchanges a refresh token, which is good for one use, for a new session.
+/// Exchanges a refresh token, which is good for one use, for a new session. Where the answer was
+/// lost, the same token again gives another.
 #[utoipa::path(post, path = "/v1/sessions/refresh", tag = "accounts", request_body = Refresh,
     responses((status = 201, description = "The session", body = Session),
         Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, Internal,
         Unavailable))]
 async fn refresh_session(
     Shared(state): Shared<State>,
-    Json(refresh): Json<Refresh>,
+    Brief(refresh): Brief<Refresh>,
 ) -> Made<Session> {
     let session = accounts::refresh(&state, &refresh.refresh_token).await?;
     Ok((StatusCode::CREATED, axum::Json(session)))
@@ -158,7 +161,7 @@ async fn refresh_session(
         Unavailable))]
 async fn exchange_key(
     Shared(state): Shared<State>,
-    Json(exchange): Json<KeyExchange>,
+    Brief(exchange): Brief<KeyExchange>,
 ) -> Made<Session> {
     let session = accounts::exchange(&state, &exchange.api_key).await?;
     Ok((StatusCode::CREATED, axum::Json(session)))
@@ -185,19 +188,21 @@ async fn list_keys(
     Ok(axum::Json(accounts::list_keys(&state, id, &paging).await?))
 }
 
-/// Makes an API key; its text is shown this once.
-#[utoipa::path(post, path = "/v1/api-keys", tag = "accounts", security(("bearer" = [])),
-    request_body = NewApiKey,
+/// Makes an API key under an identifier that the caller chooses; its text is shown this once. The
+/// same again, before the key was used, gives a new text in the place of one that was lost.
+#[utoipa::path(put, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
+    params(("id" = Uuid, Path)), request_body = NewApiKey,
     responses((status = 201, description = "The key", body = ApiKeyMade),
+        (status = 200, description = "The key, with another text", body = ApiKeyMade),
         Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge,
         UnsupportedMediaType, Invalid, Internal, Unavailable))]
 async fn make_key(
     Shared(state): Shared<State>,
-    User(id): User,
+    User(account): User,
+    Path(id): Path<Uuid>,
     Json(new): Json<NewApiKey>,
-) -> Made<ApiKeyMade> {
-    let key = accounts::make_key(&state, id, new).await?;
-    Ok((StatusCode::CREATED, axum::Json(key)))
+) -> Result<Put<ApiKeyMade>, Failure> {
+    accounts::make_key(&state, account, id, new).await
 }
 
 /// Deletes an API key.
@@ -227,20 +232,22 @@ async fn list_datasets(
     Ok(axum::Json(datasets::list(&state, owner, &paging).await?))
 }
 
-/// Makes a dataset. Its key and its upload are made under the same identifier at the crypto and
-/// the computation service.
-#[utoipa::path(post, path = "/v1/datasets", tag = "datasets", security(("bearer" = [])),
-    request_body = NewDataset,
+/// Makes a dataset under an identifier that the caller chooses. Its key and its upload are made
+/// under the same identifier at the crypto and the computation service. The same again changes
+/// nothing.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)), request_body = NewDataset,
     responses((status = 201, description = "The dataset", body = Dataset),
-        Malformed, Unauthenticated, Forbidden, TooLarge, UnsupportedMediaType, Invalid, Internal,
-        Unavailable))]
+        (status = 200, description = "It was made before, alike", body = Dataset),
+        Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge, UnsupportedMediaType,
+        Invalid, Internal, Unavailable))]
 async fn make_dataset(
     Shared(state): Shared<State>,
     User(owner): User,
+    Path(dataset): Path<Uuid>,
     Json(new): Json<NewDataset>,
-) -> Made<Dataset> {
-    let dataset = datasets::create(&state, owner, new).await?;
-    Ok((StatusCode::CREATED, axum::Json(dataset)))
+) -> Result<Put<Dataset>, Failure> {
+    datasets::create(&state, owner, dataset, new).await
 }
 
 /// A dataset.
@@ -302,18 +309,22 @@ async fn list_jobs(
     ))
 }
 
-/// Queues a job: one run of the dataset's mechanism, on one share of its budget.
-#[utoipa::path(post, path = "/v1/datasets/{dataset}/jobs", tag = "jobs",
-    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+/// Queues a job under an identifier that the caller chooses: one run of the dataset's mechanism, on
+/// one share of its budget. The same again changes nothing and spends nothing.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}", tag = "jobs",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path), ("job" = Uuid, Path)),
+    request_body = NewJob,
     responses((status = 201, description = "The job", body = Job),
-        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+        (status = 200, description = "It was queued before", body = Job),
+        Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge, UnsupportedMediaType,
+        Invalid, Internal, Unavailable))]
 async fn make_job(
     Shared(state): Shared<State>,
     User(owner): User,
-    Path(dataset): Path<Uuid>,
-) -> Made<Job> {
-    let job = jobs::create(&state, owner, dataset).await?;
-    Ok((StatusCode::CREATED, axum::Json(job)))
+    Path((dataset, job)): Path<(Uuid, Uuid)>,
+    Json(new): Json<NewJob>,
+) -> Result<Put<Job>, Failure> {
+    jobs::create(&state, owner, dataset, job, new).await
 }
 
 /// A job.
@@ -368,10 +379,7 @@ impl<S: Sync> FromRequestParts<S> for LastEvent {
         let number = header.to_str().ok().and_then(|text| text.parse().ok());
         match number {
             Some(number) if number >= 0 => Ok(Self(number)),
-            _ => {
-                let detail = "Last-Event-ID must be the number of an event";
-                Err(Failure::new(ProblemKind::Malformed, detail))
-            }
+            _ => Err(Refusal::LastEvent.into()),
         }
     }
 }

@@ -9,6 +9,7 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
 use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::threads::Few;
 use fhaim_platform::{Failure, step};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,13 +18,18 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::accounts::{self, Passwords, SignInLimits};
 use crate::models::Models;
+use crate::store::jobs;
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 3] = [
+pub const STEPS: [Step; 7] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
+    step!("generation", 4, "beats"),
+    step!("generation", 5, "receipts"),
+    step!("generation", 10, "lost_answers"),
+    step!("generation", 11, "faults"),
 ];
 
 /// Plans of new datasets worked out at a time.
@@ -42,7 +48,7 @@ pub struct Inner {
     pub(crate) passwords: Passwords,
     pub(crate) sign_ins: SignInLimits,
     pub(crate) models: Models,
-    pub(crate) plans: Semaphore,
+    pub(crate) plans: Few,
     pub(crate) tables: Arc<Semaphore>,
     /// Wakes a worker when there is something to do.
     pub(crate) wake: Notify,
@@ -86,11 +92,11 @@ impl Program for State {
         let (stopper, stopping) = shutdown::channel();
         Ok(Self(Arc::new(Inner {
             computation: base.peer(Service::Computation)?,
-            tasks: Tasks::new(base.store.clone(), "jobs", common.lease_seconds),
+            tasks: Tasks::new(base.store.clone(), jobs::TABLE, common.lease_seconds),
             passwords: Passwords::new().await?,
             sign_ins: SignInLimits::new(&config.limits),
             models: Models::new(config.limits.cached_model_bytes),
-            plans: Semaphore::new(PLANS_AT_ONCE),
+            plans: Few::new(PLANS_AT_ONCE),
             tables: Arc::new(Semaphore::new(config.limits.synthetic_tables)),
             wake: Notify::new(),
             config: config.clone(),
@@ -105,7 +111,7 @@ impl Program for State {
     }
 
     async fn work(self, shutdown: Shutdown) {
-        worker::workers(self, shutdown).await;
+        worker::work(self, shutdown).await;
     }
 }
 
@@ -123,6 +129,7 @@ impl State {
     pub fn stop(&self) {
         self.stopper.stop();
     }
+
     /// Closes the database.
     pub async fn close(&self) {
         self.base.store.close().await;

@@ -7,65 +7,57 @@
 
 use fhaim_api::batch::{self, BatchStatus};
 use fhaim_api::job::{Happening, JobProgress, JobState};
-use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::keys::{RECEIPT_HEADER, Receipt};
+use fhaim_api::problem::ProblemKind;
 use fhaim_dp::Rho;
-use fhaim_platform::clock::Millis;
-use fhaim_platform::lease::{Lease, Lost};
+use fhaim_platform::Failure;
+use fhaim_platform::lease::{Lease, Tasks};
 use fhaim_platform::peer::{Body, PeerError};
+use fhaim_platform::runner::{self, Policy, Stop, Work};
 use fhaim_platform::shutdown::Shutdown;
-use fhaim_platform::store::{StoreError, Tx};
-use fhaim_platform::{Failure, clock, server};
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::generation::{Action, Batch, Run, RunError, StoredBatch};
 use fhaim_protocol::terms::Terms;
-use fhaim_synth::Outcome;
+use fhaim_synth::{AnyMachine, MechanismName, Outcome};
 use reqwest::Method;
-use sqlx::Row;
 use std::time::{Duration, Instant};
-use tokio::task::{JoinSet, spawn_blocking};
-use uuid::Uuid;
+use tokio::sync::Notify;
 
-use crate::run::{Action, Batch, Run, RunError, StoredBatch};
-use crate::{State, accounts, datasets, events, jobs, models, rows};
+use crate::store::jobs::Task;
+use crate::store::{batches, datasets as parents, events, jobs, sessions};
+use crate::{State, datasets, models};
 
-/// How often a worker with nothing to do looks for work that another process has queued.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// First and longest wait between two looks at a batch.
+/// First and longest wait between two looks at a batch; the computation service waits, too.
 const POLL: (Duration, Duration) = (Duration::from_millis(25), Duration::from_secs(1));
 
 /// How often watchers are told that a batch is being computed.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// Attempts in a row without a step after which a job is given up.
-const MOST_STALLS: i64 = 5;
-
-/// The longest wait before another attempt, in seconds.
-const LONGEST_PAUSE: u64 = 60;
-
-/// A cancelled job's worker stops after so long at the latest.
-const NOTICE_AFTER: Duration = Duration::from_secs(2);
-
 /// How often keys are rotated if due, and what is expired forgotten.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// Works on jobs, rotates keys and forgets what is expired, until `shutdown`.
-pub async fn workers(state: State, shutdown: Shutdown) {
-    let mut tasks = JoinSet::new();
-    for _ in 0..state.config.common.workers {
-        tasks.spawn(work(state.clone(), shutdown.clone()));
-    }
-    tasks.spawn(tidy(state.clone(), shutdown.clone()));
-    shutdown.raised().await;
-    state.stop();
-    while tasks.join_next().await.is_some() {}
+pub async fn work(state: State, shutdown: Shutdown) {
+    let common = state.config.common.clone();
+    let stopping = async {
+        shutdown.raised().await;
+        state.stop();
+    };
+    tokio::join!(
+        runner::run(state.clone(), &common, shutdown.clone()),
+        tidy(&state, &shutdown),
+        stopping,
+    );
 }
 
-async fn tidy(state: State, shutdown: Shutdown) {
+async fn tidy(state: &State, shutdown: &Shutdown) {
     loop {
         state.sign_ins.forget();
         let tidied = async {
             state.base.signer.rotate().await?;
-            accounts::forget_expired(&state).await?;
-            datasets::finish_deletions(&state).await
+            sessions::forget_expired(&state.base.store).await?;
+            datasets::finish_deletions(state).await
         };
         if let Err(failure) = tidied.await {
             tracing::error!(%failure, "tidying failed");
@@ -77,317 +69,163 @@ async fn tidy(state: State, shutdown: Shutdown) {
     }
 }
 
-async fn work(state: State, shutdown: Shutdown) {
-    while !shutdown.is_raised() {
-        let taken = state.tasks.take().await;
-        match taken {
-            Ok(Some(lease)) => {
-                server::with_request_id(attempt(&state, &lease, &shutdown)).await;
-                continue;
-            }
-            Ok(None) => {}
-            Err(error) => tracing::error!(%error, "no job can be taken"),
-        }
-        tokio::select! {
-            () = shutdown.raised() => {}
-            () = state.wake.notified() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-    }
-}
-
-/// Why an attempt at a job ended before the job did.
-#[derive(Debug)]
-enum Stop {
-    /// The lease was lost, or the job was cancelled: it is not ours to touch.
-    Lost,
-    /// The service is stopping.
-    Stopping,
-    /// The job cannot go on.
-    Failed(String),
-    /// The computation service is out of reach.
-    Outage(String),
-    /// A fault here.
-    Fault(Failure),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Fault(failure)
-    }
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl From<serde_json::Error> for Stop {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl From<Lost> for Stop {
-    fn from(_: Lost) -> Self {
-        Self::Lost
-    }
-}
-
-impl From<RunError> for Stop {
-    fn from(error: RunError) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-/// One attempt at a job, with its lease renewed beside the work.
-async fn attempt(state: &State, lease: &Lease, shutdown: &Shutdown) {
-    tracing::info!(job = lease.id, attempt = lease.attempt, "job taken");
-    let ended = tokio::select! {
-        ended = drive(state, lease) => ended,
-        () = keep_lease(state, lease) => Err(Stop::Lost),
-        () = shutdown.raised() => Err(Stop::Stopping),
+impl Work for State {
+    const TASK: &'static str = "job";
+    const POLICY: Policy = Policy {
+        first_pause: Duration::from_secs(1),
+        max_faults: 5,
     };
-    let Err(stop) = ended else {
-        tracing::info!(job = lease.id, "job done");
-        return;
-    };
-    if let Err(failure) = settle(state, lease, stop).await {
-        // The lease runs out, and another worker takes the job.
-        tracing::error!(job = lease.id, %failure, "the end of an attempt was not stored");
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    fn queued(&self) -> &Notify {
+        &self.wake
+    }
+
+    async fn attempt(&self, lease: &Lease) -> Result<(), Stop> {
+        let (job, stored) = Attempt::begin(self, lease).await?;
+        job.drive(stored).await
+    }
+
+    async fn fail(&self, tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), Failure> {
+        Ok(jobs::set_state(tx, &lease.id, JobState::Failed, Some(reason)).await?)
+    }
+
+    fn given_up(attempts: u32) -> String {
+        format!("given up: {attempts} attempts in a row ended without a step")
+    }
+
+    async fn tell_outage(
+        &self,
+        tx: &mut Tx,
+        lease: &Lease,
+        reason: &str,
+        pause: Duration,
+    ) -> Result<(), Failure> {
+        let reason = format!("{reason}: trying again in {} s", pause.as_secs());
+        Ok(jobs::set_state(tx, &lease.id, JobState::Queued, Some(&reason)).await?)
     }
 }
 
-/// Renews a lease until it is lost, which it is when the job is cancelled.
-async fn keep_lease(state: &State, lease: &Lease) {
-    loop {
-        tokio::time::sleep(state.tasks.renewal().min(NOTICE_AFTER)).await;
-        match state.tasks.renew(lease).await {
-            Ok(Ok(())) => {}
-            Ok(Err(Lost)) => return,
-            Err(error) => tracing::warn!(job = lease.id, %error, "a lease was not renewed"),
-        }
-    }
-}
-
-/// Leaves a job in the state that the end of an attempt calls for.
-async fn settle(state: &State, lease: &Lease, stop: Stop) -> Result<(), Failure> {
-    let mut tx = state.base.store.begin().await?;
-    if state.tasks.hold(&mut tx, lease).await?.is_err() {
-        tracing::info!(job = lease.id, "the job is no longer ours");
-        return Ok(());
-    }
-    match stop {
-        Stop::Lost => return Ok(()),
-        Stop::Stopping => release(&mut tx, &lease.id, 0, "stalls = 0").await?,
-        Stop::Failed(reason) => {
-            tracing::warn!(job = lease.id, reason, "job failed");
-            jobs::set_state(&mut tx, &lease.id, JobState::Failed, Some(reason)).await?;
-        }
-        Stop::Outage(reason) => {
-            let seconds = pause(count(&mut tx, &lease.id, "outages").await?);
-            tracing::warn!(job = lease.id, reason, seconds, "job put off");
-            let reason = Some(format!("{reason}: trying again in {seconds} s"));
-            jobs::set_state(&mut tx, &lease.id, JobState::Queued, reason).await?;
-            let counters = "stalls = 0, outages = outages + 1";
-            release(&mut tx, &lease.id, clock::seconds(seconds), counters).await?;
-        }
-        Stop::Fault(failure) => {
-            let seconds = pause(count(&mut tx, &lease.id, "stalls").await?);
-            tracing::error!(job = lease.id, %failure, seconds, "an attempt broke off");
-            let later = clock::seconds(seconds);
-            release(&mut tx, &lease.id, later, "stalls = stalls").await?;
-        }
-    }
-    tx.commit().await?;
-    Ok(())
-}
-
-/// Seconds before another attempt: doubled by each, to a minute.
-fn pause(attempts: i64) -> u64 {
-    let doublings = u32::try_from(attempts.clamp(0, 6)).unwrap_or(6);
-    2u64.pow(doublings).min(LONGEST_PAUSE)
-}
-
-async fn count(tx: &mut Tx, job: &str, column: &'static str) -> Result<i64, Failure> {
-    let query = sqlx::AssertSqlSafe(format!("SELECT {column} FROM jobs WHERE id = $1"));
-    let row = sqlx::query(query).bind(job).fetch_one(&mut **tx).await?;
-    Ok(row.try_get(column)?)
-}
-
-/// Lets any worker take a job after a while.
-async fn release(
-    tx: &mut Tx,
-    job: &str,
-    after: Millis,
-    counters: &'static str,
-) -> Result<(), Failure> {
-    let query =
-        format!("UPDATE jobs SET lease_token = '', lease_expires = $1, {counters} WHERE id = $2");
-    sqlx::query(sqlx::AssertSqlSafe(query))
-        .bind(if after == 0 { 0 } else { clock::now() + after })
-        .bind(job)
-        .execute(&mut **tx)
-        .await?;
-    Ok(())
-}
-
-/// What a worker knows of its job.
-struct Task<'a> {
+/// One attempt at a job.
+struct Attempt<'a> {
     state: &'a State,
     lease: &'a Lease,
-    job: Uuid,
-    dataset: Uuid,
-    terms: Terms,
+    task: Task,
 }
 
-/// Sees a job through to its end.
-async fn drive(state: &State, lease: &Lease) -> Result<(), Stop> {
-    let (task, stored) = begin(state, lease).await?;
-    let terms = task.terms.clone();
-    let mut run = blocking(move || Run::new(&terms, stored)).await??;
-    loop {
-        let action;
-        (run, action) = blocking(move || {
-            let action = run.advance();
-            (run, action)
-        })
-        .await?;
-        match action? {
-            Action::Store(batch) => {
-                task.store(&batch).await?;
-                run.stored()?;
-            }
-            Action::Ask(batch) => {
-                let answers = task.ask(&batch).await?;
-                run.answered(answers.clone())?;
-                task.store_answers(&batch, &answers, run.spent()).await?;
-            }
-            Action::Finish(outcome, last) => {
-                return task.finish(outcome, last.into(), run.spent()).await;
+/// A batch that came back.
+struct Released {
+    answers: Vec<Vec<i64>>,
+    receipt: Option<Receipt>,
+    /// What the job has spent with it.
+    spent: Rho,
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
+fn failed(error: RunError) -> Stop {
+    Stop::Failed(error.to_string())
+}
+
+impl<'a> Attempt<'a> {
+    /// Reads a job, and what is stored of it.
+    async fn begin(state: &'a State, lease: &'a Lease) -> Result<(Self, Vec<StoredBatch>), Stop> {
+        let mut tx = state.base.store.begin().await?;
+        state.tasks.hold(&mut tx, lease).await??;
+        jobs::set_state(&mut tx, &lease.id, JobState::Running, None).await?;
+        let task = jobs::task(&mut tx, &lease.id).await?;
+        let stored = batches::of_job(&mut tx, &lease.id).await?;
+        tx.commit().await?;
+        let attempt = Self { state, lease, task };
+        Ok((attempt, stored))
+    }
+
+    /// Sees the job through to its end.
+    async fn drive(&self, stored: Vec<StoredBatch>) -> Result<(), Stop> {
+        let terms = self.task.terms.clone();
+        let run = blocking(move || start(&terms, stored)).await?;
+        let mut run = run.map_err(failed)?;
+        loop {
+            let action;
+            (run, action) = blocking(move || {
+                let action = run.advance();
+                (run, action)
+            })
+            .await?;
+            match action.map_err(failed)? {
+                Action::Store(batch) => {
+                    self.store(&batch).await?;
+                    run.stored().map_err(failed)?;
+                }
+                Action::Ask(batch) => {
+                    let (answers, receipt) = self.ask(&batch).await?;
+                    let answers = run.answered(answers).map_err(failed)?;
+                    let released = Released {
+                        answers,
+                        receipt,
+                        spent: run.spent(),
+                    };
+                    self.store_answers(&batch, released).await?;
+                }
+                Action::Finish(outcome, last) => {
+                    return self.finish(outcome, last.into(), run.spent()).await;
+                }
             }
         }
     }
-}
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    spawn_blocking(work).await.map_err(Failure::internal)
-}
-
-/// Counts the attempt, and reads the job.
-async fn begin<'a>(
-    state: &'a State,
-    lease: &'a Lease,
-) -> Result<(Task<'a>, Vec<StoredBatch>), Stop> {
-    let mut tx = state.base.store.begin().await?;
-    state.tasks.hold(&mut tx, lease).await??;
-    let stalls = count(&mut tx, &lease.id, "stalls").await?;
-    if stalls >= MOST_STALLS {
-        let reason = format!("given up: {stalls} attempts in a row ended without a step");
-        return Err(Stop::Failed(reason));
-    }
-    sqlx::query("UPDATE jobs SET stalls = stalls + 1 WHERE id = $1")
-        .bind(&lease.id)
-        .execute(&mut *tx)
-        .await?;
-    jobs::set_state(&mut tx, &lease.id, JobState::Running, None).await?;
-    let row = sqlx::query(
-        "SELECT jobs.id AS job, dataset, terms FROM jobs \
-         JOIN datasets ON datasets.id = jobs.dataset WHERE jobs.id = $1",
-    )
-    .bind(&lease.id)
-    .fetch_one(&mut *tx)
-    .await?;
-    let rows = sqlx::query("SELECT requests, answers FROM batches WHERE job = $1 ORDER BY number")
-        .bind(&lease.id)
-        .fetch_all(&mut *tx)
-        .await?;
-    tx.commit().await?;
-    let stored = rows.iter().map(|row| {
-        Ok(StoredBatch {
-            requests: rows::json(row, "requests")?,
-            answers: rows::some_json(row, "answers")?,
-        })
-    });
-    let task = Task {
-        state,
-        lease,
-        job: rows::uuid(&row, "job")?,
-        dataset: rows::uuid(&row, "dataset")?,
-        terms: rows::json(&row, "terms")?,
-    };
-    Ok((task, stored.collect::<Result<_, Failure>>()?))
-}
-
-impl Task<'_> {
     /// A transaction that only the holder of the lease can have.
-    async fn begin(&self) -> Result<Tx, Stop> {
+    async fn hold(&self) -> Result<Tx, Stop> {
         let mut tx = self.state.base.store.begin().await?;
         self.state.tasks.hold(&mut tx, self.lease).await??;
         Ok(tx)
     }
 
+    /// The same, for what brings the job nearer to its end.
+    async fn step(&self) -> Result<Tx, Stop> {
+        let mut tx = self.state.base.store.begin().await?;
+        self.state.tasks.step(&mut tx, self.lease).await??;
+        Ok(tx)
+    }
+
     /// Stores a batch before it is asked for.
     async fn store(&self, batch: &Batch) -> Result<(), Stop> {
-        let progress = JobProgress::from(batch.progress);
-        let mut tx = self.begin().await?;
-        sqlx::query(
-            "INSERT INTO batches (job, number, progress, requests, asked_at) \
-             VALUES ($1, $2, $3, $4, $5)",
-        )
-        .bind(&self.lease.id)
-        .bind(batch.number as i64)
-        .bind(serde_json::to_string(&progress)?)
-        .bind(serde_json::to_string(&batch.requests)?)
-        .bind(clock::now())
-        .execute(&mut *tx)
-        .await?;
-        self.tell_phase(&mut tx, progress, batch.requests.len())
-            .await?;
-        tx.commit().await?;
-        Ok(())
+        let (job, progress) = (&self.lease.id, JobProgress::from(batch.progress));
+        let mut tx = self.step().await?;
+        batches::insert(&mut tx, job, batch, &progress).await?;
+        jobs::set_progress(&mut tx, job, progress, batch.requests.len()).await?;
+        Ok(tx.commit().await?)
     }
 
-    async fn tell_phase(
-        &self,
-        tx: &mut Tx,
-        progress: JobProgress,
-        releases: usize,
-    ) -> Result<(), Stop> {
-        sqlx::query("UPDATE jobs SET progress = $1, stalls = 0 WHERE id = $2")
-            .bind(serde_json::to_string(&progress)?)
-            .bind(&self.lease.id)
-            .execute(&mut **tx)
-            .await?;
-        let phase = Happening::Phase { progress, releases };
-        Ok(events::record(tx, &self.lease.id, &phase).await?)
-    }
-
-    /// Asks the computation service for a batch until it is released.
-    async fn ask(&self, batch: &Batch) -> Result<Vec<Vec<i64>>, Stop> {
-        let first = batch.first().ok_or(RunError::Contradiction)?;
-        let path = format!(
-            "/v1/datasets/{}/jobs/{}/batches/{first}",
-            self.dataset, self.job
-        );
-        let body = Body::Json(serde_json::to_vec(&batch::Batch {
-            requests: batch.requests.clone(),
-        })?);
+    /// Gets a batch released by the computation service: its integers, and the receipt of the
+    /// ledger that has them. It is asked for once, and then looked at; again where that service
+    /// no longer knows it, having been set back.
+    async fn ask(&self, batch: &Batch) -> Result<(Vec<Vec<i64>>, Option<Receipt>), Stop> {
+        let first = batch
+            .first()
+            .ok_or_else(|| failed(RunError::Contradiction))?;
+        let (dataset, job) = (self.task.dataset, self.task.job);
+        let path = format!("/v1/datasets/{dataset}/jobs/{job}/batches/{first}");
+        // What was refused before is asked for anew by whoever tries the job again, once.
+        let mut status = self.put(&path, batch, true).await?;
         let (mut wait, longest) = POLL;
         let mut told = Instant::now();
         loop {
-            let status = (self.state.computation)
-                .json::<BatchStatus>(Method::PUT, &path, body.clone())
-                .await
-                .map_err(stop_of)?;
             match status {
-                BatchStatus::Released { answers, .. } => return Ok(answers),
-                BatchStatus::Refused { reason } => {
+                BatchStatus::Released {
+                    answers, receipt, ..
+                } => return Ok((answers, receipt)),
+                BatchStatus::Refused {
+                    reason,
+                    without_run,
+                } => {
                     let reason = format!("the computation service refused a release: {reason}");
-                    return Err(Stop::Failed(reason));
+                    return Err(match without_run {
+                        true => self.end_without_run(&reason).await?,
+                        false => Stop::Failed(reason),
+                    });
                 }
                 BatchStatus::Running { seconds } if told.elapsed() >= TELL_EVERY => {
                     told = Instant::now();
@@ -397,50 +235,83 @@ impl Task<'_> {
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 3 / 2).min(longest);
+            status = match self.look(&path).await? {
+                Some(status) => status,
+                None => self.put(&path, batch, false).await?,
+            };
+        }
+    }
+
+    /// Ends the job: no run was left for it, so it holds none. What it asked for is forgotten, or it
+    /// would be counted as holding the run of a job that has one, which could then not go on.
+    async fn end_without_run(&self, reason: &str) -> Result<Stop, Stop> {
+        let job = &self.lease.id;
+        tracing::warn!(job, reason, "job failed: no run is left for it");
+        let mut tx = self.hold().await?;
+        batches::forget_unanswered(&mut tx, job).await?;
+        jobs::set_state(&mut tx, job, JobState::Failed, Some(reason)).await?;
+        tx.commit().await?;
+        Ok(Stop::Lost)
+    }
+
+    /// Receipts of all jobs of the dataset. Read anew each time: other jobs may have brought later
+    /// ones.
+    async fn receipts(&self) -> Result<Vec<Receipt>, Stop> {
+        Ok(parents::receipts(&self.state.base.store, self.task.dataset).await?)
+    }
+
+    async fn put(&self, path: &str, batch: &Batch, again: bool) -> Result<BatchStatus, Stop> {
+        let wanted = batch::Batch {
+            requests: batch.requests.clone(),
+            receipts: self.receipts().await?,
+            again,
+        };
+        let body = Body::Json(serde_json::to_vec(&wanted)?);
+        let computation = &self.state.computation;
+        computation
+            .json(Method::PUT, path, body)
+            .await
+            .map_err(stop_of)
+    }
+
+    /// Where a batch is; nothing if it is not there.
+    async fn look(&self, path: &str) -> Result<Option<BatchStatus>, Stop> {
+        let receipts = self.receipts().await?;
+        let headers = receipts.iter().map(|r| (RECEIPT_HEADER, r.to_header()));
+        let computation = self.state.computation.with_headers(headers.collect());
+        match computation.json(Method::GET, path, Body::Empty).await {
+            Ok(status) => Ok(Some(status)),
+            Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(stop_of(error)),
         }
     }
 
     async fn tell_computing(&self, seconds: f64) -> Result<(), Stop> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.hold().await?;
         events::record(&mut tx, &self.lease.id, &Happening::Computing { seconds }).await?;
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
-    async fn store_answers(
-        &self,
-        batch: &Batch,
-        answers: &[Vec<i64>],
-        spent: Rho,
-    ) -> Result<(), Stop> {
-        let mut tx = self.begin().await?;
-        sqlx::query(
-            "UPDATE batches SET answers = $1, released_at = $2 WHERE job = $3 AND number = $4",
-        )
-        .bind(serde_json::to_string(answers)?)
-        .bind(clock::now())
-        .bind(&self.lease.id)
-        .bind(batch.number as i64)
-        .execute(&mut *tx)
-        .await?;
-        sqlx::query(
-            "UPDATE jobs SET releases = releases + $1, spent = $2, stalls = 0, outages = 0 \
-             WHERE id = $3",
-        )
-        .bind(batch.requests.len() as i64)
-        .bind(spent.count().to_string())
-        .bind(&self.lease.id)
-        .execute(&mut *tx)
-        .await?;
+    async fn store_answers(&self, batch: &Batch, released: Released) -> Result<(), Stop> {
+        let Released {
+            answers,
+            receipt,
+            spent,
+        } = released;
+        let (job, releases) = (&self.lease.id, batch.requests.len());
+        let mut tx = self.step().await?;
+        batches::answer(&mut tx, job, batch.number, &answers).await?;
+        jobs::add_releases(&mut tx, job, releases, spent, receipt.as_ref()).await?;
         let released = Happening::Released {
-            releases: batch.requests.len(),
+            releases,
             cells: batch.cells(),
             spent: spent.into(),
         };
-        events::record(&mut tx, &self.lease.id, &released).await?;
+        events::record(&mut tx, job, &released).await?;
         tx.commit().await?;
-        metrics::counter!("releases_total", "service" => "generation")
-            .increment(batch.requests.len() as u64);
+        metrics::counter!("releases_total", "service" => "generation").increment(releases as u64);
         Ok(())
     }
 
@@ -457,40 +328,40 @@ impl Task<'_> {
         }
         let model = blocking(move || outcome.model.save()).await?;
         // So that a job that was cancelled and deleted meanwhile leaves no blob behind.
-        self.begin().await?.commit().await?;
-        models::put(self.state, self.dataset, self.job, model).await?;
-        let mut tx = self.begin().await?;
-        self.tell_phase(&mut tx, last, 0).await?;
+        self.hold().await?.commit().await?;
+        models::put(self.state, self.task.dataset, self.task.job, model).await?;
+        let mut tx = self.step().await?;
+        jobs::set_progress(&mut tx, &self.lease.id, last, 0).await?;
         jobs::set_state(&mut tx, &self.lease.id, JobState::Done, None).await?;
-        tx.commit().await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 }
 
-/// What an error of the computation service means for the job.
+/// What an error of the computation service means for the job: its last word ends it, and all
+/// else passes. A token that it cannot check while it cannot reach us passes too.
 fn stop_of(error: PeerError) -> Stop {
+    if let Some(problem) = error.refusal() {
+        return Stop::Failed(match problem.kind {
+            ProblemKind::NotFound => "the computation service no longer has the dataset".to_owned(),
+            _ => format!("the computation service: {problem}"),
+        });
+    }
     match error {
-        PeerError::Problem { problem, .. } => stop_of_problem(&problem),
         PeerError::Unreachable { .. } => {
             Stop::Outage("the computation service is out of reach".to_owned())
+        }
+        PeerError::Problem { problem, .. } => {
+            Stop::Outage(format!("the computation service: {problem}"))
         }
         PeerError::Unsigned => Stop::Fault(Failure::internal(error)),
     }
 }
 
-fn stop_of_problem(problem: &Problem) -> Stop {
-    match problem.kind {
-        // It cannot check our token while it cannot reach us.
-        ProblemKind::Unauthenticated
-        | ProblemKind::TooManyRequests
-        | ProblemKind::Unavailable
-        | ProblemKind::Internal => Stop::Outage(format!("the computation service: {problem}")),
-        ProblemKind::NotFound => {
-            Stop::Failed("the computation service no longer has the dataset".to_owned())
-        }
-        ProblemKind::BudgetSpent => {
-            Stop::Failed("the dataset's budget is spent: no run of it is left".to_owned())
-        }
-        _ => Stop::Failed(format!("the computation service: {problem}")),
-    }
+/// The mechanism of a dataset's terms, with what is stored of its run.
+fn start(terms: &Terms, stored: Vec<StoredBatch>) -> Result<Run<AnyMachine>, RunError> {
+    let refused = |error: fhaim_synth::Error| RunError::Mechanism(error.into());
+    let job = terms.plan()?.job;
+    let mechanism: MechanismName = terms.mechanism.parse().map_err(refused)?;
+    let machine = mechanism.start(job.clone()).map_err(refused)?;
+    Run::new(machine, job, stored)
 }

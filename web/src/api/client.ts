@@ -80,7 +80,10 @@ export async function signOut(): Promise<void> {
   }
 }
 
-/** A token that is good for a while yet; one renewal at a time, since a refresh token is good for one. */
+/**
+ * A token that is good for a while yet; one renewal at a time, since a refresh token is good until what
+ * it was exchanged for is used. Where an answer is lost, the next call shows it again.
+ */
 async function token(): Promise<string> {
   if (access && access.expires - MARGIN_MS > Date.now()) return access.token;
   renewal ??= renew().finally(() => (renewal = undefined));

@@ -13,6 +13,7 @@ export type ApiKeyMade = G["ApiKeyMade"];
 export type Terms = Omit<G["Terms"], "schema"> & { schema: Schema };
 export type Dataset = Omit<G["Dataset"], "terms"> & { terms: Terms };
 export type Job = G["Job"];
+export type Receipt = G["Receipt"];
 export type JobEvent = G["JobEvent"];
 export type ModelView = G["ModelView"];
 export type OneWayView = G["OneWayView"];

@@ -46,6 +46,7 @@ export type Request =
   | { op: "check"; schema: Schema }
   | ({ op: "read" } & ReadOptions)
   | { op: "plan"; terms: Terms; records: number }
+  | { op: "compose"; costs: string[]; delta: number }
   | { op: "prepare"; terms: Terms }
   | { op: "encrypt"; object: string }
   | { op: "compare"; file: string };
@@ -86,12 +87,20 @@ export interface ReadTable {
 export interface Planned {
   parameter_set: number;
   rho: number;
+  /** The same as a count of 2^-80. */
+  budget: string;
   run_rho: number;
   chunks: number;
   stride: number;
   objects: string[];
   object_bytes: number;
   sigmas: (number | null)[];
+}
+
+/** What uses of the same records cost together. */
+export interface Composed {
+  rho: number;
+  epsilon: number;
 }
 
 export interface Comparison {

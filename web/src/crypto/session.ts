@@ -5,6 +5,7 @@ import type {
   Ask,
   Checked,
   Comparison,
+  Composed,
   Drafted,
   Encrypted,
   Format,
@@ -63,6 +64,10 @@ export class HolderSession {
 
   plan(terms: Terms, records: number): Promise<Planned> {
     return this.ask({ op: "plan", terms, records });
+  }
+
+  compose(costs: string[], delta: number): Promise<Composed> {
+    return this.ask({ op: "compose", costs, delta });
   }
 
   prepare(terms: Terms, publicKey: Blob): Promise<number> {

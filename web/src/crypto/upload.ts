@@ -1,7 +1,9 @@
 // An upload: encrypted in workers while it is sent, paused, gone on with after a break.
-import { backoff, call, get, json, mayPass, words } from "../api/client";
-import type { Dataset, KeySet, Missing } from "../api/types";
+import { backoff, call, get, mayPass, words } from "../api/client";
+import { ofLedger } from "../api/receipts";
+import type { Dataset, KeySet, Missing, Upload as Uploaded } from "../api/types";
 import { hexadecimal, Journal } from "./journal";
+import { rememberUse, type Used } from "./memory";
 import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
 import { HolderSession } from "./session";
 
@@ -45,6 +47,8 @@ export class Upload {
   /** What is to be sent, and how far down the list it is. */
   private queue: string[] = [];
   private next = 0;
+  /** Complete at the computation service before anything was sent. */
+  private complete = false;
   private readonly journal: Journal;
   private resumed: (() => void)[] = [];
   private stopped = false;
@@ -55,6 +59,7 @@ export class Upload {
     readonly dataset: Dataset,
     readonly file: File,
     readonly read: ReadOptions,
+    readonly used: Used,
     private readonly tell: () => void,
   ) {
     this.journal = new Journal(dataset.id);
@@ -127,6 +132,7 @@ export class Upload {
     const first = await this.open();
     const { records, columns } = first.table;
     const plan = await first.session.plan(this.dataset.terms, records);
+    rememberUse(this.used, this.dataset);
     const key = await this.publicKey(plan);
     await this.register(plan);
     const others = Array.from({ length: workersFor(records, columns.length) - 1 }, () => this.open());
@@ -139,6 +145,11 @@ export class Upload {
     await this.journal.load();
     this.journal.forget(missing);
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
+    if (this.queue.length > 0 && (await this.isComplete())) {
+      // Complete, and so of no journal any more, and not ready: the generation service was set back.
+      this.complete = true;
+      this.queue = [];
+    }
     this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
   }
 
@@ -152,7 +163,9 @@ export class Upload {
   private async publicKey(plan: Planned): Promise<Blob> {
     const path = `/v1/datasets/${this.dataset.id}`;
     const terms = this.dataset.terms;
-    const set = await this.persist(() => json<KeySet>("crypto", "PUT", path, { json: { terms } }));
+    const set = await this.persist(() =>
+      ofLedger<KeySet>("PUT", this.dataset.id, "", ({ receipt }) => receipt, { terms }),
+    );
     if (set.parameter_set !== plan.parameter_set || set.budget.rho !== plan.rho) {
       throw new Error("The crypto service works with another budget or other parameters.");
     }
@@ -170,6 +183,11 @@ export class Upload {
     const layout = { chunks: plan.chunks, stride: plan.stride };
     const terms = this.dataset.terms;
     await this.persist(() => call("computation", "PUT", this.path(""), { json: { terms, layout } }));
+  }
+
+  private async isComplete(): Promise<boolean> {
+    const upload = await this.persist(() => get<Uploaded>("computation", this.path("")));
+    return upload.contributions.every(({ state }) => state === "complete");
   }
 
   private path(rest: string): string {
@@ -211,9 +229,11 @@ export class Upload {
   }
 
   private async seal(): Promise<void> {
-    const manifest = await this.journal.manifest();
-    const complete = this.path("/contributions/0/complete");
-    await this.persist(() => call("computation", "POST", complete, { json: { manifest } }));
+    if (!this.complete) {
+      const manifest = await this.journal.manifest();
+      const complete = this.path("/contributions/0/complete");
+      await this.persist(() => call("computation", "POST", complete, { json: { manifest } }));
+    }
     await this.persist(() => call("generation", "POST", this.path("/ready")));
     await this.journal.finish();
   }

@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { onSession, signedInAs } from "../api/client";
 import type { Dataset } from "../api/types";
+import type { Used } from "./memory";
 import type { ReadOptions } from "./messages";
 import { remember } from "./remembered";
 import { Upload, type Progress } from "./upload";
@@ -15,10 +16,10 @@ const tell = () => listeners.forEach((listener) => listener());
 const ACTIVE: Progress["phase"][] = ["preparing", "sending", "sealing"];
 
 /** Begins an upload, or goes on with one that stopped. */
-export function begin(dataset: Dataset, file: File, read: ReadOptions): void {
+export function begin(dataset: Dataset, file: File, read: ReadOptions, used: Used): void {
   remember(dataset.id, read);
   uploads.get(dataset.id)?.stop();
-  const upload = new Upload(dataset, file, read, tell);
+  const upload = new Upload(dataset, file, read, used, tell);
   uploads.set(dataset.id, upload);
   tell();
   void upload.run();

@@ -1,7 +1,8 @@
-import { useState, type FormEvent } from "react";
+import { useMemo, useState, type FormEvent } from "react";
 import { call, json, list } from "../api/client";
+import { newId } from "../api/ids";
 import type { ApiKey, ApiKeyMade } from "../api/types";
-import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, When } from "../parts/ui";
+import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
 
 const PATH = "/v1/api-keys";
 
@@ -30,26 +31,25 @@ export default function ApiKeys() {
 
 function NewKey({ onMade }: { onMade: (key: ApiKeyMade) => void }) {
   const [name, setName] = useState("");
-  const [error, setError] = useState<unknown>();
-  const submit = async (event: FormEvent) => {
+  const { busy, error, run } = useWork();
+  // Of the key that this name is for: made again after a lost answer, it is the same key.
+  const id = useMemo(newId, [name]);
+  const submit = (event: FormEvent) => {
     event.preventDefault();
-    setError(undefined);
-    try {
-      onMade(await json<ApiKeyMade>("generation", "POST", PATH, { json: { name } }));
+    void run(async () => {
+      onMade(await json<ApiKeyMade>("generation", "PUT", `${PATH}/${id}`, { json: { name } }));
       setName("");
-    } catch (problem) {
-      setError(problem);
-    }
+    });
   };
   return (
-    <form className="card" onSubmit={(event) => void submit(event)}>
+    <form className="card" onSubmit={submit}>
       <Field label="What is the key for?">
         {(id) => (
           <input id={id} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
         )}
       </Field>
       <Trouble error={error} />
-      <button className="main">Make a key</button>
+      <button className="main" disabled={busy}>Make a key</button>
     </form>
   );
 }

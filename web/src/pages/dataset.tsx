@@ -1,13 +1,16 @@
 import { useEffect, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call, get, json, list, Refusal } from "../api/client";
+import { ofLedger, receiptOf } from "../api/receipts";
 import type { Dataset, DatasetLedger, Job } from "../api/types";
 import { forgetUpload } from "../crypto/journal";
+import { usesOf, type Used } from "../crypto/memory";
 import { forgetRead, recall } from "../crypto/remembered";
 import { begin, drop, useUpload } from "../crypto/uploads";
 import { LedgerBar } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, counted, Facts, Loading, Trouble, useLoad, useTitle, When } from "../parts/ui";
+import { Confirmed, count, counted, Facts, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
+import { UsedBefore } from "../parts/used-before";
 import { DatasetTag } from "./datasets";
 import { UploadCard } from "./new-dataset/upload";
 
@@ -76,7 +79,14 @@ function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
 }
 
 function GoOn({ dataset }: { dataset: Dataset }) {
-  const choose = (file: File | undefined) => file && begin(dataset, file, recall(dataset, file.name));
+  const [again, setAgain] = useState<{ file: File; used: Used }>();
+  const { busy, error, run } = useWork();
+  const go = (file: File, used: Used) => begin(dataset, file, recall(dataset, file.name), used);
+  const choose = (file: File | undefined) => file && void run(async () => {
+    const used = await usesOf(file, dataset);
+    if (used.before.length === 0) go(file, used);
+    else setAgain({ file, used });
+  });
   return (
     <section className="card">
       <h2>The upload is not finished</h2>
@@ -85,7 +95,14 @@ function GoOn({ dataset }: { dataset: Dataset }) {
         may not open it by itself.
       </p>
       <label htmlFor="again">The table, as a CSV file</label>
-      <input id="again" type="file" accept=".csv,text/csv,text/plain" onChange={(event) => choose(event.target.files?.[0])} />
+      <input id="again" type="file" accept=".csv,text/csv,text/plain" disabled={busy} onChange={(event) => choose(event.target.files?.[0])} />
+      <Trouble error={error} />
+      {again && (
+        <>
+          <UsedBefore used={again.used} next={dataset.budget.exact} delta={dataset.terms.delta} />
+          <button type="button" className="main" disabled={busy} onClick={() => go(again.file, again.used)}>Upload them all the same</button>
+        </>
+      )}
     </section>
   );
 }
@@ -93,28 +110,47 @@ function GoOn({ dataset }: { dataset: Dataset }) {
 function Jobs({ dataset }: { dataset: Dataset }) {
   const path = `/v1/datasets/${dataset.id}/jobs`;
   const { value, error, reload } = useLoad(() => list<Job>("generation", path), path);
-  const navigate = useNavigate();
-  const [refused, setRefused] = useState<unknown>();
-  const start = async () => {
-    try {
-      const job = await json<Job>("generation", "POST", path);
-      void navigate(`/jobs/${job.id}`);
-    } catch (problem) {
-      setRefused(problem);
-    }
-  };
   return (
     <section className="card">
       <div className="row ends">
         <h2>Jobs</h2>
-        <button type="button" className="main" disabled={dataset.runs_left === 0} onClick={() => void start()}>Run a job</button>
+        <Run dataset={dataset} />
       </div>
-      {dataset.runs_left === 0 && <p className="quiet">The budget is promised to the jobs below. For more, make a new dataset.</p>}
-      <Trouble error={refused} />
+      {dataset.runs_left === 0 && (
+        <p className="quiet">
+          The budget is promised to the jobs below. One that failed or was cancelled after it had begun holds
+          its share, and goes on with “Retry”. A new dataset over the same records would not start from
+          nothing: its epsilon adds to what was spent here.
+        </p>
+      )}
       <Trouble error={error} retry={reload} />
       {value?.length === 0 && <p>None yet. A job spends its share of the budget on noisy counts, fits a model to them, and draws synthetic records from it.</p>}
       {value && value.length > 0 && <JobTable jobs={value} />}
     </section>
+  );
+}
+
+/** Starts a job, once what it costs is confirmed: however often it is clicked or tried again, one. */
+function Run({ dataset }: { dataset: Dataset }) {
+  const navigate = useNavigate();
+  const { epsilon, delta, runs } = dataset.terms;
+  const start = async (id: string) => {
+    const path = `/v1/datasets/${dataset.id}/jobs/${id}`;
+    // The other services hold the crypto service to it, as this page just did.
+    const receipt = await receiptOf(dataset.id);
+    const job = await json<Job>("generation", "PUT", path, { json: { receipt } });
+    void navigate(`/jobs/${job.id}`);
+  };
+  return (
+    <Confirmed label="Run a job" title="Spend on a job?" tone="main" confirm="Run it" dismiss="Not now"
+      disabled={dataset.runs_left === 0} action={start}>
+      <p>
+        It spends {runs === 1 ? "all" : `one of ${count(runs)} equal parts`} of this dataset’s budget, at most
+        ρ {(dataset.budget.rho / runs).toPrecision(3)} of {dataset.budget.rho.toPrecision(3)} (ε {epsilon} at
+        δ {delta.toExponential()} for all its jobs). {counted(dataset.runs_left, "job is", "jobs are")} left of {count(runs)}.
+      </p>
+      <p>What a job has spent does not come back.</p>
+    </Confirmed>
   );
 }
 
@@ -137,13 +173,14 @@ function JobTable({ jobs }: { jobs: Job[] }) {
 }
 
 function Budget({ dataset }: { dataset: Dataset }) {
-  const path = `/v1/datasets/${dataset.id}/ledger`;
-  const { value, error } = useLoad(() => get<DatasetLedger>("crypto", path), path);
+  const { id } = dataset;
+  const { value, error } = useLoad(() => ofLedger<DatasetLedger>("GET", id, "/ledger", ({ receipt }) => receipt), id);
   return (
     <section className="card">
       <h2>Privacy ledger</h2>
       <p className="quiet">Kept by the crypto service, which decrypts nothing that it has not debited first.</p>
       <Trouble error={error} />
+      {value?.frozen && <Notice tone="bad"><p>{value.frozen}</p></Notice>}
       {value && (
         <LedgerBar budget={value.budget.rho} parts={value.runs.map((run, index) => ({ name: `job ${index + 1}`, rho: run.spent.rho }))} />
       )}

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState, type ReactNode, type UIEvent } from "react
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
 import { follow } from "../api/events";
+import { receiptOf } from "../api/receipts";
 import type { Dataset, Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
 import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
@@ -62,8 +63,14 @@ export default function JobPage() {
 function Head({ job, reload, again }: { job: Job; reload: () => void; again: () => void }) {
   const final = FINAL.includes(job.state);
   const [refused, setRefused] = useState<unknown>();
+  useEffect(() => {
+    // Keeps the receipt of a ledger that has the job's releases; whatever is wrong with it, the next run is told.
+    if (final && job.releases > 0) receiptOf(job.dataset).catch(() => undefined);
+  }, [final, job.dataset, job.releases]);
   const dataset = useLoad(() => get<Dataset>("generation", `/v1/datasets/${job.dataset}`), job.dataset).value;
   const act = async (what: "cancel" | "retry") => {
+    // More is spent: the crypto service is held to what was last seen of the ledger, as for a run.
+    if (what === "retry") await receiptOf(job.dataset);
     await call("generation", "POST", `/v1/jobs/${job.id}/${what}`);
     reload();
     again();
@@ -75,10 +82,12 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
         <div className="row">
           <Link className="button" to={`/datasets/${job.dataset}`}>The dataset</Link>
           {job.state === "done" && <Link className="button main" to={`/jobs/${job.id}/result`}>The synthetic table</Link>}
-          {job.state === "failed" && <button type="button" className="main" onClick={() => void act("retry").catch(setRefused)}>Retry</button>}
+          {(job.state === "failed" || job.state === "cancelled") && (
+            <button type="button" className="main" onClick={() => void act("retry").catch(setRefused)}>Retry</button>
+          )}
           {!final && (
             <Confirmed label="Cancel" title="Cancel this job?" action={() => act("cancel")}>
-              <p>What it has spent of the budget stays spent.</p>
+              <p>What it has spent of the budget stays spent, and it keeps its share: “Retry” goes on with it.</p>
             </Confirmed>
           )}
         </div>

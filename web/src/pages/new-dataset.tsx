@@ -1,8 +1,10 @@
 // A new dataset: the file, its columns, the budget; then its own page has the upload.
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { json } from "../api/client";
+import { newId } from "../api/ids";
 import type { Dataset, Terms } from "../api/types";
+import type { Used } from "../crypto/memory";
 import type { ReadOptions, ReadTable, Schema } from "../crypto/messages";
 import { canEncrypt } from "../crypto/session";
 import { begin } from "../crypto/uploads";
@@ -26,9 +28,14 @@ export default function NewDataset() {
   const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
   const [checked, setChecked] = useState<Checked>();
   const step = checked ? 2 : picked ? 1 : 0;
-  const create = async (file: File, read: ReadOptions, name: string, terms: Terms) => {
-    const dataset = await json<Dataset>("generation", "POST", "/v1/datasets", { json: { name, terms } });
-    begin(dataset, file, read);
+  const chosen = useRef({ id: "", content: "" });
+  const create = async (file: File, read: ReadOptions, used: Used, name: string, terms: Terms) => {
+    // The same content, tried again after a lost answer, is the same dataset.
+    const content = JSON.stringify({ name, terms });
+    if (chosen.current.content !== content) chosen.current = { id: newId(), content };
+    const path = `/v1/datasets/${chosen.current.id}`;
+    const dataset = await json<Dataset>("generation", "PUT", path, { json: { name, terms } });
+    begin(dataset, file, read, used);
     void navigate(`/datasets/${dataset.id}`, { replace: true });
   };
   const pick = (chosen: Picked | undefined) => {
@@ -48,8 +55,8 @@ export default function NewDataset() {
           onBack={() => pick(undefined)} onChecked={setChecked} />
       )}
       {picked && checked && (
-        <BudgetStep {...checked} onBack={() => setChecked(undefined)}
-          onCreate={(name, terms) => create(picked.file, { ...checked.read, schema: terms.schema }, name, terms)} />
+        <BudgetStep {...checked} file={picked.file} onBack={() => setChecked(undefined)}
+          onCreate={(used, name, terms) => create(picked.file, { ...checked.read, schema: terms.schema }, used, name, terms)} />
       )}
       {step !== 1 && <details><summary>With the command line</summary><CommandLine /></details>}
     </main>

@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useId, useRef, useState, type ReactNode } from "react";
 import { Link } from "react-router";
 import { isMissing, words } from "../api/client";
+import { newId } from "../api/ids";
 
 export function Notice({ tone = "", children }: { tone?: "" | "bad" | "warn" | "good"; children: ReactNode }) {
   const role = tone === "bad" ? "alert" : "status";
@@ -81,29 +82,38 @@ export function Confirmed(props: {
   label: string;
   title: string;
   children: ReactNode;
-  action: () => Promise<void>;
+  /** Of what is made, if anything is: the identifier that was chosen when the dialog was opened. */
+  action: (id: string) => Promise<void>;
+  tone?: "bad" | "main";
+  /** What the dialog's own buttons say. */
+  confirm?: string;
+  dismiss?: string;
+  disabled?: boolean;
 }) {
+  const { label, tone = "bad", confirm = label, dismiss = "Keep it", disabled = false } = props;
   const dialog = useRef<HTMLDialogElement>(null);
+  const id = useRef("");
   const title = useId();
-  const { busy, error, run } = useWork();
+  const { busy, error, run, forget } = useWork();
+  const open = () => {
+    id.current = newId();
+    forget();
+    dialog.current?.showModal();
+  };
   const act = () => run(async () => {
-    await props.action();
+    await props.action(id.current);
     dialog.current?.close();
   });
   return (
     <>
-      <button type="button" className="bad" onClick={() => dialog.current?.showModal()}>
-        {props.label}
-      </button>
+      <button type="button" className={tone} disabled={disabled} onClick={open}>{label}</button>
       <dialog ref={dialog} aria-labelledby={title}>
         <h2 id={title}>{props.title}</h2>
         {props.children}
         <Trouble error={error} />
         <div className="row">
-          <button type="button" className="bad" disabled={busy} onClick={() => void act()}>
-            {props.label}
-          </button>
-          <button type="button" onClick={() => dialog.current?.close()}>Keep it</button>
+          <button type="button" className={tone} disabled={busy} onClick={() => void act()}>{confirm}</button>
+          <button type="button" onClick={() => dialog.current?.close()}>{dismiss}</button>
         </div>
       </dialog>
     </>
@@ -134,11 +144,15 @@ export function Pages(props: { name: string; from: number; size: number; total: 
   );
 }
 
-/** Work that a button starts: whether it goes on, and what went wrong the last time. */
+/** Work that a button starts, once at a time: whether it goes on, and what went wrong the last time. */
 export function useWork() {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  // A second click may come before the button is shown as disabled.
+  const working = useRef(false);
   const run = async (work: () => Promise<void>) => {
+    if (working.current) return;
+    working.current = true;
     setBusy(true);
     setError(undefined);
     try {
@@ -146,10 +160,11 @@ export function useWork() {
     } catch (problem) {
       setError(problem);
     } finally {
+      working.current = false;
       setBusy(false);
     }
   };
-  return { busy, error, run };
+  return { busy, error, run, forget: () => setError(undefined) };
 }
 
 export interface Loaded<T> {

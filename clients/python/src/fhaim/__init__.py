@@ -1,7 +1,7 @@
 """Synthetic data from records nobody but their holder ever sees: a client of fhaim's services."""
 
-from fhaim.client import Client, Download
+from fhaim.client import Client, Download, Spending
 from fhaim.errors import Error
 
-__all__ = ["Client", "Download", "Error"]
+__all__ = ["Client", "Download", "Error", "Spending"]
 __version__ = "0.1.0"

@@ -29,10 +29,14 @@ from fhaim.models import (
     ModelView,
     NewApiKey,
     NewDataset,
+    NewJob,
     NewKeySet,
+    NewRun,
     NewUpload,
+    Receipt,
     Refresh,
     ReleasedStatistic,
+    RunStanding,
     Session,
     TableFormat,
     Upload,
@@ -71,9 +75,12 @@ class Generation:
             query={"after": after, "limit": limit},
         )
 
-    def make_key(self, body: NewApiKey) -> ApiKeyMade:
-        """Makes an API key; its text is shown this once."""
-        return self._http.json(ApiKeyMade, "POST", "/v1/api-keys", body=body)
+    def make_key(self, id: UUID, body: NewApiKey) -> ApiKeyMade:
+        """Makes an API key under an identifier that the caller chooses; its text is shown this
+        once. The same again, before the key was used, gives a new text in the place of one
+        that was lost.
+        """
+        return self._http.json(ApiKeyMade, "PUT", path("/v1/api-keys/{}", id), body=body)
 
     def delete_key(self, id: UUID) -> None:
         """Deletes an API key."""
@@ -88,15 +95,16 @@ class Generation:
             query={"after": after, "limit": limit},
         )
 
-    def make_dataset(self, body: NewDataset) -> Dataset:
-        """Makes a dataset. Its key and its upload are made under the same identifier at the
-        crypto and the computation service.
-        """
-        return self._http.json(Dataset, "POST", "/v1/datasets", body=body)
-
     def show_dataset(self, dataset: UUID) -> Dataset:
         """A dataset."""
         return self._http.json(Dataset, "GET", path("/v1/datasets/{}", dataset))
+
+    def make_dataset(self, dataset: UUID, body: NewDataset) -> Dataset:
+        """Makes a dataset under an identifier that the caller chooses. Its key and its upload
+        are made under the same identifier at the crypto and the computation service. The same
+        again changes nothing.
+        """
+        return self._http.json(Dataset, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def delete_dataset(self, dataset: UUID) -> None:
         """Deletes this service's part of a dataset: jobs, releases, models. Refused while a job
@@ -119,9 +127,17 @@ class Generation:
             query={"after": after, "limit": limit},
         )
 
-    def make_job(self, dataset: UUID) -> Job:
-        """Queues a job: one run of the dataset's mechanism, on one share of its budget."""
-        return self._http.json(Job, "POST", path("/v1/datasets/{}/jobs", dataset))
+    def make_job(self, dataset: UUID, job: UUID, body: NewJob) -> Job:
+        """Queues a job under an identifier that the caller chooses: one run of the dataset's
+        mechanism, on one share of its budget. The same again changes nothing and spends
+        nothing.
+        """
+        return self._http.json(
+            Job,
+            "PUT",
+            path("/v1/datasets/{}/jobs/{}", dataset, job),
+            body=body,
+        )
 
     def make_dataset_ready(self, dataset: UUID) -> Dataset:
         """Marks a dataset as ready for jobs, once the computation service has all of its
@@ -193,7 +209,9 @@ class Generation:
         return self._http.json(Session, "POST", "/v1/sessions/api-key", body=body, signed=False)
 
     def refresh_session(self, body: Refresh) -> Session:
-        """Exchanges a refresh token, which is good for one use, for a new session."""
+        """Exchanges a refresh token, which is good for one use, for a new session. Where the
+        answer was lost, the same token again gives another.
+        """
         return self._http.json(Session, "POST", "/v1/sessions/refresh", body=body, signed=False)
 
 
@@ -257,9 +275,27 @@ class Computation:
             body=body,
         )
 
-    def batch(self, dataset: UUID, job: UUID, first: int, body: Batch) -> BatchStatus:
-        """Asks for a batch of releases, for the generation service; asked again, says where it
-        is.
+    def look_at_batch(
+        self,
+        dataset: UUID,
+        job: UUID,
+        first: int,
+        *,
+        fhaim_receipt: str | None = None,
+    ) -> BatchStatus:
+        """Where a batch is, for the generation service, after a short wait for its end. Show the
+        receipts you have with it: they are passed on to the crypto service.
+        """
+        return self._http.json(
+            BatchStatus,
+            "GET",
+            path("/v1/datasets/{}/jobs/{}/batches/{}", dataset, job, first),
+            header={"fhaim-receipt": fhaim_receipt},
+        )
+
+    def ask_for_batch(self, dataset: UUID, job: UUID, first: int, body: Batch) -> BatchStatus:
+        """Asks for a batch of releases, for the generation service. The same again changes
+        nothing.
         """
         return self._http.json(
             BatchStatus,
@@ -308,22 +344,66 @@ class Crypto:
         """The keys to compute with, for the computation service."""
         return self._http.stream("GET", path("/v1/datasets/{}/evaluation-keys", dataset))
 
-    def decrypt(self, dataset: UUID, job: UUID, body: bytes) -> Decrypted:
-        """Debits and decrypts a batch of releases, for the computation service. The same request
-        again is answered the same, without a debit; any other under the same numbers is
-        refused.
+    def begin(
+        self,
+        dataset: UUID,
+        job: UUID,
+        body: NewRun,
+        *,
+        fhaim_receipt: str | None = None,
+    ) -> RunStanding:
+        """Gives a job its run, for the computation service, before anything of the job is
+        sealed; asked again, says which run it has and what it has released.
+        """
+        return self._http.json(
+            RunStanding,
+            "PUT",
+            path("/v1/datasets/{}/jobs/{}", dataset, job),
+            header={"fhaim-receipt": fhaim_receipt},
+            body=body,
+        )
+
+    def decrypt(
+        self,
+        dataset: UUID,
+        job: UUID,
+        body: bytes,
+        *,
+        fhaim_receipt: str | None = None,
+    ) -> Decrypted:
+        """Debits and decrypts a batch of releases, for the computation service. The same
+        releases again are answered from store, without a debit; any other under the same
+        numbers is refused.
         """
         return self._http.json(
             Decrypted,
             "POST",
             path("/v1/datasets/{}/jobs/{}/decryptions", dataset, job),
+            header={"fhaim-receipt": fhaim_receipt},
             body=body,
         )
 
-    def show_ledger(self, dataset: UUID) -> DatasetLedger:
+    def show_ledger(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> DatasetLedger:
         """The privacy ledger of a dataset, itemised; it outlives the keys."""
-        return self._http.json(DatasetLedger, "GET", path("/v1/datasets/{}/ledger", dataset))
+        return self._http.json(
+            DatasetLedger,
+            "GET",
+            path("/v1/datasets/{}/ledger", dataset),
+            header={"fhaim-receipt": fhaim_receipt},
+        )
 
     def public_key(self, dataset: UUID) -> Stream:
         """The key to encrypt under, for the dataset's owner and the computation service."""
         return self._http.stream("GET", path("/v1/datasets/{}/public-key", dataset))
+
+    def show_receipt(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> Receipt:
+        """The end of a dataset's ledger, for its owner and the other services. Show the last one
+        you have with it: a service that was set back to an older copy of its ledger finds
+        out.
+        """
+        return self._http.json(
+            Receipt,
+            "GET",
+            path("/v1/datasets/{}/receipt", dataset),
+            header={"fhaim-receipt": fhaim_receipt},
+        )

@@ -30,10 +30,13 @@ from fhaim.models import (
     ModelView,
     NewApiKey,
     NewDataset,
+    NewJob,
+    Receipt,
     ReleasedStatistic,
     TableFormat,
     Terms,
 )
+from fhaim.receipts import Receipts, header
 from fhaim.session import Login
 from fhaim.transport import Stream, Transport
 
@@ -59,6 +62,22 @@ class Download:
     """Its records."""
     seed: int | None
     """The seed it was drawn with: the same draws the same table."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a run is about to spend."""
+
+    job: UUID
+    """The job it will be."""
+    rho: float
+    """What it spends at most."""
+    spent: float
+    """What the dataset has spent so far."""
+    budget: float
+    """What the dataset may spend in all."""
+    runs_left: int
+    """Runs that no job takes, this one included."""
 
 
 class Client:
@@ -88,6 +107,7 @@ class Client:
         """Accounts, jobs, results: one method an operation."""
         self.computation = Computation(Transport(self._computation, self._login, timeout))
         """Uploads: one method an operation."""
+        self._receipts = Receipts(self._crypto)
         self.crypto = Crypto(Transport(self._crypto, self._login, timeout))
         """Keys and the ledger: one method an operation."""
 
@@ -118,9 +138,10 @@ class Client:
         """The account that is signed in."""
         return self.generation.show_account()
 
-    def make_api_key(self, name: str) -> ApiKeyMade:
-        """Makes an API key; ``text`` is shown this once."""
-        return self.generation.make_key(NewApiKey(name=name))
+    def make_api_key(self, name: str, *, id: UUID | str | None = None) -> ApiKeyMade:
+        """Makes an API key; ``text`` is shown this once. Made again under the same ``id``, before
+        it was used, it has another text in the place of one that was lost."""
+        return self.generation.make_key(_new(id), NewApiKey(name=name))
 
     def api_keys(self) -> list[ApiKey]:
         """The account's API keys, newest first."""
@@ -144,9 +165,11 @@ class Client:
         runs: int = 1,
         model_bytes: int = 64_000_000,
         target_weight: int = 1,
+        id: UUID | str | None = None,
     ) -> Dataset:
         """Makes a dataset and fixes, for good, its public schema (or the file that holds it) and
-        its privacy budget. ``record_bound`` is public too: no table has more records."""
+        its privacy budget. ``record_bound`` is public too: no table has more records. Made again
+        under the same ``id``, it is the same dataset."""
         if not isinstance(schema, Mapping):
             schema = _schema(Path(schema))
         terms = Terms(
@@ -160,7 +183,7 @@ class Client:
             target_weight=target_weight,
         )
         name = name or str(schema.get("name") or "dataset")
-        return self.generation.make_dataset(NewDataset(name=name, terms=terms))
+        return self.generation.make_dataset(_new(id), NewDataset(name=name, terms=terms))
 
     def datasets(self) -> list[Dataset]:
         """All datasets of the account, newest first."""
@@ -226,13 +249,65 @@ class Client:
     def ledger(self, dataset: DatasetId) -> DatasetLedger:
         """What was released of a dataset and what it cost, from the crypto service itself. It
         begins with the upload."""
-        return self.crypto.show_ledger(_identifier(dataset))
+        identifier = _identifier(dataset)
+        shown = self._receipts.load(identifier)
+        ledger = self.crypto.show_ledger(identifier, fhaim_receipt=header(shown))
+        self._receipts.keep(identifier, shown, ledger.receipt)
+        return ledger
+
+    def _receipt(self, dataset: UUID) -> Receipt | None:
+        """The end of the ledger as it is now, held against what this machine has seen of it; where
+        the crypto service is away or knows of no ledger, the last one seen."""
+        shown = self._receipts.load(dataset)
+        try:
+            told = self.crypto.show_receipt(dataset, fhaim_receipt=header(shown))
+        except Error as error:
+            if error.kind not in ("not-found", "unavailable", "unreachable"):
+                raise
+            return shown
+        self._receipts.keep(dataset, shown, told)
+        return told
 
     # Jobs
 
-    def run(self, dataset: DatasetId) -> Job:
-        """Starts a run, on one share of the dataset's budget."""
-        return self.generation.make_job(_identifier(dataset))
+    def run(
+        self,
+        dataset: DatasetId,
+        *,
+        job: UUID | str | None = None,
+        confirm: Callable[[Spending], bool] | None = None,
+    ) -> Job:
+        """Starts a run, on one share of the dataset's budget.
+
+        ``job`` is its identifier, a new one unless given: the same again, where the answer was
+        lost, starts and spends nothing more. Nothing is started, by an `Error` of kind
+        ``restored``, where the crypto service was set back. ``confirm`` is told what the run spends and what is
+        left before anything is; an `Error` of kind ``not-confirmed`` where it says no.
+        """
+        identifier, new = _identifier(dataset), _new(job)
+        if confirm is not None and not confirm(self._spending(identifier, new)):
+            raise Error("not-confirmed", "Nothing was started")
+        # The other services hold the crypto service to it, as this program just did.
+        body = NewJob(receipt=self._receipt(identifier))
+        try:
+            return self.generation.make_job(identifier, new, body)
+        except Error as error:
+            if error.status is not None and error.status < 500:
+                raise
+            way_out = f"It may have been started: run(dataset, job='{new}') is the same run."
+            raise Error(
+                error.kind, error.title, error.detail, way_out=way_out, status=error.status
+            ) from error
+
+    def _spending(self, dataset: UUID, job: UUID) -> Spending:
+        shown, ledger = self.dataset(dataset), self.ledger(dataset)
+        return Spending(
+            job=job,
+            rho=shown.budget.rho / shown.terms.runs,
+            spent=ledger.spent.rho,
+            budget=ledger.budget.rho,
+            runs_left=shown.runs_left,
+        )
 
     def jobs(self, dataset: DatasetId) -> list[Job]:
         """All jobs of a dataset, newest first."""
@@ -240,16 +315,28 @@ class Client:
         return _all(lambda **page: self.generation.list_jobs(identifier, **page))
 
     def job(self, job: JobId) -> Job:
-        """A job as it is now."""
-        return self.generation.show_job(_identifier(job))
+        """A job as it is now. Once it is at its end, the receipt of a ledger that has its releases
+        is kept, so that the next run can tell where all services were set back behind them."""
+        shown = self.generation.show_job(_identifier(job))
+        if shown.releases > 0 and shown.state in ("done", "failed", "cancelled"):
+            try:
+                self._receipt(shown.dataset)
+            except Error:
+                pass  # the job is as it is; the next run is told
+        return shown
 
     def cancel(self, job: JobId) -> Job:
         """Stops a job; what it spent stays spent."""
         return self.generation.cancel_job(_identifier(job))
 
     def retry(self, job: JobId) -> Job:
-        """Lets a job that failed or was cancelled go on where it was."""
-        return self.generation.retry_job(_identifier(job))
+        """Lets a job that failed or was cancelled go on where it was.
+
+        The crypto service is held to what was last seen of the ledger, as for a run.
+        """
+        identifier = _identifier(job)
+        self._receipt(self.generation.show_job(identifier).dataset)
+        return self.generation.retry_job(identifier)
 
     def events(self, job: JobId, *, after: int = 0) -> Iterator[JobEvent]:
         """A job's events after a number, as they happen, until it ends or the connection does."""
@@ -373,6 +460,11 @@ def _identifier(thing: Any) -> UUID:
             raise Error("not-found", "It is no identifier", repr(thing)) from None
     identifier: UUID = thing.id
     return identifier
+
+
+def _new(identifier: UUID | str | None) -> UUID:
+    """An identifier of something to be made."""
+    return uuid4() if identifier is None else _identifier(identifier)
 
 
 def _all(page: Callable[..., Any]) -> list[Any]:

@@ -8,7 +8,8 @@ _WAYS_OUT = {
     "forbidden": "Ask the operator, or sign in with an account that may.",
     "not-found": "Check the identifier; what another account made cannot be seen.",
     "conflict": "Look at what is there before you try again.",
-    "budget-spent": "Make a new dataset: what was released of this one cannot be taken back.",
+    "budget-spent": "What was released cannot be taken back, and what a new dataset over the same "
+    "records releases adds to it. A job that holds a run goes on with Client.retry.",
     "too-many-requests": "Wait, and try again.",
     "unavailable": "Try again later; what was done so far stays done.",
     "unreachable": "Check the address and the network, and try again.",
@@ -21,7 +22,8 @@ class Error(Exception):
 
     ``kind`` is for programs: a problem kind of the services (``not-found``, ``budget-spent``, ...)
     or one of this package (``unreachable``, ``unreadable``, ``program-missing``,
-    ``upload-failed``, ``job-failed``, ``job-cancelled``, ``timeout``, ``signed-out``).
+    ``upload-failed``, ``job-failed``, ``job-cancelled``, ``timeout``, ``signed-out``, ``not-confirmed``,
+    ``restored``).
     """
 
     def __init__(

@@ -44,7 +44,9 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeyMade:
-    """An API key just made: the only time its text is shown."""
+    """An API key just made: the only time its text is shown. Until it is used, making it again
+    gives another text in its place.
+    """
 
     key: ApiKey
     """The key's entry."""
@@ -75,7 +77,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """How a `fhaim_synth::Axis` is written: integer functions of one attribute."""
+    """How a `fhaim_release::Axis` is written: integer functions of one attribute."""
 
     attribute: int
     """The attribute's number."""
@@ -90,6 +92,14 @@ class Batch:
 
     requests: list[ReleaseRequest]
     """What to release, numbered in ascending order."""
+
+    again: bool | None = None
+    """Begin again with a batch that was refused."""
+
+    receipts: list[Receipt] | None = None
+    """Receipts of the dataset's ledger that the asking service has: passed on to the crypto
+    service.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +131,9 @@ class BatchStatusReleased:
 
     state: Literal["released"]
 
+    receipt: Receipt | None = None
+    """The dataset's ledger with them in it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchStatusRefused:
@@ -130,6 +143,9 @@ class BatchStatusRefused:
     """What may be said about it."""
 
     state: Literal["refused"]
+
+    without_run: bool | None = None
+    """The crypto service gave the job no run, because none was left: it holds none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +228,7 @@ class Dataset:
     """A name for people."""
 
     runs_left: int
-    """Runs not yet begun."""
+    """Runs that no job takes: a job does that is under way or has asked for a release."""
 
     state: DatasetState
     """How far it is."""
@@ -231,6 +247,9 @@ class DatasetLedger:
     dataset: UUID
     """The dataset."""
 
+    receipt: Receipt
+    """The ledger as it is now."""
+
     runs: list[RunLedger]
     """The runs begun, oldest first."""
 
@@ -240,6 +259,9 @@ class DatasetLedger:
     unclaimed: Cost
     """What no run has been promised yet."""
 
+    frozen: str | None = None
+    """Why nothing more is released, if so."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Decrypted:
@@ -247,6 +269,9 @@ class Decrypted:
 
     answers: list[list[int]]
     """The integers of each release, in the order of the request."""
+
+    receipt: Receipt
+    """The ledger with them in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +393,7 @@ class JobProgress:
     """What a job is doing."""
 
     phase: str
-    """`1-ways`, `probe`, `stage 1`, `stage 2`, `select`, `measure` or `fit`."""
+    """The phase, in the words of the mechanism: `1-ways`, `probe`, `fit` and the like."""
 
     round: int
     """The current batch, counted from 1; the last fit counts as one."""
@@ -407,6 +432,12 @@ class KeySet:
     public_key: str
     """Digest of the public key."""
 
+    receipt: Receipt
+    """The ledger as it is now."""
+
+    receipt_key: str
+    """What the dataset's receipts are checked with: an Ed25519 public key, base64url."""
+
     runs_begun: int
     """Runs begun."""
 
@@ -415,6 +446,17 @@ class KeySet:
 
     terms: Terms
     """What is fixed for good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderNeed:
+    """How a `fhaim_release::LadderNeed` is written."""
+
+    cells: int
+    """Integers released over the whole run."""
+
+    largest_variance_units: int
+    """The largest variance of a release, in units of 4."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -449,8 +491,22 @@ class ModelView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Need:
+    """How a `Need` is written."""
+
+    ladder: LadderNeed
+    """Of the noise."""
+
+    largest_cell: str
+    """The largest absolute value of a released integer before its noise, as decimal text."""
+
+    squares: bool
+    """Whether squared scores are released."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewApiKey:
-    """A new API key."""
+    """A new API key, under an identifier of the caller's choice."""
 
     name: str
     """What the key is for."""
@@ -458,7 +514,7 @@ class NewApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class NewDataset:
-    """A new dataset."""
+    """A new dataset, under an identifier of the caller's choice."""
 
     name: str
     """A name for people."""
@@ -468,11 +524,27 @@ class NewDataset:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewJob:
+    """A new job."""
+
+    receipt: Receipt | None = None
+    """The newest receipt of the dataset's ledger that the caller has seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewKeySet:
     """Makes a dataset's key set and fixes its plan and budget for good."""
 
     terms: Terms
     """The dataset's terms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRun:
+    """Asks for a job's run, before anything of it is sealed."""
+
+    upload: str
+    """Digest of the upload's manifest: the same for all of a dataset's runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -547,6 +619,17 @@ class JobPage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlacedRelease:
+    """A release that has its positions."""
+
+    cells: int
+    """Its cells."""
+
+    statement: str
+    """Digest of what was released and of its positions."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """A problem document."""
 
@@ -573,9 +656,29 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a
+    hash chain: whoever shows a receipt finds out whether the service was set back behind it.
+    """
+
+    dataset: UUID
+    """The dataset."""
+
+    head: str
+    """The hash over all of them."""
+
+    height: int
+    """Entries of the ledger."""
+
+    signature: str
+    """Ed25519 signature, base64url."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """Exchanges a refresh token for a new session. A refresh token seen twice ends all sessions
-    that came from the same sign-in.
+    """Exchanges a refresh token for a new session. Where the answer was lost, the same token
+    again gives another; once what it gave was used, or another was given in its place, a
+    second use ends all sessions that came from the same sign-in.
     """
 
     refresh_token: str = field(repr=False)
@@ -640,6 +743,20 @@ class RunLedger:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunStanding:
+    """A job's run, as the keeper of the ledger has it."""
+
+    receipt: Receipt
+    """The ledger with the run in it."""
+
+    releases: list[PlacedRelease]
+    """What it has released, by number."""
+
+    run: int
+    """Its number: which window of the noise ladder it has."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Session:
     """Tokens of a session. The access token is good for all three services."""
 
@@ -650,12 +767,14 @@ class Session:
     """Seconds until the access token expires."""
 
     refresh_token: str | None = field(default=None, repr=False)
-    """Good for one refresh; absent for sessions of API keys."""
+    """Good for one refresh, and again where its answer was lost; absent for sessions of API
+    keys.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredTerm:
-    """How a `fhaim_synth::SquaredTerm` is written."""
+    """How a `fhaim_release::SquaredTerm` is written."""
 
     clique: list[int]
     """Two attributes."""
@@ -678,7 +797,7 @@ class Terms:
     """The whole privacy budget of the dataset."""
 
     mechanism: str
-    """`staged`, `fhaim-l2` or `one-ways`."""
+    """Name of a mechanism that runs under encryption, such as `staged`."""
 
     model_bytes: int
     """Most bytes a model may take."""
@@ -694,6 +813,14 @@ class Terms:
 
     target_weight: int
     """Weight of the pairs with the schema's target."""
+
+    need: Need | None = None
+    """What a run of the mechanism needs. The generation service fills it in where it is left
+    out, and refuses another; the holder's program works it out too.
+    """
+
+    version: int | None = None
+    """The form the terms are written in: 2 with `need`, and 1 without."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -742,13 +869,13 @@ JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 ProblemKind = Literal[
     "malformed", "invalid", "unauthenticated", "forbidden", "not-found", "method-not-allowed",
     "conflict", "too-large", "unsupported-media-type", "digest-mismatch", "budget-spent", "refused",
-    "too-many-requests", "unavailable", "internal",
+    "frozen", "restored", "too-many-requests", "unavailable", "internal",
 ]
 """What kind of problem it is; programs go by this, not by the words."""
 
 
 Statistic = Any
-"""How a `fhaim_synth::Statistic` is written."""
+"""How a `fhaim_release::Statistic` is written."""
 
 
 TableFormat = Literal["csv", "parquet"]

@@ -16,8 +16,8 @@ MARGIN = 30.0
 
 
 class Login:
-    """Tokens for all three services. Threads may share it: a refresh token is good for one use,
-    and a second use ends the session, so they renew it one at a time."""
+    """Tokens for all three services. Threads may share it: a refresh token is good until
+    what it was exchanged for is used, so they renew it one at a time."""
 
     def __init__(self, generation: str, timeout: float) -> None:
         self._generation = Generation(Transport(generation, self, timeout))

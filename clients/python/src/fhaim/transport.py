@@ -98,8 +98,7 @@ class Transport:
 
     def json(self, kind: Any, method: str, path: str, **call: Any) -> Any:
         """A call whose answer is JSON of a kind."""
-        with self.stream(method, path, **call) as answer:
-            text = answer.read()
+        text = self._whole(method, path, **call)
         try:
             return decode(kind, json.loads(text))
         except ValueError as error:
@@ -110,6 +109,18 @@ class Transport:
                 detail,
                 way_out="Check the address: is it that of the services?",
             ) from error
+
+    def _whole(self, method: str, path: str, **call: Any) -> bytes:
+        """An answer, asked for again where it breaks off and the call can be made again."""
+        tries = TRIES if method in _REPEATABLE else 1
+        for attempt in range(tries):
+            with self.stream(method, path, **call) as answer:
+                try:
+                    return answer.read()
+                except Error:
+                    if attempt + 1 == tries:
+                        raise
+        raise AssertionError("the last try returns or raises")
 
     def nothing(self, method: str, path: str, **call: Any) -> None:
         """A call whose answer says nothing."""

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,13 @@ def state_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "fhaim" / "python"
 
 
+def memory_folder() -> Path:
+    """Where the program keeps what it remembers of records and ledgers: its own folder."""
+    own = os.environ.get("FHAIM_MEMORY_DIR") or os.environ.get("FHAIM_CONFIG_DIR")
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return Path(own) if own else (Path(base) if base else Path.home() / ".config") / "fhaim"
+
+
 class Program:
     """The program, signed in with an API key for as long as it is needed."""
 
@@ -60,7 +68,12 @@ class Program:
 
     def run(self, *arguments: str, meanwhile: Callable[[], None] | None = None) -> str:
         """Runs it to its end and returns what it printed; calls `meanwhile` every second."""
-        environment = {**os.environ, "FHAIM_CONFIG_DIR": str(self._folder)}
+        # The login is this upload's own; what is remembered of the records is the machine's.
+        environment = {
+            **os.environ,
+            "FHAIM_CONFIG_DIR": str(self._folder),
+            "FHAIM_MEMORY_DIR": str(memory_folder()),
+        }
         command = [self._path, "--quiet", *arguments]
         try:
             process = subprocess.Popen(
@@ -93,6 +106,8 @@ class Program:
                 reason,
                 way_out="Mend it and upload again: what is there is not sent twice.",
             )
+        if said.strip():  # such as that these records were used before
+            warnings.warn(said.strip(), stacklevel=4)
         return printed
 
 

@@ -2,11 +2,12 @@
 
 use fhaim_he::{P1, P1_LARGE};
 use fhaim_protocol::bench::{Compute, compute};
-use rand::{TryRngCore, rngs::OsRng};
 use serde::Serialize;
 
 use super::{Dataset, datasets};
-use crate::{args::ComputeArguments, error::Error, output, progress::Progress, size};
+use crate::{
+    args::ComputeArguments, error::Error, output, progress::Progress, randomness::system, size,
+};
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads.
 #[derive(Debug, Serialize)]
@@ -23,11 +24,7 @@ struct Row {
     packing_seconds: f64,
     key_switches: u64,
     multiply_accumulates: u64,
-    /// The kernel's multiply-accumulates a second and thread, over those of a loop in cache.
-    share_of_limit: f64,
     transforms: u64,
-    /// What the transforms would take in cache, over the seconds spent switching and packing.
-    transform_share: f64,
     encrypt_seconds: f64,
     bytes_up: u64,
     noise_bits_left: f64,
@@ -55,7 +52,7 @@ fn measure(dataset: &Dataset) -> Result<Row, Error> {
     } else {
         P1_LARGE
     };
-    let done = compute(&dataset.table, set, &mut OsRng.unwrap_err())?;
+    let done = compute(&dataset.table, set, &mut system()?)?;
     Ok(row(&dataset.name, &done))
 }
 
@@ -72,9 +69,7 @@ fn row(dataset: &str, done: &Compute) -> Row {
         packing_seconds: done.work.packing,
         key_switches: done.work.key_switches,
         multiply_accumulates: done.work.multiply_accumulates,
-        share_of_limit: done.kernel_rate / done.machine_rate,
         transforms: done.work.transforms,
-        transform_share: done.transform_seconds / (done.work.switching + done.work.packing),
         encrypt_seconds: done.encrypt_seconds,
         bytes_up: done.bytes_up,
         noise_bits_left: done.noise_bits_left,
@@ -85,28 +80,28 @@ fn row(dataset: &str, done: &Compute) -> Row {
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "dataset        records  cells  seconds   cpu s | tensor switch  pack (thread s) | switches \
-         transforms | of limit: MAC switch | encrypt s  MB up | noise bits left  peak MB\n",
+         transforms | encrypt s  MB up | noise bits left  peak MB\n",
     );
     for row in rows {
         text.push_str(&format!(
-            "{:14} {:7} {:6} {:8.3} {:>7} | {:6.2} {:6.2} {:5.2}            | {:8} {:10} | {:12.0}% {:5.0}% | \
+            "{:14} {:7} {:6} {:8.3} {:>7} | {:6.2} {:6.2} {:5.2}            | {:8} {:10} | \
              {:9.2} {:6.1} | {:15.0} {:8}\n",
             row.dataset,
             row.records,
             row.cells,
             row.seconds,
-            row.cpu_seconds.map_or("-".to_owned(), |s| format!("{s:.2}")),
+            row.cpu_seconds
+                .map_or("-".to_owned(), |s| format!("{s:.2}")),
             row.tensor_seconds,
             row.switching_seconds,
             row.packing_seconds,
             row.key_switches,
             row.transforms,
-            100.0 * row.share_of_limit,
-            100.0 * row.transform_share,
             row.encrypt_seconds,
             row.bytes_up as f64 / 1e6,
             row.noise_bits_left,
-            row.peak_memory_bytes.map_or("-".to_owned(), |b| (b / 1_000_000).to_string()),
+            row.peak_memory_bytes
+                .map_or("-".to_owned(), |b| (b / 1_000_000).to_string()),
         ));
     }
     text.push_str("Every cell was decrypted and equals its count.\n");

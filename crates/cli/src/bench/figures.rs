@@ -44,16 +44,13 @@ pub fn to_match(mechanism: &str, dataset: &str, epsilon: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_synth::bench::Contender;
+    use crate::bench::trial::Contender;
 
     #[test]
     fn every_figure_is_of_a_contender_and_a_table_there_is() {
-        let rows = Contender::table_rows();
+        let rows = Contender::table_rows().unwrap();
         for (mechanism, dataset, errors) in FIGURES {
-            assert!(
-                rows.iter().any(|(name, _)| *name == mechanism),
-                "{mechanism}"
-            );
+            assert!(rows.iter().any(|row| row.name == mechanism), "{mechanism}");
             assert!(
                 super::super::TABLES
                     .iter()

@@ -179,7 +179,8 @@ async fn dataset(
     let table = generated(records, columns, seed)?;
     let schema = table.schema().clone();
     let terms = Terms::new(schema, 1.0, 1e-9, records as u64);
-    let made = client.create_dataset("load", terms).await?;
+    let terms = terms.complete(&fhaim_synth::Mechanisms)?;
+    let made = client.create_dataset(Uuid::now_v7(), "load", terms).await?;
     let source = Source {
         table: Arc::new(table),
         ladder: None,
@@ -218,7 +219,7 @@ fn generated(records: usize, columns: usize, seed: u64) -> Result<Table, Error> 
 
 /// Runs a job to its end.
 async fn finish(client: &Client, dataset: Uuid) -> Result<Uuid, Error> {
-    let job = client.run(dataset).await?.id;
+    let job = client.run(dataset, Uuid::now_v7()).await?.id;
     loop {
         let now = client.job(job).await?;
         match now.state {

@@ -2,7 +2,7 @@
 //!
 //! As there, models are capped at 0.5 MB, and at 1 MB on adult-32.
 
-use fhaim_synth::bench::{Contender, Setting, Trial, mean_and_error, trial};
+use super::trial::{Contender, Setting, Trial, mean_and_error, trial};
 use serde::Serialize;
 
 use super::{datasets, figures};
@@ -39,8 +39,10 @@ struct Row {
 /// Runs every contender on every table.
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
+    let contenders = contenders(&arguments.mechanism)?;
     for dataset in datasets(&arguments.datasets, arguments.coarse)? {
-        for (mechanism, contender) in contenders(&arguments.mechanism) {
+        for contender in &contenders {
+            let mechanism = contender.name;
             for &epsilon in &arguments.epsilon {
                 let name = format!("{} {mechanism} e{epsilon}", dataset.name);
                 let phase = progress.counted(name, arguments.seeds, "runs");
@@ -51,7 +53,7 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
                 };
                 let mut trials = Vec::new();
                 for seed in 0..arguments.seeds {
-                    trials.push(trial(&dataset.table, &contender, &setting, seed)?);
+                    trials.push(trial(&dataset.table, contender, &setting, seed)?);
                     phase.reach(seed + 1);
                 }
                 phase.finish();
@@ -103,12 +105,12 @@ fn model_bytes(arguments: &MechanismsArguments, dataset: &str) -> usize {
 }
 
 /// The contenders whose names contain `wanted`; all without one.
-fn contenders(wanted: &Option<String>) -> Vec<(&'static str, Contender)> {
-    let mut rows = Contender::table_rows();
+fn contenders(wanted: &Option<String>) -> Result<Vec<Contender>, Error> {
+    let mut rows = Contender::table_rows()?;
     if let Some(wanted) = wanted {
-        rows.retain(|(name, _)| name.contains(wanted.as_str()));
+        rows.retain(|contender| contender.name.contains(wanted.as_str()));
     }
-    rows
+    Ok(rows)
 }
 
 fn row(dataset: String, mechanism: &'static str, setting: &Setting, trials: Vec<Trial>) -> Row {

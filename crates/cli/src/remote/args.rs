@@ -8,9 +8,10 @@ use fhaim_synth::MechanismName;
 use uuid::Uuid;
 
 use crate::args::{
-    DEFAULT_DELTA, DEFAULT_MODEL_MB, FormatArguments, RandomnessArguments, StrictnessArguments,
-    mechanism,
+    DEFAULT_DELTA, DEFAULT_MODEL_MB, FormatArguments, StrictnessArguments, mechanism,
+    with_mechanisms,
 };
+use crate::randomness::{Drawing, Randomness};
 
 pub const LOGIN_EXAMPLES: &str = "\
 Examples:
@@ -49,13 +50,13 @@ pub struct LoginArguments {
 
 /// What to do with datasets.
 #[derive(Debug, Subcommand)]
-pub enum DatasetCommand {
+pub enum DatasetCommand<R: Randomness> {
     /// Fix a dataset's schema and budget, and have its keys made
-    #[command(after_help = CREATE_EXAMPLES)]
+    #[command(after_help = with_mechanisms(CREATE_EXAMPLES))]
     Create(CreateArguments),
     /// Encrypt a table here and upload it; the same again goes on with what is missing
     #[command(after_help = UPLOAD_EXAMPLES)]
-    Upload(UploadArguments),
+    Upload(Drawing<UploadArguments, R>),
     /// All datasets, newest first
     #[command(after_help = DATASET_LIST_EXAMPLES)]
     List(ListArguments),
@@ -88,7 +89,11 @@ Examples:
 
 The schema, epsilon, delta, mechanism and record bound are public and cannot be changed after.
 --data only serves to choose the record bound: the number of records, rounded up as an upload
-shows it. It prints the dataset's identifier.";
+shows it. It prints the dataset's identifier.
+
+What a dataset releases adds up with what other datasets over the same records have released. This
+machine remembers, by a keyed digest of the file, what it was used for, and says so (--yes: without
+a question).";
 
 /// Flags of `dataset create`.
 #[derive(Debug, Args)]
@@ -129,6 +134,9 @@ pub struct CreateArguments {
     /// How much more the pairs with the schema's target count
     #[arg(long, value_name = "W", default_value_t = 1)]
     pub target_weight: u32,
+    /// Use records again without asking, where they were used before
+    #[arg(long)]
+    pub yes: bool,
     /// Print the dataset as JSON
     #[arg(long)]
     pub json: bool,
@@ -155,9 +163,9 @@ pub struct UploadArguments {
     /// What to do with values that the schema does not have.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// Where noise comes from.
-    #[command(flatten)]
-    pub randomness: RandomnessArguments,
+    /// Use records again without asking, where they were used before
+    #[arg(long)]
+    pub yes: bool,
     /// Print the upload as JSON
     #[arg(long)]
     pub json: bool,
@@ -212,7 +220,7 @@ pub enum JobCommand {
     /// Stop a job; what it spent stays spent
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(JobArguments),
-    /// Let a failed job go on where it was
+    /// Let a job that failed or was cancelled go on where it was
     #[command(after_help = RETRY_EXAMPLES)]
     Retry(JobArguments),
 }
@@ -220,7 +228,12 @@ pub enum JobCommand {
 const JOB_RUN_EXAMPLES: &str = "\
 Examples:
   fhaim job run 0198c0de-0000-7000-8000-000000000000 --watch
-  fhaim job run 0198c0de-0000-7000-8000-000000000000 --json";
+  fhaim job run 0198c0de-0000-7000-8000-000000000000 --json
+  fhaim job run 0198c0de-0000-7000-8000-000000000000 --job 0198c0de-0000-7000-8000-000000000001
+
+On a terminal it says what the run spends and what is left, and asks first. The job's identifier is
+printed before the call (with --json on standard error): where the answer is lost, the same run is
+asked for again with --job, and nothing is spent twice.";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -251,6 +264,13 @@ Examples:
 pub struct JobRunArguments {
     /// The dataset
     pub dataset: Uuid,
+    /// Identifier of the job; where there is one of it already, no other is started [default: a
+    /// new one]
+    #[arg(long, value_name = "ID")]
+    pub job: Option<Uuid>,
+    /// Start it without asking
+    #[arg(long)]
+    pub yes: bool,
     /// Follow the job to its end
     #[arg(long)]
     pub watch: bool,

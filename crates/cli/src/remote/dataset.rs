@@ -1,17 +1,19 @@
 //! `fhaim dataset ...` and `fhaim ledger`.
 
-use std::{io::IsTerminal, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use fhaim_api::{
     Digest,
     dataset::{Dataset, DatasetState},
     keys::DatasetLedger,
+    problem::ProblemKind,
 };
 use fhaim_domain::counted;
 use fhaim_dp::Ladder;
 use fhaim_he::Layout;
-use fhaim_protocol::terms::Terms;
+use fhaim_protocol::{holder::check_records, terms::Terms};
 use fhaim_sdk::{Journal, Source};
+use fhaim_synth::Mechanisms;
 use uuid::Uuid;
 
 use super::{
@@ -22,16 +24,24 @@ use super::{
     login,
 };
 use crate::{
+    ask::{ask, can_ask},
     error::Error,
-    input, output,
+    input,
+    memory::{self, Use},
+    output,
     progress::Progress,
-    randomness::{Purpose, generator},
+    randomness::{InsecureTestSeed, Purpose, Randomness, generator},
 };
 
-pub async fn run(command: &DatasetCommand, progress: &Progress) -> Result<(), Error> {
+pub async fn run<R: Randomness>(
+    command: &DatasetCommand<R>,
+    progress: &Progress,
+) -> Result<(), Error> {
     match command {
         DatasetCommand::Create(arguments) => create(arguments).await,
-        DatasetCommand::Upload(arguments) => upload(arguments, progress).await,
+        DatasetCommand::Upload(drawing) => {
+            upload(&drawing.arguments, drawing.seed(), progress).await
+        }
         DatasetCommand::List(arguments) => list(arguments).await,
         DatasetCommand::Show(arguments) => show(arguments).await,
         DatasetCommand::Delete(arguments) => delete(arguments).await,
@@ -53,22 +63,38 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let name = arguments.name.clone();
     let name = name.unwrap_or_else(|| schema.name().to_owned());
     let terms = Terms {
-        mechanism: arguments.mechanism,
+        mechanism: arguments.mechanism.to_string(),
         runs: arguments.runs,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
     };
+    let terms = terms.complete(&Mechanisms)?;
     // Refused here with a reason, before anything is sent.
-    terms.plan()?;
-    let dataset = login::client()?.create_dataset(&name, terms).await?;
+    let budget = terms.plan()?.budget;
+    if let Some(data) = &arguments.data {
+        memory::look_up(data, budget, terms.delta, None, arguments.yes)?;
+    }
+    let client = login::client()?;
+    if arguments.data.is_some() {
+        let others = client.datasets().await?;
+        let alike = others.iter().filter(|other| {
+            other.state == DatasetState::Ready && other.terms.0.schema == terms.schema
+        });
+        memory::tell_of_unknown(alike.map(|other| (other.id, other.budget.rho)));
+    }
+    let dataset = client.create_dataset(Uuid::now_v7(), &name, terms).await?;
     if arguments.json {
         return output::print_json(&dataset);
     }
     output::print(&format!("{}\n", dataset.id))
 }
 
-async fn upload(arguments: &UploadArguments, progress: &Progress) -> Result<(), Error> {
+async fn upload(
+    arguments: &UploadArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
     let client = login::client()?;
     let dataset = client.dataset(arguments.dataset).await?;
     if dataset.state == DatasetState::Ready {
@@ -78,19 +104,12 @@ async fn upload(arguments: &UploadArguments, progress: &Progress) -> Result<(), 
     let terms = &dataset.terms.0;
     let (format, strictness) = (&arguments.format, &arguments.strictness);
     let table = input::table(&arguments.data, terms.schema.clone(), format, strictness)?;
-    if table.records() as u64 > terms.record_bound {
-        return Err(Error::Usage(format!(
-            "{}: more than the {} that the dataset was created for",
-            arguments.data.display(),
-            counted(terms.record_bound, "record")
-        )));
-    }
-    let seed = arguments.randomness.seed();
+    check_records(table.records(), terms.record_bound)?;
+    let plan = terms.clone().complete(&Mechanisms)?.plan()?;
     let ladder = match seed {
         Some(_) => {
-            let plan = terms.plan()?.ladder()?;
             let mut rng = generator(seed, Purpose::Noise)?;
-            Some(Arc::new(Ladder::draw(plan, &mut rng)))
+            Some(Arc::new(Ladder::draw(plan.ladder()?, &mut rng)))
         }
         None => None,
     };
@@ -98,9 +117,14 @@ async fn upload(arguments: &UploadArguments, progress: &Progress) -> Result<(), 
         table: Arc::new(table),
         ladder,
     };
-    let digest = file_digest(&arguments.data)?;
+    let (data, id) = (&arguments.data, dataset.id);
+    let known = memory::look_up(data, plan.budget, terms.delta, Some(id), arguments.yes)?;
+    if let Some(records) = known {
+        let server = client.endpoints().generation.clone();
+        records.remember(Use::Dataset { id, server }, plan.budget);
+    }
+    let digest = file_digest(data)?;
     let journal = Journal::open(&login::journal(dataset.id)?, dataset.id, digest)?;
-    let plan = terms.plan()?;
     let records = source.table.records();
     let columns = plan.job.domain.columns() * Layout::for_records(records)?.chunks();
     let total = (columns + plan.ladder()?.vectors()) as u64;
@@ -169,17 +193,24 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
             ));
         }
     }
-    if let Ok(ledger) = client.ledger(dataset.id).await {
-        text.push_str(&budget(&ledger));
+    match client.ledger(dataset.id).await {
+        Ok(ledger) => text.push_str(&budget(&ledger)),
+        // Before the upload there are no keys, and no ledger.
+        Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
+        Err(error) => text.push_str(&format!("budget: not known: {error}\n")),
     }
     output::print(&text)
 }
 
 fn budget(ledger: &DatasetLedger) -> String {
-    format!(
+    let mut text = format!(
         "budget: rho {:.6}, spent {:.6}, promised to no run {:.6}\n",
         ledger.budget.rho, ledger.spent.rho, ledger.unclaimed.rho
-    )
+    );
+    if let Some(reason) = &ledger.frozen {
+        text.push_str(&format!("nothing more can be released: {reason}\n"));
+    }
+    text
 }
 
 async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
@@ -192,18 +223,13 @@ async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
 }
 
 fn confirmed(dataset: Uuid) -> Result<bool, Error> {
-    if !std::io::stdin().is_terminal() {
+    if !can_ask() {
         let reason = "there is no terminal to ask: say --yes to delete the dataset";
         return Err(Error::Usage(reason.to_owned()));
     }
-    eprint!("Delete {dataset}, its keys and all its results for good? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().read_line(&mut answer);
-    read.map_err(|source| Error::Read {
-        path: "the terminal".into(),
-        source,
-    })?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    ask(&format!(
+        "Delete {dataset}, its keys and all its results for good?"
+    ))
 }
 
 /// `fhaim ledger`.
@@ -229,4 +255,28 @@ pub async fn ledger(arguments: &ShowArguments) -> Result<(), Error> {
         }
     }
     output::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_ledger_says_why() {
+        let cost = |rho: f64| serde_json::json!({ "exact": "1", "rho": rho });
+        let mut ledger = serde_json::json!({
+            "dataset": Uuid::nil(), "budget": cost(0.5), "spent": cost(0.25),
+            "unclaimed": cost(0.25), "runs": [],
+            "receipt": {
+                "dataset": Uuid::nil(), "height": 1, "head": "0".repeat(64), "signature": "",
+            },
+        });
+        let told =
+            |ledger: &serde_json::Value| budget(&serde_json::from_value(ledger.clone()).unwrap());
+        let open = "budget: rho 0.500000, spent 0.250000, promised to no run 0.250000\n";
+        assert_eq!(told(&ledger), open);
+        ledger["frozen"] = "set back".into();
+        let frozen = format!("{open}nothing more can be released: set back\n");
+        assert_eq!(told(&ledger), frozen);
+    }
 }

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic};
 use fhaim_domain::counted;
+use fhaim_dp::accounting;
 use fhaim_sdk::Client;
 use uuid::Uuid;
 
 use super::{
-    args::{DownloadArguments, JobArguments, JobCommand},
+    args::{DownloadArguments, JobArguments, JobCommand, JobRunArguments},
     login,
 };
 use crate::{
+    ask::{ask, can_ask},
     error::Error,
     output::{self, Staged},
     progress::{Phase, Progress},
@@ -23,16 +25,7 @@ const BREAKS: u32 = 10;
 pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error> {
     let client = login::client()?;
     match command {
-        JobCommand::Run(arguments) => {
-            let job = client.run(arguments.dataset).await?;
-            if !arguments.watch {
-                return show(&job, arguments.json);
-            }
-            if !arguments.json {
-                output::print(&format!("{}\n", job.id))?;
-            }
-            watch(&client, job.id, arguments.json, progress).await
-        }
+        JobCommand::Run(arguments) => start(&client, arguments, progress).await,
         JobCommand::Watch(arguments) => {
             watch(&client, arguments.job, arguments.json, progress).await
         }
@@ -48,6 +41,61 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
         JobCommand::Cancel(arguments) => show(&client.cancel(arguments.job).await?, arguments.json),
         JobCommand::Retry(arguments) => show(&client.retry(arguments.job).await?, arguments.json),
     }
+}
+
+/// `fhaim job run`.
+async fn start(
+    client: &Client,
+    arguments: &JobRunArguments,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let (dataset, json) = (arguments.dataset, arguments.json);
+    if !arguments.yes && can_ask() && !ask(&question(client, dataset).await?)? {
+        return Err(Error::Usage("nothing was started".to_owned()));
+    }
+    let id = arguments.job.unwrap_or_else(Uuid::now_v7);
+    // Told before it is started, so that it can be looked up whatever becomes of the answer.
+    if json {
+        eprintln!("job {id}");
+    } else {
+        output::print(&format!("{id}\n"))?;
+    }
+    let job = client.run(dataset, id).await.inspect_err(|error| {
+        // What a service refuses was not started.
+        if error.kind().is_none() {
+            eprintln!(
+                "note: it may have been started: `fhaim job run {dataset} --job {id}` asks for \
+                 the same run again"
+            );
+        }
+    })?;
+    if arguments.watch {
+        return watch(client, job.id, json, progress).await;
+    }
+    if json {
+        return output::print_json(&job);
+    }
+    Ok(())
+}
+
+/// What a run will spend and what is left, as a question.
+async fn question(client: &Client, dataset: Uuid) -> Result<String, Error> {
+    let shown = client.dataset(dataset).await?;
+    let ledger = client.ledger(dataset).await?;
+    let terms = &shown.terms.0;
+    let run = accounting::rho(terms.epsilon, terms.delta)?.share(terms.runs);
+    Ok(format!(
+        "A run over {} spends at most rho {:.6}, one of {} left of {}. Spent so far: rho {:.6} of \
+         {:.6} (epsilon {} at delta {:e}). What is spent does not come back. Start it?",
+        shown.name,
+        run.to_f64(),
+        counted(shown.runs_left, "run"),
+        terms.runs,
+        ledger.spent.rho,
+        ledger.budget.rho,
+        terms.epsilon,
+        terms.delta,
+    ))
 }
 
 async fn releases(client: &Client, arguments: &JobArguments) -> Result<(), Error> {
@@ -165,8 +213,8 @@ fn ended(job: &Job, json: bool) -> Result<(), Error> {
     }
     match (job.state, &job.error) {
         (JobState::Done, _) => Ok(()),
-        (_, Some(error)) => Err(Error::Job(error.clone())),
-        (other, None) => Err(Error::Job(state(other).to_owned())),
+        (_, Some(error)) => Err(Error::Job(format!("the job failed: {error}"))),
+        (other, None) => Err(Error::Job(format!("the job is {}", state(other)))),
     }
 }
 

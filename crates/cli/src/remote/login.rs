@@ -1,19 +1,23 @@
-//! Signing in, and what is kept of it: a folder readable by its owner alone.
+//! Signing in, and what is kept of it.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use fhaim_api::account::{Credentials, Secret};
-use fhaim_sdk::{Client, Endpoints, Keeper, Login};
+use fhaim_api::{
+    Digest,
+    account::{Credentials, Secret},
+    keys::Receipt,
+};
+use fhaim_sdk::{Client, Endpoints, Keeper, Login, Receipts};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::args::LoginArguments;
-use crate::{error::Error, output};
+use crate::{error::Error, home, output};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,67 +26,29 @@ struct Kept {
     login: Login,
 }
 
-/// The folder of the login and of uploads under way.
-fn folder() -> Result<PathBuf, Error> {
-    let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let folder = of("FHAIM_CONFIG_DIR")
-        .or_else(|| Some(of("XDG_CONFIG_HOME")?.join("fhaim")))
-        .or_else(|| Some(of("HOME")?.join(".config/fhaim")));
-    folder.ok_or_else(|| Error::Usage("set FHAIM_CONFIG_DIR: there is no home folder".to_owned()))
-}
-
-fn make_folder() -> Result<PathBuf, Error> {
-    let path = folder()?;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&path).map_err(|source| Error::Write {
-        path: path.clone(),
-        source,
-    })?;
-    Ok(path)
-}
-
 /// Where the record of an upload under way is.
 pub fn journal(dataset: Uuid) -> Result<PathBuf, Error> {
-    Ok(make_folder()?.join(format!("{dataset}.upload")))
+    Ok(home::made(home::folder()?)?.join(format!("{dataset}.upload")))
 }
 
 fn keep(path: &Path, kept: &Kept) -> Result<(), Error> {
-    let refuse = |source| Error::Write {
-        path: path.to_owned(),
-        source,
-    };
     let text = Zeroizing::new(output::to_json(kept)?);
-    // A temporary file is its owner's alone; renamed, the old login is gone at once or not at all.
-    let parent = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(parent).map_err(refuse)?;
-    file.write_all(text.as_bytes()).map_err(refuse)?;
-    file.persist(path).map_err(|error| refuse(error.error))?;
-    Ok(())
+    home::replace(path, text.as_bytes())
 }
 
 /// A client with the login that was kept; whenever it changes it is kept again.
 pub fn client() -> Result<Client, Error> {
-    let path = folder()?.join("login.json");
+    let path = home::folder()?.join("login.json");
     let kept = read(&path)?.ok_or(fhaim_sdk::Error::SignedOut)?;
     let client = keeping(kept.endpoints, path)?;
     Ok(client.with_login(kept.login))
 }
 
 fn read(path: &Path) -> Result<Option<Kept>, Error> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => Zeroizing::new(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            return Err(Error::Read {
-                path: path.to_owned(),
-                source,
-            });
-        }
+    let Some(text) = home::read(path)?.map(Zeroizing::new) else {
+        return Ok(None);
     };
-    let kept = serde_json::from_str(&text).map_err(|error| Error::Content {
+    let kept = serde_json::from_slice(&text).map_err(|error| Error::Content {
         path: path.to_owned(),
         problem: error.to_string(),
     })?;
@@ -97,10 +63,8 @@ struct LoginFile {
 
 impl Keeper for LoginFile {
     fn exclusive(&self) -> Box<dyn std::any::Any + Send> {
-        let lock = std::fs::File::create(self.path.with_extension("lock"));
         // Where there are no locks, commands that run at the same time may sign each other out.
-        let locked = lock.and_then(|file| file.lock().map(|()| file));
-        Box::new(locked)
+        Box::new(home::lock(&self.path.with_extension("lock")))
     }
 
     fn load(&self) -> Option<Login> {
@@ -118,8 +82,52 @@ impl Keeper for LoginFile {
     }
 }
 
+/// Receipts of ledgers: a file a dataset, in a folder of their crypto service.
+struct ReceiptFiles {
+    folder: PathBuf,
+}
+
+impl ReceiptFiles {
+    fn of(crypto: &str) -> Result<Self, Error> {
+        // An address may be long, and have any characters.
+        let service = Digest::of(crypto.as_bytes()).to_string();
+        let folder = home::memory()?.join("receipts").join(service);
+        let folder = home::made(folder)?;
+        Ok(Self { folder })
+    }
+
+    fn path(&self, dataset: Uuid) -> PathBuf {
+        self.folder.join(format!("{dataset}.json"))
+    }
+}
+
+impl Receipts for ReceiptFiles {
+    fn load(&self, dataset: Uuid) -> Option<Receipt> {
+        let path = self.path(dataset);
+        let text = home::read(&path).ok()??;
+        serde_json::from_slice(&text)
+            .inspect_err(|error| eprintln!("note: {}: no receipt: {error}", path.display()))
+            .ok()
+    }
+
+    fn keep(&self, receipt: &Receipt) {
+        let path = self.path(receipt.dataset);
+        let kept = home::lock(&path.with_extension("lock")).and_then(|_lock| {
+            let known = self.load(receipt.dataset);
+            if known.is_some_and(|known| known.height >= receipt.height) {
+                return Ok(());
+            }
+            home::replace(&path, output::to_json(receipt)?.as_bytes())
+        });
+        if let Err(error) = kept {
+            eprintln!("note: the ledger's receipt was not kept: {error}");
+        }
+    }
+}
+
 fn keeping(endpoints: Endpoints, path: PathBuf) -> Result<Client, Error> {
-    let client = Client::new(endpoints.clone())?;
+    let receipts = ReceiptFiles::of(&endpoints.crypto)?;
+    let client = Client::new(endpoints.clone())?.with_receipts(Arc::new(receipts));
     Ok(client.with_keeper(Arc::new(LoginFile { path, endpoints })))
 }
 
@@ -131,7 +139,7 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
         computation: arguments.computation.clone().unwrap_or(behind.computation),
         crypto: arguments.crypto.clone().unwrap_or(behind.crypto),
     };
-    let path = make_folder()?.join("login.json");
+    let path = home::made(home::folder()?)?.join("login.json");
     let client = keeping(endpoints, path)?;
     if let Some(file) = &arguments.api_key_file {
         let text = std::fs::read_to_string(file).map_err(|source| Error::Read {
@@ -162,7 +170,7 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
 /// `fhaim logout`.
 pub async fn logout() -> Result<(), Error> {
     client()?.sign_out().await?;
-    let path = folder()?.join("login.json");
+    let path = home::folder()?.join("login.json");
     std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
 }
 

@@ -5,10 +5,10 @@ mod dataset;
 mod job;
 mod login;
 
-use crate::{args::Command, error::Error, progress::Progress};
+use crate::{args::Command, error::Error, progress::Progress, randomness::Randomness};
 
 /// Runs a command that talks to the services.
-pub fn run(command: &Command, progress: &Progress) -> Result<(), Error> {
+pub fn run<R: Randomness>(command: &Command<R>, progress: &Progress) -> Result<(), Error> {
     let runtime = super::serve::runtime()?;
     runtime.block_on(async {
         match command {

@@ -1,14 +1,18 @@
-//! `fhaim serve` and `fhaim up`: the services as programs.
+//! `fhaim serve`, `fhaim up` and `fhaim admin`: the services as programs.
 
+mod admin;
+mod terms;
 mod up;
 mod web;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fhaim_platform::base::Base;
 use fhaim_platform::program::{self, Program, ProgramError};
 
-use crate::{args::Command, error::Error};
+use crate::{args::Command, error::Error, randomness::Randomness};
+pub use admin::AdminCommand;
 pub use up::UpArguments;
 
 /// Which service to serve.
@@ -55,10 +59,17 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 /// Runs a command that serves.
-pub fn run(command: &Command) -> Result<(), Error> {
+pub fn run<R: Randomness>(command: &Command<R>) -> Result<(), Error> {
     match command {
-        Command::Up(arguments) => runtime()?.block_on(up::run(arguments)),
+        Command::Up(arguments) => {
+            let runtime = runtime()?;
+            let done = runtime.block_on(up::run(arguments));
+            // As a service by itself does: long work on threads of its own is given up.
+            runtime.shutdown_background();
+            done
+        }
         Command::Serve(command) => serve(command),
+        Command::Admin(command) => admin::run(command),
         _ => Ok(()),
     }
 }
@@ -78,7 +89,8 @@ fn one<P: Program>(arguments: &ServeArguments) -> Result<(), Error> {
         let text = text.map_err(|error| Error::Service(error.to_string()))?;
         return crate::output::print(&format!("{text}\n"));
     }
-    program::serve::<P>(arguments.config.as_deref()).map_err(|error| match error {
+    let prepare = async |base: &Base| terms::complete(P::SERVICE, base).await;
+    program::serve::<P>(arguments.config.as_deref(), prepare).map_err(|error| match error {
         ProgramError::Config(error) => Error::Usage(error.to_string()),
         other => Error::Service(other.to_string()),
     })

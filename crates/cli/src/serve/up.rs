@@ -9,6 +9,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use axum::Router;
@@ -20,10 +21,10 @@ use fhaim_platform::config::{Blobs, Common, Database, Log, Sealing};
 use fhaim_platform::program::{self, Program};
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::shutdown::{self, Shutdown};
-use fhaim_platform::{Failure, server, telemetry};
+use fhaim_platform::{Failure, connections, telemetry};
 use tokio::task::JoinSet;
 
-use super::web;
+use super::{terms, web};
 use crate::{error::Error, output};
 
 /// Flags of `up`.
@@ -52,6 +53,9 @@ pub struct UpArguments {
     pub web: Option<PathBuf>,
 }
 
+/// How long work under way may take once it is told to stop.
+const WORK_GRACE: Duration = Duration::from_secs(10);
+
 /// Runs until it is told to stop.
 pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     telemetry::log(&Log {
@@ -63,11 +67,13 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         None => Router::new(),
     };
     make_folder(&arguments.data)?;
+    let _lock = lock(&arguments.data)?;
     let listener = program::listen(&arguments.listen.to_string()).await;
     let listener = listener.map_err(|error| Error::Service(error.to_string()))?;
     let address = listener.local_addr();
     let address = address.map_err(|error| Error::Service(error.to_string()))?;
-    let common = |service| common(arguments, service, address);
+    let lease_seconds = arguments.lease_seconds;
+    let common = |service| common(&arguments.data, service, address, lease_seconds);
     let crypto = fhaim_crypto::Config {
         common: common(Service::Crypto)?,
     };
@@ -85,6 +91,13 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let crypto = fhaim_crypto::State::open(&crypto).await?;
     let computation = fhaim_computation::State::open(&computation).await?;
     let generation = fhaim_generation::State::open(&generation).await?;
+    for (service, base) in [
+        (Service::Crypto, crypto.base()),
+        (Service::Computation, computation.base()),
+        (Service::Generation, generation.base()),
+    ] {
+        terms::complete(service, base).await?;
+    }
     let account = first_account(arguments, &generation).await?;
     let (stopper, signal) = shutdown::channel();
     let mut workers = JoinSet::new();
@@ -93,10 +106,31 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let routes = start(routes, generation, &mut workers, &signal);
     say(address, arguments, account)?;
     let stopping = program::stop_when_told(stopper);
-    let served = server::serve(listener, routes, signal).await;
+    connections::serve(listener, routes, connections::capacity(), signal).await;
     stopping.abort();
-    while workers.join_next().await.is_some() {}
-    served.map_err(|error| Error::Service(error.to_string()))
+    let worked = async { while workers.join_next().await.is_some() {} };
+    if tokio::time::timeout(WORK_GRACE, worked).await.is_err() {
+        eprintln!("note: work was under way: it goes on when fhaim is up again");
+    }
+    Ok(())
+}
+
+/// Keeps others from serving the same folder; held as long as this process serves it.
+fn lock(data: &Path) -> Result<fs::File, Error> {
+    let path = data.join("lock");
+    let file = fs::File::create(&path).map_err(|source| Error::Write {
+        path: path.clone(),
+        source,
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Usage(format!(
+            "{} is in use: another `fhaim up` serves it; stop that one, or name another folder \
+             with --data",
+            data.display()
+        ))),
+        Err(fs::TryLockError::Error(source)) => Err(Error::Write { path, source }),
+    }
 }
 
 /// Sets a service to work, and puts its routes under its name.
@@ -110,8 +144,27 @@ fn start<P: Program>(
     routes.nest(&format!("/{}", P::SERVICE), state.router())
 }
 
-fn common(arguments: &UpArguments, service: Service, address: SocketAddr) -> Result<Common, Error> {
-    let folder = arguments.data.join(service.as_str());
+/// What a service keeps in a data folder that `fhaim up` has made, for work without serving.
+pub fn stored(data: &Path, service: Service) -> Result<Common, Error> {
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let path = data.join(service.as_str());
+    match path.try_exists() {
+        Ok(true) => common(data, service, nowhere, 1),
+        Ok(false) => Err(Error::Usage(format!(
+            "{} is not a data folder of `fhaim up`",
+            data.display()
+        ))),
+        Err(source) => Err(Error::Read { path, source }),
+    }
+}
+
+fn common(
+    data: &Path,
+    service: Service,
+    address: SocketAddr,
+    lease_seconds: u64,
+) -> Result<Common, Error> {
+    let folder = data.join(service.as_str());
     make_folder(&folder)?;
     let folder = folder.canonicalize().map_err(|source| Error::Read {
         path: folder.clone(),
@@ -148,8 +201,9 @@ fn common(arguments: &UpArguments, service: Service, address: SocketAddr) -> Res
             .map(|peer| (peer, base(peer)))
             .collect::<BTreeMap<_, _>>(),
         log: Log::default(),
-        workers: 1,
-        lease_seconds: arguments.lease_seconds,
+        workers: 2,
+        lease_seconds,
+        attempt_seconds: 24 * 3600,
     })
 }
 
@@ -228,4 +282,19 @@ fn write_secret(path: &Path, text: &str) -> Result<(), Error> {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_served_once_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let refused = lock(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("another `fhaim up`"), "{refused}");
+        drop(held);
+        assert!(lock(folder.path()).is_ok());
+    }
 }

@@ -1,8 +1,10 @@
 //! What the command says about itself.
 
+use std::{fs, path::PathBuf};
+
 use tempfile::TempDir;
 
-use crate::fhaim;
+use crate::{fhaim, stderr};
 
 /// `help` of every command, however deep, with its words.
 fn all_help() -> Vec<(String, String)> {
@@ -37,10 +39,7 @@ fn help(command: &str) -> String {
 
 /// `--help` of every command, as it was last agreed to. FHAIM_UPDATE_HELP=1 writes it anew.
 #[test]
-#[cfg(not(feature = "insecure-test-seed"))] // its flag is not part of the agreement
 fn help_is_as_it_was() {
-    use std::{fs, path::PathBuf};
-
     let snapshots = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     for (command, help) in all_help() {
         let path = snapshots.join(format!("fhaim-{}.txt", command.replace(' ', "-")));
@@ -67,8 +66,24 @@ fn every_command_that_does_something_shows_examples() {
     }
 }
 
+/// Releases drawn from a seed are for programs that only tests build.
 #[test]
-fn only_builds_for_tests_take_a_seed() {
-    let takes_seed = help("run").contains("--seed");
-    assert_eq!(takes_seed, cfg!(feature = "insecure-test-seed"));
+fn no_command_takes_a_seed() {
+    let folder = TempDir::new().unwrap();
+    for (command, help) in all_help() {
+        assert!(
+            !help.split_whitespace().any(|word| word == "--seed"),
+            "{help}"
+        );
+        if help.contains("\nCommands:\n") {
+            continue;
+        }
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.extend(["--seed", "5"]);
+        let output = fhaim(folder.path(), &arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+        let unknown = said.contains("unexpected argument '--seed'");
+        assert!(unknown, "{command}: {said}");
+    }
 }

@@ -5,17 +5,17 @@ use std::fmt::{self, Display, Formatter};
 use super::{Escaped, percent, shorten};
 use crate::report::ColumnReport;
 
-/// Values up to which each has its own line of text.
+/// Up to so many values, each has a line of text of its own.
 const MAX_LINES: usize = 13;
 
-/// Width of a drawing, in its own units: about pixels.
+/// A drawing is so wide, in units of its own that are about pixels.
 const WIDTH: f64 = 360.0;
 
-/// Room for the percentage at the end of a bar.
+/// The percentage at the end of a bar takes so much room.
 const VALUE_WIDTH: f64 = 38.0;
 
-/// Characters of a label at the beginning of a line, and about the width of one.
-const LONGEST_LABEL: usize = 17;
+/// A label at the beginning of a line is cut after so many characters, of about the width below.
+const MAX_LABEL: usize = 17;
 const CHARACTER_WIDTH: f64 = 6.3;
 
 /// The drawing of a column: bars on lines where there are few values, otherwise bars side by
@@ -47,7 +47,7 @@ impl Bars<'_> {
             .iter()
             .map(|label| label.chars().count())
             .max();
-        longest.unwrap_or(0).min(LONGEST_LABEL) as f64 * CHARACTER_WIDTH + 14.0
+        longest.unwrap_or(0).min(MAX_LABEL) as f64 * CHARACTER_WIDTH + 14.0
     }
 
     fn open(&self, out: &mut Formatter<'_>, height: f64) -> fmt::Result {
@@ -91,7 +91,7 @@ impl Bars<'_> {
                 Escaped(&self.title(value)),
                 left - 8.0,
                 top + 14.5,
-                Escaped(&shorten(label, LONGEST_LABEL))
+                Escaped(&shorten(label, MAX_LABEL))
             )?;
             for (class, share, y) in [
                 ("real", real[value], top),

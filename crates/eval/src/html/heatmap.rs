@@ -4,11 +4,11 @@ use std::fmt::{self, Display, Formatter};
 
 use super::{Escaped, shorten};
 
-/// Room for the names on the left, and for the numbers above, in the drawing's units.
+/// The names on the left and the numbers above take so much room, in the drawing's units.
 const LEFT: f64 = 116.0;
 const TOP: f64 = 18.0;
 
-/// The smallest and largest cell.
+/// A cell is at least and at most so wide.
 const CELL_LIMITS: (f64, f64) = (12.0, 44.0);
 
 /// Width that all cells of a drawing share: one across the page, or three side by side.

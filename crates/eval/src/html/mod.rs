@@ -16,10 +16,10 @@ use heatmap::{Heatmap, NARROW, Scale, WIDE};
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
-/// Columns drawn in a heatmap at most: beyond, those that differ most.
+/// A heatmap draws so many columns; of more, those that differ most.
 const MAX_DRAWN: usize = 40;
 
-/// Pairs in the list of the worst.
+/// The list of the worst pairs has so many.
 const WORST_PAIRS: usize = 8;
 
 /// Something to say on the page about how the table was made: "epsilon", "1".

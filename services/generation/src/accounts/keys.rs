@@ -1,72 +1,105 @@
 //! API keys: for programs, exchanged for sessions.
 
 use fhaim_api::account::{ApiKey, ApiKeyMade, NewApiKey, Secret};
-use fhaim_api::problem::ProblemKind;
 use fhaim_api::{Page, Paging};
-use fhaim_platform::store::Row;
+use fhaim_platform::clock::Millis;
+use fhaim_platform::store::Tx;
 use fhaim_platform::{Failure, clock};
-use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::{checked_name, tokens};
+use crate::State;
 use crate::paging::Cut;
-use crate::{State, rows};
+use crate::problem::Refusal;
+use crate::put::Put;
+use crate::store::api_keys as store;
 
 /// What a key begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "fhaim_";
 
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// Most keys of an account.
-const MOST_KEYS: i64 = 100;
+const MAX_KEYS: usize = 100;
 
-/// Makes a key.
+/// Makes a key under the identifier that its owner chose. The same again, before the key was ever
+/// used, gives a new text in the place of one that was lost on the way.
 ///
 /// # Errors
-/// A name that cannot be used, too many keys.
-pub async fn make_key(state: &State, account: Uuid, new: NewApiKey) -> Result<ApiKeyMade, Failure> {
-    let name = checked_name("name", new.name, LONGEST_NAME)?;
+/// A name that cannot be used, too many keys; a key of this identifier that is named otherwise, was
+/// used, or is someone else's.
+pub async fn make_key(
+    state: &State,
+    account: Uuid,
+    id: Uuid,
+    new: NewApiKey,
+) -> Result<Put<ApiKeyMade>, Failure> {
+    let name = checked_name("name", new.name, MAX_NAME)?;
     let text = Secret(format!("{PREFIX}{}", tokens::random()?.0));
-    let (id, now) = (Uuid::now_v7(), clock::now());
     let mut tx = state.base.store.begin().await?;
     // The account's row is locked so that two keys cannot both be the last.
-    let account = account.to_string();
-    let lock = state
-        .base
-        .store
-        .locking("SELECT id FROM accounts WHERE id = $1");
-    let row = sqlx::query(lock)
-        .bind(&account)
-        .fetch_optional(&mut *tx)
-        .await?;
-    row.ok_or_else(Failure::not_found)?;
-    let row = sqlx::query("SELECT COUNT(*) AS keys FROM api_keys WHERE account = $1")
-        .bind(&account)
-        .fetch_one(&mut *tx)
-        .await?;
-    if row.try_get::<i64, _>("keys")? >= MOST_KEYS {
-        let detail = format!("an account can have {MOST_KEYS} keys: delete one first");
-        return Err(Failure::new(ProblemKind::Conflict, detail));
+    if !store::lock_account(&state.base.store, &mut tx, account).await? {
+        return Err(Failure::not_found());
     }
-    sqlx::query(
-        "INSERT INTO api_keys (id, account, name, digest, created_at, last_used_at) \
-         VALUES ($1, $2, $3, $4, $5, 0)",
-    )
-    .bind(id.to_string())
-    .bind(&account)
-    .bind(&name)
-    .bind(tokens::digest(&text))
-    .bind(now)
-    .execute(&mut *tx)
-    .await?;
+    let made = match renew(&mut tx, account, id, &name, &text).await? {
+        Some(created_at) => Put::Found(made(id, name, created_at, text)),
+        None => {
+            let now = add(&mut tx, account, id, &name, &text).await?;
+            Put::Made(made(id, name, now, text))
+        }
+    };
     tx.commit().await?;
+    Ok(made)
+}
+
+fn made(id: Uuid, name: String, created_at: Millis, text: Secret) -> ApiKeyMade {
     let key = ApiKey {
         id,
         name,
-        created_at: clock::date(now),
+        created_at: clock::date(created_at),
         last_used_at: None,
     };
-    Ok(ApiKeyMade { key, text })
+    ApiKeyMade { key, text }
+}
+
+/// Gives a key that was never used another text; when it was made, or nothing where there is none.
+async fn renew(
+    tx: &mut Tx,
+    account: Uuid,
+    id: Uuid,
+    name: &str,
+    text: &Secret,
+) -> Result<Option<Millis>, Failure> {
+    let Some(found) = store::find(tx, id).await? else {
+        return Ok(None);
+    };
+    if found.account != account {
+        return Err(Failure::not_found());
+    }
+    if found.name != name {
+        return Err(Refusal::OtherKey.into());
+    }
+    if !store::renew(tx, id, &tokens::digest(text)).await? {
+        return Err(Refusal::UsedKey.into());
+    }
+    Ok(Some(found.created_at))
+}
+
+/// Adds a key; the time.
+async fn add(
+    tx: &mut Tx,
+    account: Uuid,
+    id: Uuid,
+    name: &str,
+    text: &Secret,
+) -> Result<Millis, Failure> {
+    if store::count(tx, account).await? >= MAX_KEYS {
+        return Err(Refusal::TooManyKeys(MAX_KEYS).into());
+    }
+    let digest = tokens::digest(text);
+    let added = store::insert(tx, (account, id), name, &digest).await?;
+    // Of another account, at the same moment: this one's row is locked.
+    added.ok_or_else(Failure::not_found)
 }
 
 /// An account's keys, without their texts.
@@ -79,28 +112,8 @@ pub async fn list_keys(
     paging: &Paging,
 ) -> Result<Page<ApiKey>, Failure> {
     let cut = Cut::new(paging)?;
-    let rows = sqlx::query(
-        "SELECT id, name, created_at, last_used_at FROM api_keys WHERE account = $1 \
-         AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
-         ORDER BY created_at DESC, id DESC LIMIT $4",
-    )
-    .bind(account.to_string())
-    .bind(cut.before)
-    .bind(&cut.id)
-    .bind(cut.rows())
-    .fetch_all(state.base.store.pool())
-    .await?;
-    cut.page(&rows, key)
-}
-
-fn key(row: &Row) -> Result<ApiKey, Failure> {
-    let last_used: i64 = row.try_get("last_used_at")?;
-    Ok(ApiKey {
-        id: rows::uuid(row, "id")?,
-        name: row.try_get("name")?,
-        created_at: clock::date(row.try_get("created_at")?),
-        last_used_at: (last_used != 0).then(|| clock::date(last_used)),
-    })
+    let keys = store::list(&state.base.store, account, &cut).await?;
+    Ok(cut.page(keys, |key| (key.created_at, key.id)))
 }
 
 /// Deletes a key: it cannot be exchanged after.
@@ -108,13 +121,9 @@ fn key(row: &Row) -> Result<ApiKey, Failure> {
 /// # Errors
 /// There is no such key.
 pub async fn delete_key(state: &State, account: Uuid, id: Uuid) -> Result<(), Failure> {
-    let deleted = sqlx::query("DELETE FROM api_keys WHERE id = $1 AND account = $2")
-        .bind(id.to_string())
-        .bind(account.to_string())
-        .execute(state.base.store.pool())
-        .await?;
-    if deleted.rows_affected() == 0 {
-        return Err(Failure::not_found());
+    if store::delete(&state.base.store, account, id).await? {
+        Ok(())
+    } else {
+        Err(Failure::not_found())
     }
-    Ok(())
 }

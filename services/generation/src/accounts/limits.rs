@@ -2,14 +2,13 @@
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
-use fhaim_api::problem::ProblemKind;
-use fhaim_platform::Failure;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::problem::Refusal;
 use crate::{Limits, State};
 
 /// The address a request comes from.
@@ -49,7 +48,7 @@ fn network(address: IpAddr) -> IpAddr {
 /// Allowances by address and by account.
 pub struct SignInLimits {
     by_address: DefaultKeyedRateLimiter<IpAddr>,
-    by_email: DefaultKeyedRateLimiter<String>,
+    by_account: DefaultKeyedRateLimiter<(String, IpAddr)>,
 }
 
 impl SignInLimits {
@@ -57,44 +56,43 @@ impl SignInLimits {
     pub fn new(limits: &Limits) -> Self {
         Self {
             by_address: RateLimiter::keyed(Quota::per_minute(limits.sign_ins_per_address)),
-            by_email: RateLimiter::keyed(Quota::per_minute(limits.sign_ins_per_email)),
+            by_account: RateLimiter::keyed(Quota::per_minute(limits.sign_ins_per_email)),
         }
     }
 
     /// Takes one try off an address' allowance.
     ///
     /// # Errors
-    /// [`ProblemKind::TooManyRequests`], with the seconds to wait.
-    pub fn try_address(&self, Client(address): Client) -> Result<(), Failure> {
+    /// [`Refusal::TooManyTries`], with the seconds to wait.
+    pub fn try_address(&self, Client(address): Client) -> Result<(), Refusal> {
         check(&self.by_address, &network(address))
     }
 
-    /// Takes one try off an account's allowance, whether or not there is such an account.
+    /// Takes one try off what an address may try at an account, whether or not there is such an
+    /// account. Others who know its name cannot use it up.
     ///
     /// # Errors
-    /// [`ProblemKind::TooManyRequests`], with the seconds to wait.
-    pub fn try_email(&self, email: &str) -> Result<(), Failure> {
-        check(&self.by_email, &email.to_lowercase())
+    /// [`Refusal::TooManyTries`], with the seconds to wait.
+    pub fn try_account(&self, email: &str, Client(address): Client) -> Result<(), Refusal> {
+        check(&self.by_account, &(email.to_owned(), network(address)))
     }
 
     /// Forgets callers whose allowance is full again.
     pub fn forget(&self) {
         self.by_address.retain_recent();
-        self.by_email.retain_recent();
+        self.by_account.retain_recent();
+        self.by_address.shrink_to_fit();
+        self.by_account.shrink_to_fit();
     }
 }
 
 fn check<K: Hash + Eq + Clone>(
     limiter: &DefaultKeyedRateLimiter<K>,
     key: &K,
-) -> Result<(), Failure> {
+) -> Result<(), Refusal> {
     limiter.check_key(key).map_err(|not_until| {
         let wait = not_until.wait_time_from(DefaultClock::default().now());
-        let seconds = wait.as_secs() + 1;
-        let detail = format!("too many tries: wait {seconds} s");
-        let mut failure = Failure::new(ProblemKind::TooManyRequests, detail);
-        failure.problem.retry_after = Some(seconds);
-        failure
+        Refusal::TooManyTries(wait.as_secs() + 1)
     })
 }
 

@@ -9,15 +9,15 @@ mod tokens;
 pub use keys::{delete_key, list_keys, make_key};
 pub use limits::{Client, SignInLimits};
 pub use passwords::Passwords;
-pub use sessions::{end, exchange, forget_expired, refresh, sign_in};
+pub use sessions::{end, exchange, refresh, sign_in};
 
 use fhaim_api::account::{Account, Credentials};
-use fhaim_api::problem::ProblemKind;
-use fhaim_platform::{Failure, clock, store};
-use sqlx::Row;
+use fhaim_platform::Failure;
 use uuid::Uuid;
 
 use crate::State;
+use crate::problem::Refusal;
+use crate::store::accounts as store;
 
 /// Longest address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
 const LONGEST_EMAIL: usize = 254;
@@ -30,36 +30,14 @@ const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 /// # Errors
 /// An address or a password that cannot be used, an address that has an account.
 pub async fn create(state: &State, credentials: Credentials) -> Result<Account, Failure> {
-    let email = normal_email(&credentials.email)
-        .ok_or_else(|| Failure::new(ProblemKind::Invalid, "email: this is not an address"))?;
+    let email = normal_email(&credentials.email).ok_or(Refusal::Email)?;
     if !PASSWORD_LENGTH.contains(&credentials.password.0.chars().count()) {
         let (least, most) = PASSWORD_LENGTH.into_inner();
-        let detail = format!("password: it must have {least} to {most} characters");
-        return Err(Failure::new(ProblemKind::Invalid, detail));
+        return Err(Refusal::Password { least, most }.into());
     }
     let password = state.passwords.hash(credentials.password).await?;
-    let (id, now) = (Uuid::new_v4(), clock::now());
-    let inserted = sqlx::query(
-        "INSERT INTO accounts (id, email, password, created_at) VALUES ($1, $2, $3, $4)",
-    )
-    .bind(id.to_string())
-    .bind(&email)
-    .bind(password)
-    .bind(now)
-    .execute(state.base.store.pool())
-    .await;
-    match inserted {
-        Ok(_) => Ok(Account {
-            id,
-            email,
-            created_at: clock::date(now),
-        }),
-        Err(error) if store::is_duplicate(&error) => {
-            let detail = "there is an account of this address: sign in";
-            Err(Failure::new(ProblemKind::Conflict, detail))
-        }
-        Err(error) => Err(error.into()),
-    }
+    let account = store::insert(&state.base.store, email, password).await?;
+    Ok(account.ok_or(Refusal::AccountExists)?)
 }
 
 /// An account.
@@ -67,16 +45,8 @@ pub async fn create(state: &State, credentials: Credentials) -> Result<Account, 
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, id: Uuid) -> Result<Account, Failure> {
-    let row = sqlx::query("SELECT email, created_at FROM accounts WHERE id = $1")
-        .bind(id.to_string())
-        .fetch_optional(state.base.store.pool())
-        .await?
-        .ok_or_else(Failure::not_found)?;
-    Ok(Account {
-        id,
-        email: row.try_get("email")?,
-        created_at: clock::date(row.try_get("created_at")?),
-    })
+    let account = store::find(&state.base.store, id).await?;
+    account.ok_or_else(Failure::not_found)
 }
 
 /// An address as it is stored, if it looks like one: what is beyond this only a message to it
@@ -95,13 +65,15 @@ fn normal_email(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// Says what the text must be.
-pub fn checked_name(field: &str, text: String, longest: usize) -> Result<String, Failure> {
+pub fn checked_name(field: &'static str, text: String, longest: usize) -> Result<String, Refusal> {
     let length = text.chars().count();
     if (1..=longest).contains(&length) && !text.chars().any(char::is_control) {
         return Ok(text);
     }
-    let detail = format!("{field}: it must have 1 to {longest} characters, none of them control");
-    Err(Failure::new(ProblemKind::Invalid, detail))
+    Err(Refusal::Name {
+        field,
+        most: longest,
+    })
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{Error, PasswordHasher, PasswordVerifier};
 use fhaim_api::account::Secret;
 use fhaim_platform::Failure;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use fhaim_platform::threads::{Few, blocking};
 
 /// Hashes worked out at a time, each in 19 MiB.
 const AT_ONCE: usize = 4;
@@ -15,7 +14,7 @@ const AT_ONCE: usize = 4;
 pub struct Passwords {
     /// The hash of a password that nobody has.
     decoy: String,
-    permits: Semaphore,
+    few: Few,
 }
 
 impl Passwords {
@@ -27,7 +26,7 @@ impl Passwords {
         let nobody = Secret(super::tokens::random()?.0.clone());
         Ok(Self {
             decoy: blocking(move || hash(&nobody)).await??,
-            permits: Semaphore::new(AT_ONCE),
+            few: Few::new(AT_ONCE),
         })
     }
 
@@ -36,8 +35,7 @@ impl Passwords {
     /// # Errors
     /// The system has no randomness.
     pub async fn hash(&self, password: Secret) -> Result<String, Failure> {
-        let _permit = self.permits.acquire().await.map_err(Failure::internal)?;
-        blocking(move || hash(&password)).await?
+        self.few.blocking(move || hash(&password)).await?
     }
 
     /// Whether a password is the one of a hash. Without a hash it is not, after as much work, so
@@ -46,10 +44,9 @@ impl Passwords {
     /// # Errors
     /// A hash that cannot be read.
     pub async fn verify(&self, password: Secret, hash: Option<String>) -> Result<bool, Failure> {
-        let _permit = self.permits.acquire().await.map_err(Failure::internal)?;
         let known = hash.is_some();
         let hash = hash.unwrap_or_else(|| self.decoy.clone());
-        let same = blocking(move || {
+        let same = self.few.blocking(move || {
             match Argon2::default().verify_password(password.0.as_bytes(), hash.as_str()) {
                 Ok(()) => Ok(true),
                 Err(Error::PasswordInvalid) => Ok(false),
@@ -65,12 +62,6 @@ fn hash(password: &Secret) -> Result<String, Failure> {
         .hash_password(password.0.as_bytes())
         .map_err(Failure::internal)?;
     Ok(hash.to_string())
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    spawn_blocking(work).await.map_err(Failure::internal)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Records in blocks.
 
 use fhaim_domain::{Schema, Table};
-use fhaim_pgm::Model;
+use fhaim_synth::FittedModel;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::io;
@@ -26,7 +26,7 @@ pub struct Block {
 /// numbers within bins.
 pub struct Blocks {
     schema: Arc<Schema>,
-    model: Arc<Model>,
+    model: Arc<dyn FittedModel>,
     rows: u64,
     seed: u64,
     begun: u64,
@@ -34,7 +34,7 @@ pub struct Blocks {
 
 impl Blocks {
     /// `rows` records of a model over the schema's domain.
-    pub fn new(schema: Arc<Schema>, model: Arc<Model>, rows: u64, seed: u64) -> Self {
+    pub fn new(schema: Arc<Schema>, model: Arc<dyn FittedModel>, rows: u64, seed: u64) -> Self {
         Self {
             schema,
             model,

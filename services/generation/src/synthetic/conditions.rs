@@ -1,8 +1,10 @@
 //! Conditions on the records of a synthetic table: `race=Asian,"city=Leuven, Belgium"`.
 
-use fhaim_api::problem::ProblemKind;
 use fhaim_domain::{Column, Kind, Schema};
 use fhaim_platform::Failure;
+use fhaim_synth::ModelError;
+
+use crate::problem::Refusal;
 
 /// Values named in an error, so that a slip can be mended.
 const VALUES_NAMED: u32 = 12;
@@ -127,8 +129,8 @@ fn known(column: &Column) -> String {
 }
 
 /// What a model's refusal of conditions means to who asked for them.
-pub fn explain(error: &fhaim_pgm::Error, conditions: &[(usize, u32)], schema: &Schema) -> Failure {
-    let fhaim_pgm::Error::Impossible { attribute, .. } = error else {
+pub fn explain(error: &ModelError, conditions: &[(usize, u32)], schema: &Schema) -> Failure {
+    let ModelError::Impossible { attribute, .. } = error else {
         return Failure::internal(error);
     };
     // Conditions are taken in turn: the last of these is the one that left no records.
@@ -139,8 +141,7 @@ pub fn explain(error: &fhaim_pgm::Error, conditions: &[(usize, u32)], schema: &S
         format!("{}={}", column.name(), column.label(code))
     });
     let texts = texts.collect::<Vec<_>>().join(" and ");
-    let detail = format!("where: the model has no records with {texts}");
-    Failure::new(ProblemKind::Invalid, detail)
+    Refusal::Impossible(texts).into()
 }
 
 #[cfg(test)]

@@ -9,14 +9,16 @@ mod conditions;
 mod parquet;
 mod pipe;
 
+pub use conditions::ConditionError;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::job::{Draw, TableFormat};
-use fhaim_api::problem::ProblemKind;
 use fhaim_domain::{Schema, WriteOptions, write_csv};
-use fhaim_pgm::Model;
 use fhaim_platform::Failure;
+use fhaim_platform::threads::blocking;
+use fhaim_synth::FittedModel;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use std::io;
@@ -27,10 +29,11 @@ use uuid::Uuid;
 
 use self::blocks::Blocks;
 use self::pipe::{Pipe, WithoutHeader};
+use crate::problem::Refusal;
 use crate::results::Fitted;
 use crate::{State, datasets, results};
 
-const MOST_ROWS: u64 = 100_000_000;
+const MAX_ROWS: u64 = 100_000_000;
 
 /// How long a request waits for others' tables.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,11 +43,6 @@ pub const SEED: &str = "fhaim-seed";
 
 /// The number of records of a table.
 pub const ROWS: &str = "fhaim-rows";
-
-/// What is wrong with a request, in words for who sent it.
-fn invalid(error: impl Into<String>) -> Failure {
-    Failure::new(ProblemKind::Invalid, error)
-}
 
 /// A synthetic table of a job.
 ///
@@ -57,7 +55,7 @@ pub async fn draw(state: &State, owner: Uuid, job: Uuid, draw: Draw) -> Result<R
     let schema = Arc::new(terms.schema);
     let blocks = blocks(schema.clone(), model, &draw).await?;
     if draw.format == TableFormat::Parquet {
-        parquet::check(&blocks).map_err(|error| invalid(error.to_string()))?;
+        parquet::check(&blocks).map_err(|error| Refusal::Format(error.to_string()))?;
     }
     let permit = state.tables.clone().acquire_owned();
     let permit = tokio::time::timeout(PATIENCE, permit).await;
@@ -72,17 +70,21 @@ pub async fn draw(state: &State, owner: Uuid, job: Uuid, draw: Draw) -> Result<R
 }
 
 fn busy() -> Failure {
-    let mut failure = Failure::bare(ProblemKind::Unavailable);
+    let mut failure = Failure::unavailable("too many tables are drawn already");
     failure.problem.retry_after = Some(PATIENCE.as_secs());
     failure
 }
 
 /// The records that a request asks for, none of them drawn yet.
-async fn blocks(schema: Arc<Schema>, model: Arc<Model>, draw: &Draw) -> Result<Blocks, Failure> {
+async fn blocks(
+    schema: Arc<Schema>,
+    model: Arc<dyn FittedModel>,
+    draw: &Draw,
+) -> Result<Blocks, Failure> {
     let rows = match draw.rows {
-        Some(rows) if (1..=MOST_ROWS).contains(&rows) => rows,
-        Some(_) => return Err(invalid(format!("rows: it must be 1 to {MOST_ROWS}"))),
-        None => (model.total().round() as u64).clamp(1, MOST_ROWS),
+        Some(rows) if (1..=MAX_ROWS).contains(&rows) => rows,
+        Some(_) => return Err(Refusal::Rows(MAX_ROWS).into()),
+        None => (model.total().round() as u64).clamp(1, MAX_ROWS),
     };
     let seed = match draw.seed {
         Some(seed) => seed,
@@ -90,14 +92,17 @@ async fn blocks(schema: Arc<Schema>, model: Arc<Model>, draw: &Draw) -> Result<B
     };
     let wanted = draw.r#where.as_deref().unwrap_or("");
     let conditions = conditions::parse(wanted, &schema);
-    let conditions = conditions.map_err(|error| invalid(error.to_string()))?;
+    let conditions = conditions.map_err(Refusal::from)?;
     let model = if conditions.is_empty() {
         model
     } else {
-        let given = spawn_blocking(move || (model.given(&conditions), conditions)).await;
-        let (given, conditions) = given.map_err(Failure::internal)?;
-        let given = given.map_err(|error| conditions::explain(&error, &conditions, &schema));
-        Arc::new(given?)
+        let given = blocking(move || {
+            let given = model.conditions().map(|model| model.given(&conditions));
+            (given, conditions)
+        });
+        let (given, conditions) = given.await?;
+        let given = given.ok_or(Refusal::NoConditions)?;
+        given.map_err(|error| conditions::explain(&error, &conditions, &schema))?
     };
     Ok(Blocks::new(schema, model, rows, seed))
 }

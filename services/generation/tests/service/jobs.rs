@@ -1,7 +1,7 @@
 //! Datasets and jobs over HTTP, with a worker and a computation service.
 
 use crate::common::computation::Manner;
-use crate::common::{Kind, Service, User, problem, terms};
+use crate::common::{Kind, Service, User, fresh, problem, terms};
 use fhaim_api::Page;
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
@@ -15,10 +15,14 @@ over_both!(
     datasets,
     terms_that_cannot_be_met,
     a_job_to_its_end,
+    a_batch_is_asked_for_once,
     a_killed_worker,
     workers_that_die_over_and_over,
     cancel_and_retry,
     refusals_and_outages,
+    a_failed_job_keeps_its_run,
+    a_job_without_a_run,
+    the_same_again,
     a_budget_of_two_runs,
     deletion,
     stopping,
@@ -35,11 +39,7 @@ async fn datasets(kind: Kind) {
     assert_eq!(dataset.terms.0, terms());
     assert_eq!(dataset.budget, terms().plan().unwrap().budget.into());
     let path = format!("/v1/datasets/{}", dataset.id);
-    let jobs = format!("{path}/jobs");
-    assert_eq!(
-        ana.refused(Method::POST, &jobs, 409).await.kind,
-        ProblemKind::Conflict
-    );
+    assert_eq!(ana.no_job(dataset.id).await.kind, ProblemKind::Conflict);
     let ready = format!("{path}/ready");
     let open = ana.refused(Method::POST, &ready, 409).await;
     assert!(open.detail.unwrap().contains("it lacks 1 object,"));
@@ -73,7 +73,7 @@ async fn terms_that_cannot_be_met(kind: Kind) {
     let refused = async |pointer: &str, value: serde_json::Value, what: &str| {
         let mut new = good.clone();
         *new.pointer_mut(pointer).unwrap() = value;
-        let response = ana.send(Method::POST, "/v1/datasets", Some(new)).await;
+        let response = ana.put(&fresh("/v1/datasets"), new).await;
         let detail = problem(response, 422).await.detail.unwrap();
         assert!(detail.contains(what), "{detail}");
     };
@@ -219,6 +219,45 @@ async fn a_job_to_its_end(kind: Kind) {
     }
     let dataset: Dataset = ana.get(&format!("/v1/datasets/{}", dataset.id)).await;
     assert_eq!(dataset.runs_left, 0);
+    service.computation.check();
+}
+
+/// However long a batch takes, it is asked for once; again only where the computation service no
+/// longer knows it.
+async fn a_batch_is_asked_for_once(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.ready_dataset(terms()).await;
+    service.computation.answer(Manner::Release(3));
+    let job = ana.new_job(dataset.id).await;
+    ana.wait_for(job.id, JobState::Done).await;
+    let asks = service.computation.asks(job.id);
+    assert!(asks.len() > 2, "{asks:?}");
+    assert!(asks.iter().all(|&ask| ask == (1, 4)), "{asks:?}");
+
+    service.computation.answer(Manner::Hang);
+    let dataset = ana.ready_dataset(terms()).await;
+    let job = ana.new_job(dataset.id).await;
+    wait(|| {
+        service
+            .computation
+            .asks(job.id)
+            .iter()
+            .any(|&(_, looks)| looks > 2)
+    })
+    .await;
+    service.computation.forget();
+    wait(|| {
+        service
+            .computation
+            .asks(job.id)
+            .iter()
+            .any(|&(_, looks)| looks > 2)
+    })
+    .await;
+    assert_eq!(service.computation.asks(job.id)[0].0, 1);
+    service.computation.answer(Manner::Release(0));
+    ana.wait_for(job.id, JobState::Done).await;
     service.computation.check();
 }
 
@@ -380,10 +419,8 @@ async fn cancel_and_retry(kind: Kind) {
 async fn refusals_and_outages(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
-    let dataset = ana.ready_dataset(terms()).await;
     for (manner, reason) in [
         (Manner::Refuse, "the crypto service refused"),
-        (Manner::Problem(ProblemKind::BudgetSpent), "budget is spent"),
         (
             Manner::Problem(ProblemKind::NotFound),
             "no longer has the dataset",
@@ -392,16 +429,25 @@ async fn refusals_and_outages(kind: Kind) {
         (Manner::Garble, "other numbers than were asked for"),
     ] {
         service.computation.answer(manner);
+        let dataset = ana.ready_dataset(terms()).await;
         let job = ana.new_job(dataset.id).await;
         let job = ana.wait_for(job.id, JobState::Failed).await;
         let error = job.error.unwrap();
         assert!(error.contains(reason), "{manner:?}: {error}");
         assert_eq!(job.releases, 0);
+        // It has begun, so that it keeps the run.
+        let spent = ana.no_job(dataset.id).await;
+        assert_eq!(spent.kind, ProblemKind::BudgetSpent);
+        let way_out = format!("`fhaim job retry {}` goes on with it", job.id);
+        assert!(spent.detail.unwrap().contains(&way_out));
+        let shown: Dataset = ana.get(&format!("/v1/datasets/{}", dataset.id)).await;
+        assert_eq!(shown.runs_left, 0);
     }
     // Out of reach: the job waits, and goes on.
     service
         .computation
         .answer(Manner::Problem(ProblemKind::Unauthenticated));
+    let dataset = ana.ready_dataset(terms()).await;
     let job = ana.new_job(dataset.id).await;
     let waiting = ana.wait_until(job.id, |job| job.error.is_some()).await;
     assert_eq!(waiting.state, JobState::Queued);
@@ -413,13 +459,97 @@ async fn refusals_and_outages(kind: Kind) {
     service.computation.answer(Manner::Release(0));
     let done = ana.wait_for(job.id, JobState::Done).await;
     assert_eq!((done.attempts, done.error), (3, None));
-    // A failed job goes on where it was.
-    let failed: Page<Job> = ana.get(&format!("/v1/datasets/{}/jobs", dataset.id)).await;
-    assert_eq!(failed.items.len(), 6);
-    assert_eq!(failed.items[0].id, job.id);
-    let retry = format!("/v1/jobs/{}/retry", failed.items[1].id);
-    let spent = ana.refused(Method::POST, &retry, 409).await;
-    assert_eq!(spent.kind, ProblemKind::BudgetSpent);
+}
+
+/// A job that the crypto service gave no run holds none: it keeps no other from the run that was
+/// given, and takes none itself until it is tried again.
+async fn a_job_without_a_run(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    service.computation.answer(Manner::WithoutRun);
+    let dataset = ana.ready_dataset(terms()).await;
+    let job = ana.new_job(dataset.id).await;
+    let job = ana.wait_for(job.id, JobState::Failed).await;
+    assert!(job.error.unwrap().contains("budget is spent"));
+    let shown: Dataset = ana.get(&format!("/v1/datasets/{}", dataset.id)).await;
+    assert_eq!(shown.runs_left, 1);
+    // The job that the run was given to, and that was forgotten here.
+    service.computation.answer(Manner::Release(0));
+    let holder = ana.new_job(dataset.id).await;
+    ana.wait_for(holder.id, JobState::Done).await;
+    ana.refused(Method::POST, &format!("/v1/jobs/{}/retry", job.id), 409)
+        .await;
+}
+
+/// A job that failed before it was answered goes on with the run that it holds.
+async fn a_failed_job_keeps_its_run(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    service.computation.answer(Manner::Garble);
+    let dataset = ana.ready_dataset(terms()).await;
+    let job = ana.new_job(dataset.id).await;
+    ana.wait_for(job.id, JobState::Failed).await;
+    ana.no_job(dataset.id).await;
+    service.computation.answer(Manner::Release(0));
+    // Also where the answer was lost, and the call made again.
+    for _ in 0..2 {
+        let _: Job = ana.post(&format!("/v1/jobs/{}/retry", job.id)).await;
+    }
+    ana.wait_for(job.id, JobState::Done).await;
+    let spent = ana.no_job(dataset.id).await;
+    assert!(spent.detail.unwrap().contains("adds its epsilon"));
+}
+
+/// The same call again, its answer lost: nothing more is made and nothing more is spent; another
+/// call under the same identifier is refused.
+async fn the_same_again(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let (ana, eve) = (
+        service.user("ana@x.example").await,
+        service.user("eve@x.example").await,
+    );
+    let terms = terms();
+    let path = fresh("/v1/datasets");
+    let new = json!({ "name": "d", "terms": terms });
+    let tries = (0..4).map(|_| ana.put(&path, new.clone()));
+    let answers = futures_util::future::join_all(tries).await;
+    let created = answers.iter().filter(|a| a.status() == StatusCode::CREATED);
+    assert_eq!(created.count(), 1);
+    for answer in answers {
+        assert!(answer.status().is_success());
+        let dataset: Dataset = answer.json().await.unwrap();
+        assert!(path.ends_with(&dataset.id.to_string()) && dataset.terms.0 == terms);
+    }
+    for (pointer, value) in [("/name", json!("e")), ("/terms/runs", json!(2))] {
+        let mut other = new.clone();
+        *other.pointer_mut(pointer).unwrap() = value;
+        problem(ana.put(&path, other).await, 409).await;
+    }
+    problem(eve.put(&path, new).await, 404).await;
+    let listed: Page<Dataset> = ana.get("/v1/datasets").await;
+    assert_eq!(listed.items.len(), 1);
+
+    service.computation.complete_upload(listed.items[0].id);
+    let _: Dataset = ana.post(&format!("{path}/ready")).await;
+    let id = Uuid::now_v7();
+    let job = format!("{path}/jobs/{id}");
+    let tries = (0..4).map(|_| ana.put(&job, json!({})));
+    let answers = futures_util::future::join_all(tries).await;
+    let created = answers.iter().filter(|a| a.status() == StatusCode::CREATED);
+    assert_eq!(created.count(), 1);
+    assert!(answers.iter().all(|answer| answer.status().is_success()));
+    ana.wait_for(id, JobState::Done).await;
+    let again: Job = crate::common::read(ana.put(&job, json!({})).await, StatusCode::OK).await;
+    assert_eq!((again.id, again.state), (id, JobState::Done));
+    let jobs: Page<Job> = ana.get(&format!("{path}/jobs")).await;
+    assert_eq!(jobs.items.len(), 1);
+    // Under another dataset, or another's.
+    let other = ana.ready_dataset(self::terms()).await.id;
+    let taken = format!("/v1/datasets/{other}/jobs/{id}");
+    problem(ana.put(&taken, json!({})).await, 409).await;
+    let theirs = eve.ready_dataset(self::terms()).await.id;
+    let taken = format!("/v1/datasets/{theirs}/jobs/{id}");
+    problem(eve.put(&taken, json!({})).await, 404).await;
 }
 
 async fn a_budget_of_two_runs(kind: Kind) {
@@ -429,7 +559,8 @@ async fn a_budget_of_two_runs(kind: Kind) {
     terms.runs = 2;
     let dataset = ana.ready_dataset(terms).await;
     let path = format!("/v1/datasets/{}/jobs", dataset.id);
-    let tries = (0..8).map(|_| ana.send(Method::POST, &path, None));
+    let paths: Vec<String> = (0..8).map(|_| fresh(&path)).collect();
+    let tries = paths.iter().map(|path| ana.put(path, json!({})));
     let answers = futures_util::future::join_all(tries).await;
     let mut granted = Vec::new();
     for answer in answers {
@@ -445,7 +576,7 @@ async fn a_budget_of_two_runs(kind: Kind) {
         .post(&format!("/v1/jobs/{}/cancel", granted[0].id))
         .await;
     ana.new_job(dataset.id).await;
-    ana.refused(Method::POST, &path, 409).await;
+    ana.no_job(dataset.id).await;
     ana.refused(
         Method::POST,
         &format!("/v1/jobs/{}/retry", granted[0].id),

@@ -7,6 +7,5 @@ mod common;
 mod accounts;
 mod document;
 mod jobs;
-mod run;
 mod synthetic;
 mod tenants;

@@ -1,14 +1,13 @@
 //! Two tenants: every route of the OpenAPI document that names a thing, tried by who does not own
 //! it. A new route cannot be forgotten.
 
-use crate::common::{Kind, Service, problem, read, terms};
+use crate::common::{Kind, Service, problem, terms};
 use fhaim_api::Page;
-use fhaim_api::account::ApiKeyMade;
 use fhaim_api::dataset::Dataset;
 use fhaim_api::job::{Job, JobState};
 use fhaim_generation::State;
 use fhaim_platform::program::Program;
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -37,6 +36,18 @@ const OPEN: [&str; 6] = [
     "/v1/sessions/refresh",
 ];
 
+/// What a route takes, where it takes anything.
+fn body(operation: &Value) -> Option<Value> {
+    let content = &operation["requestBody"]["content"]["application/json"];
+    let name = content["schema"]["$ref"].as_str()?.rsplit('/').next()?;
+    match name {
+        "NewApiKey" => Some(json!({ "name": "k" })),
+        "NewDataset" => Some(json!({ "name": "d", "terms": terms() })),
+        "NewJob" => Some(json!({})),
+        other => panic!("what is a {other}?"),
+    }
+}
+
 async fn others_things_are_not_there(kind: Kind) {
     let service = Service::start_working(kind).await;
     let (ana, eve) = (
@@ -45,10 +56,7 @@ async fn others_things_are_not_there(kind: Kind) {
     );
     let done = ana.done_job().await;
     let waiting = ana.new_dataset(terms()).await;
-    let key = ana
-        .send(Method::POST, "/v1/api-keys", Some(json!({ "name": "k" })))
-        .await;
-    let key: ApiKeyMade = read(key, StatusCode::CREATED).await;
+    let key = ana.new_key("k").await;
     let state = async || {
         let path = format!("/v1/jobs/{}", done.id);
         let keys: Value = ana.get("/v1/api-keys").await;
@@ -78,8 +86,13 @@ async fn others_things_are_not_there(kind: Kind) {
             continue;
         }
         named += 1;
-        for id in [own, filled(Uuid::nil(), Uuid::nil(), Uuid::nil())] {
-            let theirs = eve.refused(method.clone(), &id, 404).await;
+        let none = filled(Uuid::nil(), Uuid::nil(), Uuid::nil());
+        let body = body(&operation);
+        // What is not there can be made, except where it belongs to something else.
+        let makes = body.is_some() && path != "/v1/datasets/{dataset}/jobs/{job}";
+        for id in [Some(own), (!makes).then_some(none)].into_iter().flatten() {
+            let theirs = eve.send(method.clone(), &id, body.clone()).await;
+            let theirs = problem(theirs, 404).await;
             assert_eq!(
                 (theirs.detail, theirs.retry_after),
                 (None, None),

@@ -112,9 +112,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        /** Asks for a batch of releases, for the generation service; asked again, says where it is. */
-        put: operations["batch"];
+        /**
+         * Where a batch is, for the generation service, after a short wait for its end. Show the receipts
+         *     you have with it: they are passed on to the crypto service.
+         */
+        get: operations["look_at_batch"];
+        /** Asks for a batch of releases, for the generation service. The same again changes nothing. */
+        put: operations["ask_for_batch"];
         post?: never;
         delete?: never;
         options?: never;
@@ -126,7 +130,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description How a [`fhaim_synth::Axis`] is written: integer functions of one attribute. */
+        /** @description How a [`fhaim_release::Axis`] is written: integer functions of one attribute. */
         Axis: {
             /** @description The attribute's number. */
             attribute: number;
@@ -135,6 +139,13 @@ export interface components {
         };
         /** @description A batch of releases of one job. The same batch asked for again is answered the same. */
         Batch: {
+            /** @description Begin again with a batch that was refused. */
+            again?: boolean;
+            /**
+             * @description Receipts of the dataset's ledger that the asking service has: passed on to the crypto
+             *     service.
+             */
+            receipts?: components["schemas"]["Receipt"][];
             /** @description What to release, numbered in ascending order. */
             requests: components["schemas"]["ReleaseRequest"][];
         };
@@ -158,6 +169,7 @@ export interface components {
              * @description Seconds spent on ciphertexts.
              */
             compute_seconds: number;
+            receipt?: components["schemas"]["Receipt"] | null;
             /** @enum {string} */
             state: "released";
         } | {
@@ -165,6 +177,8 @@ export interface components {
             reason: string;
             /** @enum {string} */
             state: "refused";
+            /** @description The crypto service gave the job no run, because none was left: it holds none. */
+            without_run?: boolean;
         };
         /** @description Seals an upload: nothing can be added or changed after. */
         Complete: {
@@ -213,10 +227,29 @@ export interface components {
         };
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
+        /** @description How a [`fhaim_release::LadderNeed`] is written. */
+        LadderNeed: {
+            /** @description Integers released over the whole run. */
+            cells: number;
+            /**
+             * Format: int64
+             * @description The largest variance of a release, in units of 4.
+             */
+            largest_variance_units: number;
+        };
         /** @description Objects of a contribution that are still missing, in order. */
         Missing: {
             /** @description Names such as `column/12/3` and `noise/0/4/1`. */
             objects: string[];
+        };
+        /** @description How a [`Need`] is written. */
+        Need: {
+            /** @description Of the noise. */
+            ladder: components["schemas"]["LadderNeed"];
+            /** @description The largest absolute value of a released integer before its noise, as decimal text. */
+            largest_cell: string;
+            /** @description Whether squared scores are released. */
+            squares: boolean;
         };
         /**
          * @description Registers a dataset for upload. The service fetches the dataset's public and evaluation keys
@@ -258,7 +291,27 @@ export interface components {
          * @description What kind of problem it is; programs go by this, not by the words.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "too-many-requests" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "too-many-requests" | "unavailable" | "internal";
+        /**
+         * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
+         *     chain: whoever shows a receipt finds out whether the service was set back behind it.
+         */
+        Receipt: {
+            /**
+             * Format: uuid
+             * @description The dataset.
+             */
+            dataset: string;
+            /** @description The hash over all of them. */
+            head: components["schemas"]["Digest"];
+            /**
+             * Format: int64
+             * @description Entries of the ledger.
+             */
+            height: number;
+            /** @description Ed25519 signature, base64url. */
+            signature: string;
+        };
         /** @description How a [`ReleaseRequest`] is written. */
         ReleaseRequest: {
             /**
@@ -274,7 +327,7 @@ export interface components {
              */
             variance_units: number;
         };
-        /** @description How a [`fhaim_synth::SquaredTerm`] is written. */
+        /** @description How a [`fhaim_release::SquaredTerm`] is written. */
         SquaredTerm: {
             /** @description Two attributes. */
             clique: number[];
@@ -286,7 +339,7 @@ export interface components {
              */
             weight: number;
         };
-        /** @description How a [`fhaim_synth::Statistic`] is written. */
+        /** @description How a [`fhaim_release::Statistic`] is written. */
         Statistic: "Total" | {
             /** @description A cell for each function u: the sum over records of u(x). */
             OneWay: components["schemas"]["Axis"];
@@ -315,12 +368,13 @@ export interface components {
              */
             epsilon: number;
             /**
-             * @description `staged`, `fhaim-l2` or `one-ways`.
+             * @description Name of a mechanism that runs under encryption, such as `staged`.
              * @example staged
              */
             mechanism: string;
             /** @description Most bytes a model may take. */
             model_bytes: number;
+            need?: components["schemas"]["Need"] | null;
             /**
              * Format: int64
              * @description No table of the dataset has more records. Public.
@@ -338,6 +392,11 @@ export interface components {
              * @description Weight of the pairs with the schema's target.
              */
             target_weight: number;
+            /**
+             * Format: int32
+             * @description The form the terms are written in: 2 with `need`, and 1 without.
+             */
+            version?: number;
         };
         /** @description An upload. */
         Upload: {
@@ -640,7 +699,52 @@ export interface operations {
             };
         };
     };
-    batch: {
+    look_at_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
+            path: {
+                dataset: string;
+                job: string;
+                first: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where it is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchStatus"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ask_for_batch: {
         parameters: {
             query?: never;
             header?: never;
@@ -657,7 +761,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Released or refused */
+            /** @description It was asked for before, and is released or refused */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -666,7 +770,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchStatus"];
                 };
             };
-            /** @description Under way: ask again */
+            /** @description Under way: look at it */
             202: {
                 headers: {
                     [name: string]: unknown;

@@ -88,6 +88,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/jobs/{job}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Gives a job its run, for the computation service, before anything of the job is sealed; asked
+         *     again, says which run it has and what it has released.
+         */
+        put: operations["begin"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/jobs/{job}/decryptions": {
         parameters: {
             query?: never;
@@ -98,8 +118,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Debits and decrypts a batch of releases, for the computation service. The same request again
-         *     is answered the same, without a debit; any other under the same numbers is refused.
+         * Debits and decrypts a batch of releases, for the computation service. The same releases again
+         *     are answered from store, without a debit; any other under the same numbers is refused.
          */
         post: operations["decrypt"];
         delete?: never;
@@ -134,6 +154,26 @@ export interface paths {
         };
         /** The key to encrypt under, for the dataset's owner and the computation service. */
         get: operations["public_key"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/receipt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The end of a dataset's ledger, for its owner and the other services. Show the last one you
+         *     have with it: a service that was set back to an older copy of its ledger finds out.
+         */
+        get: operations["show_receipt"];
         put?: never;
         post?: never;
         delete?: never;
@@ -187,6 +227,10 @@ export interface components {
              * @description The dataset.
              */
             dataset: string;
+            /** @description Why nothing more is released, if so. */
+            frozen?: string | null;
+            /** @description The ledger as it is now. */
+            receipt: components["schemas"]["Receipt"];
             /** @description The runs begun, oldest first. */
             runs: components["schemas"]["RunLedger"][];
             /** @description What has been spent. */
@@ -198,6 +242,8 @@ export interface components {
         Decrypted: {
             /** @description The integers of each release, in the order of the request. */
             answers: number[][];
+            /** @description The ledger with them in it. */
+            receipt: components["schemas"]["Receipt"];
         };
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
@@ -224,6 +270,10 @@ export interface components {
             parameter_set: number;
             /** @description Digest of the public key. */
             public_key: components["schemas"]["Digest"];
+            /** @description The ledger as it is now. */
+            receipt: components["schemas"]["Receipt"];
+            /** @description What the dataset's receipts are checked with: an Ed25519 public key, base64url. */
+            receipt_key: string;
             /**
              * Format: int32
              * @description Runs begun.
@@ -234,10 +284,34 @@ export interface components {
             /** @description What is fixed for good. */
             terms: components["schemas"]["WireTerms"];
         };
+        /** @description How a [`fhaim_release::LadderNeed`] is written. */
+        LadderNeed: {
+            /** @description Integers released over the whole run. */
+            cells: number;
+            /**
+             * Format: int64
+             * @description The largest variance of a release, in units of 4.
+             */
+            largest_variance_units: number;
+        };
+        /** @description How a [`Need`] is written. */
+        Need: {
+            /** @description Of the noise. */
+            ladder: components["schemas"]["LadderNeed"];
+            /** @description The largest absolute value of a released integer before its noise, as decimal text. */
+            largest_cell: string;
+            /** @description Whether squared scores are released. */
+            squares: boolean;
+        };
         /** @description Makes a dataset's key set and fixes its plan and budget for good. */
         NewKeySet: {
             /** @description The dataset's terms. */
             terms: components["schemas"]["WireTerms"];
+        };
+        /** @description Asks for a job's run, before anything of it is sealed. */
+        NewRun: {
+            /** @description Digest of the upload's manifest: the same for all of a dataset's runs. */
+            upload: components["schemas"]["Digest"];
         };
         /** @description A page of a list: `items`, and where the next page starts if there is one. */
         Page_AuditEntry: {
@@ -262,6 +336,13 @@ export interface components {
             }[];
             /** @description Value for `after` that continues the list; absent at its end. */
             next?: string | null;
+        };
+        /** @description A release that has its positions. */
+        PlacedRelease: {
+            /** @description Its cells. */
+            cells: number;
+            /** @description Digest of what was released and of its positions. */
+            statement: components["schemas"]["Digest"];
         };
         /** @description A problem document. */
         Problem: {
@@ -293,7 +374,27 @@ export interface components {
          * @description What kind of problem it is; programs go by this, not by the words.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "too-many-requests" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "too-many-requests" | "unavailable" | "internal";
+        /**
+         * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
+         *     chain: whoever shows a receipt finds out whether the service was set back behind it.
+         */
+        Receipt: {
+            /**
+             * Format: uuid
+             * @description The dataset.
+             */
+            dataset: string;
+            /** @description The hash over all of them. */
+            head: components["schemas"]["Digest"];
+            /**
+             * Format: int64
+             * @description Entries of the ledger.
+             */
+            height: number;
+            /** @description Ed25519 signature, base64url. */
+            signature: string;
+        };
         /** @description The ledger of one run. */
         RunLedger: {
             /** @description Its share of the budget. */
@@ -307,6 +408,18 @@ export interface components {
             job: string;
             /** @description What it has spent. */
             spent: components["schemas"]["Cost"];
+        };
+        /** @description A job's run, as the keeper of the ledger has it. */
+        RunStanding: {
+            /** @description The ledger with the run in it. */
+            receipt: components["schemas"]["Receipt"];
+            /** @description What it has released, by number. */
+            releases: components["schemas"]["PlacedRelease"][];
+            /**
+             * Format: int32
+             * @description Its number: which window of the noise ladder it has.
+             */
+            run: number;
         };
         /** @description The fields of [`WireTerms`]. */
         Terms: {
@@ -323,12 +436,13 @@ export interface components {
              */
             epsilon: number;
             /**
-             * @description `staged`, `fhaim-l2` or `one-ways`.
+             * @description Name of a mechanism that runs under encryption, such as `staged`.
              * @example staged
              */
             mechanism: string;
             /** @description Most bytes a model may take. */
             model_bytes: number;
+            need?: components["schemas"]["Need"] | null;
             /**
              * Format: int64
              * @description No table of the dataset has more records. Public.
@@ -346,6 +460,11 @@ export interface components {
              * @description Weight of the pairs with the schema's target.
              */
             target_weight: number;
+            /**
+             * Format: int32
+             * @description The form the terms are written in: 2 with `need`, and 1 without.
+             */
+            version?: number;
         };
         /**
          * @description What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
@@ -579,10 +698,61 @@ export interface operations {
             };
         };
     };
+    begin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
+            path: {
+                dataset: string;
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRun"];
+            };
+        };
+        responses: {
+            /** @description The run */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunStanding"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No run */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     decrypt: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
             path: {
                 dataset: string;
                 job: string;
@@ -627,7 +797,10 @@ export interface operations {
     show_ledger: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
             path: {
                 dataset: string;
             };
@@ -673,6 +846,40 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": number[];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_receipt: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receipt */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receipt"];
                 };
             };
             /** @description None to show */

@@ -79,8 +79,7 @@ export interface paths {
         /** The caller's API keys. */
         get: operations["list_keys"];
         put?: never;
-        /** Makes an API key; its text is shown this once. */
-        post: operations["make_key"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -95,7 +94,11 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put?: never;
+        /**
+         * Makes an API key under an identifier that the caller chooses; its text is shown this once. The
+         *     same again, before the key was used, gives a new text in the place of one that was lost.
+         */
+        put: operations["make_key"];
         post?: never;
         /** Deletes an API key. */
         delete: operations["delete_key"];
@@ -114,11 +117,7 @@ export interface paths {
         /** The caller's datasets. */
         get: operations["list_datasets"];
         put?: never;
-        /**
-         * Makes a dataset. Its key and its upload are made under the same identifier at the crypto and
-         *     the computation service.
-         */
-        post: operations["make_dataset"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -134,7 +133,12 @@ export interface paths {
         };
         /** A dataset. */
         get: operations["show_dataset"];
-        put?: never;
+        /**
+         * Makes a dataset under an identifier that the caller chooses. Its key and its upload are made
+         *     under the same identifier at the crypto and the computation service. The same again changes
+         *     nothing.
+         */
+        put: operations["make_dataset"];
         post?: never;
         /**
          * Deletes this service's part of a dataset: jobs, releases, models. Refused while a job is
@@ -156,8 +160,27 @@ export interface paths {
         /** A dataset's jobs. */
         get: operations["list_jobs"];
         put?: never;
-        /** Queues a job: one run of the dataset's mechanism, on one share of its budget. */
-        post: operations["make_job"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/jobs/{job}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Queues a job under an identifier that the caller chooses: one run of the dataset's mechanism, on
+         *     one share of its budget. The same again changes nothing and spends nothing.
+         */
+        put: operations["make_job"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -350,7 +373,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchanges a refresh token, which is good for one use, for a new session. */
+        /**
+         * Exchanges a refresh token, which is good for one use, for a new session. Where the answer was
+         *     lost, the same token again gives another.
+         */
         post: operations["refresh_session"];
         delete?: never;
         options?: never;
@@ -397,14 +423,17 @@ export interface components {
             /** @description What it is for. */
             name: string;
         };
-        /** @description An API key just made: the only time its text is shown. */
+        /**
+         * @description An API key just made: the only time its text is shown. Until it is used, making it again gives
+         *     another text in its place.
+         */
         ApiKeyMade: {
             /** @description The key's entry. */
             key: components["schemas"]["ApiKey"];
             /** @description The text to keep. */
             text: components["schemas"]["Secret"];
         };
-        /** @description How a [`fhaim_synth::Axis`] is written: integer functions of one attribute. */
+        /** @description How a [`fhaim_release::Axis`] is written: integer functions of one attribute. */
         Axis: {
             /** @description The attribute's number. */
             attribute: number;
@@ -452,7 +481,7 @@ export interface components {
             name: string;
             /**
              * Format: int32
-             * @description Runs not yet begun.
+             * @description Runs that no job takes: a job does that is under way or has asked for a release.
              */
             runs_left: number;
             /** @description How far it is. */
@@ -465,6 +494,8 @@ export interface components {
          * @enum {string}
          */
         DatasetState: "uploading" | "ready";
+        /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
+        Digest: string;
         /** @description What happened to a job. */
         Happening: {
             /** @description Why, where it failed. */
@@ -562,7 +593,7 @@ export interface components {
         };
         /** @description What a job is doing. */
         JobProgress: {
-            /** @description `1-ways`, `probe`, `stage 1`, `stage 2`, `select`, `measure` or `fit`. */
+            /** @description The phase, in the words of the mechanism: `1-ways`, `probe`, `fit` and the like. */
             phase: string;
             /** @description The current batch, counted from 1; the last fit counts as one. */
             round: number;
@@ -578,6 +609,16 @@ export interface components {
         KeyExchange: {
             /** @description The key, as it was shown once. */
             api_key: components["schemas"]["Secret"];
+        };
+        /** @description How a [`fhaim_release::LadderNeed`] is written. */
+        LadderNeed: {
+            /** @description Integers released over the whole run. */
+            cells: number;
+            /**
+             * Format: int64
+             * @description The largest variance of a release, in units of 4.
+             */
+            largest_variance_units: number;
         };
         /** @description The model of a finished job. */
         ModelView: {
@@ -597,17 +638,30 @@ export interface components {
              */
             total: number;
         };
-        /** @description A new API key. */
+        /** @description How a [`Need`] is written. */
+        Need: {
+            /** @description Of the noise. */
+            ladder: components["schemas"]["LadderNeed"];
+            /** @description The largest absolute value of a released integer before its noise, as decimal text. */
+            largest_cell: string;
+            /** @description Whether squared scores are released. */
+            squares: boolean;
+        };
+        /** @description A new API key, under an identifier of the caller's choice. */
         NewApiKey: {
             /** @description What the key is for. */
             name: string;
         };
-        /** @description A new dataset. */
+        /** @description A new dataset, under an identifier of the caller's choice. */
         NewDataset: {
             /** @description A name for people. */
             name: string;
             /** @description What is fixed for good. */
             terms: components["schemas"]["WireTerms"];
+        };
+        /** @description A new job. */
+        NewJob: {
+            receipt?: components["schemas"]["Receipt"] | null;
         };
         /** @description An attribute's fitted marginal. */
         OneWayView: {
@@ -663,7 +717,7 @@ export interface components {
                 name: string;
                 /**
                  * Format: int32
-                 * @description Runs not yet begun.
+                 * @description Runs that no job takes: a job does that is under way or has asked for a release.
                  */
                 runs_left: number;
                 /** @description How far it is. */
@@ -746,10 +800,31 @@ export interface components {
          * @description What kind of problem it is; programs go by this, not by the words.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "too-many-requests" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "too-many-requests" | "unavailable" | "internal";
         /**
-         * @description Exchanges a refresh token for a new session. A refresh token seen twice ends all sessions
-         *     that came from the same sign-in.
+         * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
+         *     chain: whoever shows a receipt finds out whether the service was set back behind it.
+         */
+        Receipt: {
+            /**
+             * Format: uuid
+             * @description The dataset.
+             */
+            dataset: string;
+            /** @description The hash over all of them. */
+            head: components["schemas"]["Digest"];
+            /**
+             * Format: int64
+             * @description Entries of the ledger.
+             */
+            height: number;
+            /** @description Ed25519 signature, base64url. */
+            signature: string;
+        };
+        /**
+         * @description Exchanges a refresh token for a new session. Where the answer was lost, the same token again gives
+         *     another; once what it gave was used, or another was given in its place, a second use ends all
+         *     sessions that came from the same sign-in.
          */
         Refresh: {
             /** @description The token of the last session. */
@@ -794,7 +869,7 @@ export interface components {
             expires_in: number;
             refresh_token?: components["schemas"]["Secret"] | null;
         };
-        /** @description How a [`fhaim_synth::SquaredTerm`] is written. */
+        /** @description How a [`fhaim_release::SquaredTerm`] is written. */
         SquaredTerm: {
             /** @description Two attributes. */
             clique: number[];
@@ -806,7 +881,7 @@ export interface components {
              */
             weight: number;
         };
-        /** @description How a [`fhaim_synth::Statistic`] is written. */
+        /** @description How a [`fhaim_release::Statistic`] is written. */
         Statistic: "Total" | {
             /** @description A cell for each function u: the sum over records of u(x). */
             OneWay: components["schemas"]["Axis"];
@@ -840,12 +915,13 @@ export interface components {
              */
             epsilon: number;
             /**
-             * @description `staged`, `fhaim-l2` or `one-ways`.
+             * @description Name of a mechanism that runs under encryption, such as `staged`.
              * @example staged
              */
             mechanism: string;
             /** @description Most bytes a model may take. */
             model_bytes: number;
+            need?: components["schemas"]["Need"] | null;
             /**
              * Format: int64
              * @description No table of the dataset has more records. Public.
@@ -863,6 +939,11 @@ export interface components {
              * @description Weight of the pairs with the schema's target.
              */
             target_weight: number;
+            /**
+             * Format: int32
+             * @description The form the terms are written in: 2 with `need`, and 1 without.
+             */
+            version?: number;
         };
         /**
          * @description What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
@@ -1162,7 +1243,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                id: string;
+            };
             cookie?: never;
         };
         requestBody: {
@@ -1171,6 +1254,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The key, with another text */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKeyMade"];
+                };
+            };
             /** @description The key */
             201: {
                 headers: {
@@ -1407,102 +1499,6 @@ export interface operations {
             };
         };
     };
-    make_dataset: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewDataset"];
-            };
-        };
-        responses: {
-            /** @description The dataset */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Dataset"];
-                };
-            };
-            /** @description The request cannot be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No token, or one that is not accepted */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token does not allow it */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not JSON */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request is understood and cannot be met as it is */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description A fault of the service */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Worth another try */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     show_dataset: {
         parameters: {
             query?: never;
@@ -1543,6 +1539,131 @@ export interface operations {
             };
             /** @description There is no such thing, or it is someone else's */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDataset"];
+            };
+        };
+        responses: {
+            /** @description It was made before, alike */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dataset"];
+                };
+            };
+            /** @description The dataset */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dataset"];
+                };
+            };
+            /** @description The request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1731,11 +1852,25 @@ export interface operations {
             header?: never;
             path: {
                 dataset: string;
+                job: string;
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewJob"];
+            };
+        };
         responses: {
+            /** @description It was queued before */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
             /** @description The job */
             201: {
                 headers: {
@@ -1743,6 +1878,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description No token, or one that is not accepted */
@@ -1774,6 +1918,33 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

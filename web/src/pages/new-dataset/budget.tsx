@@ -1,16 +1,19 @@
 // Step 3: how much privacy to spend, with what it does to this table's counts.
 import { useState } from "react";
 import type { Terms } from "../../api/types";
+import { usesOf, type Used } from "../../crypto/memory";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { Bars } from "../../parts/charts";
-import { count, Facts, Field, Notice, Trouble, useWork } from "../../parts/ui";
+import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../parts/ui";
+import { UsedBefore } from "../../parts/used-before";
 import { figures, LargeUpload, usePlan, usualTerms } from "./estimate";
 
 interface Props {
+  file: File;
   read: ReadOptions;
   table: ReadTable;
   onBack: () => void;
-  onCreate: (name: string, terms: Terms) => Promise<void>;
+  onCreate: (used: Used, name: string, terms: Terms) => Promise<void>;
 }
 
 /** What the user chooses. */
@@ -59,7 +62,7 @@ function termsOf(read: ReadOptions, table: ReadTable, choice: Choice): Terms {
   };
 }
 
-export function BudgetStep({ read, table, onBack, onCreate }: Props) {
+export function BudgetStep({ file, read, table, onBack, onCreate }: Props) {
   const [name, setName] = useState(read.schema.name);
   const [choice, setChoice] = useState<Choice>({
     epsilon: 1,
@@ -69,7 +72,7 @@ export function BudgetStep({ read, table, onBack, onCreate }: Props) {
     target: read.schema.target ?? "",
     weight: 2,
   });
-  const { busy, error, run } = useWork();
+  const { value: used, error: unread } = useLoad(() => usesOf(file), file.name);
   const change: Change = (changed) => setChoice({ ...choice, ...changed });
   const terms = termsOf(read, table, choice);
   const { plan, error: refused } = usePlan(terms, table.records, JSON.stringify(choice));
@@ -90,14 +93,34 @@ export function BudgetStep({ read, table, onBack, onCreate }: Props) {
       <Notice>
         <p>All of this is fixed for good once the dataset is made, and so is the budget: what a job spends does not come back.</p>
       </Notice>
+      <Trouble error={unread} />
+      {used && used.before.length > 0 && <UsedBefore used={used} next={plan?.budget} delta={choice.delta} />}
+      <Create used={used} disabled={!plan || name.trim() === ""} onBack={onBack}
+        onCreate={(used) => onCreate(used, name, terms)} />
+    </section>
+  );
+}
+
+/** Makes the dataset; of records that were used before, once that is confirmed. */
+function Create(props: { used: Used | undefined; disabled: boolean; onBack: () => void; onCreate: (used: Used) => Promise<void> }) {
+  const { used, disabled, onBack, onCreate } = props;
+  const { busy, error, run } = useWork();
+  const label = "Encrypt and upload";
+  return (
+    <>
       <Trouble error={error} />
       <div className="row">
         <button type="button" onClick={onBack}>Back</button>
-        <button type="button" className="main" disabled={busy || !plan || name.trim() === ""} onClick={() => void run(() => onCreate(name, terms))}>
-          Encrypt and upload
-        </button>
+        {used && used.before.length > 0 ? (
+          <Confirmed label={label} title="Use the same records again?" tone="main" dismiss="Not now" disabled={disabled}
+            action={() => onCreate(used)}>
+            <p>They were uploaded before from this browser. What this dataset’s jobs spend adds to what was spent there, as shown on the page.</p>
+          </Confirmed>
+        ) : (
+          <button type="button" className="main" disabled={busy || disabled || !used} onClick={() => used && void run(() => onCreate(used))}>{label}</button>
+        )}
       </div>
-    </section>
+    </>
   );
 }
 

@@ -32,7 +32,7 @@ export function UploadCard({ dataset, progress }: { dataset: Dataset; progress: 
         {phase === "done" && <button type="button" onClick={() => drop(dataset.id)}>Close</button>}
         {phase === "failed" && upload && (
           <>
-            <button type="button" className="main" onClick={() => begin(dataset, upload.file, upload.read)}>Go on</button>
+            <button type="button" className="main" onClick={() => begin(dataset, upload.file, upload.read, upload.used)}>Go on</button>
             <button type="button" onClick={() => drop(dataset.id)}>Choose another file</button>
           </>
         )}

@@ -3,13 +3,14 @@
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::get;
 use axum::{Json, Router};
 use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
 use fhaim_api::upload::{Contribution, Upload, UploadState, WireLayout};
 use fhaim_domain::Table;
-use fhaim_synth::{PlaintextSource, ReleaseRequest, Source};
+use fhaim_release::{ReleaseRequest, Source};
+use fhaim_synth::PlaintextSource;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,8 @@ pub enum Manner {
     Hang,
     /// With a refusal.
     Refuse,
+    /// With a refusal because no run was left.
+    WithoutRun,
     /// With a problem.
     Problem(ProblemKind),
     /// With a number too few.
@@ -36,6 +39,8 @@ pub enum Manner {
 struct Asked {
     requests: Vec<ReleaseRequest>,
     looks: u32,
+    /// Times it was asked for.
+    puts: usize,
 }
 
 struct Inner {
@@ -72,7 +77,7 @@ impl Computation {
             .route("/v1/datasets/{dataset}", get(upload))
             .route(
                 "/v1/datasets/{dataset}/jobs/{job}/batches/{first}",
-                put(batch),
+                get(look).put(ask),
             )
             .with_state(computation.inner.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -95,6 +100,18 @@ impl Computation {
             .keys()
             .filter(|(other, _)| *other == job)
             .count()
+    }
+
+    /// How often each batch of a job was asked for, and how often it was looked at.
+    pub fn asks(&self, job: Uuid) -> Vec<(usize, u32)> {
+        let inner = self.inner.lock().unwrap();
+        let of_job = inner.asked.iter().filter(|((other, _), _)| *other == job);
+        of_job.map(|(_, asked)| (asked.puts, asked.looks)).collect()
+    }
+
+    /// Forgets what was asked for, as a service does that is set back.
+    pub fn forget(&self) {
+        self.inner.lock().unwrap().asked.clear();
     }
 
     /// Ends the test if a client did what none should.
@@ -140,16 +157,14 @@ async fn upload(State(inner): State<Arc<Mutex<Inner>>>, Path(dataset): Path<Uuid
     .into_response()
 }
 
-async fn batch(
+async fn ask(
     State(inner): State<Arc<Mutex<Inner>>>,
     Path((_dataset, job, first)): Path<(Uuid, Uuid, u32)>,
     headers: HeaderMap,
     Json(batch): Json<Batch>,
 ) -> Response {
     let mut inner = inner.lock().unwrap();
-    if !headers.contains_key("authorization") {
-        inner.faults.push("a call without a token".to_owned());
-    }
+    inner.check_token(&headers);
     if batch.requests.first().map(|request| request.number) != Some(first) {
         inner
             .faults
@@ -158,44 +173,87 @@ async fn batch(
     let asked = inner.asked.entry((job, first)).or_insert_with(|| Asked {
         requests: batch.requests.clone(),
         looks: 0,
+        puts: 0,
     });
-    asked.looks += 1;
-    let (looks, same) = (asked.looks, asked.requests == batch.requests);
-    if !same {
+    asked.puts += 1;
+    if asked.requests != batch.requests {
         inner
             .faults
             .push(format!("batch {first} was asked for with other requests"));
     }
-    let needed = match inner.manner {
-        Manner::Problem(kind) => return problem(kind),
-        Manner::Refuse => {
-            let reason = "the crypto service refused".to_owned();
-            return Json(BatchStatus::Refused { reason }).into_response();
+    inner.status(job, first)
+}
+
+async fn look(
+    State(inner): State<Arc<Mutex<Inner>>>,
+    Path((_dataset, job, first)): Path<(Uuid, Uuid, u32)>,
+    headers: HeaderMap,
+) -> Response {
+    let mut inner = inner.lock().unwrap();
+    inner.check_token(&headers);
+    if !inner.asked.contains_key(&(job, first)) {
+        return problem(ProblemKind::NotFound);
+    }
+    inner.status(job, first)
+}
+
+impl Inner {
+    fn check_token(&mut self, headers: &HeaderMap) {
+        if !headers.contains_key("authorization") {
+            self.faults.push("a call without a token".to_owned());
         }
-        Manner::Hang => u32::MAX,
-        Manner::Release(looks) => looks,
-        Manner::Garble => 0,
-    };
-    if looks <= needed {
-        let status = match looks {
-            1 => BatchStatus::Queued,
-            _ => BatchStatus::Running {
-                seconds: f64::from(looks),
-            },
+    }
+
+    fn status(&mut self, job: Uuid, first: u32) -> Response {
+        let asked = self.asked.get_mut(&(job, first)).unwrap();
+        asked.looks += 1;
+        let (looks, requests) = (asked.looks, asked.requests.clone());
+        let needed = match self.manner {
+            Manner::Problem(kind) => return problem(kind),
+            Manner::Refuse => {
+                let reason = "the crypto service refused".to_owned();
+                let without_run = false;
+                let refused = BatchStatus::Refused {
+                    reason,
+                    without_run,
+                };
+                return Json(refused).into_response();
+            }
+            Manner::WithoutRun => {
+                let reason = "the budget is spent".to_owned();
+                let without_run = true;
+                let refused = BatchStatus::Refused {
+                    reason,
+                    without_run,
+                };
+                return Json(refused).into_response();
+            }
+            Manner::Hang => u32::MAX,
+            Manner::Release(looks) => looks,
+            Manner::Garble => 0,
         };
-        return (StatusCode::ACCEPTED, Json(status)).into_response();
+        if looks <= needed {
+            let status = match looks {
+                1 => BatchStatus::Queued,
+                _ => BatchStatus::Running {
+                    seconds: f64::from(looks),
+                },
+            };
+            return (StatusCode::ACCEPTED, Json(status)).into_response();
+        }
+        let mut answers: Vec<Vec<i64>> = (requests.iter())
+            .map(|request| release(&self.table, request))
+            .collect();
+        if self.manner == Manner::Garble {
+            answers[0].pop();
+        }
+        Json(BatchStatus::Released {
+            receipt: None,
+            answers,
+            compute_seconds: 0.1,
+        })
+        .into_response()
     }
-    let mut answers: Vec<Vec<i64>> = (batch.requests.iter())
-        .map(|request| release(&inner.table, request))
-        .collect();
-    if inner.manner == Manner::Garble {
-        answers[0].pop();
-    }
-    Json(BatchStatus::Released {
-        answers,
-        compute_seconds: 0.1,
-    })
-    .into_response()
 }
 
 /// The same release is always answered the same, in whatever job.

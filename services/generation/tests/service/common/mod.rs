@@ -5,30 +5,27 @@
 pub mod computation;
 
 use computation::Computation;
-use fhaim_api::account::{Account, Credentials, Secret, Session};
+use fhaim_api::account::{Account, ApiKeyMade, Credentials, Secret, Session};
 use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
 use fhaim_api::job::{Job, JobEvent, JobState};
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service as Name;
 use fhaim_domain::Schema;
 use fhaim_generation::{Config, Limits, State};
-use fhaim_platform::config::{Blobs, Common, Database, Log, Sealing};
+pub use fhaim_kit::PASSWORD;
+use fhaim_kit::config;
+use fhaim_platform::connections;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{Stopper, channel};
-use fhaim_platform::{seal, server};
 use fhaim_protocol::terms::Terms;
 use reqwest::{Method, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sqlx::Connection;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
-
-pub const PASSWORD: &str = "correct horse battery";
 
 /// A test over SQLite, and over Postgres where a server is named.
 macro_rules! over_both {
@@ -41,37 +38,18 @@ macro_rules! over_both {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                if std::env::var_os($crate::common::POSTGRES).is_some() {
+                if fhaim_kit::postgres_server().is_some() {
                     super::$name($crate::common::Kind::Postgres).await;
-                } else {
-                    eprintln!("skipped: {} is not set", $crate::common::POSTGRES);
                 }
             }
         }
     )*};
 }
 
-/// Names a Postgres server on which tests may make databases.
-pub const POSTGRES: &str = "FHAIM_TEST_POSTGRES";
-
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Sqlite,
     Postgres,
-}
-
-/// A database that no other test sees.
-async fn database(kind: Kind, folder: &TempDir) -> String {
-    if matches!(kind, Kind::Sqlite) {
-        return format!("sqlite://{}/generation.db", folder.path().display());
-    }
-    let server = std::env::var(POSTGRES).unwrap();
-    let name = format!("fhaim_{}", Uuid::new_v4().simple());
-    let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();
-    let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
-    sqlx::query(create).execute(&mut connection).await.unwrap();
-    let (base, _) = server.rsplit_once('/').unwrap();
-    format!("{base}/{name}")
 }
 
 /// The service.
@@ -94,29 +72,15 @@ impl Service {
     pub async fn start_with(kind: Kind, change: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let computation = Computation::start(table()).await;
-        let keys = folder.path().join("keys");
-        std::fs::write(&keys, seal::Sealer::new_key().unwrap().as_str()).unwrap();
+        let mut common = config::in_folder(folder.path());
+        common
+            .peers
+            .insert(Name::Computation, computation.base.clone());
+        if matches!(kind, Kind::Postgres) {
+            common.database = config::postgres().await.unwrap();
+        }
         let mut config = Config {
-            common: Common {
-                listen: "127.0.0.1:0".parse().unwrap(),
-                database: Database {
-                    url: database(kind, &folder).await,
-                    connections: 8,
-                },
-                blobs: Blobs {
-                    url: format!("file://{}/blobs", folder.path().display()),
-                    endpoint: None,
-                    region: None,
-                },
-                sealing: Sealing {
-                    file: Some(keys),
-                    variable: None,
-                },
-                peers: BTreeMap::from([(Name::Computation, computation.base.clone())]),
-                log: Log::default(),
-                workers: 1,
-                lease_seconds: 1,
-            },
+            common,
             sign_up: true,
             limits: Limits {
                 sign_ins_per_address: 10_000.try_into().unwrap(),
@@ -132,7 +96,7 @@ impl Service {
         let (stopper, shutdown) = channel();
         let routes = state.clone().router();
         let serving = tokio::spawn(async move {
-            server::serve(listener, routes, shutdown).await.unwrap();
+            connections::serve(listener, routes, 100, shutdown).await;
         });
         Self {
             base,
@@ -265,10 +229,10 @@ impl User<'_> {
     pub async fn new_dataset(&self, terms: Terms) -> Dataset {
         let new = NewDataset {
             name: "Some patients, 2026".to_owned(),
-            terms: WireTerms(terms),
+            terms: WireTerms(terms.choices()),
         };
         let new = serde_json::to_value(new).unwrap();
-        let made = self.send(Method::POST, "/v1/datasets", Some(new)).await;
+        let made = self.put(&fresh("/v1/datasets"), new).await;
         read(made, StatusCode::CREATED).await
     }
 
@@ -280,8 +244,26 @@ impl User<'_> {
             .await
     }
 
+    pub async fn put(&self, path: &str, body: Value) -> Response {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+
     pub async fn new_job(&self, dataset: Uuid) -> Job {
-        self.post(&format!("/v1/datasets/{dataset}/jobs")).await
+        let path = fresh(&format!("/v1/datasets/{dataset}/jobs"));
+        read(self.put(&path, json!({})).await, StatusCode::CREATED).await
+    }
+
+    /// The problem that another job of a dataset ends with.
+    pub async fn no_job(&self, dataset: Uuid) -> Problem {
+        let path = fresh(&format!("/v1/datasets/{dataset}/jobs"));
+        problem(self.put(&path, json!({})).await, 409).await
+    }
+
+    pub async fn new_key(&self, name: &str) -> ApiKeyMade {
+        let made = self
+            .put(&fresh("/v1/api-keys"), json!({ "name": name }))
+            .await;
+        read(made, StatusCode::CREATED).await
     }
 
     pub async fn job(&self, job: Uuid) -> Job {
@@ -325,6 +307,11 @@ impl User<'_> {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         parse_events(&response.text().await.unwrap())
     }
+}
+
+/// The path of something new in a list.
+pub fn fresh(list: &str) -> String {
+    format!("{list}/{}", Uuid::now_v7())
 }
 
 /// The events of a stream, each with `id` and `data`.
@@ -381,7 +368,8 @@ pub fn schema() -> Schema {
 
 /// A budget at which the mechanism asks for several batches.
 pub fn terms() -> Terms {
-    Terms::new(schema(), 5.0, 1e-9, 4000)
+    let terms = Terms::new(schema(), 5.0, 1e-9, 4000);
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
 }
 
 /// 2,000 records in which age goes with dose, and sex with sickness; nobody is of race x.

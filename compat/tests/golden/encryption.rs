@@ -1,0 +1,210 @@
+//! Keys and ciphertexts, as `fhaim_he` encodes them.
+
+use crate::files::{LANDED, golden, refuses_damage};
+use fhaim_he::{
+    Ciphertext, DEGREE, Error, EvaluationKeys, P1, P1_LARGE, P2, ParameterSet, Parameters,
+    PublicKey, Result, SecretKey,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// Bytes before the body.
+const HEADER: usize = 24;
+
+/// What the golden ciphertext hides.
+pub const HIDDEN: [i64; 6] = [1, -1, 0, 33_554_429, -33_554_429, 7];
+
+fn malformed<T>(decoded: Result<T>) {
+    match decoded {
+        Err(Error::Malformed { .. }) => {}
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("damaged bytes were accepted"),
+    }
+}
+
+fn fresh_secret(params: &Parameters) -> SecretKey {
+    SecretKey::random(params, &mut ChaCha20Rng::seed_from_u64(1)).unwrap()
+}
+
+fn fresh_public(secret: &SecretKey) -> PublicKey {
+    secret
+        .public_key(&mut ChaCha20Rng::seed_from_u64(2))
+        .unwrap()
+}
+
+/// The golden secret key, of parameter set P1.
+pub fn secret(params: &Parameters) -> SecretKey {
+    let bytes = golden(LANDED, "secret-key.p1", || {
+        fresh_secret(params).to_bytes().to_vec()
+    });
+    SecretKey::from_bytes(params, &bytes).unwrap()
+}
+
+/// The bytes of the golden ciphertext, of parameter set P1.
+pub fn ciphertext(params: &Parameters) -> Vec<u8> {
+    golden(LANDED, "ciphertext.p1", || {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let public = fresh_public(&fresh_secret(params));
+        public.encrypt(&HIDDEN, &mut rng).unwrap()[0].to_bytes(params)
+    })
+}
+
+fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
+    let (values, _) = secret.decrypt(&[ciphertext]).unwrap();
+    assert!(values.iter().zip(HIDDEN).all(|(&v, h)| v == i128::from(h)));
+    assert!(values[HIDDEN.len()..].iter().all(|&v| v == 0));
+}
+
+#[test]
+fn a_ciphertext_decrypts_under_its_secret_key() {
+    let params = Parameters::new(P1).unwrap();
+    let secret = secret(&params);
+    let bytes = ciphertext(&params);
+    assert_eq!(fhaim_he::parameter_set(&bytes).unwrap(), P1);
+    let decoded = Ciphertext::from_bytes(&params, &bytes).unwrap();
+    assert_eq!(decoded.to_bytes(&params), bytes);
+    reveals(&secret, decoded);
+    refuses_damage(&bytes, HEADER, |bytes| {
+        malformed(Ciphertext::from_bytes(&params, bytes));
+    });
+    malformed(SecretKey::from_bytes(&params, &bytes));
+}
+
+#[test]
+fn a_secret_key_is_written_as_it_was_read() {
+    let params = Parameters::new(P1).unwrap();
+    let bytes = secret(&params).to_bytes();
+    assert_eq!(golden(LANDED, "secret-key.p1", Vec::new), *bytes);
+    refuses_damage(&bytes, HEADER, |bytes| {
+        malformed(SecretKey::from_bytes(&params, bytes));
+    });
+}
+
+#[test]
+fn a_public_key_encrypts_what_its_secret_key_decrypts() {
+    let params = Parameters::new(P1).unwrap();
+    let secret = secret(&params);
+    let bytes = golden(LANDED, "public-key.p1", || {
+        fresh_public(&secret).to_bytes().unwrap()
+    });
+    let public = PublicKey::from_bytes(&params, &bytes).unwrap();
+    assert_eq!(public.to_bytes().unwrap(), bytes);
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let mut fresh = public.encrypt(&HIDDEN, &mut rng).unwrap();
+    reveals(&secret, fresh.remove(0));
+    refuses_damage(&bytes, HEADER, |bytes| {
+        malformed(PublicKey::from_bytes(&params, bytes));
+    });
+}
+
+/// An encoder of the format's own, after its description: residues lie one behind the other in as
+/// many bits as their prime has, from the lowest bit of the first byte on.
+#[derive(Default)]
+struct Body {
+    bytes: Vec<u8>,
+    word: u128,
+    held: u32,
+    count: u64,
+}
+
+impl Body {
+    /// A polynomial's residues modulo each prime: multiples of an odd constant.
+    fn poly(&mut self, primes: &[u64]) {
+        for &prime in primes {
+            for _ in 0..DEGREE {
+                self.count += 1;
+                let residue = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) % prime;
+                self.word |= u128::from(residue) << self.held;
+                self.held += prime.ilog2() + 1;
+                while self.held >= 8 {
+                    self.bytes.push(self.word as u8);
+                    self.word >>= 8;
+                    self.held -= 8;
+                }
+            }
+        }
+        assert_eq!(self.held, 0, "a prime's residues fill whole bytes");
+    }
+}
+
+/// Magic, version, kind, set, plaintext modulus, two zero bytes, length, checksum, body.
+fn object(kind: u8, set: u8, modulus: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = b"FHAIM\0".to_vec();
+    bytes.extend([1, kind, set, modulus, 0, 0]);
+    bytes.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
+    let digest = Sha256::digest([bytes.as_slice(), body].concat());
+    bytes.extend(&digest[..8]);
+    bytes.extend(body);
+    bytes
+}
+
+/// One object of each kind, made by rule rather than drawn.
+fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
+    let ciphertext = set.ciphertext_moduli;
+    let all = [ciphertext, &[set.special_modulus]].concat();
+    let mut objects = Vec::new();
+    for modulus in 0..set.plaintext_moduli.len() {
+        let mut body = Body::default();
+        body.poly(ciphertext);
+        body.poly(ciphertext);
+        let bytes = object(1, set.id, modulus as u8, &body.bytes);
+        objects.push(("ciphertext", bytes));
+    }
+    let mut body = Body::default();
+    body.poly(&all);
+    body.poly(&all);
+    objects.push(("public-key", object(2, set.id, 0, &body.bytes)));
+    // Relinearisation, inversion, 13 levels of packing, 8 of squares.
+    let mut body = Body::default();
+    for key in 0..2 + 13 + 8 {
+        body.bytes.extend([key; 32]);
+        for _ in ciphertext {
+            body.poly(&all);
+        }
+    }
+    objects.push(("evaluation-keys", object(3, set.id, 0, &body.bytes)));
+    let small: Vec<u8> = (0..DEGREE).map(|k| ((k % 21) as i8 - 10) as u8).collect();
+    objects.push(("secret-key", object(4, set.id, 0, &small)));
+    objects
+}
+
+fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    Ok(match kind {
+        "ciphertext" => Ciphertext::from_bytes(params, bytes)?.to_bytes(params),
+        "public-key" => PublicKey::from_bytes(params, bytes)?.to_bytes()?,
+        "evaluation-keys" => EvaluationKeys::from_bytes(params, bytes)?.to_bytes(),
+        _ => SecretKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
+    })
+}
+
+/// Keys take megabytes: of every kind under every parameter set, the golden file has the digest of
+/// one object, which is made here by rule.
+#[test]
+fn objects_of_every_kind_and_set_are_written_as_they_were_read() {
+    let mut lines = String::new();
+    for set in [P1, P1_LARGE, P2] {
+        let params = Parameters::new(set).unwrap();
+        for (kind, bytes) in by_rule(&set) {
+            let written = rewrite(&params, kind, &bytes).unwrap();
+            assert!(written == bytes, "{kind} {}", set.id);
+            let digest = Sha256::digest(&written);
+            let (id, modulus, length) = (set.id, bytes[9], bytes.len());
+            writeln!(lines, "{kind} {id} {modulus} {length} {digest:x}").unwrap();
+            for length in [0, HEADER - 1, HEADER, bytes.len() / 2, bytes.len() - 1] {
+                malformed(rewrite(&params, kind, &bytes[..length]));
+            }
+            let mut damaged = bytes.clone();
+            for bit in 0..8 * 16 {
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                malformed(rewrite(&params, kind, &damaged));
+                damaged[bit / 8] ^= 1 << (bit % 8);
+            }
+            damaged.push(0);
+            malformed(rewrite(&params, kind, &damaged));
+        }
+    }
+    let made = || lines.clone().into_bytes();
+    assert_eq!(golden(LANDED, "objects.sha256", made), lines.as_bytes());
+}

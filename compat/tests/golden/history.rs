@@ -1,0 +1,157 @@
+//! A dataset's chain of acts, receipts for it, windows of its noise, and what seals its pages.
+
+use crate::files::{CHAIN, golden, json, refuses_unknown_fields};
+use crate::request::{DATASET, JOB, releases};
+use fhaim_api::keys::Receipt;
+use fhaim_dp::{Debit, Entry, LadderPlan, Rho};
+use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey, Tip, answers_digest};
+use fhaim_protocol::sealing::{Context, SealingKey};
+use fhaim_protocol::window::Window;
+use fhaim_release::ReleaseRequest;
+use rand::RngCore;
+use std::fmt::Write;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn entry() -> Entry {
+    Entry::price(Debit {
+        number: 0,
+        description: "the total".to_owned(),
+        digest: [9; 32],
+        delta2_squared: 1,
+        variance_units: 77,
+        cells: 1,
+        leak: Rho::ratio_up(1, 1 << 40).unwrap(),
+    })
+    .unwrap()
+}
+
+/// One act of every kind, with every reason for a freeze.
+fn acts() -> Vec<Act> {
+    let mut acts = vec![
+        Act::KeysMade {
+            terms: [1; 32],
+            public_key: [2; 32],
+            evaluation_keys: [3; 32],
+        },
+        Act::RunBegun {
+            job: JOB,
+            run: 0,
+            upload: [4; 32],
+        },
+        Act::Released {
+            job: JOB,
+            entries: vec![entry()],
+            answers: answers_digest(&[vec![1, -2], vec![i64::MIN]]),
+        },
+    ];
+    let reasons = [Freeze::Noise, Freeze::Restored, Freeze::Adopted];
+    acts.extend(reasons.map(|reason| Act::Frozen { reason }));
+    acts.extend([
+        Act::Thawed,
+        Act::KeysDestroyed,
+        Act::Adopted {
+            runs: 2,
+            debits: [5; 32],
+        },
+    ]);
+    acts
+}
+
+fn receipt_key() -> ReceiptKey {
+    ReceiptKey::from_bytes(&[7; 32]).unwrap()
+}
+
+/// The golden chain's tip, signed.
+pub fn receipt() -> Receipt {
+    let tip = Tip {
+        height: 9,
+        head: [0xa5; 32],
+    };
+    receipt_key().sign(DATASET, tip).into()
+}
+
+/// The stored text of an act is what is hashed.
+#[test]
+fn acts_and_the_hashes_over_them() {
+    json(CHAIN, "acts.json", &acts());
+    let mut tip = Tip::default();
+    let mut lines = String::new();
+    for (number, act) in acts().iter().enumerate() {
+        let name = format!("act.{number}.json");
+        json(CHAIN, &name, act);
+        let text = golden(CHAIN, &name, Vec::new);
+        tip = tip.append(DATASET, std::str::from_utf8(&text).unwrap());
+        writeln!(lines, "{} {}", tip.height, hex(&tip.head)).unwrap();
+    }
+    let made = || lines.clone().into_bytes();
+    assert_eq!(golden(CHAIN, "chain", made), lines.as_bytes());
+    json(CHAIN, "tip.json", &tip);
+    refuses_unknown_fields::<Tip>(CHAIN, "tip.json");
+}
+
+#[test]
+fn keys_of_receipts() {
+    let derived = ReceiptKey::derived(b"a secret key");
+    let lines = format!(
+        "{}\n{}\n",
+        hex(&receipt_key().public()),
+        hex(&derived.public())
+    );
+    let made = || lines.clone().into_bytes();
+    assert_eq!(golden(CHAIN, "receipt-keys", made), lines.as_bytes());
+    let public = receipt_key().public();
+    let signed = fhaim_protocol::crypto::chain::Receipt::try_from(&receipt()).unwrap();
+    signed.verify(&public).unwrap();
+    assert!(signed.verify(&derived.public()).is_err());
+}
+
+/// The batches of a run: the total and a marginal, then a product.
+fn placed() -> (Window, Vec<ReleaseRequest>) {
+    let plan = LadderPlan::new(9000, 1 << 33).unwrap();
+    let mut window = Window::new(DATASET, JOB, 2, plan);
+    let releases = releases()[..3].to_vec();
+    for batch in releases.chunks(2) {
+        let placement = window.place(batch).unwrap();
+        window.take(&placement);
+    }
+    (window, releases)
+}
+
+/// Statements are kept by both services: a release asked for again has to have the same.
+#[test]
+fn a_window_with_the_statements_of_its_releases() {
+    let (window, releases) = placed();
+    json(CHAIN, "window.json", &window);
+    refuses_unknown_fields::<Window>(CHAIN, "window.json");
+    let text = golden(CHAIN, "window.json", Vec::new);
+    let stored: Window = serde_json::from_slice(&text).unwrap();
+    assert!(stored.place(&releases).unwrap().repeated);
+}
+
+/// What is sealed again has to come out the same.
+#[test]
+fn what_sealing_is_a_function_of() {
+    let key = SealingKey::from_bytes(&[3; 32]).unwrap();
+    let (window, releases) = placed();
+    let statements: Vec<[u8; 32]> = window.placed().iter().map(|p| p.statement).collect();
+    let spans = window.place(&releases).unwrap().spans.concat();
+    let mut generator = key.generator(&Context {
+        dataset: DATASET,
+        job: JOB,
+        run: 2,
+        first: 0,
+        statements: &statements,
+        spans: &spans,
+        variance_units: 77,
+        residue: 1,
+        ciphertexts: [8; 32],
+    });
+    let mut drawn = [0; 64];
+    generator.fill_bytes(&mut drawn);
+    let lines = format!("{}\n{}\n", hex(&key.commitment(&[4; 32])), hex(&drawn));
+    let made = || lines.clone().into_bytes();
+    assert_eq!(golden(CHAIN, "sealing", made), lines.as_bytes());
+}

@@ -1,0 +1,48 @@
+//! The privacy ledger: costs, debits, and what is left.
+
+use crate::files::{LANDED, golden, json};
+use fhaim_dp::{Debit, Entry, Ledger, Rho};
+
+fn debit(number: u32, variance_units: u64) -> Debit {
+    Debit {
+        number,
+        description: format!("release {number} of \"a\" and \u{df}"),
+        digest: [number as u8; 32],
+        delta2_squared: (1 << 20) + u128::from(number),
+        variance_units,
+        cells: 12,
+        leak: Rho::ratio_up(3, 1 << 40).unwrap(),
+    }
+}
+
+fn ledger() -> Ledger {
+    let mut ledger = Ledger::new(Rho::ratio_up(5, 3).unwrap());
+    // The variances of sums of one, some and many samples of the ladder.
+    for (number, variance_units) in (0..).zip([699_051, 1 << 18, (1 << 19) - 1]) {
+        ledger.debit(debit(number, variance_units)).unwrap();
+    }
+    ledger
+}
+
+#[test]
+fn costs_are_written_as_exact_counts() {
+    let costs = [
+        Rho::ZERO,
+        Rho::ratio_up(1, 1 << 80).unwrap(),
+        Rho::ratio_up(1, 3).unwrap(),
+        Rho::ratio_up((1 << 48) - 1, 1).unwrap(),
+    ];
+    json(LANDED, "costs.json", &costs.to_vec());
+}
+
+#[test]
+fn a_ledger_is_debited_again_as_it_was() {
+    json(LANDED, "ledger.json", &ledger());
+    json(LANDED, "entries.json", &ledger().entries().to_vec());
+    let text = String::from_utf8(golden(LANDED, "ledger.json", Vec::new)).unwrap();
+    let entry: Entry = ledger().entries()[1].clone();
+    let cost = serde_json::to_string(&entry.rho).unwrap();
+    assert!(text.contains(&cost));
+    let cheaper = text.replacen(&cost, "\"1\"", 1);
+    assert!(serde_json::from_str::<Ledger>(&cheaper).is_err());
+}

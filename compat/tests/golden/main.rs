@@ -1,0 +1,17 @@
+//! Every format that is stored or sent, read from the bytes that a release wrote.
+//!
+//! Each test reads its files, checks the values in them, writes the values again and compares the
+//! bytes. Damaged bytes have to be refused by a typed error. `README.md` says which file is of
+//! which format.
+#![allow(clippy::unwrap_used)]
+
+mod encryption;
+mod files;
+mod history;
+mod ledger;
+mod model;
+mod request;
+mod secrets;
+mod terms;
+mod upload;
+mod wire;

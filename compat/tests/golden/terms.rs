@@ -1,0 +1,114 @@
+//! A dataset's terms and schema, and the plan that everyone works out from them.
+
+use crate::files::{LANDED, NEED, golden, json, refuses_unknown_fields};
+use fhaim_domain::Schema;
+use fhaim_dp::LadderPlan;
+use fhaim_he::{P1, P2};
+use fhaim_protocol::Error;
+use fhaim_protocol::terms::Terms;
+use fhaim_synth::Mechanisms;
+
+/// A schema with every kind of column, as a person writes it.
+pub const SCHEMA: &str = r#"{
+  "name": "people",
+  "source": "a census, in words",
+  "target": "income",
+  "columns": [
+    {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},
+    {"name": "state", "kind": "categorical", "categories": ["NY", "CA", "elsewhere"], "nullable": true, "other": "elsewhere"},
+    {"name": "age", "kind": "numeric", "min": 0, "max": 100, "bins": 10, "integer": true},
+    {"name": "height", "kind": "numeric", "min": -0.5, "max": 2.5, "bins": 6, "nullable": true},
+    {"name": "income", "kind": "categorical", "categories": ["<=50K", ">50K"]}
+  ]
+}
+"#;
+
+pub fn schema() -> Schema {
+    Schema::from_json("schema.json", SCHEMA.as_bytes()).unwrap()
+}
+
+/// Mechanisms that terms of the landed release could name.
+const MECHANISMS: [&str; 3] = ["staged", "fhaim-l2", "one-ways"];
+
+/// Terms that say something else than the default in every field, as their holder chose them.
+pub fn terms(mechanism: &str) -> Terms {
+    let mut terms = Terms::new(schema(), 1.25, 1e-9, 5000);
+    terms.mechanism = mechanism.to_owned();
+    terms.runs = 3;
+    terms.model_bytes = 1 << 26;
+    terms.target_weight = 4;
+    terms
+}
+
+/// The same with what their mechanism needs.
+pub fn complete(mechanism: &str) -> Terms {
+    terms(mechanism).complete(&Mechanisms).unwrap()
+}
+
+#[test]
+fn a_schema_is_written_as_it_was_read() {
+    let text = golden(LANDED, "schema.json", || schema().to_json().into_bytes());
+    let read = Schema::from_json("schema.json", &text).unwrap();
+    assert_eq!(read, schema());
+    assert_eq!(read.to_json().as_bytes(), text);
+    let digest: String = read.digest().iter().map(|b| format!("{b:02x}")).collect();
+    let made = || digest.clone().into_bytes();
+    assert_eq!(golden(LANDED, "schema.digest", made), digest.as_bytes());
+    json(LANDED, "schema.compact.json", &schema());
+    refuses_unknown_fields::<Schema>(LANDED, "schema.compact.json");
+}
+
+/// The landed release wrote no version.
+#[test]
+fn terms_of_the_first_version_are_read_and_completed() {
+    for mechanism in MECHANISMS {
+        let name = format!("terms.{mechanism}.json");
+        json(LANDED, &name, &terms(mechanism));
+        refuses_unknown_fields::<Terms>(LANDED, &name);
+        let text = golden(LANDED, &name, Vec::new);
+        let landed: Terms = serde_json::from_slice(&text).unwrap();
+        assert_eq!(landed.version, 1);
+        let completed = landed.complete(&Mechanisms).unwrap();
+        assert_eq!(completed, complete(mechanism));
+        // A holder's program that sends what it chose finds the dataset that it made.
+        let choices = serde_json::to_vec(&completed.choices()).unwrap();
+        assert_eq!(choices, text);
+    }
+}
+
+#[test]
+fn terms_are_written_with_a_version_and_unknown_ones_are_refused() {
+    for mechanism in MECHANISMS {
+        let name = format!("terms.{mechanism}.json");
+        json(NEED, &name, &complete(mechanism));
+        refuses_unknown_fields::<Terms>(NEED, &name);
+    }
+    let text = golden(NEED, "terms.staged.json", Vec::new);
+    let text = String::from_utf8(text).unwrap();
+    for version in ["0", "3", "255"] {
+        let other = text.replacen(r#""version":2"#, &format!(r#""version":{version}"#), 1);
+        assert_ne!(other, text);
+        let other: Terms = serde_json::from_str(&other).unwrap();
+        assert!(matches!(other.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
+    }
+    let other = text.replacen(r#""version":2"#, r#""version":256"#, 1);
+    assert!(serde_json::from_str::<Terms>(&other).is_err());
+}
+
+/// Keys and uploads were made for the plan of a dataset's terms: another one would fit neither.
+#[test]
+fn the_plan_of_landed_terms_is_what_it_was() {
+    for mechanism in MECHANISMS {
+        let plan = complete(mechanism).plan().unwrap();
+        assert_eq!(plan.set, if mechanism == "fhaim-l2" { P2 } else { P1 });
+        let facts = (
+            plan.set.id,
+            plan.budget,
+            plan.job.rho,
+            plan.run_ladder,
+            plan.ladder().unwrap(),
+        );
+        let name = format!("plan.{mechanism}.json");
+        json::<(u8, _, _, LadderPlan, LadderPlan)>(LANDED, &name, &facts);
+    }
+}

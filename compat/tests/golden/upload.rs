@@ -1,0 +1,81 @@
+//! Uploads: the plan, names of objects, and the journal that a holder keeps of one.
+
+use crate::files::{LANDED, flipped, golden, json};
+use crate::terms::complete;
+use fhaim_api::Digest;
+use fhaim_he::Layout;
+use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_sdk::{Error, Journal};
+use uuid::Uuid;
+
+const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
+
+fn objects() -> Vec<(Object, Digest)> {
+    let column = Object::Column {
+        column: 12,
+        chunk: 3,
+    };
+    let noise = Object::Noise {
+        page: 0,
+        level: 4,
+        index: 1,
+    };
+    vec![(column, Digest::of(b"1")), (noise, Digest::of(b"2"))]
+}
+
+#[test]
+fn an_upload_plan_is_written_as_it_was_read() {
+    let plan = complete("staged").plan().unwrap();
+    let plan = UploadPlan {
+        columns: 26,
+        layout: Layout::from_parts(2, 8192).unwrap(),
+        ladder: plan.run_ladder,
+        residues: plan.set.plaintext_moduli.len(),
+    };
+    json(LANDED, "upload-plan.json", &plan);
+}
+
+#[test]
+fn a_journal_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let table = Digest::of(b"table");
+    let golden = golden(LANDED, "upload.journal", || {
+        let mut journal = Journal::open(&path, DATASET, table).unwrap();
+        for (object, digest) in objects() {
+            journal.confirm(object, digest).unwrap();
+        }
+        std::fs::read(&path).unwrap()
+    });
+    std::fs::write(&path, &golden).unwrap();
+    let journal = Journal::open(&path, DATASET, table).unwrap();
+    let expected: Vec<_> = objects().iter().map(|(o, d)| (o.name(), *d)).collect();
+    assert!(journal.sent().clone().into_iter().eq(expected));
+    assert_eq!(std::fs::read(&path).unwrap(), golden);
+
+    // A journal of the same objects has the same bytes.
+    std::fs::remove_file(&path).unwrap();
+    let mut journal = Journal::open(&path, DATASET, table).unwrap();
+    for (object, digest) in objects() {
+        journal.confirm(object, digest).unwrap();
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), golden);
+
+    // One that was cut off has the whole lines, and one that was damaged is refused or read.
+    let lines = golden.iter().filter(|&&b| b == b'\n').count();
+    for length in 0..golden.len() {
+        std::fs::write(&path, &golden[..length]).unwrap();
+        let journal = Journal::open(&path, DATASET, table).unwrap();
+        assert!(journal.sent().len() < lines - 1);
+    }
+    let head = golden.iter().position(|&b| b == b'\n').unwrap();
+    for bit in 0..8 * head {
+        std::fs::write(&path, flipped(&golden, bit)).unwrap();
+        match Journal::open(&path, DATASET, table) {
+            Err(Error::Journal { .. }) => {}
+            Err(other) => panic!("{other}"),
+            // A digit in the other case is the same digit.
+            Ok(_) => assert!(golden[bit / 8].is_ascii_alphabetic() && bit % 8 == 5),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What passes between holders, programs and services as JSON, and what services keep of it.
+//!
+//! The forms of the landed release are read with the fields that came later left out.
+
+use crate::files::{CHAIN, LANDED, golden, json, refuses_unknown_fields, text};
+use crate::history::receipt;
+use crate::request::releases;
+use crate::terms::terms;
+use fhaim_api::account::{Credentials, KeyExchange, NewApiKey, Refresh, Secret, Session};
+use fhaim_api::batch::{Batch, BatchStatus};
+use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, WireTerms};
+use fhaim_api::job::{Happening, Job, JobProgress, JobState, NewJob};
+use fhaim_api::keys::{
+    DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, PlacedRelease, Receipt, RunStanding,
+};
+use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::token::{Claims, Role, Service};
+use fhaim_api::upload::{
+    Complete, Contribution, Missing, NewUpload, Upload, UploadState, WireLayout,
+};
+use fhaim_api::{Cost, Digest};
+use fhaim_dp::Rho;
+use fhaim_sdk::{Endpoints, Login};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
+const JOB: Uuid = Uuid::from_bytes([0x0b; 16]);
+const LAYOUT: WireLayout = WireLayout {
+    chunks: 2,
+    stride: 4096,
+};
+
+fn secret(text: &str) -> Secret {
+    Secret(text.to_owned())
+}
+
+fn wire_terms() -> WireTerms {
+    WireTerms(terms("staged"))
+}
+
+fn time() -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_795_000_000).unwrap()
+}
+
+fn cost() -> Cost {
+    Rho::ratio_up(1, 3).unwrap().into()
+}
+
+fn progress() -> JobProgress {
+    JobProgress {
+        phase: "pair contrasts".to_owned(),
+        round: 2,
+        rounds: 5,
+    }
+}
+
+#[test]
+fn accounts() {
+    text(
+        LANDED,
+        "credentials.json",
+        &Credentials {
+            email: "ana@hospital.example".to_owned(),
+            password: secret("a long password"),
+        },
+    );
+    text(
+        LANDED,
+        "session.json",
+        &Session {
+            access_token: secret("a.b.c"),
+            expires_in: 600,
+            refresh_token: Some(secret("r")),
+        },
+    );
+    let refresh_token = secret("r");
+    text(LANDED, "refresh.json", &Refresh { refresh_token });
+    let api_key = secret("k");
+    text(LANDED, "key-exchange.json", &KeyExchange { api_key });
+    let name = "a program".to_owned();
+    text(LANDED, "new-api-key.json", &NewApiKey { name });
+    let claims = Claims {
+        iss: Service::Generation,
+        aud: vec![Service::Computation, Service::Crypto],
+        role: Role::User,
+        sub: Some(DATASET),
+        iat: 1_795_000_000,
+        exp: 1_795_000_600,
+        jti: JOB,
+    };
+    json(LANDED, "claims.json", &claims);
+}
+
+/// What `fhaim login` keeps has both.
+#[test]
+fn logins() {
+    let endpoints = Endpoints::behind("https://fhaim.example/");
+    json(LANDED, "endpoints.json", &endpoints);
+    text(LANDED, "login.refresh.json", &Login::Refresh(secret("r")));
+    text(LANDED, "login.api-key.json", &Login::ApiKey(secret("k")));
+}
+
+#[test]
+fn datasets() {
+    let name = "people".to_owned();
+    let terms = wire_terms();
+    text(LANDED, "new-dataset.json", &NewDataset { name, terms });
+    refuses_unknown_fields::<NewDataset>(LANDED, "new-dataset.json");
+    text(
+        LANDED,
+        "dataset.json",
+        &Dataset {
+            id: DATASET,
+            name: "people".to_owned(),
+            terms: wire_terms(),
+            state: DatasetState::Ready,
+            budget: cost(),
+            runs_left: 2,
+            created_at: time(),
+        },
+    );
+}
+
+#[test]
+fn uploads() {
+    let new = NewUpload {
+        terms: wire_terms(),
+        layout: LAYOUT,
+    };
+    json(LANDED, "new-upload.json", &new);
+    refuses_unknown_fields::<NewUpload>(LANDED, "new-upload.json");
+    let contribution = Contribution {
+        number: 0,
+        chunks: [0, 2],
+        columns: [0, 26],
+        state: UploadState::Open,
+        objects_present: 7,
+        objects: 64,
+        bytes_present: 1 << 40,
+        object_bytes: 245_784,
+    };
+    let upload = Upload {
+        dataset: DATASET,
+        layout: LAYOUT,
+        contributions: vec![contribution],
+    };
+    json(LANDED, "upload.json", &upload);
+    let objects = vec!["column/12/3".to_owned(), "noise/0/4/1".to_owned()];
+    json(LANDED, "missing.json", &Missing { objects });
+    let manifest = Digest::of(b"manifest");
+    json(LANDED, "complete.json", &Complete { manifest });
+    refuses_unknown_fields::<Complete>(LANDED, "complete.json");
+}
+
+#[test]
+fn jobs() {
+    text(
+        LANDED,
+        "job.json",
+        &Job {
+            id: JOB,
+            dataset: DATASET,
+            state: JobState::Running,
+            progress: Some(progress()),
+            releases: 17,
+            spent: cost(),
+            attempts: 1,
+            error: None,
+            created_at: time(),
+            updated_at: time(),
+        },
+    );
+    let happenings = vec![
+        Happening::State {
+            state: JobState::Failed,
+            error: Some("why".to_owned()),
+        },
+        Happening::Phase {
+            progress: progress(),
+            releases: 17,
+        },
+        Happening::Computing { seconds: 1.5 },
+        Happening::Released {
+            releases: 18,
+            cells: 40,
+            spent: cost(),
+        },
+    ];
+    json(LANDED, "happenings.json", &happenings);
+    json(
+        CHAIN,
+        "new-job.json",
+        &NewJob {
+            receipt: Some(receipt()),
+        },
+    );
+    refuses_unknown_fields::<NewJob>(CHAIN, "new-job.json");
+}
+
+#[test]
+fn batches() {
+    let batch = Batch {
+        requests: releases(),
+        receipts: Vec::new(),
+        again: false,
+    };
+    json(LANDED, "batch.json", &batch);
+    refuses_unknown_fields::<Batch>(LANDED, "batch.json");
+    let with_receipts = Batch {
+        receipts: vec![receipt(), receipt()],
+        again: true,
+        ..batch
+    };
+    json(CHAIN, "batch.json", &with_receipts);
+    let released = |receipt| BatchStatus::Released {
+        answers: vec![vec![3], vec![-1, i64::MAX]],
+        compute_seconds: 0.25,
+        receipt,
+    };
+    let reason = "why".to_owned();
+    let statuses = vec![
+        BatchStatus::Queued,
+        BatchStatus::Running { seconds: 1.5 },
+        released(None),
+        BatchStatus::Refused {
+            reason,
+            without_run: false,
+        },
+    ];
+    json(LANDED, "batch-statuses.json", &statuses);
+    json(CHAIN, "batch-status.json", &released(Some(receipt())));
+}
+
+#[test]
+fn problems() {
+    let mut problem = Problem::new(ProblemKind::BudgetSpent).with_detail("why");
+    problem.request_id = Some("r".to_owned());
+    problem.retry_after = Some(3);
+    json(LANDED, "problem.json", &problem);
+    let later = [ProblemKind::Frozen, ProblemKind::Restored].map(Problem::new);
+    json(CHAIN, "problems.json", &later.to_vec());
+}
+
+#[test]
+fn keys() {
+    let terms = wire_terms();
+    json(LANDED, "new-key-set.json", &NewKeySet { terms });
+    refuses_unknown_fields::<NewKeySet>(LANDED, "new-key-set.json");
+    let set = KeySet {
+        dataset: DATASET,
+        terms: wire_terms(),
+        parameter_set: 1,
+        public_key: Digest::of(b"public"),
+        evaluation_keys: Digest::of(b"evaluation"),
+        budget: cost(),
+        spent: cost(),
+        runs_begun: 1,
+        receipt_key: "a2V5".to_owned(),
+        receipt: receipt(),
+        created_at: time(),
+    };
+    json(CHAIN, "key-set.json", &set);
+    let answers = vec![vec![3], vec![-1, i64::MIN]];
+    let decrypted = Decrypted {
+        answers,
+        receipt: receipt(),
+    };
+    json(CHAIN, "decrypted.json", &decrypted);
+    let upload = Digest::of(b"upload");
+    json(CHAIN, "new-run.json", &NewRun { upload });
+    refuses_unknown_fields::<NewRun>(CHAIN, "new-run.json");
+    let release = PlacedRelease {
+        cells: 12,
+        statement: Digest::of(b"statement"),
+    };
+    let standing = RunStanding {
+        run: 2,
+        releases: vec![release],
+        receipt: receipt(),
+    };
+    json(CHAIN, "run-standing.json", &standing);
+    let ledger = DatasetLedger {
+        dataset: DATASET,
+        budget: cost(),
+        spent: cost(),
+        unclaimed: cost(),
+        runs: Vec::new(),
+        frozen: Some("why".to_owned()),
+        receipt: receipt(),
+    };
+    text(CHAIN, "dataset-ledger.json", &ledger);
+}
+
+#[test]
+fn receipts_are_kept_as_json_and_shown_in_a_header() {
+    json(CHAIN, "receipt.json", &receipt());
+    refuses_unknown_fields::<Receipt>(CHAIN, "receipt.json");
+    let made = || receipt().to_header().into_bytes();
+    let header = golden(CHAIN, "receipt.header", made);
+    assert_eq!(Receipt::from_header(&header), Some(receipt()));
+    assert_eq!(receipt().to_header().as_bytes(), header);
+    for length in 0..header.len() {
+        assert_eq!(Receipt::from_header(&header[..length]), None);
+    }
+}

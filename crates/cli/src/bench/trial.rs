@@ -1,0 +1,190 @@
+//! How good mechanisms are: one run of one of them.
+//!
+//! For each seed the mechanism sees a random 80% of the rows; its error is the mean over the
+//! workload's pairs of ||M_q/N - Mhat_q/Nhat||_1, with M the exact marginals of the rows it saw and
+//! Mhat those of its model.
+
+use std::time::Instant;
+
+use fhaim_domain::{Clique, Table};
+use fhaim_dp::accounting;
+use fhaim_release::Job;
+use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
+use rand::{SeedableRng, rngs::StdRng};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Share of the rows that a mechanism sees.
+const SEEN: f64 = 0.8;
+
+/// A mechanism with its options, under the name that the tables have for it.
+#[derive(Debug)]
+pub struct Contender {
+    pub name: &'static str,
+    mechanism: Box<dyn Mechanism>,
+}
+
+impl Contender {
+    /// The rows of the table in docs/MECHANISM.md, in its order.
+    ///
+    /// # Errors
+    /// Never: the mechanisms and the options are some that there are.
+    pub fn table_rows() -> Result<Vec<Self>, Error> {
+        let aim = |score: &str, rounds: f64| {
+            (
+                "aim",
+                json!({ "score": score, "rounds_per_attribute": rounds }),
+            )
+        };
+        let default = |mechanism| (mechanism, json!({}));
+        let rows = [
+            ("one-ways", default("one-ways")),
+            ("aim, T = 16d", aim("l1", 16.0)),
+            ("aim, T = 4d", aim("l1", 4.0)),
+            ("l2, T = 16d, winner accounted", aim("squared-l2", 16.0)),
+            ("l2, T = 4d, winner accounted", aim("squared-l2", 4.0)),
+            ("fhaim-l2, T = 4d, view accounted", default("fhaim-l2")),
+            ("staged", default("staged")),
+        ];
+        let contender = |(name, (mechanism, options)): (_, (&str, Value))| {
+            let mechanism: MechanismName = mechanism.parse()?;
+            let mechanism = mechanism.with_options(&options)?;
+            Ok(Self { name, mechanism })
+        };
+        rows.into_iter().map(contender).collect()
+    }
+}
+
+/// What is the same for all seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// epsilon of the run.
+    pub epsilon: f64,
+    /// delta of the run.
+    pub delta: f64,
+    /// Cap of the model.
+    pub model_bytes: usize,
+}
+
+/// One run of a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// The seed.
+    pub seed: u64,
+    /// Mean L1 workload error against the rows seen.
+    pub error: f64,
+    /// The same against the rows not seen.
+    pub error_unseen: f64,
+    /// The same of as many records drawn from the model as it saw.
+    pub error_sampled: f64,
+    /// Seconds of the run.
+    pub seconds: f64,
+    /// rho spent.
+    pub rho: f64,
+    /// Releases made.
+    pub releases: usize,
+    /// Integers released.
+    pub cells: usize,
+    /// Bytes of the model.
+    pub model_bytes: usize,
+}
+
+/// Runs a contender once: `seed` decides the rows it sees and its noise.
+///
+/// # Errors
+/// Those of the mechanism; a table of fewer than two records.
+pub fn trial(
+    table: &Table,
+    contender: &Contender,
+    setting: &Setting,
+    seed: u64,
+) -> Result<Trial, Error> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let seen_records = (table.records() as f64 * SEEN).round() as usize;
+    let (seen, unseen) = table.split(seen_records, &mut rng)?;
+    let rho = accounting::rho(setting.epsilon, setting.delta)?;
+    let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
+    job.model_bytes = setting.model_bytes;
+    let cliques: Vec<Clique> = job
+        .workload
+        .pairs()
+        .iter()
+        .map(|pair| pair.clique())
+        .collect();
+    let started = Instant::now();
+    let mechanism = &contender.mechanism;
+    let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
+    let seconds = started.elapsed().as_secs_f64();
+    let model = outcome.model.as_ref();
+    let cells = outcome.releases.iter().map(|release| release.values.len());
+    Ok(Trial {
+        seed,
+        error: workload_error(&seen, model, &cliques)?,
+        error_unseen: workload_error(&unseen, model, &cliques)?,
+        error_sampled: sampled_error(&seen, model, &cliques, &mut rng)?,
+        seconds,
+        rho: outcome.spent.to_f64(),
+        releases: outcome.releases.len(),
+        cells: cells.sum(),
+        model_bytes: model.bytes(),
+    })
+}
+
+/// (1/P) sum over `cliques` of ||M_q/N - Mhat_q/Nhat||_1.
+///
+/// # Errors
+/// A model over another domain.
+fn workload_error(
+    table: &Table,
+    model: &dyn FittedModel,
+    cliques: &[Clique],
+) -> Result<f64, Error> {
+    let no_marginals = Error::Internal("a model of the table has no marginals");
+    let marginals = model.marginals().ok_or(no_marginals)?;
+    let marginals = marginals.marginals_of(cliques)?;
+    let (records, total) = (table.records() as f64, model.total());
+    let mut sum = 0.0;
+    for (clique, marginal) in cliques.iter().zip(&marginals) {
+        let counts = table.counts(clique)?;
+        let cells = counts.iter().zip(marginal);
+        sum += cells
+            .map(|(&m, mu)| (m as f64 / records - mu / total).abs())
+            .sum::<f64>();
+    }
+    Ok(sum / cliques.len().max(1) as f64)
+}
+
+/// (1/P) sum over `cliques` of ||M_q/N - M'_q/N||_1, M' the marginals of as many records drawn
+/// from the model as the table has.
+///
+/// # Errors
+/// A model over another domain.
+fn sampled_error(
+    table: &Table,
+    model: &dyn FittedModel,
+    cliques: &[Clique],
+    rng: &mut StdRng,
+) -> Result<f64, Error> {
+    let columns = model.sample(table.records(), rng);
+    let drawn = Table::new(table.shared_schema(), columns)?;
+    let mut sum = 0.0;
+    for clique in cliques {
+        let (seen, drawn) = (table.counts(clique)?, drawn.counts(clique)?);
+        let cells = seen.iter().zip(&drawn);
+        sum += cells.map(|(&m, &x)| m.abs_diff(x) as f64).sum::<f64>();
+    }
+    Ok(sum / (cliques.len() * table.records()).max(1) as f64)
+}
+
+/// Mean and standard error of the mean.
+pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n.max(1.0);
+    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    let error = if values.len() > 1 {
+        (squares / (n - 1.0) / n).sqrt()
+    } else {
+        0.0
+    };
+    (mean, error)
+}

@@ -1,0 +1,77 @@
+//! What a holder's programs keep on this machine: a folder and files readable by their owner alone.
+
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use crate::error::Error;
+
+/// The folder of the login and of uploads under way.
+pub fn folder() -> Result<PathBuf, Error> {
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let folder = of("FHAIM_CONFIG_DIR")
+        .or_else(|| Some(of("XDG_CONFIG_HOME")?.join("fhaim")))
+        .or_else(|| Some(of("HOME")?.join(".config/fhaim")));
+    folder.ok_or_else(|| Error::Usage("set FHAIM_CONFIG_DIR: there is no home folder".to_owned()))
+}
+
+/// The folder of what is remembered for good, whoever signs in: that of the login unless
+/// FHAIM_MEMORY_DIR names another.
+pub fn memory() -> Result<PathBuf, Error> {
+    match std::env::var_os("FHAIM_MEMORY_DIR") {
+        Some(folder) => Ok(folder.into()),
+        None => folder(),
+    }
+}
+
+/// A folder, made for its owner alone if it is not there.
+pub fn made(path: PathBuf) -> Result<PathBuf, Error> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&path).map_err(|source| Error::Write {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(path)
+}
+
+/// A file's bytes, if it is there.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Writes a file for its owner alone, in the place of any that was there.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let refuse = |source| Error::Write {
+        path: path.to_owned(),
+        source,
+    };
+    // A temporary file is its owner's alone; renamed, the old content is gone at once or not at all.
+    let parent = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(parent).map_err(refuse)?;
+    file.write_all(bytes).map_err(refuse)?;
+    file.as_file().sync_all().map_err(refuse)?;
+    file.persist(path).map_err(|error| refuse(error.error))?;
+    Ok(())
+}
+
+/// Waits until no other program of this machine has a file's lock; it is free again when what is
+/// returned is dropped.
+pub fn lock(path: &Path) -> Result<File, Error> {
+    let locked = File::create(path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,106 @@
+//! The fhaim command: synthetic data from tables nobody but their holder reads.
+//!
+//! [`main`] is all of the program `fhaim`. [`main_drawing_from`] is the same for a program whose flags
+//! may say where randomness comes from; `tests/system` has one, with which runs are compared.
+//!
+//! Results go to files and, with `--json`, to standard output; progress and remarks to standard
+//! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
+//! schema, table, size), 1 any other failure.
+
+mod args;
+mod ask;
+mod bench;
+mod demo;
+mod encrypted;
+mod error;
+mod evaluate;
+mod generate;
+mod home;
+mod input;
+mod memory;
+mod output;
+mod progress;
+mod randomness;
+mod remote;
+mod schema;
+mod serve;
+mod size;
+mod wine;
+
+use std::process::ExitCode;
+
+use clap::{Parser, error::ErrorKind};
+
+use crate::{
+    args::{Arguments, BenchCommand, Command, SchemaCommand},
+    error::Error,
+    progress::Progress,
+    randomness::OperatingSystem,
+};
+pub use randomness::{InsecureTestSeed, Randomness};
+
+/// Does what the process was called to do, with randomness of the operating system alone.
+pub fn main() -> ExitCode {
+    main_drawing_from::<OperatingSystem>()
+}
+
+/// As [`main`], with randomness as the flags of `R` have it.
+pub fn main_drawing_from<R: Randomness>() -> ExitCode {
+    let arguments = match Arguments::<R>::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            match error.way_out() {
+                Some(way_out) => eprintln!("error: {error} ({way_out})"),
+                None => eprintln!("error: {error}"),
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Help and version as they are; an error in one line, like all others.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == MISSING_COMMAND {
+        // Where standard output is gone there is nobody to tell.
+        let _ = error.print();
+        return ExitCode::from(u8::from(error.use_stderr()) * 2);
+    }
+    let text = error.render().to_string();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    eprintln!("{} (see --help)", lines.join(" "));
+    ExitCode::from(2)
+}
+
+/// `fhaim` alone prints its help, as an error.
+const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
+    let progress = Progress::new(arguments.quiet);
+    match &arguments.command {
+        Command::Schema(SchemaCommand::Infer(arguments)) => schema::infer(arguments),
+        Command::Schema(SchemaCommand::Check(arguments)) => schema::check(arguments),
+        Command::Demo(drawing) => demo::run(&drawing.arguments, drawing.seed(), &progress),
+        Command::Run(drawing) => generate::run(&drawing.arguments, drawing.seed(), &progress),
+        Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
+        Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
+        Command::Bench(BenchCommand::Compute(arguments)) => {
+            bench::compute::run(arguments, &progress)
+        }
+        Command::Bench(BenchCommand::Mechanisms(arguments)) => {
+            bench::mechanisms::run(arguments, &progress)
+        }
+        Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
+        Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
+        command @ (Command::Up(_) | Command::Serve(_) | Command::Admin(_)) => serve::run(command),
+        command => remote::run(command, &progress),
+    }
+}

@@ -1,0 +1,64 @@
+//! What the command remembers of records that it has used before.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{CONFIG, SCHEMA, fhaim, folder, generate, stderr, table};
+
+/// Two runs over the same records add up, and the second says so; records that differ in one value
+/// are others.
+#[test]
+fn a_second_run_over_the_same_records_says_what_they_cost_together() {
+    let folder = folder(table(200), SCHEMA);
+    let run = |more: &[&str]| {
+        let arguments = [&["--quiet"], &generate("run", more)[..]].concat();
+        let output = fhaim(folder.path(), &arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert_eq!(run(&["--epsilon", "1"]), "");
+    // Under another name, in another place.
+    fs::rename(folder.path().join("t.csv"), folder.path().join("u.csv")).unwrap();
+    fs::copy(folder.path().join("u.csv"), folder.path().join("t.csv")).unwrap();
+    let told = run(&["--epsilon", "1", "--yes"]);
+    assert!(told.contains("these records were used before"), "{told}");
+    assert!(told.contains("a run here, into out.csv"), "{told}");
+    // Both together: less than 1 + 1, more than 1.
+    let epsilon = told.trim().rsplit_once("epsilon ").unwrap().1;
+    let epsilon: f64 = epsilon.parse().unwrap();
+    assert!(epsilon > 1.2 && epsilon < 2.0, "{told}");
+
+    let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
+    fs::write(folder.path().join("t.csv"), csv.replacen("red", "blue", 1)).unwrap();
+    assert_eq!(run(&["--epsilon", "1"]), "");
+}
+
+/// What is kept does not tell which records they were to someone who has the file but not the key,
+/// and is its owner's alone.
+#[test]
+fn what_is_remembered_is_keyed_and_its_owners_alone() {
+    let digests = [(); 2].map(|()| {
+        let folder = folder(table(50), SCHEMA);
+        let local = generate("local", &["--epsilon", "1"]);
+        let output = fhaim(folder.path(), &local);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let config = folder.path().join(CONFIG);
+        #[cfg(unix)]
+        for name in ["memory.key", "memory.json"] {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(config.join(name))
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        let entries = fs::read(config.join("memory.json")).unwrap();
+        let entries: Value = serde_json::from_slice(&entries).unwrap();
+        entries[0]["records"].as_str().unwrap().to_owned()
+    });
+    // The same records, on two machines.
+    assert_ne!(digests[0], digests[1]);
+    let plain = fhaim_api::Digest::of(table(50).as_bytes()).to_string();
+    assert!(!digests.contains(&plain));
+}

@@ -1,0 +1,150 @@
+//! What a batch spends its time on, one thread at a time: the tensor, key switches and packing, each
+//! beside a loop that does nothing else, in the first-level cache, as the limit.
+
+#![allow(clippy::unwrap_used)] // a bench ends where its setting cannot be made
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use fhaim_he::{
+    Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors, Layout,
+    Operands, P1, P1_LARGE, ParameterSet, Parameters, Plan, SecretKey, TileSums, TileTask, Work,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use std::hint::black_box;
+
+/// Columns on each side: their products are 16 cells, a tile of leaves with one cell each.
+const SIDE: usize = 4;
+
+struct Fixture {
+    keys: EvaluationKeys,
+    table: EncryptedTable,
+    layout: Layout,
+}
+
+impl Fixture {
+    fn new(set: ParameterSet, records: usize) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let keys = secret.evaluation_keys(&mut rng).unwrap();
+        let layout = Layout::for_records(records).unwrap();
+        let ones = vec![1; layout.stride()];
+        let mut chunk = || public.encrypt(&ones, &mut rng).unwrap();
+        let mut column = || (0..layout.chunks()).map(|_| chunk()).collect();
+        let columns = (0..2 * SIDE).map(|_| column()).collect();
+        let table = EncryptedTable::new(&params, layout, columns).unwrap();
+        Self {
+            keys,
+            table,
+            layout,
+        }
+    }
+
+    /// The products of all left with all right columns, over and over, as one task.
+    fn products(&self, cells: usize, side: usize) -> TileTask {
+        let left: Vec<_> = (0..side).map(Combination::column).collect();
+        let right: Vec<_> = (SIDE..SIDE + side).map(Combination::column).collect();
+        let factors = Factors {
+            left: &left,
+            right: &right,
+        };
+        let cell = |p| Cell::Product {
+            left: p % side,
+            right: p / side % side,
+        };
+        let page = (0..cells).map(|p| (p, cell(p))).collect();
+        let plan = Plan::new(&self.table, 0, factors, &[page]).unwrap();
+        plan.tasks(usize::MAX).remove(0)
+    }
+
+    fn operands(&self, context: &EvaluationContext<'_>, task: &TileTask) -> Operands {
+        Operands::read(context, &self.table, task, &mut Work::default()).unwrap()
+    }
+}
+
+fn first_tile(
+    context: &EvaluationContext<'_>,
+    task: &TileTask,
+    operands: &Operands,
+) -> (TileSums, Work) {
+    let mut tiles = context.multiply(task, operands);
+    tiles.next().unwrap().unwrap()
+}
+
+/// Sums of ciphertext products of a tile: leaves of one cell over four chunks, and leaves whose 16
+/// cells are put together from shifted columns.
+fn tensor(c: &mut Criterion) {
+    let mut group = c.benchmark_group("tensor");
+    for (name, set, records) in [
+        ("tile of 16 cells, 4 chunks, P1", P1, 4 * DEGREE),
+        ("tile of 16 cells, 4 chunks, P1 large", P1_LARGE, 4 * DEGREE),
+        ("tile of 256 cells, 16 slots, P1", P1, 512),
+    ] {
+        let fixture = Fixture::new(set, records);
+        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let task = fixture.products(16 * fixture.layout.slots(), SIDE);
+        let operands = fixture.operands(&context, &task);
+        let (_, work) = first_tile(&context, &task, &operands);
+        group.throughput(Throughput::Elements(work.multiply_accumulates));
+        group.bench_function(name, |b| {
+            b.iter(|| first_tile(&context, &task, &operands));
+        });
+    }
+    const STRIP: usize = 256;
+    let x: [u64; STRIP] = std::array::from_fn(|i| (i as u64 + 3) * 0x0012_3456_789a_bcde);
+    let mut sums = [0u128; STRIP];
+    group.throughput(Throughput::Elements(STRIP as u64));
+    group.bench_function("limit: multiply-accumulates in cache", |b| {
+        b.iter(|| {
+            let (x, y) = (black_box(&x), black_box(&x));
+            for (sum, (&x, &y)) in sums.iter_mut().zip(x.iter().zip(y)) {
+                *sum = sum.wrapping_add(u128::from(x) * u128::from(y));
+            }
+            black_box(&mut sums);
+        });
+    });
+    group.finish();
+}
+
+/// A right form: one key switch of one polynomial, which is 9 transforms at two ciphertext primes
+/// and 16 at three, and as many multiplications as it has digits.
+fn key_switch(c: &mut Criterion) {
+    let mut group = c.benchmark_group("key switch");
+    for (name, set) in [("right form, P1", P1), ("right form, P1 large", P1_LARGE)] {
+        let fixture = Fixture::new(set, DEGREE);
+        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let task = fixture.products(1, 1);
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
+        let plan = tfhe_ntt::prime64::Plan::try_new(DEGREE, set.special_modulus).unwrap();
+        let mut values: Vec<u64> = (0..DEGREE as u64).collect();
+        let limit = name.replace("right form", "limit: one transform in cache");
+        group.bench_function(limit, |b| b.iter(|| plan.fwd(black_box(&mut values))));
+    }
+    group.finish();
+}
+
+/// A tile packed: 8 merges of leaves, which relinearise, and 7 of what they give.
+fn packing(c: &mut Criterion) {
+    let mut group = c.benchmark_group("packing");
+    for (name, set) in [
+        ("tile of 16 leaves, P1", P1),
+        ("tile of 16 leaves, P1 large", P1_LARGE),
+    ] {
+        let fixture = Fixture::new(set, DEGREE);
+        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let task = fixture.products(16, SIDE);
+        let operands = fixture.operands(&context, &task);
+        let (sums, _) = first_tile(&context, &task, &operands);
+        group.throughput(Throughput::Elements(16));
+        group.bench_function(name, |b| {
+            let pack = |sums| context.pack(sums).unwrap();
+            b.iter_batched(|| sums.clone(), pack, BatchSize::LargeInput);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, tensor, key_switch, packing);
+criterion_main!(benches);

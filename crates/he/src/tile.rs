@@ -1,0 +1,158 @@
+//! Tiles of a packing tree, multiplied and packed: second step of an evaluation.
+
+use crate::context::EvaluationContext;
+use crate::error::{Error, Result};
+use crate::keyswitch::{Lifted, Scratch};
+use crate::operands::Operands;
+use crate::packing::merge_row;
+use crate::params::DEGREE;
+use crate::partial::{PairShape, TileRoot, TileSums};
+use crate::ring::Pair;
+use crate::table::Chunks;
+use crate::task::{Leaf, LeafPair, Product, TILE_HEIGHT, TILE_PAIRS, Tile, TileTask};
+use crate::tensor::{Spread, Tensor};
+use crate::work::{Clock, Work};
+
+impl EvaluationContext<'_> {
+    /// The sums of every tile of a task, over its record chunks, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for operands of another task.
+    pub fn multiply<'s>(
+        &'s self,
+        task: &'s TileTask,
+        operands: &'s Operands,
+    ) -> impl Iterator<Item = Result<(TileSums, Work)>> + 's {
+        task.block.tiles.iter().map(|tile| {
+            let mut sums = TileSums::zero(self.params(), &task.block, tile);
+            let work = self.add_tile(task, operands, tile, &mut sums)?;
+            Ok((sums, work))
+        })
+    }
+
+    /// Adds the products and the sums of a tile's leaves over a task's record chunks to `sums`.
+    pub(crate) fn add_tile(
+        &self,
+        task: &TileTask,
+        operands: &Operands,
+        tile: &Tile,
+        sums: &mut TileSums,
+    ) -> Result<Work> {
+        if !operands.are_of(task) {
+            return Err(Error::Mismatch("operands of another task"));
+        }
+        sums.cover(task.band.clone())?;
+        let started = Clock::start();
+        let ring = self.params().ring();
+        let tensor = Tensor {
+            ring,
+            left: &operands.left,
+            right: &operands.right,
+            stride: self.layout().stride(),
+            monomial: self.packer.first_monomial(),
+        };
+        let pairs = tile.pairs();
+        let products: Vec<[&[Product]; 2]> = pairs.iter().map(LeafPair::products).collect();
+        tensor.add_tile(&products, &mut sums.spreads);
+        for (pair, out) in pairs.iter().zip(&mut sums.spreads) {
+            self.add_sums(&operands.left, pair, out);
+        }
+        let terms: usize = products.iter().flatten().map(|p| p.len()).sum();
+        let limbs = ring.ciphertext_limbs().len();
+        Ok(Work {
+            multiply_accumulates: (4 * terms * operands.chunks * limbs * DEGREE) as u64,
+            tensor: started.seconds(),
+            ..Work::default()
+        })
+    }
+
+    /// Adds the sums of a pair of leaves' columns, spread.
+    fn add_sums(&self, left: &[Chunks], pair: &LeafPair<'_>, out: &mut Spread) {
+        let [u, v] = pair.leaves.map(|leaf| self.column_sums(left, leaf?));
+        let [[s0, s1, _], [d0, d1, _]] = out;
+        let sums = self.packer.spread_leaves(u, v);
+        let sums = sums.iter().flatten().flatten();
+        for (out, sum) in [s0, s1, d0, d1].into_iter().zip(sums) {
+            out.add_assign(sum, self.params().ring());
+        }
+    }
+
+    /// The sums of a leaf's columns at their slots; `None` if it has none.
+    fn column_sums(&self, left: &[Chunks], leaf: &Leaf) -> Option<Pair> {
+        if leaf.sums.is_empty() {
+            return None;
+        }
+        let ring = self.params().ring();
+        let stride = self.layout().stride();
+        let mut out = [ring.zero(), ring.zero()];
+        for (half, out) in out.iter_mut().enumerate() {
+            for &(slot, operand) in &leaf.sums {
+                for chunk in left.get(operand)? {
+                    ring.add_shifted(out, chunk.c.get(half)?, slot * stride);
+                }
+            }
+            for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+                let m = limb.modulus;
+                let unit = u128::from(m.mont(m.inv(stride as u64)));
+                for (o, &one) in out.limb_mut(j).iter_mut().zip(self.ones.limb(j)) {
+                    let summed = m.redc(u128::from(*o) * u128::from(one));
+                    *o = m.redc(u128::from(summed) * unit);
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// Packs a tile: relinearises and merges its leaves.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for sums under other parameters, or that lack record chunks.
+    pub fn pack(&self, sums: TileSums) -> Result<(TileRoot, Work)> {
+        self.params().check_same(sums.params())?;
+        if !sums.is_whole() {
+            return Err(Error::Mismatch("a tile's sums lack record chunks"));
+        }
+        let mut work = Work::default();
+        let started = Clock::start();
+        let mut nodes: Vec<Option<Lifted>> = (0..TILE_PAIRS).map(|_| None).collect();
+        let pairs = sums.pairs.iter().zip(sums.spreads);
+        self.with_scratch(&mut work, |scratch| {
+            for (pair, spread) in pairs {
+                let merged = self.merge_leaves(pair, spread, scratch);
+                if let Some(node) = nodes.get_mut(pair.index) {
+                    *node = Some(merged);
+                }
+            }
+        });
+        work.switching += started.seconds();
+
+        let started = Clock::start();
+        self.with_scratch(&mut work, |scratch| {
+            for height in 1..TILE_HEIGHT {
+                let row = std::mem::take(&mut nodes);
+                nodes = merge_row(row, |u, v| self.packer.merge(height, u, v, scratch));
+            }
+        });
+        work.packing += started.seconds();
+        let root = nodes.pop().flatten();
+        let root = TileRoot {
+            id: sums.id,
+            residue: sums.residue,
+            params: self.params().clone(),
+            root: root.ok_or(Error::Mismatch("a tile without leaves"))?,
+        };
+        Ok((root, work))
+    }
+
+    /// Relinearises a pair of leaves and merges them.
+    fn merge_leaves(
+        &self,
+        pair: &PairShape,
+        [[s0, s1, s2], [d0, d1, d2]]: Spread,
+        scratch: &mut Scratch,
+    ) -> Lifted {
+        let squares = pair.squares.then_some([s2, d2]);
+        self.packer
+            .merge_leaves([[s0, s1], [d0, d1]], squares, scratch)
+    }
+}

@@ -1,0 +1,57 @@
+//! A problem of the size of Adult's: 14 attributes in at most 42 categories, 48,842 records.
+
+use fhaim_domain::{Clique, Domain};
+use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, fit};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Records of the made-up table.
+pub const RECORDS: usize = 48_842;
+
+/// The attributes' sizes.
+pub fn domain() -> Domain {
+    Domain::new(vec![32, 9, 32, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2])
+}
+
+/// Noisy 1-ways, and random pairs up to a model of so many kilobytes.
+pub fn measurements(domain: &Domain, kilobytes: usize) -> Vec<Measurement> {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut measurements: Vec<Measurement> = (0..domain.len())
+        .map(|a| noisy(domain, Clique::new([a]), &mut rng))
+        .collect();
+    let mut graph = ModelGraph::new(domain);
+    let cap = kilobytes * 1000 / size_of::<f64>();
+    let mut pairs = domain.pairs();
+    while !pairs.is_empty() {
+        let pair = pairs.swap_remove(rng.random_range(0..pairs.len()));
+        if graph.cells_with(&pair).is_some_and(|cells| cells <= cap) {
+            graph.add(&pair);
+            measurements.push(noisy(domain, pair, &mut rng));
+        }
+    }
+    measurements
+}
+
+/// A model after so many steps, however little the last ones bring.
+pub fn model(domain: &Domain, measurements: &[Measurement], steps: usize) -> Model {
+    let options = FitOptions {
+        steps,
+        tolerance: 0.0,
+        ..FitOptions::default()
+    };
+    fit(domain, measurements, &options, None).expect("the measurements are of the domain")
+}
+
+/// Counts that depend on the cell, with Gaussian-like noise of scale 30.
+fn noisy(domain: &Domain, clique: Clique, rng: &mut ChaCha8Rng) -> Measurement {
+    let cells = domain.cells(&clique).expect("a pair has few cells");
+    let weights: Vec<f64> = (0..cells).map(|_| rng.random::<f64>().powi(6)).collect();
+    let sum: f64 = weights.iter().sum();
+    let values = (weights.iter())
+        .map(|w| {
+            let noise: f64 = (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+            (RECORDS as f64 * w / sum + 30.0 * noise).round()
+        })
+        .collect();
+    Measurement::cells(clique, values, 30.0)
+}

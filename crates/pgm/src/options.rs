@@ -1,0 +1,37 @@
+//! How to fit, and how a fit went.
+
+/// How to fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FitOptions {
+    /// At most this many calibrations of the junction tree.
+    pub steps: usize,
+    /// The fit ends when the loss no longer falls by more than this share of itself.
+    pub tolerance: f64,
+    /// Number of records of the model; `None` estimates it by inverse variance from the
+    /// measurements that see it (at least 1).
+    pub total: Option<f64>,
+    /// Most bytes that the model may take.
+    pub max_bytes: usize,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            steps: 1000,
+            tolerance: 1e-5,
+            total: None,
+            max_bytes: 1 << 30,
+        }
+    }
+}
+
+/// How a fit went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FitReport {
+    /// 0.5 * sum over measurements of ||P(G(mu)) - y||^2 / sigma^2 at the end.
+    pub loss: f64,
+    /// Calibrations made.
+    pub steps: usize,
+    /// Wall-clock seconds, planning included.
+    pub seconds: f64,
+}

@@ -1,0 +1,180 @@
+//! A disk that is full refuses writes, says so, and does nothing worse: the service goes on by
+//! itself when there is room again.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use bytes::Bytes;
+use common::{TASKS, queue};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use fhaim_kit::config::{in_folder, sqlite};
+use fhaim_platform::Failure;
+use fhaim_platform::base::Base;
+use fhaim_platform::store::{COMMON, Store, StoreError};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Larger than the room that a test leaves.
+const LARGE: usize = 4 << 20;
+
+/// Writes something large in a transaction.
+async fn write(store: &Store, id: &str) -> Result<(), StoreError> {
+    let mut tx = store.begin().await?;
+    sqlx::query(
+        "INSERT INTO tasks (id, state, lease_token, lease_expires, attempts, created_at) \
+         VALUES ($1, 'queued', $2, 0, 0, 0)",
+    )
+    .bind(id)
+    .bind("x".repeat(LARGE))
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await
+}
+
+/// What a caller is told must be that it is worth another try.
+fn assert_passing(failure: &Failure) {
+    assert_eq!(failure.kind(), ProblemKind::Unavailable, "{failure}");
+    assert!(failure.problem.retry_after.is_some(), "{failure}");
+}
+
+/// One connection whose database may not grow.
+async fn one_full_connection(folder: &Path) -> Store {
+    let mut config = sqlite(folder);
+    config.connections = 1;
+    let store = Store::open(&config, &[COMMON, TASKS]).await.unwrap();
+    sqlx::query("PRAGMA max_page_count = 32")
+        .execute(store.pool())
+        .await
+        .unwrap();
+    store
+}
+
+#[tokio::test]
+async fn a_full_database_works_again_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = one_full_connection(folder.path()).await;
+    let full = write(&store, "a").await.unwrap_err();
+    assert!(full.to_string().contains("full"), "{full}");
+    // The limit is of the connection: another has room.
+    write(&store, "b").await.unwrap();
+    queue(&store, "c").await;
+}
+
+#[tokio::test]
+async fn a_full_database_is_worth_another_try() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = one_full_connection(folder.path()).await;
+    let full = write(&store, "a").await.unwrap_err();
+    let failure = Failure::from(full);
+    assert_passing(&failure);
+    assert!(
+        failure.problem.to_string().contains("disk is full"),
+        "{failure}"
+    );
+}
+
+/// A database that answers and takes no writes is not ready.
+#[tokio::test]
+async fn readiness_writes_to_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = sqlite(folder.path());
+    config.connections = 1;
+    let store = Store::open(&config, &[COMMON, TASKS]).await.unwrap();
+    store.check().await.unwrap();
+    sqlx::query("PRAGMA query_only = ON")
+        .execute(store.pool())
+        .await
+        .unwrap();
+    store.check().await.unwrap_err();
+}
+
+/// Anyone may ask: that must not keep the disk busy.
+#[tokio::test]
+async fn readiness_asked_often_writes_seldom() {
+    use sqlx::Row;
+    let folder = tempfile::tempdir().unwrap();
+    let config = in_folder(folder.path());
+    let base = Base::open(Service::Crypto, &config, &[COMMON], &[]);
+    let base = base.await.unwrap();
+    let ready = base.readiness();
+    for _ in 0..500 {
+        ready().await.unwrap();
+    }
+    let row = sqlx::query("SELECT checks FROM readiness")
+        .fetch_one(base.store.pool())
+        .await
+        .unwrap();
+    let checks: i64 = row.try_get("checks").unwrap();
+    assert!((1..100).contains(&checks), "{checks}");
+}
+
+/// A file system of limited size, unmounted when dropped.
+struct Small(PathBuf);
+
+impl Small {
+    /// Nothing where this may not be had.
+    fn mount(folder: &Path) -> Option<Self> {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"])
+            .arg(folder)
+            .output();
+        if mounted.is_ok_and(|done| done.status.success()) {
+            return Some(Self(folder.to_owned()));
+        }
+        eprintln!("skipped: file systems cannot be mounted here");
+        None
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.0.join("ballast")
+    }
+
+    /// Fills it to the last byte.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.ballast()).unwrap();
+        let full = std::io::copy(&mut std::io::repeat(1), &mut file).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.ballast()).unwrap();
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let done = Command::new("umount").arg("-l").arg(&self.0).output();
+        assert!(done.unwrap().status.success());
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_got_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(folder.path()) else {
+        return;
+    };
+    let config = in_folder(folder.path());
+    let base = Base::open(Service::Crypto, &config, &[COMMON, TASKS], &[])
+        .await
+        .unwrap();
+    let ready = base.readiness();
+    ready().await.unwrap();
+    small.fill();
+    for round in 0..10 {
+        let full = write(&base.store, &format!("{round}")).await.unwrap_err();
+        assert_passing(&full.into());
+        let full = base.blobs.put("object", Bytes::from(vec![1; LARGE])).await;
+        assert_passing(&full.unwrap_err().into());
+    }
+    let full = base.readiness()().await.unwrap_err();
+    assert_passing(&full);
+    small.make_room();
+    base.readiness()().await.unwrap();
+    write(&base.store, "after").await.unwrap();
+    base.blobs.put("object", Bytes::from("1")).await.unwrap();
+    assert_eq!(base.blobs.get("object").await.unwrap(), "1");
+    base.store.close().await;
+}

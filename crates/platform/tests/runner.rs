@@ -1,0 +1,195 @@
+//! Tasks run by the one runner: put off, given up, given back, shared by their owners.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use common::TASKS;
+use fhaim_kit::config::{in_folder, sqlite};
+use fhaim_platform::Failure;
+use fhaim_platform::config::Common;
+use fhaim_platform::lease::{Lease, Tasks};
+use fhaim_platform::runner::{self, Policy, Stop, Work};
+use fhaim_platform::shutdown::{Stopper, channel};
+use fhaim_platform::store::{Store, Tx};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// Work that does what the task's identifier says, and tells of every attempt.
+#[derive(Clone)]
+struct Tale {
+    store: Store,
+    tasks: Tasks,
+    queued: Arc<Notify>,
+    attempts: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tale {
+    fn attempts(&self, id: &str) -> usize {
+        let attempts = self.attempts.lock().unwrap();
+        attempts.iter().filter(|&other| other == id).count()
+    }
+}
+
+impl Work for Tale {
+    const TASK: &'static str = "tale";
+    const POLICY: Policy = Policy {
+        first_pause: Duration::from_millis(1),
+        max_faults: 3,
+    };
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    fn queued(&self) -> &Notify {
+        &self.queued
+    }
+
+    async fn attempt(&self, lease: &Lease) -> Result<(), Stop> {
+        self.attempts.lock().unwrap().push(lease.id.clone());
+        match lease.id.split('-').next().unwrap() {
+            "fault" => Err(Stop::Fault(Failure::internal("a fault"))),
+            "panic" => panic!("on purpose"),
+            "fail" => Err(Stop::Failed("it cannot be".to_owned())),
+            "outage" if self.attempts(&lease.id) < 6 => Err(Stop::Outage("away".to_owned())),
+            "hang" => std::future::pending().await,
+            _ => {
+                let mut tx = self.store.begin().await?;
+                self.tasks.step(&mut tx, lease).await??;
+                sqlx::query("UPDATE tasks SET state = 'done' WHERE id = $1")
+                    .bind(&lease.id)
+                    .execute(&mut *tx)
+                    .await?;
+                Ok(tx.commit().await?)
+            }
+        }
+    }
+
+    async fn fail(&self, tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), Failure> {
+        sqlx::query("UPDATE tasks SET state = $1 WHERE id = $2")
+            .bind(format!("failed: {reason}"))
+            .bind(&lease.id)
+            .execute(&mut **tx)
+            .await?;
+        Ok(())
+    }
+
+    fn given_up(attempts: u32) -> String {
+        format!("given up after {attempts}")
+    }
+}
+
+struct Process {
+    tale: Tale,
+    stopper: Stopper,
+    running: JoinHandle<()>,
+    _folder: TempDir,
+}
+
+impl Process {
+    /// Runs tasks, each by its identifier and owner.
+    async fn start(tasks: &[(&str, &str)], change: impl FnOnce(&mut Common)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut common = in_folder(folder.path());
+        change(&mut common);
+        let store = Store::open(&sqlite(folder.path()), &[TASKS]).await.unwrap();
+        for (at, (id, owner)) in (0i64..).zip(tasks) {
+            let insert = "INSERT INTO tasks (id, owner, state, lease_expires, attempts, created_at) \
+                          VALUES ($1, $2, 'queued', 0, 0, $3)";
+            let insert = sqlx::query(insert).bind(*id).bind(*owner).bind(at);
+            insert.execute(store.pool()).await.unwrap();
+        }
+        let tale = Tale {
+            tasks: Tasks::new(store.clone(), "tasks", common.lease_seconds),
+            queued: Arc::default(),
+            attempts: Arc::default(),
+            store,
+        };
+        let (stopper, shutdown) = channel();
+        let work = tale.clone();
+        let running = tokio::spawn(async move { runner::run(work, &common, shutdown).await });
+        Self {
+            tale,
+            stopper,
+            running,
+            _folder: folder,
+        }
+    }
+
+    async fn state(&self, id: &str) -> String {
+        use sqlx::Row;
+        let row = sqlx::query("SELECT state FROM tasks WHERE id = $1").bind(id);
+        let row = row.fetch_one(self.tale.store.pool()).await.unwrap();
+        row.get("state")
+    }
+
+    async fn wait_for(&self, id: &str, state: &str) {
+        for _ in 0..3000 {
+            if self.state(id).await == state {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{id} is {}, not {state}", self.state(id).await);
+    }
+
+    async fn stop(self) {
+        self.stopper.stop();
+        self.running.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_end_as_their_attempts_say() {
+    let tasks = ["done", "fault", "fail", "outage", "panic"].map(|id| (id, "ana"));
+    let process = Process::start(&tasks, |_| {}).await;
+    process.wait_for("done", "done").await;
+    process.wait_for("fail", "failed: it cannot be").await;
+    process.wait_for("fault", "failed: given up after 3").await;
+    // However long it lasts, an outage is not given up.
+    process.wait_for("outage", "done").await;
+    // A panic takes its worker with it, and another comes.
+    process.wait_for("panic", "failed: given up after 3").await;
+    for (id, attempts) in [
+        ("done", 1),
+        ("fail", 1),
+        ("fault", 3),
+        ("outage", 6),
+        ("panic", 3),
+    ] {
+        assert_eq!(process.tale.attempts(id), attempts, "{id}");
+    }
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_that_hangs_is_broken_off() {
+    let deadline = |common: &mut Common| common.attempt_seconds = 1;
+    let process = Process::start(&[("hang", "ana")], deadline).await;
+    process.wait_for("hang", "failed: given up after 3").await;
+    assert_eq!(process.tale.attempts("hang"), 3);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_owners_long_tasks_do_not_hold_everyones() {
+    let tasks = [("hang-1", "ana"), ("hang-2", "ana"), ("done", "eve")];
+    let two = |common: &mut Common| common.workers = 2;
+    let process = Process::start(&tasks, two).await;
+    process.wait_for("done", "done").await;
+    assert_eq!(process.tale.attempts("hang-1"), 1);
+    assert_eq!(process.tale.attempts("hang-2"), 0);
+    // Given back at a stop: whoever looks next takes it at once.
+    let (tasks, store) = (process.tale.tasks.clone(), process.tale.store.clone());
+    process.stop().await;
+    let lease = tasks.take(&[]).await.unwrap().unwrap();
+    assert_eq!(
+        (lease.id.as_str(), lease.attempt, lease.faults),
+        ("hang-1", 2, 0)
+    );
+    store.close().await;
+}

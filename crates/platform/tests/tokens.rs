@@ -1,0 +1,310 @@
+//! Tokens whose issuer is away, was never there, or has another clock; calls that they are for.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ed25519_dalek::SigningKey;
+use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::token::{Claims, Role, Service};
+use fhaim_kit::config::sqlite;
+use fhaim_platform::peer::{Body, PeerClient, PeerError, http_client};
+use fhaim_platform::seal::Sealer;
+use fhaim_platform::store::{COMMON, Store};
+use fhaim_platform::token::{Signer, Verifier};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, get_current_timestamp};
+use reqwest::Method;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use uuid::Uuid;
+
+/// An issuer of tokens with one key, whatever its clock.
+struct Issuer {
+    service: Service,
+    key: SigningKey,
+}
+
+impl Issuer {
+    fn new(service: Service, seed: u8) -> Self {
+        Self {
+            service,
+            key: SigningKey::from_bytes(&[seed; 32]),
+        }
+    }
+
+    fn keys(&self) -> String {
+        let x = URL_SAFE_NO_PAD.encode(self.key.verifying_key().as_bytes());
+        json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig",
+            "kid": "the key", "x": x }] })
+        .to_string()
+    }
+
+    /// A token from and until so many seconds from now.
+    fn token_for(&self, kid: &str, from: i64, until: i64) -> String {
+        let at = |seconds: i64| get_current_timestamp().checked_add_signed(seconds).unwrap();
+        let claims = Claims {
+            iss: self.service,
+            aud: vec![Service::Crypto],
+            role: Role::Service,
+            sub: None,
+            iat: at(from),
+            exp: at(until),
+            jti: Uuid::new_v4(),
+        };
+        // The beginning of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
+        let mut der = vec![
+            0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20,
+        ];
+        der.extend_from_slice(self.key.as_bytes());
+        let mut head = Header::new(Algorithm::EdDSA);
+        head.kid = Some(kid.to_owned());
+        jsonwebtoken::encode(&head, &claims, &EncodingKey::from_ed_der(&der)).unwrap()
+    }
+
+    fn token(&self) -> String {
+        self.token_for("the key", 0, 300)
+    }
+}
+
+/// What a server answers with, and with which tokens it was asked.
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<Vec<(u16, String)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Script {
+    /// Answers in order, the last one for ever.
+    fn new(answers: &[(u16, String)]) -> Self {
+        let script = Self::default();
+        *script.answers.lock().unwrap() = answers.to_vec();
+        script
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    async fn serve(&self, listener: TcpListener) -> String {
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new().fallback(get(answer)).with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        address
+    }
+
+    async fn start(&self) -> String {
+        self.serve(TcpListener::bind("127.0.0.1:0").await.unwrap())
+            .await
+    }
+}
+
+async fn answer(State(script): State<Script>, headers: HeaderMap) -> Response {
+    let token = headers.get(header::AUTHORIZATION);
+    let token = token.map_or("", |token| token.to_str().unwrap());
+    script.asked.lock().unwrap().push(token.to_owned());
+    let mut answers = script.answers.lock().unwrap();
+    let (status, body) = match answers.len() {
+        1 => answers[0].clone(),
+        _ => answers.remove(0),
+    };
+    (StatusCode::from_u16(status).unwrap(), body).into_response()
+}
+
+/// The crypto service, as far as it checks and makes tokens.
+struct Crypto {
+    signer: Arc<Signer>,
+    verifier: Verifier,
+    _folder: TempDir,
+}
+
+impl Crypto {
+    async fn trusting(issuers: &[(Service, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&sqlite(folder.path()), &[COMMON])
+            .await
+            .unwrap();
+        let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
+        let signer = Signer::open(Service::Crypto, store, sealer).await.unwrap();
+        let signer = Arc::new(signer);
+        let issuers: BTreeMap<Service, String> = issuers
+            .iter()
+            .map(|(service, address)| (*service, (*address).to_owned()))
+            .collect();
+        Self {
+            verifier: Verifier::new(signer.clone(), &issuers, http_client().unwrap()),
+            signer,
+            _folder: folder,
+        }
+    }
+
+    async fn refusal(&self, token: &str) -> Box<Problem> {
+        self.verifier.verify(token).await.unwrap_err().problem
+    }
+}
+
+/// An address at which nobody listens.
+async fn nowhere() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn an_issuer_out_of_reach_is_an_outage_that_ends_by_itself() {
+    let issuer = Issuer::new(Service::Computation, 1);
+    let address = nowhere().await;
+    let crypto = Crypto::trusting(&[(Service::Computation, &format!("http://{address}"))]).await;
+    for _ in 0..5 {
+        let problem = crypto.refusal(&issuer.token()).await;
+        assert_eq!(problem.kind, ProblemKind::Unavailable);
+        assert!(problem.retry_after.is_some_and(|seconds| seconds > 0));
+    }
+    let script = Script::new(&[(200, issuer.keys())]);
+    script
+        .serve(TcpListener::bind(address).await.unwrap())
+        .await;
+    let started = Instant::now();
+    while let Err(failure) = crypto.verifier.verify(&issuer.token()).await {
+        assert_eq!(failure.kind(), ProblemKind::Unavailable);
+        assert!(started.elapsed() < Duration::from_secs(60), "{failure}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Whoever shows key ids that nobody has makes the service call nobody more often.
+#[tokio::test]
+async fn strange_key_ids_make_no_calls_of_their_own() {
+    let issuer = Issuer::new(Service::Computation, 1);
+    for (status, kind) in [
+        (200, ProblemKind::Unauthenticated),
+        (500, ProblemKind::Unavailable),
+    ] {
+        let script = Script::new(&[(status, issuer.keys())]);
+        let crypto = Crypto::trusting(&[(Service::Computation, &script.start().await)]).await;
+        let started = Instant::now();
+        for number in 0..50 {
+            let token = issuer.token_for(&format!("{number}"), 0, 300);
+            assert_eq!(crypto.refusal(&token).await.kind, kind);
+        }
+        let strange = |number| issuer.token_for(&format!("{number}"), 0, 300);
+        let tokens: Vec<String> = (50..100).map(strange).collect();
+        let tries = tokens.iter().map(|token| crypto.refusal(token));
+        let refused = futures_util::future::join_all(tries).await;
+        assert!(refused.iter().all(|problem| problem.kind == kind));
+        let most = 1 + started.elapsed().as_secs() / 2;
+        let asked = script.asked().len() as u64;
+        assert!((1..=most).contains(&asked), "{asked} calls, {most} at most");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_token_is_its_own_fault_whoever_is_away() {
+    let issuer = Issuer::new(Service::Computation, 1);
+    let script = Script::new(&[(200, issuer.keys())]);
+    let computation = script.start().await;
+    let away = format!("http://{}", nowhere().await);
+    let crypto = Crypto::trusting(&[
+        (Service::Computation, &computation),
+        (Service::Generation, &away),
+    ])
+    .await;
+    crypto.verifier.verify(&issuer.token()).await.unwrap();
+    let forged = Issuer::new(Service::Computation, 2).token();
+    let unknown = issuer.token_for("another key", 0, 300);
+    let claims = URL_SAFE_NO_PAD.encode(br#"{"iss":"nobody"}"#);
+    let nobody = issuer.token();
+    let parts: Vec<&str> = nobody.split('.').collect();
+    let nobody = format!("{}.{claims}.{}", parts[0], parts[2]);
+    for token in [forged, unknown, nobody, "x.y.z".to_owned(), String::new()] {
+        let problem = crypto.refusal(&token).await;
+        assert_eq!(problem.kind, ProblemKind::Unauthenticated, "{token}");
+        assert_eq!(problem.detail, None);
+    }
+    // Nor does the one that is away keep another's tokens out.
+    let other = Issuer::new(Service::Generation, 3).token();
+    assert_eq!(crypto.refusal(&other).await.kind, ProblemKind::Unavailable);
+    crypto.verifier.verify(&issuer.token()).await.unwrap();
+}
+
+/// A token of five minutes, made by a clock that is off.
+#[tokio::test]
+async fn clocks_may_differ_by_minutes_and_a_refusal_names_them() {
+    let issuer = Issuer::new(Service::Computation, 1);
+    let script = Script::new(&[(200, issuer.keys())]);
+    let crypto = Crypto::trusting(&[(Service::Computation, &script.start().await)]).await;
+    for off in [-880, -600, -360, -60, 0, 60, 360, 580] {
+        let token = issuer.token_for("the key", off, off + 300);
+        crypto.verifier.verify(&token).await.unwrap();
+    }
+    for (off, words) in [
+        (-3600, "s ago by the crypto service's clock"),
+        (-920, "s ago by the crypto service's clock"),
+        (640, "s ahead of the crypto service's clock"),
+        (3600, "s ahead of the crypto service's clock"),
+    ] {
+        let problem = crypto
+            .refusal(&issuer.token_for("the key", off, off + 300))
+            .await;
+        assert_eq!(problem.kind, ProblemKind::Unauthenticated, "{off}");
+        let detail = problem.detail.unwrap();
+        assert!(detail.contains(words), "{off}: {detail}");
+        assert!(detail.contains("computation"), "{off}: {detail}");
+    }
+}
+
+fn problem(kind: ProblemKind, detail: &str) -> (u16, String) {
+    let problem = Problem::new(kind).with_detail(detail);
+    (problem.status, serde_json::to_string(&problem).unwrap())
+}
+
+async fn call(script: &Script) -> Result<serde_json::Value, PeerError> {
+    let crypto = Crypto::trusting(&[]).await;
+    let http = http_client().unwrap();
+    let address = script.start().await;
+    let client = PeerClient::new(Service::Computation, &address, crypto.signer, http);
+    client.json(Method::GET, "/x", Body::Empty).await
+}
+
+#[tokio::test]
+async fn a_refused_token_is_made_anew() {
+    let refused = problem(ProblemKind::Unauthenticated, "unknown key");
+    let script = Script::new(&[refused.clone(), refused, (200, "7".to_owned())]);
+    assert_eq!(call(&script).await.unwrap(), 7);
+    let mut tokens = script.asked();
+    assert_eq!(tokens.len(), 3);
+    tokens.sort();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 3, "the same token again");
+}
+
+#[tokio::test]
+async fn a_final_refusal_is_told_from_what_may_pass() {
+    for (kind, is_final, most) in [
+        (ProblemKind::Unauthenticated, false, 8),
+        (ProblemKind::Internal, false, 1),
+        (ProblemKind::Refused, true, 1),
+        (ProblemKind::NotFound, true, 1),
+        (ProblemKind::Conflict, true, 1),
+        (ProblemKind::Invalid, true, 1),
+    ] {
+        let script = Script::new(&[problem(kind, "so it is")]);
+        let error = call(&script).await.unwrap_err();
+        let refusal = error.refusal().map(|problem| problem.kind);
+        assert_eq!(refusal, is_final.then_some(kind));
+        assert!(error.to_string().contains("so it is"), "{error}");
+        let asked = script.asked().len();
+        assert!((1..=most).contains(&asked), "{kind:?}: {asked} tries");
+    }
+    // Not even a problem document.
+    let error = call(&Script::new(&[(404, "nginx".to_owned())])).await;
+    assert!(error.unwrap_err().refusal().is_none());
+}

@@ -1,0 +1,304 @@
+//! A dataset's history as a hash chain, and receipts for it.
+//!
+//! Everything that decides about later answers is an [`Act`]: which job has which run, what was
+//! released, whether the dataset is frozen or its key destroyed. Acts are appended by compare and
+//! set before they are acted on. Every answer carries a [`Receipt`], signed with a key of the
+//! dataset's own; whoever has one shows it with its next request, so that a service that was set
+//! back to an older copy of its store finds out, and refuses the dataset for good.
+
+use crate::Error;
+use crate::request::{DatasetId, JobId};
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use fhaim_dp::{Entry, hex_digest};
+use rand::{CryptoRng, RngCore};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+/// One entry of a dataset's history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "act", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Act {
+    /// The dataset's keys were made, under terms that are fixed from then on.
+    KeysMade {
+        /// Digest of the terms.
+        #[serde(with = "hex_digest")]
+        terms: [u8; 32],
+        /// Digest of the public key.
+        #[serde(with = "hex_digest")]
+        public_key: [u8; 32],
+        /// Digest of the evaluation keys.
+        #[serde(with = "hex_digest")]
+        evaluation_keys: [u8; 32],
+    },
+    /// A job was given a run, and so a share of the budget and a window of the noise ladder.
+    RunBegun {
+        /// The job.
+        job: JobId,
+        /// The run.
+        run: u32,
+        /// Digest of the upload's manifest: the same for all runs.
+        #[serde(with = "hex_digest")]
+        upload: [u8; 32],
+    },
+    /// A batch was released and debited.
+    Released {
+        /// The job.
+        job: JobId,
+        /// The debits, in order of their numbers.
+        entries: Vec<Entry>,
+        /// Digest of the released integers: see [`answers_digest`].
+        #[serde(with = "hex_digest")]
+        answers: [u8; 32],
+    },
+    /// Nothing more is released until an operator of the key service has looked.
+    Frozen {
+        /// Why.
+        reason: Freeze,
+    },
+    /// An operator has looked, and lets the dataset go on.
+    Thawed,
+    /// The secret key is gone.
+    KeysDestroyed,
+    /// What an earlier format of the ledger held when the chain was begun; no run can be begun.
+    Adopted {
+        /// Runs that had begun.
+        runs: u32,
+        /// Digest of their stored debits.
+        #[serde(with = "hex_digest")]
+        debits: [u8; 32],
+    },
+}
+
+/// Why a dataset was frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Freeze {
+    /// A page could not be decrypted within the noise of a sealed one. Sealed pages always can:
+    /// whoever made this one deviates, and what it may ask by further ones must not be answered.
+    Noise,
+    /// Someone showed a receipt that this chain does not contain: the store was set back.
+    Restored,
+    /// Runs were begun under an earlier release, which did not keep positions here.
+    Adopted,
+}
+
+impl Freeze {
+    /// What may be said about it to whoever asks.
+    pub fn detail(self) -> &'static str {
+        match self {
+            Self::Noise => {
+                "the dataset is frozen: a page came that no service which follows the protocol \
+                 makes. An operator of the key service has to look into it"
+            }
+            Self::Restored => {
+                "the dataset is frozen for good: the key service was set back to an older copy of \
+                 its ledger, and cannot know what it released since. Finished tables stay. To go on, \
+                 make a new dataset (`fhaim dataset create`): over the same records it adds its cost \
+                 to what was spent on this one"
+            }
+            Self::Adopted => {
+                "runs of the dataset were begun under an earlier release, which did not keep \
+                 positions of the noise with the key service: none can be begun or go on any more. \
+                 Finished tables stay. To go on, make a new dataset (`fhaim dataset create`): over \
+                 the same records it adds its cost to what was spent on this one"
+            }
+        }
+    }
+}
+
+/// SHA-256 of a batch's released integers.
+pub fn answers_digest(answers: &[Vec<i64>]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update((answers.len() as u64).to_le_bytes());
+    for answer in answers {
+        hash.update((answer.len() as u64).to_le_bytes());
+        for value in answer {
+            hash.update(value.to_le_bytes());
+        }
+    }
+    hash.finalize().into()
+}
+
+/// The end of a chain: how many acts it has, and the hash over all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tip {
+    /// Number of acts.
+    pub height: u64,
+    /// SHA-256 over height, the tip before and the last act; zero for none.
+    #[serde(with = "hex_digest")]
+    pub head: [u8; 32],
+}
+
+impl Tip {
+    /// The tip after another act, given as the text that is stored.
+    #[must_use]
+    pub fn append(self, dataset: DatasetId, act: &str) -> Self {
+        let height = self.height + 1;
+        let mut hash = Sha256::new();
+        hash.update(b"fhaim chain 1");
+        hash.update(dataset.0);
+        hash.update(height.to_le_bytes());
+        hash.update(self.head);
+        hash.update(act.as_bytes());
+        Self {
+            height,
+            head: hash.finalize().into(),
+        }
+    }
+}
+
+/// Signs a dataset's receipts.
+#[derive(Clone)]
+pub struct ReceiptKey(SigningKey);
+
+impl std::fmt::Debug for ReceiptKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReceiptKey")
+    }
+}
+
+/// A signed tip: what its holder can hold a service to that was set back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The dataset.
+    pub dataset: DatasetId,
+    /// Its chain when the receipt was given.
+    pub tip: Tip,
+    /// Ed25519 signature by the dataset's receipt key.
+    pub signature: [u8; 64],
+}
+
+impl ReceiptKey {
+    /// A fresh key.
+    pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
+        let mut seed = Zeroizing::new([0; 32]);
+        rng.fill_bytes(seed.as_mut());
+        Self(SigningKey::from_bytes(&seed))
+    }
+
+    /// The key that follows from a secret of the dataset: the same, however often it is asked for.
+    pub fn derived(secret: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"fhaim receipt key 1");
+        hash.update(secret);
+        let seed = Zeroizing::new(<[u8; 32]>::from(hash.finalize()));
+        Self(SigningKey::from_bytes(&seed))
+    }
+
+    /// The key that [`ReceiptKey::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Bytes of another length.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let seed = bytes
+            .try_into()
+            .map_err(|_| Error::Request("a receipt key has 32 bytes"))?;
+        Ok(Self(SigningKey::from_bytes(seed)))
+    }
+
+    /// The key's bytes, to be sealed.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.0.to_bytes())
+    }
+
+    /// The public key that receipts are checked with.
+    pub fn public(&self) -> [u8; 32] {
+        self.0.verifying_key().to_bytes()
+    }
+
+    /// A receipt.
+    pub fn sign(&self, dataset: DatasetId, tip: Tip) -> Receipt {
+        Receipt {
+            dataset,
+            tip,
+            signature: self.0.sign(&message(dataset, tip)).to_bytes(),
+        }
+    }
+}
+
+impl Receipt {
+    /// Checks the signature under a dataset's public receipt key.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a key or a signature that is none, or of something else.
+    pub fn verify(&self, public: &[u8; 32]) -> Result<(), Error> {
+        let key = VerifyingKey::from_bytes(public);
+        let key = key.map_err(|_| Error::Request("the receipt key is none"))?;
+        let signature = Signature::from_bytes(&self.signature);
+        key.verify_strict(&message(self.dataset, self.tip), &signature)
+            .map_err(|_| Error::Request("the receipt's signature is not the key service's"))
+    }
+
+    /// Whether a chain contains the receipt's tip; `head` gives the chain's hash at a height, or
+    /// nothing past its end.
+    pub fn is_of(&self, head: impl FnOnce(u64) -> Option<[u8; 32]>) -> bool {
+        if self.tip.height == 0 {
+            return self.tip == Tip::default();
+        }
+        head(self.tip.height) == Some(self.tip.head)
+    }
+}
+
+fn message(dataset: DatasetId, tip: Tip) -> Vec<u8> {
+    let mut message = b"fhaim receipt 1".to_vec();
+    message.extend_from_slice(&dataset.0);
+    message.extend_from_slice(&tip.height.to_le_bytes());
+    message.extend_from_slice(&tip.head);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    const DATASET: DatasetId = DatasetId([5; 16]);
+
+    #[test]
+    fn a_receipt_tells_a_chain_from_its_past_and_from_another() {
+        let key = ReceiptKey::random(&mut ChaCha20Rng::seed_from_u64(1));
+        let acts = ["one", "two", "three"];
+        let mut heads = vec![Tip::default()];
+        for act in acts {
+            heads.push(heads.last().unwrap().append(DATASET, act));
+        }
+        let at = |heads: &[Tip], height: u64| heads.get(height as usize).map(|tip| tip.head);
+        for tip in &heads {
+            let receipt = key.sign(DATASET, *tip);
+            receipt.verify(&key.public()).unwrap();
+            assert!(receipt.is_of(|h| at(&heads, h)));
+            let shorter = &heads[..tip.height as usize];
+            assert!(tip.height == 0 || !receipt.is_of(|h| at(shorter, h)));
+        }
+        let other = heads[2].append(DATASET, "another");
+        assert!(!key.sign(DATASET, other).is_of(|h| at(&heads, h)));
+        assert_ne!(heads[1].append(DatasetId([6; 16]), "two"), heads[2]);
+    }
+
+    #[test]
+    fn a_receipt_that_was_changed_is_none() {
+        let mut rng = ChaCha20Rng::seed_from_u64(2);
+        let (key, other) = (ReceiptKey::random(&mut rng), ReceiptKey::random(&mut rng));
+        let tip = Tip::default().append(DATASET, "act");
+        let receipt = key.sign(DATASET, tip);
+        assert!(receipt.verify(&other.public()).is_err());
+        let mut higher = receipt;
+        higher.tip.height = 1 << 63;
+        let mut elsewhere = receipt;
+        elsewhere.dataset = DatasetId([6; 16]);
+        let mut flipped = receipt;
+        flipped.signature[3] ^= 1;
+        for changed in [higher, elsewhere, flipped] {
+            assert!(changed.verify(&key.public()).is_err());
+        }
+        let derived = ReceiptKey::derived(b"secret").sign(DATASET, tip);
+        assert_eq!(derived, ReceiptKey::derived(b"secret").sign(DATASET, tip));
+        assert_ne!(derived, ReceiptKey::derived(b"other").sign(DATASET, tip));
+        let read = ReceiptKey::from_bytes(&*key.to_bytes()).unwrap();
+        assert_eq!(read.sign(DATASET, tip), receipt);
+        assert!(ReceiptKey::from_bytes(&[0; 31]).is_err());
+    }
+}

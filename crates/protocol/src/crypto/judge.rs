@@ -1,0 +1,375 @@
+//! What a key service decides before it decrypts: pure checks and debits, without a key.
+//!
+//! The one who keeps the ledger keeps the noise's positions too. A run is assigned here before
+//! anything is sealed; a release must be the next of its run; its positions are worked out here
+//! and not read from the request; the same release again is answered from store. So a position
+//! serves one release, whatever the other entities do, forget or repeat.
+
+use crate::Error;
+use crate::crypto::ciphertext_leak;
+use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
+use crate::terms::{Outline, Plan};
+use crate::window::{Placed, Placement, Window};
+use fhaim_domain::{Domain, counted};
+use fhaim_dp::{Debit, Entry, LadderPlan, Leak, Ledger, Rho};
+use fhaim_release::{ReleaseRequest, Statistic};
+
+/// What was fixed when the dataset's keys were made, and every request is held against.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The dataset.
+    pub dataset: DatasetId,
+    /// Its attributes' sizes.
+    pub domain: Domain,
+    /// The table has at most so many records.
+    pub record_bound: u64,
+    /// Runs its budget is shared by.
+    pub runs: u32,
+    /// What one run may cost.
+    pub run_budget: Rho,
+    /// Noise of one run.
+    pub run_ladder: LadderPlan,
+    /// Ciphertexts of a page: one a plaintext modulus.
+    pub residues: usize,
+}
+
+impl Rules {
+    /// The rules that follow from a dataset's plan.
+    pub fn new(dataset: DatasetId, plan: &Plan) -> Self {
+        Self {
+            dataset,
+            domain: plan.job.domain.clone(),
+            record_bound: plan.job.record_bound,
+            runs: plan.runs,
+            run_budget: plan.job.rho,
+            run_ladder: plan.run_ladder,
+            residues: plan.set.plaintext_moduli.len(),
+        }
+    }
+
+    /// The same rules, where the plan's sizes were kept.
+    pub fn of(dataset: DatasetId, outline: &Outline) -> Self {
+        Self {
+            dataset,
+            domain: outline.domain.clone(),
+            record_bound: outline.record_bound,
+            runs: outline.runs,
+            run_budget: outline.run_budget,
+            run_ladder: outline.run_ladder,
+            residues: outline.set.plaintext_moduli.len(),
+        }
+    }
+
+    /// The run for the next job, where `begun` have one.
+    ///
+    /// # Errors
+    /// [`Error::NoRunLeft`].
+    pub fn next_run(&self, begun: u32) -> Result<u32, Error> {
+        if begun < self.runs {
+            Ok(begun)
+        } else {
+            Err(Error::NoRunLeft(self.runs))
+        }
+    }
+
+    /// What a release is charged for its ciphertexts' residual noise.
+    fn leak(&self, cells: usize) -> Result<Rho, Error> {
+        let leak = Leak {
+            ciphertext: ciphertext_leak()?,
+            residues: self.residues,
+        };
+        Ok(leak.of(cells)?)
+    }
+
+    fn debit(&self, release: &ReleaseRequest, placed: &Placed) -> Result<Debit, Error> {
+        let refuse = |error: &dyn std::fmt::Display| Error::Statistic {
+            number: release.number,
+            reason: error.to_string(),
+        };
+        let statistic = &release.statistic;
+        statistic.check(&self.domain).map_err(|e| refuse(&e))?;
+        Ok(Debit {
+            number: release.number,
+            description: description(statistic),
+            digest: placed.statement,
+            delta2_squared: statistic
+                .squared_sensitivity(self.record_bound)
+                .map_err(|e| refuse(&e))?,
+            variance_units: release.variance_units,
+            cells: placed.cells as u64,
+            leak: self.leak(placed.cells)?,
+        })
+    }
+}
+
+/// What is released, for people: attributes are counted from 0.
+fn description(statistic: &Statistic) -> String {
+    match statistic {
+        Statistic::Total => "number of records".to_owned(),
+        Statistic::OneWay(axis) => format!("attribute {}", axis.attribute),
+        Statistic::Product(a, b) => format!("attributes {} and {}", a.attribute, b.attribute),
+        Statistic::SquaredScores(terms) => format!("scores of {}", counted(terms.len(), "pair")),
+    }
+}
+
+/// A run as the key service keeps it: its window, its debits, and the integers it released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Book {
+    window: Window,
+    ledger: Ledger,
+    answers: Vec<Vec<i64>>,
+}
+
+/// What is to be done with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was released before: these are its integers. Nothing is debited, nothing decrypted.
+    Repeated(Vec<Vec<i64>>),
+    /// It may be decrypted.
+    Granted(Grant),
+}
+
+/// A batch that may be decrypted, with its debits taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    placement: Placement,
+    ledger: Ledger,
+    debited: usize,
+}
+
+impl Book {
+    /// The book of a run that has released nothing.
+    pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
+        Self {
+            window: Window::new(rules.dataset, job, run, rules.run_ladder),
+            ledger: Ledger::new(rules.run_budget),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Takes in a batch that was stored: its entries are debited again, so that a stored book
+    /// cannot be looser than its rules.
+    ///
+    /// # Errors
+    /// Entries and answers that do not fit each other or the run.
+    pub fn restore(&mut self, entries: Vec<Entry>, answers: Vec<Vec<i64>>) -> Result<(), Error> {
+        if entries.len() != answers.len() {
+            return Err(Error::Request("as many answers are stored as debits"));
+        }
+        let mut placed = self.window.placed().to_vec();
+        for (entry, answer) in entries.into_iter().zip(&answers) {
+            if entry.debit.number as usize != placed.len()
+                || entry.debit.cells != answer.len() as u64
+            {
+                return Err(Error::Request("a stored debit is not the next of its run"));
+            }
+            placed.push(Placed {
+                cells: answer.len(),
+                statement: entry.debit.digest,
+            });
+            self.ledger.debit(entry.debit)?;
+        }
+        self.window.catch_up(&placed)?;
+        self.answers.extend(answers);
+        Ok(())
+    }
+
+    /// The run's window, with everything that was released placed.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Its debits.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The integers of each release, by number.
+    pub fn answers(&self) -> &[Vec<i64>] {
+        &self.answers
+    }
+
+    /// Judges a request: whether it is a repetition, or may be decrypted, and at what cost.
+    ///
+    /// # Errors
+    /// The reason of a refusal, for the service's own log: whoever asked must be told nothing
+    /// but [`Error::Refused`].
+    pub fn judge<C>(&self, rules: &Rules, request: &DecryptRequest<C>) -> Result<Verdict, Error> {
+        if request.dataset != rules.dataset || request.job != self.window.job() {
+            return Err(Error::Request("another dataset or job"));
+        }
+        let placement = self.window.place(&request.releases)?;
+        check_pages(&placement, request)?;
+        if placement.repeated {
+            let numbers = request.releases.iter().map(|r| r.number as usize);
+            let answers = numbers.map(|number| self.answers.get(number).cloned());
+            let answers = answers.collect::<Option<_>>();
+            return Ok(Verdict::Repeated(
+                answers.ok_or(Error::Request("what was placed has no answer"))?,
+            ));
+        }
+        let mut ledger = self.ledger.clone();
+        for (release, placed) in request.releases.iter().zip(&placement.placed) {
+            ledger.debit(rules.debit(release, placed)?)?;
+        }
+        Ok(Verdict::Granted(Grant {
+            placement,
+            ledger,
+            debited: request.releases.len(),
+        }))
+    }
+
+    /// The book with a granted batch and its integers in it.
+    #[must_use]
+    pub fn with(mut self, grant: Grant, answers: Vec<Vec<i64>>) -> Self {
+        self.window.take(&grant.placement);
+        self.ledger = grant.ledger;
+        self.answers.extend(answers);
+        self
+    }
+}
+
+impl Grant {
+    /// The debits that were taken, in order of their numbers.
+    pub fn entries(&self) -> &[Entry] {
+        let entries = self.ledger.entries();
+        let before = entries.len().saturating_sub(self.debited);
+        entries.get(before..).unwrap_or_default()
+    }
+}
+
+/// Pages must be those that the releases' positions make, and no others.
+fn check_pages<C>(placement: &Placement, request: &DecryptRequest<C>) -> Result<(), Error> {
+    let sheets = placement.sheets(&request.releases);
+    let same = |((_, sheet), page): (&(usize, _), &SealedPage<C>)| {
+        let sheet: &crate::window::Sheet = sheet;
+        sheet.variance_units == page.variance_units && sheet.parts == page.parts
+    };
+    if sheets.len() == request.pages.len() && sheets.iter().zip(&request.pages).all(same) {
+        Ok(())
+    } else {
+        Err(Error::Request("pages that are not those of the releases"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::ciphertext_leak;
+    use fhaim_domain::Clique;
+    use fhaim_release::Axis;
+
+    const JOB: JobId = JobId([2; 16]);
+
+    fn rules(sizes: Vec<usize>) -> Rules {
+        Rules {
+            dataset: DatasetId([1; 16]),
+            domain: Domain::new(sizes),
+            record_bound: 1000,
+            runs: 1,
+            run_budget: Rho::ratio_up(1, 1).unwrap(),
+            run_ladder: LadderPlan::for_any_order(100_000, 1 << 30).unwrap(),
+            residues: 2,
+        }
+    }
+
+    /// The request that a computation service which follows the protocol sends.
+    fn request(window: &Window, releases: Vec<ReleaseRequest>) -> DecryptRequest<()> {
+        let placement = window.place(&releases).unwrap();
+        let page = |(_, sheet): (_, crate::window::Sheet)| SealedPage {
+            ciphertexts: (),
+            variance_units: sheet.variance_units,
+            parts: sheet.parts,
+        };
+        let sheets = placement.sheets(&releases);
+        DecryptRequest {
+            dataset: window.dataset(),
+            job: window.job(),
+            pages: sheets.into_iter().map(page).collect(),
+            releases,
+        }
+    }
+
+    fn release(number: u32, statistic: Statistic, variance_units: u64) -> ReleaseRequest {
+        ReleaseRequest {
+            number,
+            statistic,
+            variance_units,
+        }
+    }
+
+    /// Two columns of 150 categories: six ciphertexts. It was accepted in the plan, paid for as
+    /// four by the mechanism, and refused for ever.
+    #[test]
+    fn a_release_over_many_pages_is_paid_for_and_granted() {
+        let rules = rules(vec![150, 150]);
+        let book = Book::new(&rules, JOB, 0);
+        let cells = Statistic::Product(Axis::identity(0, 150), Axis::identity(1, 150));
+        let request = request(book.window(), vec![release(0, cells, 1 << 20)]);
+        assert_eq!(request.pages.len(), 3);
+        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request) else {
+            panic!("refused");
+        };
+        let paid = grant.entries()[0].debit.leak;
+        assert_eq!(Some(paid), ciphertext_leak().unwrap().checked_mul(6));
+    }
+
+    #[test]
+    fn a_variance_past_the_plan_and_a_release_past_the_window_are_refused() {
+        let rules = Rules {
+            run_ladder: LadderPlan::new(100, 1 << 30).unwrap(),
+            ..rules(vec![3, 4])
+        };
+        let book = Book::new(&rules, JOB, 0);
+        let total = |units| vec![release(0, Statistic::Total, units)];
+        assert!(book.window().place(&total(1 << 32)).is_err());
+        let mut forged = request(book.window(), total(1 << 30));
+        forged.releases = total(1 << 32);
+        forged.pages[0].variance_units = 1 << 32;
+        assert!(book.judge(&rules, &forged).is_err());
+        let long = Statistic::OneWay(Axis::identity(0, 101));
+        assert!(book.window().place(&[release(0, long, 1)]).is_err());
+        assert!(book.window().place(&total(0)).is_err());
+    }
+
+    /// A stored book is debited again and must be the run's own, release by release.
+    #[test]
+    fn a_stored_book_is_read_strictly() {
+        let rules = rules(vec![3, 4]);
+        let book = Book::new(&rules, JOB, 0);
+        let pair = Clique::new([0, 1]);
+        assert_eq!(rules.domain.cells(&pair), Some(12));
+        let batch = vec![
+            release(0, Statistic::Total, 1 << 20),
+            release(1, Statistic::OneWay(Axis::identity(1, 4)), 1 << 20),
+        ];
+        let request = request(book.window(), batch);
+        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request) else {
+            panic!("refused");
+        };
+        let entries = grant.entries().to_vec();
+        let answers = vec![vec![1], vec![1, 2, 3, 4]];
+        let after = book.clone().with(grant, answers.clone());
+        let mut read = Book::new(&rules, JOB, 0);
+        read.restore(entries.clone(), answers.clone()).unwrap();
+        assert_eq!(read, after);
+        assert_eq!(
+            read.judge(&rules, &request).unwrap(),
+            Verdict::Repeated(answers.clone())
+        );
+        let fresh = || Book::new(&rules, JOB, 0);
+        assert!(
+            fresh()
+                .restore(entries[1..].to_vec(), answers[1..].to_vec())
+                .is_err()
+        );
+        assert!(
+            fresh()
+                .restore(entries.clone(), answers[..1].to_vec())
+                .is_err()
+        );
+        let mut short = answers;
+        short[1].pop();
+        assert!(fresh().restore(entries, short).is_err());
+    }
+}

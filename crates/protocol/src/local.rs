@@ -1,0 +1,100 @@
+//! All entities in one process, as `fhaim run` has them.
+
+use crate::Error;
+use crate::computation::{Answer, Computation};
+use crate::crypto::CryptoService;
+use crate::generation::add_public_part;
+use crate::request::JobId;
+use crate::sealing::SealingKey;
+use crate::window::Window;
+use fhaim_domain::Clique;
+use fhaim_release::{ReleaseRequest, Source, SourceError};
+
+/// Digest of the upload's manifest where nothing is uploaded.
+const NO_MANIFEST: [u8; 32] = [0; 32];
+
+/// A source of releases that cannot be looked behind: requests go to the computation entity, its
+/// sealed pages to the crypto service, and the released integers come back.
+#[derive(Debug)]
+pub struct EncryptedSource {
+    computation: Computation,
+    crypto: CryptoService,
+    key: SealingKey,
+    window: Window,
+    /// Seconds spent computing and decrypting.
+    pub seconds: Seconds,
+}
+
+/// Where an encrypted run's time goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// Computation entity.
+    pub computation: f64,
+    /// Crypto service.
+    pub crypto: f64,
+}
+
+impl EncryptedSource {
+    /// A source over both services, for one job, which takes the dataset's next run.
+    ///
+    /// # Errors
+    /// [`Error::NoRunLeft`].
+    pub fn new(
+        computation: Computation,
+        mut crypto: CryptoService,
+        job: JobId,
+        key: SealingKey,
+    ) -> Result<Self, Error> {
+        let window = crypto.begin(job, NO_MANIFEST)?.window().clone();
+        Ok(Self {
+            computation,
+            crypto,
+            key,
+            window,
+            seconds: Seconds::default(),
+        })
+    }
+
+    /// Has the computation entity compute the squares of pairs ahead of their first scores.
+    ///
+    /// # Errors
+    /// As [`Computation::compute_squares`].
+    pub fn compute_squares(&mut self, pairs: &[Clique]) -> Result<(), Error> {
+        let started = std::time::Instant::now();
+        self.computation.compute_squares(pairs)?;
+        self.seconds.computation += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// The computation entity.
+    pub fn computation(&self) -> &Computation {
+        &self.computation
+    }
+
+    /// The crypto service.
+    pub fn crypto(&self) -> &CryptoService {
+        &self.crypto
+    }
+}
+
+impl Source for EncryptedSource {
+    fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let started = std::time::Instant::now();
+        let sealed = self.computation.answer(&self.window, requests, &self.key);
+        let Answer { request, window } = sealed.map_err(SourceError::backend)?;
+        self.window = window;
+        self.seconds.computation += started.elapsed().as_secs_f64();
+        let started = std::time::Instant::now();
+        let answers = self.crypto.decrypt(&request);
+        let mut answers = answers.map_err(SourceError::backend)?;
+        self.seconds.crypto += started.elapsed().as_secs_f64();
+        for (request, answer) in requests.iter().zip(&mut answers) {
+            add_public_part(&request.statistic, answer)
+                .ok_or_else(|| SourceError::backend("a score is too large"))?;
+        }
+        Ok(answers)
+    }
+}

@@ -1,0 +1,179 @@
+//! Batches of one dataset are computed at the same time, and each as if it were alone.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use fhaim_domain::{Schema, Table};
+use fhaim_dp::{Ladder, LadderPlan, Rho};
+use fhaim_he::{Chunks, Columns, Error, Layout, P2, Parameters};
+use fhaim_protocol::{
+    computation::{Answer, Computation},
+    crypto::{CryptoService, judge::Rules},
+    holder::{self, Holder, Noise},
+    request::{DatasetId, JobId},
+    sealing::SealingKey,
+    upload::UploadPlan,
+    window::Window,
+};
+use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+const DATASET: DatasetId = DatasetId([7; 16]);
+
+/// How long a read waits for its company before it gives up. Nothing waits so long unless batches
+/// wait for each other.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A table whose columns are only read while as many batches read as are expected.
+#[derive(Debug)]
+struct Gated {
+    table: Arc<dyn Columns>,
+    /// Reads that must still begin before any goes on.
+    missing: Mutex<usize>,
+    opened: Condvar,
+}
+
+impl Columns for Gated {
+    fn params(&self) -> &Parameters {
+        self.table.params()
+    }
+
+    fn layout(&self) -> Layout {
+        self.table.layout()
+    }
+
+    fn count(&self) -> usize {
+        self.table.count()
+    }
+
+    fn read(
+        &self,
+        residue: usize,
+        columns: &[usize],
+        chunks: Range<usize>,
+    ) -> fhaim_he::Result<Vec<Chunks>> {
+        let mut missing = self.missing.lock().unwrap();
+        *missing = missing.saturating_sub(1);
+        self.opened.notify_all();
+        let waited = self
+            .opened
+            .wait_timeout_while(missing, PATIENCE, |missing| *missing > 0);
+        if waited.unwrap().1.timed_out() {
+            return Err(Error::Unavailable("no other batch reads".to_owned()));
+        }
+        self.table.read(residue, columns, chunks)
+    }
+}
+
+/// A dataset whose columns are read when so many batches read at once, and the windows of as many
+/// jobs.
+fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let json = r#"{"name":"t","columns":[
+        {"name":"a","kind":"categorical","categories":["x","y"]},
+        {"name":"b","kind":"categorical","categories":["u","v","w"]},
+        {"name":"c","kind":"categorical","categories":["s","t"]}]}"#;
+    let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+    let column = |size: u32| (0..100).map(|i| i * 5 % 7 % size).collect();
+    let table = Table::new(Arc::new(schema), vec![column(2), column(3), column(2)]).unwrap();
+    let domain = table.domain().clone();
+    let run = LadderPlan::new(100, 1 << 10).unwrap();
+    let rules = Rules {
+        dataset: DATASET,
+        domain: domain.clone(),
+        record_bound: 1000,
+        runs: jobs as u32,
+        run_budget: Rho::from_f64_down(100.0).unwrap(),
+        run_ladder: run,
+        residues: P2.plaintext_moduli.len(),
+    };
+    let params = Parameters::new(P2).unwrap();
+    let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
+    let public = crypto.public_key(&mut rng).unwrap();
+    let keys = crypto.evaluation_keys(&mut rng).unwrap();
+    let positions = run.pages() * jobs * fhaim_he::PAGE;
+    let plan = LadderPlan::with_levels(positions, run.levels()).unwrap();
+    let ladder = Ladder::draw(plan, &mut rng);
+    let upload_plan = UploadPlan::for_table(&domain, 100, plan, &P2).unwrap();
+    let holder = Holder::new(&table, 1000, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
+    let mut upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
+    upload.table = Arc::new(Gated {
+        table: upload.table,
+        missing: Mutex::new(jobs),
+        opened: Condvar::new(),
+    });
+    let window = |job: usize| {
+        let begun = crypto.begin(JobId([job as u8; 16]), [4; 32]);
+        begun.unwrap().window().clone()
+    };
+    let windows = (0..jobs).map(window).collect();
+    (
+        Computation::new(DATASET, domain, public, keys, upload),
+        windows,
+    )
+}
+
+/// What each window's batch is answered with, all at the same time.
+fn answers(computation: &Computation, batches: &[(Window, ReleaseRequest)]) -> Vec<Answer> {
+    let key = SealingKey::from_bytes(&[6; 32]).unwrap();
+    std::thread::scope(|scope| {
+        let answer = |(window, request): &'_ (Window, ReleaseRequest)| {
+            let request = std::slice::from_ref(request);
+            computation.answer(window, request, &key).unwrap()
+        };
+        let running: Vec<_> = batches
+            .iter()
+            .map(|batch| scope.spawn(move || answer(batch)))
+            .collect();
+        let answers = running.into_iter().map(|batch| batch.join().unwrap());
+        answers.collect()
+    })
+}
+
+fn check(statistics: Vec<Statistic>) {
+    let (computation, windows) = dataset(statistics.len());
+    let params = Parameters::new(P2).unwrap();
+    let request = |statistic| ReleaseRequest {
+        number: 0,
+        statistic,
+        variance_units: 7,
+    };
+    let batches: Vec<_> = windows
+        .into_iter()
+        .zip(statistics.into_iter().map(request))
+        .collect();
+    let together = answers(&computation, &batches);
+    for (batch, answer) in batches.iter().zip(&together) {
+        // The gate is open now.
+        let alone = answers(&computation, std::slice::from_ref(batch));
+        assert!(alone[0].request.to_bytes(&params) == answer.request.to_bytes(&params));
+    }
+}
+
+/// With a lock over the dataset the first batch would wait for the second to read.
+#[test]
+fn batches_of_one_dataset_are_computed_at_the_same_time() {
+    check(vec![
+        Statistic::OneWay(Axis::identity(0, 2)),
+        Statistic::Product(Axis::identity(1, 3), Axis::identity(2, 2)),
+        Statistic::Total,
+    ]);
+}
+
+/// Squared scores, whose squares are kept: those that only one batch asks for are computed side by
+/// side, and one batch waits for those that both ask for.
+#[test]
+fn squares_of_one_dataset_are_computed_at_the_same_time() {
+    let term = |a: usize, b: usize, cells: i64| SquaredTerm {
+        clique: fhaim_domain::Clique::new([a, b]),
+        target: (0..cells).collect(),
+        weight: 3,
+    };
+    check(vec![
+        Statistic::SquaredScores(vec![term(0, 1, 6), term(0, 2, 4)]),
+        Statistic::SquaredScores(vec![term(0, 2, 4), term(1, 2, 6)]),
+    ]);
+}

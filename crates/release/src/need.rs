@@ -1,0 +1,64 @@
+//! What a mechanism needs of the noise and of the encryption, and who can say so.
+
+use fhaim_dp::LadderPlan;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Job};
+
+/// The most that a mechanism may ask of a noise ladder: a public function of schema, workload,
+/// rho, record bound, caps and options, and never of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LadderNeed {
+    /// Integers released over the whole run.
+    pub cells: usize,
+    /// The largest variance of a release, in units of [`crate::UNIT_VARIANCE`].
+    pub largest_variance_units: u64,
+}
+
+impl LadderNeed {
+    /// A ladder that is sure to last, in whatever order the releases come.
+    ///
+    /// # Errors
+    /// A ladder past the limits of [`LadderPlan`].
+    pub fn plan(&self) -> Result<LadderPlan, Error> {
+        Ok(LadderPlan::for_any_order(
+            self.cells,
+            self.largest_variance_units,
+        )?)
+    }
+}
+
+/// What a run of a mechanism needs: public, and worked out by whoever knows the mechanism. Others
+/// take it as it is: too small a need ends a run early or wraps a released value, and never
+/// weakens what is promised of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Need {
+    /// The noise.
+    pub ladder: LadderNeed,
+    /// The largest absolute value of a released integer before its noise.
+    #[serde(with = "fhaim_dp::decimal")]
+    pub largest_cell: u128,
+    /// Whether squared scores are released.
+    pub squares: bool,
+}
+
+/// Why a mechanism does not say what it needs: what it refuses of a job, or that there is none of
+/// the name.
+pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
+
+/// The mechanisms that a program knows, by name.
+pub trait Catalogue {
+    /// Whether a mechanism releases squared scores.
+    ///
+    /// # Errors
+    /// There is no mechanism of this name, or it releases nothing.
+    fn squares(&self, mechanism: &str) -> Result<bool, Refusal>;
+
+    /// What a run of a mechanism needs.
+    ///
+    /// # Errors
+    /// As [`Catalogue::squares`]; what the mechanism refuses of the job.
+    fn need(&self, mechanism: &str, job: &Job) -> Result<Need, Refusal>;
+}

@@ -1,0 +1,81 @@
+//! `aim`: AIM in the clear (McKenna, Mullins, Sheldon and Miklau 2022; docs/MECHANISM.md, A).
+//!
+//! The reference for local runs and for tests: it reads exact marginals, so it has no place in
+//! an encrypted run. Selections are by the exponential mechanism, drawn as the argmax of score
+//! plus Gumbel noise in double precision. That makes it a reference, not a hardened release path.
+//! Measurements carry the exact discrete Gaussian.
+
+mod options;
+mod run;
+
+use fhaim_domain::Table;
+use rand::RngCore;
+use serde_json::Value;
+
+pub use self::options::{AimOptions, Score};
+
+use self::run::Run;
+use crate::Error;
+use crate::engine::{AnyMachine, Outcome};
+use crate::mechanism::{Mechanism, parse_options, write_options};
+use fhaim_release::Job;
+use fhaim_release::LadderNeed;
+use fhaim_release::Progress;
+
+/// AIM, or its relative with squared scores.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aim(AimOptions);
+
+const NAME: &str = "aim";
+
+impl Aim {
+    /// The mechanism with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for one out of its range.
+    pub fn new(options: AimOptions) -> Result<Self, Error> {
+        options.check()?;
+        Ok(Self(options))
+    }
+}
+
+impl Mechanism for Aim {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "AIM: the pair that the model gets most wrong, round by round"
+    }
+
+    fn clear_only(&self) -> bool {
+        true
+    }
+
+    fn options(&self) -> Result<Value, Error> {
+        write_options(NAME, &self.0)
+    }
+
+    fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error> {
+        Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
+    }
+
+    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+        job.check()?;
+        Err(Error::PlaintextOnly(NAME))
+    }
+
+    fn start(&self, _: Job) -> Result<Box<AnyMachine>, Error> {
+        Err(Error::PlaintextOnly(NAME))
+    }
+
+    fn run_in_the_clear(
+        &self,
+        table: &Table,
+        job: &Job,
+        rng: &mut dyn RngCore,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Error> {
+        Run::new(table, job, &self.0, rng)?.run(progress)
+    }
+}

@@ -1,0 +1,113 @@
+//! AIM's schedule of noise (McKenna, Mullins, Sheldon and Miklau 2022, Algorithm 4): T rounds'
+//! worth of budget, halved noise where a measurement taught nothing, all that is left in the last
+//! round. Shared by `aim` and `fhaim-l2`.
+
+use super::fitting::check;
+use super::score::MEAN_ABS;
+use crate::Error;
+
+/// Share of the budget for measurements; the rest is for selections.
+const MEASURE_SHARE: f64 = 0.9;
+
+/// Upper bound on the rounds for each attribute that options may ask for.
+const MAX_ROUNDS: f64 = 1000.0;
+
+/// Checks T over the number of attributes.
+pub(crate) fn check_rounds(rounds_per_attribute: f64) -> Result<(), Error> {
+    let fits = rounds_per_attribute > 0.0 && rounds_per_attribute <= MAX_ROUNDS;
+    let range = "above 0 and at most 1000";
+    check("rounds_per_attribute", range, rounds_per_attribute, fits)
+}
+
+/// The noise of the current round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Schedule {
+    /// Standard deviation of measurements.
+    pub(crate) sigma: f64,
+    /// Parameter of the exponential mechanism.
+    pub(crate) epsilon: f64,
+    /// Whether this is the last round.
+    pub(crate) last: bool,
+}
+
+impl Schedule {
+    /// sigma_0 and epsilon_0 for `rounds` rounds on `rho`.
+    pub(crate) fn new(rho: f64, rounds: f64) -> Result<Self, Error> {
+        if !(rounds >= 1.0 && rounds.is_finite()) {
+            return Err(Error::Option {
+                name: "rounds",
+                range: "at least 1",
+                value: rounds,
+            });
+        }
+        Ok(Self {
+            sigma: (rounds / (2.0 * MEASURE_SHARE * rho)).sqrt(),
+            epsilon: (8.0 * (1.0 - MEASURE_SHARE) * rho / rounds).sqrt(),
+            last: false,
+        })
+    }
+
+    /// rho of one measurement of sensitivity 1.
+    pub(crate) fn measure_rho(&self) -> f64 {
+        1.0 / (2.0 * self.sigma * self.sigma)
+    }
+
+    /// rho of one selection: that of the exponential mechanism at epsilon.
+    pub(crate) fn select_rho(&self) -> f64 {
+        self.epsilon * self.epsilon / 8.0
+    }
+
+    /// Before a round: makes it the last one if what is `left` does not pay for two.
+    pub(crate) fn begin_round(&mut self, left: f64) {
+        if left < 2.0 * (self.measure_rho() + self.select_rho()) {
+            let left = left * (1.0 - crate::desk::SLACK);
+            self.sigma = (1.0 / (2.0 * MEASURE_SHARE * left)).sqrt();
+            self.epsilon = (8.0 * (1.0 - MEASURE_SHARE) * left).sqrt();
+            self.last = true;
+        }
+    }
+
+    /// After a round: halves the noise if the measurement of `cells` cells moved the model's
+    /// answer by no more than noise would (L1 distance `moved`).
+    pub(crate) fn end_round(&mut self, moved: f64, cells: usize) {
+        if moved <= MEAN_ABS * self.sigma * cells as f64 {
+            self.sigma /= 2.0;
+            self.epsilon *= 2.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_costs_its_share_of_the_budget() {
+        let schedule = Schedule::new(0.8, 40.0).unwrap();
+        let round = schedule.measure_rho() + schedule.select_rho();
+        assert!((round - 0.8 / 40.0).abs() < 1e-12);
+        assert!(Schedule::new(0.8, 0.0).is_err());
+    }
+
+    #[test]
+    fn the_last_round_uses_all_that_is_left() {
+        let mut schedule = Schedule::new(1.0, 10.0).unwrap();
+        schedule.begin_round(0.5);
+        assert!(!schedule.last);
+        schedule.begin_round(0.19);
+        assert!(schedule.last);
+        let round = schedule.measure_rho() + schedule.select_rho();
+        assert!(round <= 0.19 && round > 0.1899);
+    }
+
+    #[test]
+    fn noise_is_halved_when_nothing_moved() {
+        let start = Schedule::new(1.0, 10.0).unwrap();
+        let mut still = start;
+        still.end_round(0.0, 4);
+        assert_eq!(still.sigma, start.sigma / 2.0);
+        let mut moved = start;
+        moved.end_round(MEAN_ABS * start.sigma * 4.0 * 1.01, 4);
+        assert_eq!(moved, start);
+    }
+}

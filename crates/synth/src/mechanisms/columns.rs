@@ -1,0 +1,178 @@
+//! The total and the 1-ways: what mechanisms start from that measure residual contrasts.
+
+use fhaim_dp::Rho;
+use fhaim_pgm::Measurement;
+
+use super::block::Block;
+use super::prior::expected_counts;
+use crate::Error;
+use crate::desk::{Desk, Offer, shares};
+use fhaim_release::Job;
+
+/// Weight of the total's noise in the workload error, for each unit of workload weight.
+const TOTAL_COST: f64 = 0.7;
+
+/// A statistic measured once or more: the inverse-variance mean of its tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) block: Block,
+    table: Vec<f64>,
+    /// 1 / s^2, summed over the measurements.
+    precision: f64,
+    /// What was spent on it.
+    pub(crate) rho: f64,
+}
+
+impl Measured {
+    pub(crate) fn new(block: Block) -> Self {
+        Self {
+            block,
+            table: Vec::new(),
+            precision: 0.0,
+            rho: 0.0,
+        }
+    }
+
+    /// Takes in one answer.
+    pub(crate) fn add(&mut self, values: &[i64], variance_units: u64, rho: Rho) {
+        let scale = self.block.scale(variance_units);
+        let precision = 1.0 / (scale * scale);
+        let table = self.block.table(values);
+        let weight = precision / (self.precision + precision);
+        if self.table.is_empty() {
+            self.table = table;
+        } else {
+            for (mean, value) in self.table.iter_mut().zip(&table) {
+                *mean += weight * (value - *mean);
+            }
+        }
+        self.precision += precision;
+        self.rho += rho.to_f64();
+    }
+
+    /// Whether there was an answer.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.precision > 0.0
+    }
+
+    /// The mean of the tables.
+    pub(crate) fn table(&self) -> &[f64] {
+        &self.table
+    }
+
+    /// s of the mean.
+    pub(crate) fn scale(&self) -> f64 {
+        self.precision.sqrt().recip()
+    }
+
+    /// For the fit; `None` before the first answer.
+    pub(crate) fn measurement(&self) -> Option<Measurement> {
+        self.is_measured()
+            .then(|| self.block.measurement(self.table.clone(), self.scale()))
+    }
+}
+
+/// The total and the 1-ways of a job, with their costs.
+#[derive(Clone, Debug)]
+pub(crate) struct OneWays {
+    /// The total first, then one block for each attribute that has a choice.
+    pub(crate) items: Vec<Measured>,
+    /// c^(2/3) of each item.
+    pub(crate) weights: Vec<f64>,
+    /// What the fit sees, since the last [`OneWays::learn`].
+    estimates: Vec<Measurement>,
+}
+
+impl OneWays {
+    pub(crate) fn new(job: &Job) -> Self {
+        let mut items = vec![Measured::new(Block::total())];
+        let mut costs = vec![TOTAL_COST * job.workload.weight().max(1.0)];
+        for (attribute, &size) in job.domain.sizes().iter().enumerate() {
+            if size > 1 {
+                items.push(Measured::new(Block::one_way(attribute, size)));
+                // An attribute outside the workload is still to be drawn from.
+                let weight = job.workload.weight_of(attribute).max(1.0);
+                costs.push(weight * (size as f64 - 1.0));
+            }
+        }
+        Self {
+            items,
+            weights: costs.iter().map(|cost| cost.powf(2.0 / 3.0)).collect(),
+            estimates: Vec::new(),
+        }
+    }
+
+    /// All statistics with shares of `budget`.
+    pub(crate) fn offers(&self, desk: &Desk, budget: f64) -> Result<Vec<Offer>, Error> {
+        self.items
+            .iter()
+            .zip(shares(budget, &self.weights))
+            .map(|(item, share)| {
+                desk.offer(item.block.statistic(), share, u64::MAX)?
+                    .ok_or(Error::budget_too_small(desk.left()))
+            })
+            .collect()
+    }
+
+    /// Integers that one release of all of them takes.
+    pub(crate) fn cells(&self) -> usize {
+        let cells = |item: &Measured| item.block.statistic().cells();
+        self.items.iter().map(cells).sum()
+    }
+
+    /// Makes what the fit sees of the answers so far: noisy 1-ways with the help of the prior.
+    pub(crate) fn learn(&mut self) {
+        let total = self.items[0].table().first().copied().unwrap_or(0.0);
+        let estimate = |item: &Measured| {
+            let mut measurement = item.measurement()?;
+            let mean = total / measurement.values.len() as f64;
+            if measurement.clique.len() == 1 {
+                let counts: Vec<f64> = measurement.values.iter().map(|y| y + mean).collect();
+                if let Some(expected) = expected_counts(&counts, total, measurement.sigma) {
+                    measurement.values = expected.iter().map(|count| count - mean).collect();
+                }
+            }
+            Some(measurement)
+        };
+        self.estimates = self.items.iter().filter_map(estimate).collect();
+    }
+
+    /// What the fit sees.
+    pub(crate) fn measurements(&self) -> Vec<Measurement> {
+        self.estimates.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Domain;
+    use fhaim_release::Statistic;
+
+    #[test]
+    fn repeated_answers_combine_by_inverse_variance() {
+        let mut item = Measured::new(Block::one_way(0, 2));
+        assert!(item.measurement().is_none());
+        item.add(&[100], 1, Rho::ZERO);
+        item.add(&[160], 2, Rho::ZERO);
+        // Precisions 2 : 1.
+        assert_eq!(item.table(), [60.0, -60.0]);
+        assert!((item.scale() - (4.0f64 / 2.0 / 1.5).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn attributes_with_one_value_are_not_measured() {
+        let rho = Rho::from_f64_down(0.1).unwrap();
+        let job = Job::new(Domain::new(vec![1, 2, 5]), rho, 10);
+        let one_ways = OneWays::new(&job);
+        assert_eq!(one_ways.cells(), 1 + 1 + 5);
+        assert_eq!(one_ways.items.len(), 3);
+        let desk = Desk::new(&job);
+        let offers = one_ways.offers(&desk, 0.1).unwrap();
+        assert!(desk.affords(&offers));
+        assert!(matches!(
+            one_ways.items[0].block.statistic(),
+            Statistic::Total
+        ));
+    }
+}

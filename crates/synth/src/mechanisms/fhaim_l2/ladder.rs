@@ -1,0 +1,50 @@
+//! What the paper's rule may ask of a noise ladder: a public function of job and options.
+
+use fhaim_domain::Clique;
+
+use super::machine::{FINE_BELOW, FhaimL2Machine};
+use super::options::FhaimL2Options;
+use crate::Error;
+use crate::desk::Offer;
+use crate::mechanisms::candidates::{CELL_SCALE, cells_statistic};
+use fhaim_release::Job;
+use fhaim_release::LadderNeed;
+use fhaim_release::{SquaredTerm, Statistic};
+
+/// What the mechanism may ask of a noise ladder.
+pub(super) fn need(job: &Job, options: FhaimL2Options) -> Result<LadderNeed, Error> {
+    let machine = FhaimL2Machine::new(job.clone(), options)?;
+    let desk = &machine.desk;
+    let schedule = &machine.schedule;
+    let too_small = || Error::budget_too_small(job.rho);
+    let largest = machine.candidates.iter().map(|c| c.cells).max();
+    let rounds = options.most_batches(job) / 2;
+    // The first round's noise is the largest, whatever is selected; scores of all candidates
+    // have the largest sensitivity.
+    let terms: Vec<SquaredTerm> = (machine.candidates.iter())
+        .map(|candidate| SquaredTerm {
+            clique: candidate.clique.clone(),
+            weight: candidate.weight as i64,
+            target: Vec::new(),
+        })
+        .collect();
+    let scored = terms.len();
+    let scores = Statistic::SquaredScores(terms);
+    let scores = desk
+        .offer(scores, schedule.select_rho(), u64::MAX)?
+        .ok_or_else(too_small)?;
+    let cells = desk
+        .offer(Statistic::Total, schedule.measure_rho(), u64::MAX)?
+        .ok_or_else(too_small)?;
+    let fine = cells_statistic(job, &Clique::new([0]), CELL_SCALE);
+    let fine = desk.offer(fine, 1.0 / (2.0 * FINE_BELOW * FINE_BELOW), u64::MAX)?;
+    let fine = fine.as_ref().map_or(1, Offer::variance_units);
+    Ok(LadderNeed {
+        cells: rounds
+            .saturating_mul(largest.unwrap_or(0).saturating_add(scored))
+            .saturating_add(job.domain.columns()),
+        largest_variance_units: [scores.variance_units(), cells.variance_units(), fine]
+            .into_iter()
+            .fold(1, u64::max),
+    })
+}

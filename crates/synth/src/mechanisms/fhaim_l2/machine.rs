@@ -1,0 +1,258 @@
+//! A run of the paper's rule: scores, the winner's cells, scores again.
+
+use fhaim_domain::Clique;
+use fhaim_pgm::{Measurement, Model, ModelGraph};
+
+use super::options::FhaimL2Options;
+use crate::Error;
+use crate::desk::{Desk, Offer};
+use crate::engine::{Next, Outcome};
+use crate::mechanisms::anneal::Schedule;
+use crate::mechanisms::candidates::{
+    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, l1_distance,
+};
+use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use fhaim_release::Job;
+use fhaim_release::Phase;
+use fhaim_release::{Machine, Progress};
+use fhaim_release::{SquaredTerm, Statistic};
+
+/// What the next step does with its answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    OneWays,
+    /// Scores of these candidates were asked for.
+    Select(Vec<usize>),
+    /// This candidate's cells were asked for.
+    Measure(usize),
+    Done,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(super) struct FhaimL2Machine {
+    job: Job,
+    options: FhaimL2Options,
+    pub(super) desk: Desk,
+    state: State,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) schedule: Schedule,
+    graph: ModelGraph,
+    measurements: Vec<Measurement>,
+    model: Option<Model>,
+    batches: usize,
+}
+
+/// Cells with less noise than this are released at [`CELL_SCALE`]: the ladder's step of two
+/// counts would waste budget.
+pub(super) const FINE_BELOW: f64 = 8.0;
+
+const NO_MODEL: Error = Error::Internal("no model was fitted");
+
+impl FhaimL2Machine {
+    pub(super) fn new(job: Job, options: FhaimL2Options) -> Result<Self, Error> {
+        job.check()?;
+        let mut candidates = candidates(&job, false);
+        reduce_weights(&mut candidates);
+        Ok(Self {
+            desk: Desk::new(&job),
+            state: State::Start,
+            candidates,
+            schedule: Schedule::new(job.rho.to_f64(), options.rounds(&job))?,
+            graph: ModelGraph::new(&job.domain),
+            measurements: Vec::new(),
+            model: None,
+            batches: 0,
+            job,
+            options,
+        })
+    }
+
+    /// Takes in answers that are cells of marginals.
+    fn take_cells(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
+        let first = self.desk.settle(answers)?;
+        for release in &self.desk.settled()[first..] {
+            self.graph.add(&release.request.statistic.clique());
+            self.measurements.push(cells_measurement(release));
+        }
+        Ok(())
+    }
+
+    fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
+        let warm = self.model.as_ref();
+        fit_job(&self.job, &self.measurements, steps, tolerance, warm)
+    }
+
+    fn fit_between(&mut self) -> Result<(), Error> {
+        let model = self.fit(self.options.fit_steps, self.options.fit_tolerance)?;
+        self.model = Some(model);
+        Ok(())
+    }
+
+    /// All cells of a clique at the schedule's noise; `None` if the budget does not pay for it.
+    fn offer_cells(&self, clique: &Clique) -> Result<Option<Offer>, Error> {
+        let fine = self.schedule.sigma < FINE_BELOW;
+        let scale = if fine { CELL_SCALE } else { 1 };
+        let statistic = cells_statistic(&self.job, clique, scale);
+        let share = self.schedule.measure_rho();
+        self.desk.offer(statistic, share, u64::MAX)
+    }
+
+    fn ask_one_ways(&mut self) -> Result<Next, Error> {
+        let offers = (0..self.job.domain.len())
+            .map(|a| {
+                let offer = self.offer_cells(&Clique::new([a]))?;
+                offer.ok_or(Error::budget_too_small(self.job.rho))
+            })
+            .collect::<Result<_, Error>>()?;
+        self.state = State::OneWays;
+        self.ask(Phase::ONE_WAYS, offers)
+    }
+
+    fn ask(&mut self, phase: Phase, offers: Vec<Offer>) -> Result<Next, Error> {
+        self.batches += 1;
+        Ok(Next::Release(self.desk.ask(phase, offers)?))
+    }
+
+    /// Asks for the scores of all candidates that the model has room for.
+    fn ask_scores(&mut self) -> Result<Next, Error> {
+        if self.schedule.last {
+            return self.finish();
+        }
+        self.schedule.begin_round(self.desk.left().to_f64());
+        let used = self.desk.spent().to_f64() / self.job.rho.to_f64();
+        let used = if self.schedule.last { 1.0 } else { used };
+        let eligible = eligible(&self.job, &self.graph, &self.candidates, used);
+        if eligible.is_empty() {
+            return self.finish();
+        }
+        let statistic = Statistic::SquaredScores(self.terms(&eligible)?);
+        let share = self.schedule.select_rho();
+        let Some(offer) = self.desk.offer(statistic, share, u64::MAX)? else {
+            return self.finish();
+        };
+        self.state = State::Select(eligible);
+        self.ask(Phase::SELECT, vec![offer])
+    }
+
+    fn terms(&self, eligible: &[usize]) -> Result<Vec<SquaredTerm>, Error> {
+        let cliques: Vec<Clique> = eligible
+            .iter()
+            .map(|&i| self.candidates[i].clique.clone())
+            .collect();
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        let marginals = model.pair_marginals(&cliques)?;
+        let bound = self.job.record_bound.min(i64::MAX as u64) as f64;
+        Ok(eligible
+            .iter()
+            .zip(cliques)
+            .zip(&marginals)
+            .map(|((&i, clique), marginal)| SquaredTerm {
+                clique,
+                weight: self.candidates[i].weight as i64,
+                target: marginal
+                    .iter()
+                    .map(|mu| mu.round().clamp(0.0, bound) as i64)
+                    .collect(),
+            })
+            .collect())
+    }
+
+    /// Reads the scores and asks for the winner's cells.
+    fn ask_winner(&mut self, eligible: &[usize], answers: &[Vec<i64>]) -> Result<Next, Error> {
+        let first = self.desk.settle(answers)?;
+        let scores = &self.desk.settled()[first].values;
+        let variance = self.schedule.sigma * self.schedule.sigma;
+        let score = |position: usize| {
+            let candidate = &self.candidates[eligible[position]];
+            let noise = variance * candidate.cells as f64;
+            scores[position] as f64 - candidate.weight as f64 * noise
+        };
+        let winner = (0..eligible.len())
+            .max_by(|&i, &j| score(i).total_cmp(&score(j)))
+            .map(|position| eligible[position])
+            .ok_or(Error::Internal("no candidate was scored"))?;
+        let Some(offer) = self.offer_cells(&self.candidates[winner].clique)? else {
+            return self.finish();
+        };
+        self.state = State::Measure(winner);
+        self.ask(Phase::MEASURE, vec![offer])
+    }
+
+    /// Fits the winner's cells and adjusts the noise.
+    fn learn(&mut self, winner: usize) -> Result<(), Error> {
+        let clique = self.candidates[winner].clique.clone();
+        let before = self.model.as_ref().ok_or(NO_MODEL)?.marginal(&clique)?;
+        self.fit_between()?;
+        let after = self.model.as_ref().ok_or(NO_MODEL)?.marginal(&clique)?;
+        self.schedule
+            .end_round(l1_distance(&before, &after), before.len());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Next, Error> {
+        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE)?;
+        self.state = State::Done;
+        Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+    }
+}
+
+impl Machine for FhaimL2Machine {
+    type Outcome = Outcome;
+    type Error = Error;
+
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+        match self.state.clone() {
+            State::Start => {
+                self.desk.settle(answers)?;
+                self.ask_one_ways()
+            }
+            State::OneWays => {
+                self.take_cells(answers)?;
+                self.fit_between()?;
+                self.ask_scores()
+            }
+            State::Select(eligible) => self.ask_winner(&eligible, answers),
+            State::Measure(winner) => {
+                self.take_cells(answers)?;
+                self.learn(winner)?;
+                self.ask_scores()
+            }
+            State::Done => Err(Error::Done),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let phase = match self.state {
+            State::Start | State::OneWays => Phase::ONE_WAYS,
+            State::Select(_) => Phase::SELECT,
+            State::Measure(_) => Phase::MEASURE,
+            State::Done => Phase::FIT,
+        };
+        Progress {
+            phase,
+            round: self.batches,
+            rounds: self.options.most_batches(&self.job),
+        }
+    }
+}
+
+/// Divides all weights by their greatest common divisor: scores keep their order and the
+/// statistic its size.
+fn reduce_weights(candidates: &mut [Candidate]) {
+    let divisor = candidates
+        .iter()
+        .fold(0, |gcd, c| greatest_common_divisor(gcd, c.weight));
+    if divisor > 1 {
+        candidates.iter_mut().for_each(|c| c.weight /= divisor);
+    }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}

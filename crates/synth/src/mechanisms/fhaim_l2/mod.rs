@@ -1,0 +1,69 @@
+//! `fhaim-l2`: the rule of the FHAIM paper, under encryption (docs/MECHANISM.md, B).
+//!
+//! Candidates are scored by w (||M - Mhat||_2^2 - sigma^2 n), with M encrypted and Mhat public:
+//! ||M||^2 - 2 <M, Mhat> + ||Mhat||^2. The decryptor reads every noisy score, so they are
+//! released, and paid for, as one Gaussian vector of sensitivity (2 N + 1) sqrt(sum w^2). (The
+//! paper pays for the winner alone; [`crate::Aim`] has that accounting in the clear, for
+//! comparison.)
+
+mod ladder;
+mod machine;
+mod options;
+
+use serde_json::Value;
+
+pub use self::options::FhaimL2Options;
+
+use self::machine::FhaimL2Machine;
+use crate::Error;
+use crate::engine::AnyMachine;
+use crate::mechanism::{Mechanism, parse_options, write_options};
+use fhaim_release::Job;
+use fhaim_release::LadderNeed;
+
+/// The mechanism of the paper, the decryptor's view accounted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FhaimL2(FhaimL2Options);
+
+const NAME: &str = "fhaim-l2";
+
+impl FhaimL2 {
+    /// The mechanism with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for one out of its range.
+    pub fn new(options: FhaimL2Options) -> Result<Self, Error> {
+        options.check()?;
+        Ok(Self(options))
+    }
+}
+
+impl Mechanism for FhaimL2 {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "The FHAIM paper's rule: the pair with the largest squared score, round by round"
+    }
+
+    fn releases_squares(&self) -> bool {
+        true
+    }
+
+    fn options(&self) -> Result<Value, Error> {
+        write_options(NAME, &self.0)
+    }
+
+    fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error> {
+        Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
+    }
+
+    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+        ladder::need(job, self.0)
+    }
+
+    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
+        Ok(Box::new(FhaimL2Machine::new(job, self.0)?))
+    }
+}

@@ -1,0 +1,66 @@
+//! Fits of the graphical model, between releases and at the end: what all mechanisms share.
+
+use fhaim_pgm::{FitOptions, Measurement, Model, fit};
+
+use crate::Error;
+use fhaim_release::Job;
+
+/// Bytes that the fit may take for each byte of the junction tree: potentials, beliefs,
+/// gradients and messages beside it.
+const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
+
+/// Steps of a mechanism's last fit: with more the loss still falls a little, the workload error
+/// does not.
+pub(super) const FINAL_STEPS: usize = 200;
+
+/// Tolerance of a mechanism's last fit.
+pub(super) const FINAL_TOLERANCE: f64 = 1e-4;
+
+/// Upper bound on the steps of a fit that options may ask for: a run of public options must end.
+const MAX_STEPS: usize = 100_000;
+
+/// Fits a model within a job's cap.
+pub(super) fn fit_job(
+    job: &Job,
+    measurements: &[Measurement],
+    steps: usize,
+    tolerance: f64,
+    warm_start: Option<&Model>,
+) -> Result<Model, Error> {
+    let options = FitOptions {
+        steps,
+        tolerance,
+        max_bytes: job.model_bytes.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
+        ..FitOptions::default()
+    };
+    Ok(fit(&job.domain, measurements, &options, warm_start)?)
+}
+
+/// Checks the options that every mechanism has for its fits.
+pub(super) fn check_fits(steps: usize, tolerance: f64, final_steps: usize) -> Result<(), Error> {
+    let steps_fit = |steps: usize| (1..=MAX_STEPS).contains(&steps);
+    let range = "from 1 to 100000";
+    check("fit_steps", range, steps as f64, steps_fit(steps))?;
+    check(
+        "final_steps",
+        range,
+        final_steps as f64,
+        steps_fit(final_steps),
+    )?;
+    let fits = tolerance > 0.0 && tolerance < 1.0;
+    check("fit_tolerance", "between 0 and 1", tolerance, fits)
+}
+
+/// [`Error::Option`] unless the value `fits` its range.
+pub(super) fn check(
+    name: &'static str,
+    range: &'static str,
+    value: f64,
+    fits: bool,
+) -> Result<(), Error> {
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::Option { name, range, value })
+    }
+}

@@ -1,0 +1,60 @@
+//! `one-ways`: the total and the 1-ways alone, attributes independent. A baseline
+//! (docs/MECHANISM.md, D).
+
+mod machine;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::machine::OneWaysMachine;
+use super::columns::OneWays;
+use crate::Error;
+use crate::desk::{Desk, Offer};
+use crate::engine::AnyMachine;
+use crate::mechanism::{Mechanism, parse_options, write_options};
+use fhaim_release::Job;
+use fhaim_release::LadderNeed;
+
+/// The baseline: the whole budget on the total and the 1-ways. It has no options.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneWaysOnly;
+
+const NAME: &str = "one-ways";
+
+/// No options.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct NoOptions {}
+
+impl Mechanism for OneWaysOnly {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "Columns by themselves, as if they were independent: a baseline"
+    }
+
+    fn options(&self) -> Result<Value, Error> {
+        write_options(NAME, &NoOptions {})
+    }
+
+    fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error> {
+        let NoOptions {} = parse_options(NAME, options)?;
+        Ok(Box::new(Self))
+    }
+
+    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+        job.check()?;
+        let one_ways = OneWays::new(job);
+        let offers = one_ways.offers(&Desk::new(job), job.rho.to_f64())?;
+        Ok(LadderNeed {
+            cells: one_ways.cells(),
+            largest_variance_units: offers.iter().map(Offer::variance_units).max().unwrap_or(1),
+        })
+    }
+
+    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
+        Ok(Box::new(OneWaysMachine::new(job)?))
+    }
+}

@@ -1,0 +1,117 @@
+//! What the staged mechanism may ask of a noise ladder: a public function of job and options.
+
+use fhaim_dp::{Rho, least_variance_units};
+
+use super::options::{STAGES, StagedOptions};
+use crate::Error;
+use crate::desk::{Desk, Offer, SLACK};
+use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
+use crate::mechanisms::columns::OneWays;
+use fhaim_release::Job;
+use fhaim_release::LadderNeed;
+
+/// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
+/// options.
+pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
+    job.check()?;
+    let one_ways = OneWays::new(job);
+    let sizes = job.domain.sizes();
+    let over_pairs = |axis_cells: fn(usize) -> usize| {
+        let pairs = job.workload.pairs().iter();
+        pairs.fold(0usize, |sum, pair| {
+            let [a, b] = pair.attributes.map(|a| axis_cells(sizes[a]));
+            sum.saturating_add(a.saturating_mul(b))
+        })
+    };
+    let probe = over_pairs(|n| functions(n.min(MAX_CENTRED)));
+    let blocks = over_pairs(functions).min(options.block_cells);
+    let stages = usize::from(STAGES);
+    let cells = one_ways
+        .cells()
+        .saturating_mul(1 + stages)
+        .saturating_add(probe)
+        .saturating_add(blocks.saturating_mul(stages));
+    let desk = Desk::new(job);
+    let first = one_ways.offers(&desk, options.one_way_share * job.rho.to_f64())?;
+    let first = first.iter().map(Offer::variance_units).max().unwrap_or(1);
+    Ok(LadderNeed {
+        cells,
+        largest_variance_units: first
+            .max(largest_probe_units(job, options))
+            .max(largest_stage_units(job)),
+    })
+}
+
+/// The most groups of any attribute that are measured centred: those have the largest functions.
+fn most_centred(job: &Job) -> usize {
+    let largest = job.domain.sizes().iter().copied().max().unwrap_or(1);
+    largest.clamp(2, MAX_CENTRED)
+}
+
+/// Delta_2^2 of one axis of `k` groups in a pair block.
+fn axis_sensitivity(k: usize) -> u128 {
+    match k {
+        2 => 1,
+        k if k <= MAX_CENTRED => (k * (k - 1)) as u128,
+        _ => 1,
+    }
+}
+
+/// The largest variance of a probe: the smallest share is that among all pairs of the workload.
+fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
+    let pairs = job.workload.pairs().len().max(1) as f64;
+    // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
+    let scale_share = options.probe_share * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
+    let leak = largest_leak(job);
+    let groups = 2..=most_centred(job);
+    let units = groups
+        .clone()
+        .flat_map(|ka| groups.clone().map(move |kb| (ka, kb)));
+    units
+        .filter_map(|(ka, kb)| {
+            let share = scale_share * pair_cost([ka, kb]);
+            let usable = Rho::from_f64_down(share).ok()?.checked_sub(leak)?;
+            // A pair whose share does not pay for any variance is not probed.
+            least_variance_units(axis_sensitivity(ka) * axis_sensitivity(kb), usable).ok()
+        })
+        .max()
+        .map_or(1, room_for_gap)
+}
+
+/// The largest variance of a stage's release: that of [`least_share`].
+fn largest_stage_units(job: &Job) -> u64 {
+    let largest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
+    let centred = axis_sensitivity(most_centred(job));
+    let sensitivity = (largest * (largest - 1)).max(centred * centred);
+    let usable = least_share(job)
+        .checked_sub(largest_leak(job))
+        .unwrap_or(Rho::ZERO);
+    least_variance_units(sensitivity, usable).map_or(u64::MAX, room_for_gap)
+}
+
+/// The most that a release of the mechanism is charged for its ciphertexts: a 1-way of the widest
+/// attribute may take several pages, blocks take one.
+fn largest_leak(job: &Job) -> Rho {
+    let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
+    // A few ciphertexts' leak is far below 2^48; were it not, nothing could be paid for.
+    job.leak.of(widest).unwrap_or(job.rho)
+}
+
+/// Variances that are raised a little to pay for the ladder's gap stay below this.
+fn room_for_gap(units: u64) -> u64 {
+    units.saturating_add(units >> 20).saturating_add(4)
+}
+
+/// The least rho that a stage spends on one item: with it, the largest variance is a public
+/// function of the job.
+pub(super) fn least_share(job: &Job) -> Rho {
+    let items = 1 + job.domain.len() + job.workload.pairs().len();
+    let share = job.rho.to_f64() / (LEAST_SHARE * items as f64);
+    // Half of a share at least is for the statistic, not for the leak.
+    let share = share.max(2.0 * largest_leak(job).to_f64());
+    // At most the whole budget or twice the leak: in range, so never an error.
+    Rho::from_f64_up(share).unwrap_or(job.rho)
+}
+
+/// An even share of rho over this is not worth spending.
+const LEAST_SHARE: f64 = 64.0;

@@ -1,0 +1,552 @@
+//! A run of the staged mechanism: from each batch's answers to the next batch.
+
+use fhaim_domain::Clique;
+use fhaim_pgm::{Measurement, Model};
+
+use super::ladder::{least_share, need};
+use super::options::{STAGES, StagedOptions};
+use crate::Error;
+use crate::desk::{Desk, Offer, SLACK};
+use crate::engine::{Next, Outcome};
+use crate::mechanisms::block::{Block, BlockAxis, MAX_CENTRED, freedom, pair_cost};
+use crate::mechanisms::columns::{Measured, OneWays};
+use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::merge::Merges;
+use crate::mechanisms::score::{Residual, expected_distance, signal_variance};
+use crate::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
+use fhaim_release::Job;
+use fhaim_release::Phase;
+use fhaim_release::{Machine, Progress};
+
+/// One coarse block is asked for of every pair.
+const PROBE: Phase = Phase::new("probe");
+
+/// A planned batch of blocks.
+const fn stage_phase(stage: u8) -> Phase {
+    Phase::numbered("stage", stage)
+}
+
+/// A pair of the workload and everything measured on it.
+#[derive(Clone, Debug)]
+struct Pair {
+    /// The pair as the plan sees it.
+    plan: Candidate,
+    /// The probe first, then blocks at other resolutions.
+    blocks: Vec<Measured>,
+}
+
+impl Pair {
+    fn clique(&self) -> Clique {
+        Clique::new(self.plan.attributes)
+    }
+
+    /// The block at a resolution, added if it is new.
+    fn block_index(&mut self, groups: [usize; 2], merges: &[Merges]) -> usize {
+        let found = self.blocks.iter().position(|b| b.block.shape() == groups);
+        found.unwrap_or_else(|| {
+            let block = pair_block(self.plan.attributes, groups, merges);
+            self.blocks.push(Measured::new(block));
+            self.blocks.len() - 1
+        })
+    }
+
+    /// rho spent at a resolution so far.
+    fn spent_at(&self, groups: [usize; 2]) -> f64 {
+        let same = self.blocks.iter().filter(|b| b.block.shape() == groups);
+        same.map(|block| block.rho).sum()
+    }
+}
+
+fn pair_block([a, b]: [usize; 2], [ka, kb]: [usize; 2], merges: &[Merges]) -> Block {
+    Block::pair(
+        BlockAxis::merged(a, &merges[a], ka),
+        BlockAxis::merged(b, &merges[b], kb),
+    )
+}
+
+/// What a request of the current batch was for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// Index into the total and the 1-ways.
+    OneWay(usize),
+    /// Pair, and index into its blocks.
+    Block(usize, usize),
+}
+
+/// What the next step does with its answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    OneWays,
+    Probe,
+    Stage(u8),
+    Done,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(super) struct StagedMachine {
+    job: Job,
+    options: StagedOptions,
+    desk: Desk,
+    state: State,
+    /// The ladder has no larger variances.
+    largest_units: u64,
+    purposes: Vec<Purpose>,
+    one_ways: OneWays,
+    merges: Vec<Merges>,
+    fine_probe: bool,
+    /// tau^2, from the first scoring on.
+    signal: Option<f64>,
+    pairs: Vec<Pair>,
+    model: Option<Model>,
+}
+
+impl StagedMachine {
+    pub(super) fn new(job: Job, options: StagedOptions) -> Result<Self, Error> {
+        let need = need(&job, &options)?;
+        Ok(Self {
+            largest_units: need.largest_variance_units,
+            desk: Desk::new(&job),
+            one_ways: OneWays::new(&job),
+            state: State::Start,
+            purposes: Vec::new(),
+            merges: Vec::new(),
+            fine_probe: false,
+            signal: None,
+            pairs: Vec::new(),
+            model: None,
+            job,
+            options,
+        })
+    }
+
+    fn rho(&self) -> f64 {
+        self.job.rho.to_f64()
+    }
+
+    /// Takes the answers of the current batch to where they belong.
+    fn settle(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
+        let first = self.desk.settle(answers)?;
+        let purposes = std::mem::take(&mut self.purposes);
+        for (purpose, release) in purposes.into_iter().zip(&self.desk.settled()[first..]) {
+            let item = match purpose {
+                Purpose::OneWay(item) => &mut self.one_ways.items[item],
+                Purpose::Block(pair, block) => &mut self.pairs[pair].blocks[block],
+            };
+            item.add(&release.values, release.request.variance_units, release.rho);
+        }
+        self.one_ways.learn();
+        Ok(())
+    }
+
+    /// Step 1: the total and all 1-ways.
+    fn ask_one_ways(&mut self) -> Result<Next, Error> {
+        let budget = self.options.one_way_share * self.rho();
+        let offers = self.one_ways.offers(&self.desk, budget)?;
+        self.purposes = (0..offers.len()).map(Purpose::OneWay).collect();
+        self.state = State::OneWays;
+        Ok(Next::Release(self.desk.ask(Phase::ONE_WAYS, offers)?))
+    }
+
+    /// Fits what is in the model so far.
+    fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
+        let measurements = self.measurements();
+        fit_job(
+            &self.job,
+            &measurements,
+            steps,
+            tolerance,
+            self.model.as_ref(),
+        )
+    }
+
+    fn fit_between(&mut self) -> Result<(), Error> {
+        let model = self.fit(self.options.fit_steps, self.options.fit_tolerance)?;
+        self.model = Some(model);
+        Ok(())
+    }
+
+    /// The 1-ways and every block of every member, its probe included.
+    fn measurements(&self) -> Vec<Measurement> {
+        let members = self
+            .pairs
+            .iter()
+            .filter(|pair| pair.plan.standing != Standing::Outside);
+        let mut measurements = self.one_ways.measurements();
+        measurements.extend(
+            members
+                .flat_map(|pair| &pair.blocks)
+                .filter_map(Measured::measurement),
+        );
+        measurements
+    }
+
+    /// Step 2 (merges) and step 3 (the probe).
+    fn ask_probe(&mut self) -> Result<Vec<Offer>, Error> {
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        self.merges = (0..self.job.domain.len())
+            .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
+            .collect::<Result<_, Error>>()?;
+        let total = model.total();
+        let budget = self.options.probe_share * self.rho() * (1.0 - SLACK);
+        self.fine_probe = true;
+        self.pairs = self.new_pairs();
+        if probe_scale(&self.pairs, budget) > self.options.fine_probe_scale * total {
+            self.fine_probe = false;
+            self.pairs = self.new_pairs();
+        }
+        let scale = probe_scale(&self.pairs, budget);
+        if scale > self.options.largest_probe_scale * total {
+            self.pairs.clear();
+        }
+        let mut offers = Vec::with_capacity(self.pairs.len());
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            // One scale s for all: rho in proportion to f(k_a) f(k_b).
+            let share = pair_cost(pair.plan.probe) / (2.0 * scale * scale);
+            let statistic = pair.blocks[0].block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                self.purposes.push(Purpose::Block(index, 0));
+                offers.push(offer);
+            }
+        }
+        Ok(offers)
+    }
+
+    /// The workload's pairs whose attributes both vary; the others have nothing to measure.
+    fn new_pairs(&self) -> Vec<Pair> {
+        let varies = |&a: &usize| {
+            let merges = &self.merges[a];
+            merges.categories() > 1 && merges.resolved(merges.categories()) > 0.0
+        };
+        let pairs = self.job.workload.pairs().iter();
+        pairs
+            .filter(|pair| pair.attributes.iter().all(varies))
+            .map(|pair| {
+                let probe = pair.attributes.map(|a| self.probe_groups(a));
+                Pair {
+                    plan: Candidate {
+                        attributes: pair.attributes,
+                        weight: f64::from(pair.weight),
+                        resolutions: self.resolutions(pair.attributes),
+                        probe,
+                        probe_rho: 0.0,
+                        probe_resolved: self.resolved(pair.attributes, probe),
+                        distance: 0.0,
+                        standing: Standing::Outside,
+                    },
+                    blocks: vec![Measured::new(pair_block(
+                        pair.attributes,
+                        probe,
+                        &self.merges,
+                    ))],
+                }
+            })
+            .collect()
+    }
+
+    fn probe_groups(&self, attribute: usize) -> usize {
+        if self.fine_probe {
+            let wanted = self.merges[attribute].groups_resolving(self.options.fine_probe_resolves);
+            wanted.min(MAX_CENTRED)
+        } else {
+            2
+        }
+    }
+
+    /// R at a resolution.
+    fn resolved(&self, [a, b]: [usize; 2], [ka, kb]: [usize; 2]) -> f64 {
+        self.merges[a].resolved(ka) * self.merges[b].resolved(kb)
+    }
+
+    /// The resolutions on offer to a pair, coarsest first.
+    fn resolutions(&self, attributes: [usize; 2]) -> Vec<Resolution> {
+        let mut resolutions: Vec<Resolution> = Vec::new();
+        for &share in &self.options.resolutions {
+            let groups = attributes.map(|a| self.merges[a].groups_resolving(share));
+            if resolutions.last().is_none_or(|last| last.groups != groups) {
+                resolutions.push(Resolution {
+                    groups,
+                    resolved: self.resolved(attributes, groups),
+                    spent: 0.0,
+                });
+            }
+        }
+        resolutions
+    }
+
+    /// Step 4, scores: sets the distance of every pair outside the model.
+    fn score(&mut self) -> Result<(), Error> {
+        let outside: Vec<usize> = (0..self.pairs.len())
+            .filter(|&i| self.pairs[i].plan.standing == Standing::Outside)
+            .filter(|&i| self.pairs[i].blocks[0].is_measured())
+            .collect();
+        let cliques: Vec<Clique> = outside.iter().map(|&i| self.pairs[i].clique()).collect();
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        let marginals = model.pair_marginals(&cliques)?;
+        let residuals: Vec<Residual> = outside
+            .iter()
+            .zip(&marginals)
+            .map(|(&i, marginal)| residual(&self.pairs[i], marginal))
+            .collect();
+        let first = || signal_variance(&residuals);
+        let signal = *self.signal.get_or_insert_with(first);
+        for (&i, residual) in outside.iter().zip(&residuals) {
+            self.pairs[i].plan.distance = expected_distance(residual, signal);
+        }
+        Ok(())
+    }
+
+    /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
+    fn plan(&mut self) -> bool {
+        let fixed = Fixed {
+            noise_terms: self.one_ways.weights.iter().sum(),
+            spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
+            left: self.desk.left().to_f64(),
+        };
+        let options = PlanOptions {
+            beta: self.options.beta,
+            gamma: if self.fine_probe {
+                self.options.gamma_fine
+            } else {
+                self.options.gamma
+            },
+            model_cells: self.job.model_cells(),
+            block_cells: self.options.block_cells,
+            additions: if self.fine_probe {
+                self.options.additions
+            } else {
+                usize::MAX
+            },
+        };
+        let mut candidates = Vec::with_capacity(self.pairs.len());
+        for pair in &mut self.pairs {
+            pair.plan.probe_rho = pair.blocks[0].rho;
+            let spent: Vec<f64> = (pair.plan.resolutions.iter())
+                .map(|resolution| pair.spent_at(resolution.groups))
+                .collect();
+            for (resolution, spent) in pair.plan.resolutions.iter_mut().zip(spent) {
+                resolution.spent = spent;
+            }
+            candidates.push(pair.plan.clone());
+        }
+        let unfinished = plan(&self.job.domain, &fixed, &options, &mut candidates);
+        for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
+            pair.plan = planned;
+        }
+        unfinished
+    }
+
+    /// Step 4, measure: what the stage's budget buys.
+    fn ask_stage(&mut self, stage: u8) -> Result<Vec<Offer>, Error> {
+        let left = self.desk.left().to_f64() * (1.0 - SLACK);
+        let budget = if stage < STAGES {
+            left * self.options.first_stage_share
+        } else {
+            left
+        };
+        let items = self.stage_items();
+        let least = least_share(&self.job).to_f64();
+        let shares = worthwhile_shares(budget, least, &items);
+        let mut offers = Vec::new();
+        for (item, share) in items.iter().zip(shares) {
+            if share <= 0.0 {
+                continue;
+            }
+            let measured = match item.purpose {
+                Purpose::OneWay(i) => &self.one_ways.items[i],
+                Purpose::Block(pair, block) => &self.pairs[pair].blocks[block],
+            };
+            let statistic = measured.block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                offers.push(offer);
+                self.purposes.push(item.purpose);
+            }
+        }
+        Ok(offers)
+    }
+
+    /// The total, the 1-ways and the measured members, with what was spent on them.
+    fn stage_items(&mut self) -> Vec<StageItem> {
+        let one_ways = self.one_ways.items.iter().zip(&self.one_ways.weights);
+        let mut items: Vec<StageItem> = one_ways
+            .enumerate()
+            .map(|(i, (item, &weight))| StageItem {
+                purpose: Purpose::OneWay(i),
+                weight,
+                spent: item.rho,
+            })
+            .collect();
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            let Standing::Measured(at) = pair.plan.standing else {
+                continue;
+            };
+            let groups = pair.plan.resolutions[at].groups;
+            let cost = pair.plan.weight * freedom(groups[0]) * freedom(groups[1]);
+            let block = pair.block_index(groups, &self.merges);
+            items.push(StageItem {
+                purpose: Purpose::Block(index, block),
+                weight: cost.powf(2.0 / 3.0),
+                spent: pair.blocks[block].rho,
+            });
+        }
+        items
+    }
+
+    fn finish(&mut self) -> Result<Next, Error> {
+        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE)?;
+        self.state = State::Done;
+        Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+    }
+
+    /// Fits and goes on to the next batch that is not empty, or to the end.
+    fn advance(&mut self) -> Result<Next, Error> {
+        loop {
+            let (state, phase) = match self.state {
+                State::Start => return self.ask_one_ways(),
+                State::OneWays => (State::Probe, PROBE),
+                State::Probe => (State::Stage(1), stage_phase(1)),
+                State::Stage(stage) if stage < STAGES => {
+                    (State::Stage(stage + 1), stage_phase(stage + 1))
+                }
+                State::Stage(_) => return self.finish(),
+                State::Done => return Err(Error::Done),
+            };
+            self.fit_between()?;
+            let offers = match state {
+                State::Stage(stage) => {
+                    self.score()?;
+                    while self.plan() {
+                        // The new members' probes tell more about the pairs still outside.
+                        self.fit_between()?;
+                        self.score()?;
+                    }
+                    self.ask_stage(stage)?
+                }
+                _ => self.ask_probe()?,
+            };
+            self.state = state;
+            if !offers.is_empty() {
+                return Ok(Next::Release(self.desk.ask(phase, offers)?));
+            }
+        }
+    }
+}
+
+const NO_MODEL: Error = Error::Internal("no model was fitted");
+
+/// s at which the probes of all pairs together cost `budget`.
+fn probe_scale(pairs: &[Pair], budget: f64) -> f64 {
+    let costs = pairs.iter().map(|pair| pair_cost(pair.plan.probe));
+    (costs.sum::<f64>() / (2.0 * budget)).sqrt()
+}
+
+fn residual(pair: &Pair, marginal: &[f64]) -> Residual {
+    let probe = &pair.blocks[0];
+    let expected = probe.block.project(marginal);
+    let table = probe.table().iter().zip(&expected);
+    Residual {
+        table: table.map(|(y, mu)| y - mu).collect(),
+        freedom: probe.block.freedom(),
+        scale: probe.scale(),
+        cell_factor: pair_cost(pair.plan.probe),
+        resolved: pair.plan.probe_resolved,
+    }
+}
+
+/// An item that a stage may spend on.
+#[derive(Clone, Copy, Debug)]
+struct StageItem {
+    purpose: Purpose,
+    /// c^(2/3).
+    weight: f64,
+    /// rho spent on it before, at the same resolution.
+    spent: f64,
+}
+
+/// Water-fills a stage's budget, leaving out items that would get less than `least`: they would
+/// need more noise than the ladder has, and give nothing.
+fn worthwhile_shares(budget: f64, least: f64, items: &[StageItem]) -> Vec<f64> {
+    let mut weights: Vec<f64> = items.iter().map(|item| item.weight).collect();
+    let spent: Vec<f64> = items.iter().map(|item| item.spent).collect();
+    loop {
+        let shares = water_fill(budget, &weights, &spent);
+        let small = (0..items.len()).filter(|&i| weights[i] > 0.0 && shares[i] < least);
+        let dropped: Vec<usize> = small.collect();
+        if dropped.is_empty() {
+            return shares;
+        }
+        for i in dropped {
+            weights[i] = 0.0;
+        }
+    }
+}
+
+impl Machine for StagedMachine {
+    type Outcome = Outcome;
+    type Error = Error;
+
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+        if self.state == State::Done {
+            return Err(Error::Done);
+        }
+        self.settle(answers)?;
+        self.advance()
+    }
+
+    fn progress(&self) -> Progress {
+        let rounds = 3 + usize::from(STAGES);
+        let (phase, round) = match self.state {
+            State::Start | State::OneWays => (Phase::ONE_WAYS, 1),
+            State::Probe => (PROBE, 2),
+            State::Stage(stage) => (stage_phase(stage), 2 + usize::from(stage)),
+            State::Done => (Phase::FIT, rounds),
+        };
+        Progress {
+            phase,
+            round,
+            rounds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Domain;
+    use fhaim_dp::Rho;
+    use fhaim_release::{ReleaseRequest, Statistic};
+
+    /// Answers about a table of `records` records, uniform and independent, without noise.
+    fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
+        let answer = |request: &ReleaseRequest| match request.statistic {
+            Statistic::Total => vec![records],
+            ref centred => vec![0; centred.cells()],
+        };
+        requests.iter().map(answer).collect()
+    }
+
+    /// Whether a run on `records` records asks about any pair.
+    fn asks_about_pairs(rho: f64, records: i64) -> bool {
+        let rho = Rho::from_f64_down(rho).unwrap();
+        let job = Job::new(Domain::new(vec![3; 6]), rho, records as u64);
+        let mut staged = StagedMachine::new(job, StagedOptions::default()).unwrap();
+        let (mut given, mut pairs) = (Vec::new(), false);
+        while let Next::Release(requests) = staged.step(&given).unwrap() {
+            pairs |= (requests.iter()).any(|r| matches!(r.statistic, Statistic::Product(..)));
+            given = answers(&requests, records);
+        }
+        let spent = staged.desk.spent().to_f64();
+        assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
+        pairs
+    }
+
+    #[test]
+    fn a_probe_that_could_tell_nothing_is_left_out() {
+        // 15 pairs of two contrasts: s is some 43 records.
+        assert!(!asks_about_pairs(0.01, 100));
+        assert!(!asks_about_pairs(0.01, 300));
+        assert!(asks_about_pairs(0.01, 400));
+        assert!(asks_about_pairs(0.2, 100));
+    }
+}

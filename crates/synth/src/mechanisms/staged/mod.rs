@@ -1,0 +1,62 @@
+//! `staged`: residual contrasts and a staged plan, the default mechanism (docs/MECHANISM.md, C).
+//!
+//! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
+//! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
+
+mod ladder;
+mod machine;
+mod options;
+
+use serde_json::Value;
+
+pub use self::options::StagedOptions;
+
+use self::machine::StagedMachine;
+use crate::Error;
+use crate::engine::AnyMachine;
+use crate::mechanism::{Mechanism, parse_options, write_options};
+use fhaim_release::Job;
+use fhaim_release::LadderNeed;
+
+/// The staged mechanism.
+#[derive(Clone, Debug, Default)]
+pub struct Staged(StagedOptions);
+
+const NAME: &str = "staged";
+
+impl Staged {
+    /// The mechanism with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for one out of its range.
+    pub fn new(options: StagedOptions) -> Result<Self, Error> {
+        options.check()?;
+        Ok(Self(options))
+    }
+}
+
+impl Mechanism for Staged {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "A probe of all pairs, then those that matter, each in as many groups as the budget bears"
+    }
+
+    fn options(&self) -> Result<Value, Error> {
+        write_options(NAME, &self.0)
+    }
+
+    fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error> {
+        Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
+    }
+
+    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+        ladder::need(job, &self.0)
+    }
+
+    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
+        Ok(Box::new(StagedMachine::new(job, self.0.clone())?))
+    }
+}

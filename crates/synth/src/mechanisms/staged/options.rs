@@ -1,0 +1,166 @@
+//! What of the staged mechanism may be tuned.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
+
+/// Stages after the probe.
+pub(super) const STAGES: u8 = 2;
+
+/// Upper bound on the resolutions on offer: the plan tries each of them on every pair.
+const MAX_RESOLUTIONS: usize = 32;
+
+/// Upper bound on the integers of a stage: what a ladder has pages for.
+const MAX_BLOCK_CELLS: usize = 1 << 20;
+
+/// What may be tuned. The defaults are those the published figures were made with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StagedOptions {
+    /// f1: share of rho for the first batch.
+    pub one_way_share: f64,
+    /// fc: share of rho for the probe.
+    pub probe_share: f64,
+    /// Share of what is left for stage 1; stage 2 has the rest.
+    pub first_stage_share: f64,
+    /// beta: weight of noise against what is not modelled.
+    pub beta: f64,
+    /// gamma, where the probe has two groups an attribute.
+    pub gamma: f64,
+    /// gamma, where the probe is the finer one.
+    pub gamma_fine: f64,
+    /// The probe is the finer one where its scale is at most this share of Nhat.
+    pub fine_probe_scale: f64,
+    /// Share of an attribute's variation that a fine probe resolves, with at most 8 groups.
+    pub fine_probe_resolves: f64,
+    /// There is a probe, and pairs to measure, only where the probe's scale is at most this share
+    /// of Nhat. With more noise hardly any pair can be told from an independent one: the 1-ways
+    /// make better use of the budget.
+    pub largest_probe_scale: f64,
+    /// Shares of variation that blocks on offer resolve.
+    pub resolutions: Vec<f64>,
+    /// Pairs that join the model between two scorings of a stage, where the probe is the finer
+    /// one. A coarse probe is too blunt to tell what the new members leave unexplained.
+    pub additions: usize,
+    /// Most integers that one stage's blocks may release together.
+    pub block_cells: usize,
+    /// Steps of the fits between.
+    pub fit_steps: usize,
+    /// Tolerance of the fits between.
+    pub fit_tolerance: f64,
+    /// Steps of the last fit.
+    pub final_steps: usize,
+}
+
+impl Default for StagedOptions {
+    fn default() -> Self {
+        Self {
+            one_way_share: 0.2,
+            probe_share: 0.1,
+            first_stage_share: 0.5,
+            beta: 0.85,
+            gamma: 0.25,
+            gamma_fine: 0.5,
+            fine_probe_scale: 0.03,
+            fine_probe_resolves: 0.95,
+            largest_probe_scale: 0.125,
+            resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
+            additions: 4,
+            block_cells: 1 << 13,
+            fit_steps: 100,
+            fit_tolerance: 1e-3,
+            final_steps: FINAL_STEPS,
+        }
+    }
+}
+
+impl StagedOptions {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let shares = [
+            ("one_way_share", self.one_way_share),
+            ("probe_share", self.probe_share),
+            ("first_stage_share", self.first_stage_share),
+        ];
+        for (name, value) in shares {
+            check(name, "between 0 and 1", value, value > 0.0 && value < 1.0)?;
+        }
+        let spent = self.one_way_share + self.probe_share;
+        let name = "one_way_share + probe_share";
+        check(name, "below 1", spent, spent < 1.0)?;
+        let weights = [
+            ("beta", self.beta),
+            ("gamma", self.gamma),
+            ("gamma_fine", self.gamma_fine),
+            ("fine_probe_scale", self.fine_probe_scale),
+            ("largest_probe_scale", self.largest_probe_scale),
+        ];
+        for (name, value) in weights {
+            check(
+                name,
+                "a number of at least 0",
+                value,
+                value.is_finite() && value >= 0.0,
+            )?;
+        }
+        self.check_resolutions()?;
+        let (name, cells) = ("block_cells", self.block_cells);
+        let range = "from 1 to 1048576";
+        check(
+            name,
+            range,
+            cells as f64,
+            (1..=MAX_BLOCK_CELLS).contains(&cells),
+        )?;
+        let additions = self.additions;
+        check("additions", "at least 1", additions as f64, additions > 0)?;
+        check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
+    }
+
+    fn check_resolutions(&self) -> Result<(), Error> {
+        let offered = self.resolutions.len();
+        let range = "a list of 1 to 32 shares";
+        let fits = (1..=MAX_RESOLUTIONS).contains(&offered);
+        check("resolutions", range, offered as f64, fits)?;
+        let range = "from 0 to 1";
+        let share = |name, value| check(name, range, value, (0.0..=1.0).contains(&value));
+        for &resolved in &self.resolutions {
+            share("resolutions", resolved)?;
+        }
+        share("fine_probe_resolves", self.fine_probe_resolves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_out_of_their_range_are_refused_by_name() {
+        assert!(StagedOptions::default().check().is_ok());
+        let refused = |change: fn(&mut StagedOptions)| {
+            let mut options = StagedOptions::default();
+            change(&mut options);
+            match options.check().unwrap_err() {
+                Error::Option { name, .. } => name,
+                other => panic!("{other}"),
+            }
+        };
+        assert_eq!(refused(|o| o.probe_share = f64::NAN), "probe_share");
+        assert_eq!(
+            refused(|o| o.one_way_share = 0.95),
+            "one_way_share + probe_share"
+        );
+        assert_eq!(refused(|o| o.beta = -1.0), "beta");
+        assert_eq!(refused(|o| o.resolutions.clear()), "resolutions");
+        assert_eq!(refused(|o| o.resolutions[1] = 1.5), "resolutions");
+        assert_eq!(
+            refused(|o| o.fine_probe_resolves = 2.0),
+            "fine_probe_resolves"
+        );
+        assert_eq!(refused(|o| o.block_cells = 0), "block_cells");
+        assert_eq!(refused(|o| o.additions = 0), "additions");
+        assert_eq!(refused(|o| o.fit_steps = usize::MAX), "fit_steps");
+        assert_eq!(refused(|o| o.fit_tolerance = 0.0), "fit_tolerance");
+    }
+}

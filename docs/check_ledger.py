@@ -1,0 +1,83 @@
+"""Works out again what a ledger of `fhaim run --ledger` (or `local`) says each release cost.
+
+    python3 docs/check_ledger.py LEDGER.json RECORD_BOUND
+
+The formulas are those of PRIVACY.md, in fractions and in other words than the program's; the gap
+alone is in floating point. Prints one release of each kind, and fails where a price differs.
+"""
+
+import json
+import sys
+from fractions import Fraction
+from math import ceil, exp, pi, sqrt
+
+UNIT = 4  # variance of one unit of noise
+PAGE = 8192
+COUNT = Fraction(1, 2**80)
+
+
+def norm(axis):
+    """Largest squared norm of (u(x))_u over the categories x."""
+    return max(sum(u[x] ** 2 for u in axis["functions"]) for x in range(len(axis["functions"][0])))
+
+
+def measure(statistic, bound):
+    """Kind, squared sensitivity, cells."""
+    if statistic == "Total":
+        return "total", 1, 1
+    if "OneWay" in statistic:
+        axis = statistic["OneWay"]
+        return "1-way", norm(axis), len(axis["functions"])
+    if "Product" in statistic:
+        a, b = statistic["Product"]
+        return "block", norm(a) * norm(b), len(a["functions"]) * len(b["functions"])
+    terms = statistic["SquaredScores"]
+    return "scores", (2 * bound + 1) ** 2 * sum(t["weight"] ** 2 for t in terms), len(terms)
+
+
+def gap(sensitivity, units, cells):
+    """What noise made of several ladder samples costs beyond one discrete Gaussian."""
+    total, gamma, level = 0, 0.0, 0
+    while units >> (2 * level):
+        for _ in range(units >> (2 * level) & 3):
+            variance = UNIT << (2 * level)
+            if total:
+                gamma += 5 * exp(-2 * pi**2 / (1 / total + 1 / variance))
+            total += variance
+        level += 1
+    spread = 2 * gamma * sqrt(cells)
+    return sqrt(sensitivity / total) * spread + spread**2 / 2
+
+
+def main(path, bound):
+    ledger = json.load(open(path))
+    squares = any("SquaredScores" in r["request"]["statistic"] for r in ledger["releases"])
+    moduli = 2 if squares else 1
+    spent, shown = 0, set()
+    for release in ledger["releases"]:
+        request = release["request"]
+        units = request["variance_units"]
+        kind, sensitivity, cells = measure(request["statistic"], bound)
+        rho = ceil(Fraction(sensitivity, 2 * UNIT * units) / COUNT)
+        leak = max(4, moduli * ceil(cells / PAGE)) << 50  # 2^-30 each
+        beyond = gap(sensitivity, units, cells)
+        rest = int(release["rho"]) - rho - leak
+        expected = beyond / float(COUNT)
+        assert 0 <= rest and 0.999 * expected <= rest <= 1.001 * expected + 1, request["number"]
+        spent += rho + leak + rest
+        if kind not in shown:
+            shown.add(kind)
+            print(
+                f"release {request['number']}, {kind}: D^2 {sensitivity}, cells {cells}, "
+                f"m {units}, sigma {sqrt(UNIT * units):.2f}, rho {float(rho * COUNT):.6g}, "
+                f"gap {float(rest * COUNT):.3g}, leak {float(leak * COUNT):.3g}"
+            )
+    assert spent == int(ledger["spent"]) <= int(ledger["budget"])
+    print(
+        f"{len(ledger['releases'])} releases cost {float(spent * COUNT):.9f} "
+        f"of {float(int(ledger['budget']) * COUNT):.9f}"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

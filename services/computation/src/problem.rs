@@ -1,0 +1,127 @@
+//! What this service refuses, and which problem each refusal is.
+
+use fhaim_api::problem::ProblemKind;
+use fhaim_domain::counted;
+use fhaim_platform::Failure;
+use fhaim_protocol::crypto::chain::Freeze;
+
+/// A refusal: the same call would be refused again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Terms without a plan, or a layout that no table has.
+    #[error("{0}")]
+    Terms(String),
+    /// A layout that no table within the record bound has.
+    #[error(
+        "a table of {} with a stride of {stride} has at least {}, more than the record bound of \
+         {bound}", counted(*.chunks, "chunk"), counted(*.records, "record")
+    )]
+    Records {
+        /// Record chunks of the layout.
+        chunks: usize,
+        /// Positions a chunk's records take.
+        stride: usize,
+        /// Records it has at least.
+        records: usize,
+        /// The terms' bound.
+        bound: u64,
+    },
+    /// An upload larger than this service accepts.
+    #[error(
+        "the upload would take {megabytes} MB, and this service accepts {most} MB: {} of {} and \
+         {vectors} of noise; use fewer categories or bins, or fewer records",
+        counted(*.columns, "column"), counted(*.chunks, "chunk")
+    )]
+    Large {
+        /// What it would take.
+        megabytes: u64,
+        /// What is accepted.
+        most: u64,
+        /// Its one-hot columns.
+        columns: usize,
+        /// Its record chunks.
+        chunks: usize,
+        /// Its vectors of noise.
+        vectors: usize,
+    },
+    /// The upload is there, and another.
+    #[error("the upload was registered with other terms or another layout")]
+    OtherUpload,
+    /// The dataset's keys were not made.
+    #[error("the crypto service has no keys of this dataset: make them first")]
+    NoKeys,
+    /// Nothing can be added to a complete upload.
+    #[error("the upload is complete")]
+    Complete,
+    /// A header that is none, or another.
+    #[error("the header Content-Digest must be sha-256=:<base64>:")]
+    ContentDigest,
+    /// An object whose bytes are others than announced.
+    #[error("the object's bytes are not those of its digest")]
+    ObjectDigest,
+    /// An object that breaks a rule of its encoding.
+    #[error("{0}")]
+    Object(String),
+    /// An upload that cannot be sealed yet.
+    #[error("the upload lacks {}, {first} the first", counted(*.objects, "object"))]
+    Lacking {
+        /// Objects that are missing.
+        objects: usize,
+        /// Name of the first.
+        first: String,
+    },
+    /// A manifest of other objects.
+    #[error("the objects here are not those of the manifest")]
+    Manifest,
+    /// A batch under another's address.
+    #[error("the address names another release than the batch begins with")]
+    Address,
+    /// A batch that was asked for before, and was another.
+    #[error("release {0} of the job was asked for with other content")]
+    OtherBatch(u32),
+    /// A batch over an upload that is not there yet.
+    #[error("the dataset's upload is not complete")]
+    Incomplete,
+    /// A batch that cannot be computed.
+    #[error("{0}")]
+    Batch(String),
+    /// A run that the crypto service knows otherwise.
+    #[error(
+        "the crypto service and this one know the job's run differently: one of them was set back \
+         to an older copy. Nothing more is sealed for it"
+    )]
+    OtherRun,
+    /// A dataset with runs of the release before.
+    #[error("{}", Freeze::Adopted.detail())]
+    Landed,
+}
+
+impl Refusal {
+    /// Which problem it is.
+    pub fn kind(&self) -> ProblemKind {
+        match self {
+            Self::Terms(_)
+            | Self::Records { .. }
+            | Self::Large { .. }
+            | Self::ContentDigest
+            | Self::Object(_)
+            | Self::Address
+            | Self::Batch(_) => ProblemKind::Invalid,
+            Self::OtherUpload
+            | Self::Complete
+            | Self::Lacking { .. }
+            | Self::OtherBatch(_)
+            | Self::Incomplete
+            | Self::OtherRun => ProblemKind::Conflict,
+            Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
+            Self::NoKeys => ProblemKind::NotFound,
+            Self::Landed => ProblemKind::Frozen,
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.kind(), refusal.to_string())
+    }
+}

@@ -1,0 +1,266 @@
+//! Batches: what was asked for, as tasks under a lease, and what came of it.
+
+use fhaim_api::batch::{Batch, BatchStatus};
+use fhaim_api::keys::Receipt;
+use fhaim_platform::lease::Lease;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_platform::{clock, rows};
+use fhaim_release::ReleaseRequest;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use crate::store::uploads::Stored;
+
+/// The state of a batch that was refused because its job was given no run.
+const WITHOUT_RUN: &str = "without-run";
+
+/// The table of tasks.
+pub const TABLE: &str = "batches";
+
+/// Which batch: of which dataset and job, and the number of its first release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// The job.
+    pub job: Uuid,
+    /// Number of its first release.
+    pub first: u32,
+}
+
+impl Name {
+    fn id(&self) -> String {
+        format!("{}/{}", self.job, self.first)
+    }
+}
+
+/// A batch as whoever asked for it sees it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it releases.
+    pub requests: Vec<ReleaseRequest>,
+    /// Where it is.
+    pub status: BatchStatus,
+    /// What whoever asked has shown of the crypto service's ledger.
+    pub shown: Vec<Receipt>,
+}
+
+/// A batch, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn find(store: &Store, name: Name) -> Result<Option<Found>, StoreError> {
+    let row = sqlx::query("SELECT * FROM batches WHERE id = $1 AND dataset = $2")
+        .bind(name.id())
+        .bind(name.dataset.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    let found = |row: Row| {
+        Ok(Found {
+            requests: rows::json(&row, "requests")?,
+            status: status(&row)?,
+            shown: shown(&row)?,
+        })
+    };
+    row.map(found).transpose()
+}
+
+fn status(row: &Row) -> Result<BatchStatus, StoreError> {
+    let state: String = row.try_get("state")?;
+    Ok(match state.as_str() {
+        "queued" => BatchStatus::Queued,
+        "running" => BatchStatus::Running {
+            seconds: (clock::now() - row.try_get::<i64, _>("created_at")?) as f64 / 1e3,
+        },
+        "released" => BatchStatus::Released {
+            answers: rows::json(row, "answers")?,
+            compute_seconds: row.try_get("seconds")?,
+            receipt: rows::some_json(row, "receipt")?,
+        },
+        _ => BatchStatus::Refused {
+            reason: row
+                .try_get::<Option<String>, _>("reason")?
+                .unwrap_or_default(),
+            without_run: state == WITHOUT_RUN,
+        },
+    })
+}
+
+/// Queues a batch, unless it is there.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(
+    store: &Store,
+    upload: &Stored,
+    name: Name,
+    batch: &Batch,
+) -> Result<(), StoreError> {
+    let inserted = sqlx::query(
+        "INSERT INTO batches (id, dataset, owner, job, first, requests, state, seconds, \
+         lease_expires, attempts, created_at, shown) \
+         VALUES ($1, $2, $3, $4, $5, $6, 'queued', 0, 0, 0, $7, $8)",
+    )
+    .bind(name.id())
+    .bind(name.dataset.to_string())
+    .bind(upload.owner.to_string())
+    .bind(name.job.to_string())
+    .bind(i64::from(name.first))
+    .bind(rows::to_json(&batch.requests)?)
+    .bind(clock::now())
+    .bind(rows::to_json(&batch.receipts)?)
+    .execute(store.pool())
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// The receipts that whoever asked for a batch has shown, its row locked; none if there is no
+/// batch.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_shown(
+    store: &Store,
+    tx: &mut Tx,
+    name: Name,
+) -> Result<Option<Vec<Receipt>>, StoreError> {
+    let select = store.locking("SELECT shown FROM batches WHERE id = $1 AND dataset = $2");
+    let row = sqlx::query(select)
+        .bind(name.id())
+        .bind(name.dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| shown(&row)).transpose()
+}
+
+fn shown(row: &Row) -> Result<Vec<Receipt>, StoreError> {
+    Ok(rows::some_json(row, "shown")?.unwrap_or_default())
+}
+
+/// Stores the receipts that whoever asked for a batch has shown.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_shown(tx: &mut Tx, name: Name, shown: &[Receipt]) -> Result<(), StoreError> {
+    sqlx::query("UPDATE batches SET shown = $1 WHERE id = $2")
+        .bind(rows::to_json(shown)?)
+        .bind(name.id())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Queues a refused batch again, without what was sealed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn reopen(store: &Store, name: Name) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE batches SET state = 'queued', reason = NULL, faults = 0, outages = 0, \
+         lease_expires = 0, sealed = NULL WHERE id = $1 AND state IN ('refused', $2)",
+    )
+    .bind(name.id())
+    .bind(WITHOUT_RUN)
+    .execute(store.pool())
+    .await?;
+    Ok(())
+}
+
+/// A batch as a worker sees it.
+#[derive(Debug)]
+pub struct Task {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// The job.
+    pub job: Uuid,
+    /// What to release.
+    pub requests: Vec<ReleaseRequest>,
+    /// The blob of the sealed request, once there is one.
+    pub sealed: Option<String>,
+    /// What whoever asked has seen of the crypto service's ledger.
+    pub receipts: Vec<Receipt>,
+}
+
+/// The batch that a lease is for.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn task(store: &Store, lease: &Lease) -> Result<Task, StoreError> {
+    let select = "SELECT dataset, job, requests, sealed, shown FROM batches WHERE id = $1";
+    let row = sqlx::query(select)
+        .bind(&lease.id)
+        .fetch_one(store.pool())
+        .await?;
+    Ok(Task {
+        dataset: rows::parsed(&row, "dataset")?,
+        job: rows::parsed(&row, "job")?,
+        requests: rows::json(&row, "requests")?,
+        sealed: row.try_get("sealed")?,
+        receipts: shown(&row)?,
+    })
+}
+
+/// Stores which blob has a batch's sealed request, and how long that took.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn seal(tx: &mut Tx, lease: &Lease, blob: &str, seconds: f64) -> Result<(), StoreError> {
+    sqlx::query("UPDATE batches SET sealed = $1, seconds = $2 WHERE id = $3")
+        .bind(blob)
+        .bind(seconds)
+        .bind(&lease.id)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Ends a batch with its integers and the receipt that came with them.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn release(
+    tx: &mut Tx,
+    lease: &Lease,
+    answers: &[Vec<i64>],
+    receipt: &Receipt,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE batches SET state = 'released', answers = $1, receipt = $2, reason = NULL \
+         WHERE id = $3",
+    )
+    .bind(rows::to_json(answers)?)
+    .bind(rows::to_json(receipt)?)
+    .bind(&lease.id)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// Ends a batch with a reason.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn refuse(tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), StoreError> {
+    end(tx, lease, "refused", reason).await
+}
+
+/// Likewise, because the crypto service had no run left for the job.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn refuse_run(tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), StoreError> {
+    end(tx, lease, WITHOUT_RUN, reason).await
+}
+
+async fn end(tx: &mut Tx, lease: &Lease, state: &str, reason: &str) -> Result<(), StoreError> {
+    sqlx::query("UPDATE batches SET state = $1, reason = $2 WHERE id = $3")
+        .bind(state)
+        .bind(reason)
+        .bind(&lease.id)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}

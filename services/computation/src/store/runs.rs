@@ -1,0 +1,60 @@
+//! Runs: the window of the noise ladder that each job has, as it was stored last.
+
+use fhaim_platform::store::{Store, StoreError, Tx, is_duplicate};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+/// The window of a job, as text; none if it has none yet.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn window(store: &Store, dataset: Uuid, job: Uuid) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("SELECT state FROM windows WHERE dataset = $1 AND job = $2")
+        .bind(dataset.to_string())
+        .bind(job.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| row.try_get("state")).transpose()
+}
+
+/// Stores a job's window in place of the one that was read: compare and set. Whether it was
+/// stored.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn replace_window(
+    tx: &mut Tx,
+    (dataset, job): (Uuid, Uuid),
+    before: Option<&str>,
+    after: &str,
+) -> Result<bool, StoreError> {
+    let query = match before {
+        Some(before) => sqlx::query(
+            "UPDATE windows SET state = $1 WHERE dataset = $2 AND job = $3 AND state = $4",
+        )
+        .bind(after)
+        .bind(dataset.to_string())
+        .bind(job.to_string())
+        .bind(before),
+        None => sqlx::query("INSERT INTO windows (state, dataset, job) VALUES ($1, $2, $3)")
+            .bind(after)
+            .bind(dataset.to_string())
+            .bind(job.to_string()),
+    };
+    match query.execute(&mut **tx).await {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => Ok(other?.rows_affected() == 1),
+    }
+}
+
+/// Whether a dataset has jobs of the release before, which had their windows from this service.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn has_landed(store: &Store, dataset: Uuid) -> Result<bool, StoreError> {
+    let row = sqlx::query("SELECT COUNT(*) AS n FROM jobs WHERE dataset = $1")
+        .bind(dataset.to_string())
+        .fetch_one(store.pool())
+        .await?;
+    Ok(row.try_get::<i64, _>("n")? > 0)
+}

@@ -1,0 +1,200 @@
+//! The service over real blobs and a real database, a stand-in for the crypto service, and a holder
+//! with a table.
+#![allow(dead_code, clippy::unwrap_used)] // helpers outside #[test] functions
+
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+use fhaim_api::Digest;
+use fhaim_api::dataset::WireTerms;
+use fhaim_api::token::Service;
+use fhaim_api::upload::{Complete, NewUpload, UploadState, WireLayout};
+use fhaim_computation::datasets::Cache;
+use fhaim_computation::uploads::{self, Stored, WHOLE};
+use fhaim_computation::{Config, Memory, State};
+use fhaim_domain::{Schema, Table};
+use fhaim_he::{EvaluationKeys, PublicKey, SecretKey};
+use fhaim_platform::Failure;
+use fhaim_platform::program::Program;
+use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::terms::{Plan, Terms};
+use fhaim_protocol::upload::{Object, UploadPlan};
+use rand::rngs::OsRng;
+use rand::{SeedableRng, TryRngCore, rngs::StdRng};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const RECORDS: usize = 100;
+
+pub fn terms(record_bound: u64) -> Terms {
+    let json = r#"{"name":"t","columns":[
+        {"name":"a","kind":"categorical","categories":["x","y"]},
+        {"name":"b","kind":"categorical","categories":["u","v","w"]}]}"#;
+    let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+    let terms = Terms::new(schema, 1.0, 1e-9, record_bound);
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
+}
+
+pub fn table() -> Table {
+    let column = |sizes: u32| (0..RECORDS as u32).map(|i| i * 5 % 7 % sizes).collect();
+    Table::new(terms(1).schema, vec![column(2), column(3)]).unwrap()
+}
+
+/// Keys of all datasets of a test.
+pub struct Keys {
+    pub public: PublicKey,
+    pub evaluation: EvaluationKeys,
+}
+
+impl Keys {
+    pub fn new(plan: &Plan) -> Self {
+        let params = plan.parameters().unwrap();
+        let mut rng = OsRng.unwrap_err();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        Self {
+            public: secret.public_key(&mut rng).unwrap(),
+            evaluation: secret.evaluation_keys(&mut rng).unwrap(),
+        }
+    }
+
+    /// The crypto service, as far as an upload needs it.
+    pub async fn serve(&self) -> String {
+        let public = self.public.to_bytes().unwrap();
+        let evaluation = self.evaluation.to_bytes();
+        let routes = Router::new()
+            .route("/v1/datasets/{dataset}/public-key", get(async || public))
+            .route(
+                "/v1/datasets/{dataset}/evaluation-keys",
+                get(async || evaluation),
+            );
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        address
+    }
+}
+
+/// The service, and a holder with a table.
+pub struct Fixture {
+    pub state: State,
+    pub keys: Keys,
+    pub plan: UploadPlan,
+    pub folder: TempDir,
+}
+
+impl Fixture {
+    pub async fn new() -> Self {
+        let plan = terms(1000).plan().unwrap();
+        let keys = Keys::new(&plan);
+        let folder = tempfile::tempdir().unwrap();
+        let upload =
+            UploadPlan::for_table(table().domain(), RECORDS, plan.ladder().unwrap(), &plan.set);
+        Self {
+            state: open(folder.path(), &keys.serve().await).await,
+            plan: upload.unwrap(),
+            keys,
+            folder,
+        }
+    }
+
+    /// Registers a dataset.
+    pub async fn register(&self) -> Stored {
+        self.register_as(terms(1000), 128).await.unwrap()
+    }
+
+    pub async fn register_as(&self, terms: Terms, stride: usize) -> Result<Stored, Failure> {
+        let (dataset, owner) = (Uuid::new_v4(), Uuid::new_v4());
+        let layout = WireLayout { chunks: 1, stride };
+        let terms = WireTerms(terms);
+        uploads::register(&self.state, dataset, owner, NewUpload { terms, layout }).await?;
+        uploads::find(&self.state, dataset).await
+    }
+
+    /// An object's bytes, other ones for another seed.
+    pub fn encode(&self, object: Object, seed: u64) -> Bytes {
+        let table = table();
+        let holder = Holder::new(&table, 1000, Noise::Fresh, &self.keys.public, self.plan).unwrap();
+        let mut rng = StdRng::seed_from_u64(seed);
+        holder.encode(object, &mut rng).unwrap().into()
+    }
+
+    pub async fn put(&self, stored: &Stored, object: Object, bytes: &Bytes) -> Result<(), Failure> {
+        let digest = Digest::of(bytes);
+        let name = object.name();
+        uploads::put(&self.state, stored, WHOLE, &name, digest, bytes.clone()).await
+    }
+
+    /// Puts all objects; their digests.
+    pub async fn put_all(&self, stored: &Stored) -> BTreeMap<String, Digest> {
+        let mut digests = BTreeMap::new();
+        for object in self.plan.objects() {
+            let bytes = self.encode(object, 1);
+            self.put(stored, object, &bytes).await.unwrap();
+            digests.insert(object.name(), Digest::of(&bytes));
+        }
+        digests
+    }
+
+    pub async fn complete(
+        &self,
+        stored: &Stored,
+        digests: &BTreeMap<String, Digest>,
+    ) -> Result<(), Failure> {
+        let mut hash = Sha256::new();
+        for (name, digest) in digests {
+            hash.update(format!("{name} {digest}\n"));
+        }
+        let manifest = Digest(hash.finalize().into());
+        let complete = Complete { manifest };
+        let upload = uploads::complete(&self.state, stored, WHOLE, &complete).await?;
+        assert_eq!(upload.contributions[0].state, UploadState::Complete);
+        Ok(())
+    }
+
+    /// A complete upload.
+    pub async fn upload(&self) -> Stored {
+        let stored = self.register().await;
+        let digests = self.put_all(&stored).await;
+        self.complete(&stored, &digests).await.unwrap();
+        stored
+    }
+
+    /// Loads a dataset as a worker does that has none in memory.
+    pub async fn load(&self, stored: &Stored) -> Result<(), Failure> {
+        Cache::new(1).get(&self.state, stored).await.map(|_| ())
+    }
+
+    /// Where a blob is that begins so.
+    pub fn blob(&self, stored: &Stored, name: &str) -> PathBuf {
+        let path = self.blobs().join(&stored.folder).join(name);
+        let (parent, begin) = (path.parent().unwrap(), path.file_name().unwrap());
+        let begin = begin.to_str().unwrap();
+        let mut found = std::fs::read_dir(parent).unwrap().filter_map(|file| {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            let of_it = name == begin || name.starts_with(&format!("{begin}."));
+            of_it.then(|| parent.join(name))
+        });
+        let first = found.next().unwrap();
+        assert!(found.next().is_none(), "{name} has two blobs");
+        first
+    }
+
+    pub fn blobs(&self) -> PathBuf {
+        self.folder.path().join("blobs")
+    }
+}
+
+async fn open(folder: &Path, crypto: &str) -> State {
+    let mut common = fhaim_kit::config::in_folder(folder);
+    common.peers.insert(Service::Crypto, crypto.to_owned());
+    let config = Config {
+        common,
+        datasets_in_memory: 1,
+        upload_bytes: 1 << 30,
+        memory: Memory::default(),
+    };
+    State::open(&config).await.unwrap()
+}

@@ -1,0 +1,303 @@
+//! Uploads over real blobs, a real database, and a stand-in for the crypto service.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use bytes::Bytes;
+use common::{Fixture, Keys, terms};
+use fhaim_api::Digest;
+use fhaim_api::problem::ProblemKind;
+use fhaim_computation::datasets::Reader;
+use fhaim_computation::uploads::{self, WHOLE};
+use fhaim_he::{Columns, Layout};
+use fhaim_platform::Failure;
+use fhaim_platform::blobs::Blobs;
+use fhaim_protocol::upload::{Object, UploadPlan};
+use object_store::local::LocalFileSystem;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
+use std::sync::Arc;
+use std::time::Duration;
+
+const COLUMN: Object = Object::Column {
+    column: 3,
+    chunk: 0,
+};
+
+const NOISE: Object = Object::Noise {
+    page: 0,
+    level: 1,
+    index: 2,
+};
+
+/// What may become of stored bytes: one of them is another, or all are, which decode as well.
+fn changes(bytes: &[u8], others: &[u8]) -> [Vec<u8>; 2] {
+    let mut flipped = bytes.to_vec();
+    flipped[bytes.len() / 2] ^= 1;
+    assert_ne!(bytes, others);
+    [flipped, others.to_vec()]
+}
+
+/// A refusal that says what is damaged.
+fn assert_names(failure: &Failure, what: &str) {
+    assert_eq!(failure.kind(), ProblemKind::Internal);
+    let words = failure.to_string();
+    assert!(words.contains(what) && words.contains("digest"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_byte_in_an_object_is_noticed() {
+    let mut fixture = Fixture::new().await;
+    let stored = fixture.upload().await;
+    fixture.load(&stored).await.unwrap();
+    for (object, kept) in [(COLUMN, u64::MAX), (NOISE, u64::MAX), (NOISE, 0)] {
+        fixture.state.memory.dataset_bytes = kept;
+        let path = fixture.blob(&stored, &format!("{WHOLE}/{object}"));
+        let whole = std::fs::read(&path).unwrap();
+        for changed in changes(&whole, &fixture.encode(object, 2)) {
+            std::fs::write(&path, changed).unwrap();
+            let failure = fixture.load(&stored).await.unwrap_err();
+            assert_names(&failure, &object.name());
+        }
+        std::fs::write(&path, whole).unwrap();
+        fixture.load(&stored).await.unwrap();
+    }
+}
+
+/// Of a large upload, whose columns are read while a batch runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_byte_in_a_column_read_late_is_noticed() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.upload().await;
+    let (_, reader) = Reader::open(&fixture.state, &stored).await.unwrap();
+    let reader = Arc::new(reader);
+    let read = || {
+        let reader = reader.clone();
+        let read = move || Columns::read(reader.as_ref(), 0, &[2, 3], 0..1);
+        tokio::task::spawn_blocking(read)
+    };
+    assert_eq!(read().await.unwrap().unwrap().len(), 2);
+    let path = fixture.blob(&stored, &format!("{WHOLE}/{COLUMN}"));
+    let whole = std::fs::read(&path).unwrap();
+    for changed in changes(&whole, &fixture.encode(COLUMN, 2)) {
+        std::fs::write(&path, changed).unwrap();
+        let words = read().await.unwrap().unwrap_err().to_string();
+        assert!(words.contains("column/3/0"), "{words}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_byte_in_a_key_is_noticed() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.upload().await;
+    let others = Keys::new(&terms(1000).plan().unwrap());
+    for (name, others) in [
+        ("public", others.public.to_bytes().unwrap()),
+        ("evaluation", others.evaluation.to_bytes()),
+    ] {
+        let path = fixture.blob(&stored, name);
+        let whole = std::fs::read(&path).unwrap();
+        for changed in changes(&whole, &others) {
+            std::fs::write(&path, changed).unwrap();
+            assert_names(&fixture.load(&stored).await.unwrap_err(), name);
+        }
+        std::fs::write(&path, whole).unwrap();
+        fixture.load(&stored).await.unwrap();
+    }
+}
+
+/// A put that has found the upload open, and writes while it is completed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_put_that_races_complete_changes_nothing() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let digests = fixture.put_all(&stored).await;
+    let mut slow = fixture.state.clone();
+    let files = LocalFileSystem::new_with_prefix(fixture.blobs()).unwrap();
+    let wait = ThrottleConfig {
+        wait_put_per_call: Duration::from_secs(3),
+        ..ThrottleConfig::default()
+    };
+    slow.base.blobs = Blobs::over(ThrottledStore::new(files, wait));
+    let bytes = fixture.encode(COLUMN, 2);
+    let digest = Digest::of(&bytes);
+    let racing = {
+        let stored = stored.clone();
+        tokio::spawn(async move {
+            uploads::put(&slow, &stored, WHOLE, &COLUMN.name(), digest, bytes).await
+        })
+    };
+    // Past its look at the upload; if not, it finds it complete there: no less right.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    fixture.complete(&stored, &digests).await.unwrap();
+    let refused = racing.await.unwrap().unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Conflict);
+    let blob = fixture.blob(&stored, &format!("{WHOLE}/{COLUMN}"));
+    let kept = Digest::of(&std::fs::read(blob).unwrap());
+    assert_eq!(kept, digests[&COLUMN.name()]);
+    fixture.load(&stored).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_put_again_replaces_the_first_and_leaves_no_blob() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let mut digests = fixture.put_all(&stored).await;
+    // The same bytes, others, and these at once from several sides.
+    for seed in [1, 2] {
+        fixture
+            .put(&stored, COLUMN, &fixture.encode(COLUMN, seed))
+            .await
+            .unwrap();
+    }
+    let many: Vec<Bytes> = (3..9).map(|seed| fixture.encode(NOISE, seed)).collect();
+    let puts = many.iter().map(|bytes| fixture.put(&stored, NOISE, bytes));
+    let done = futures_util::future::join_all(puts).await;
+    assert!(done.iter().all(Result::is_ok));
+    let blob = |object| fixture.blob(&stored, &format!("{WHOLE}/{object}"));
+    let digest = |object| Digest::of(&std::fs::read(blob(object)).unwrap());
+    assert_eq!(digest(COLUMN), Digest::of(&fixture.encode(COLUMN, 2)));
+    assert!(many.iter().any(|bytes| Digest::of(bytes) == digest(NOISE)));
+    // The manifest is of what is there now.
+    let old = fixture.complete(&stored, &digests).await.unwrap_err();
+    assert_eq!(old.kind(), ProblemKind::DigestMismatch);
+    for object in [COLUMN, NOISE] {
+        digests.insert(object.name(), digest(object));
+    }
+    fixture.complete(&stored, &digests).await.unwrap();
+    fixture.load(&stored).await.unwrap();
+    let bytes = fixture.encode(COLUMN, 1);
+    let late = fixture.put(&stored, COLUMN, &bytes).await.unwrap_err();
+    assert_eq!(late.kind(), ProblemKind::Conflict);
+    fixture.load(&stored).await.unwrap();
+}
+
+/// An upload as releases before this one left it: one blob an object, no digests of keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_from_before_still_load_and_go_on() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let digests = fixture.put_all(&stored).await;
+    for object in fixture.plan.objects() {
+        let blob = fixture.blob(&stored, &format!("{WHOLE}/{object}"));
+        let before = fixture.blobs().join(&stored.folder);
+        std::fs::rename(blob, before.join(format!("{WHOLE}/{object}"))).unwrap();
+    }
+    for change in [
+        "UPDATE objects SET version = NULL",
+        "UPDATE uploads SET public_key = NULL, evaluation_keys = NULL",
+    ] {
+        let pool = fixture.state.base.store.pool();
+        sqlx::query(change).execute(pool).await.unwrap();
+    }
+    let stored = uploads::find(&fixture.state, stored.dataset).await.unwrap();
+    assert!(stored.keys.is_none());
+    // Goes on where it was.
+    let bytes = fixture.encode(COLUMN, 1);
+    fixture.put(&stored, COLUMN, &bytes).await.unwrap();
+    fixture.blob(&stored, &format!("{WHOLE}/{COLUMN}"));
+    fixture.complete(&stored, &digests).await.unwrap();
+    fixture.load(&stored).await.unwrap();
+    let noise = fixture.blob(&stored, &format!("{WHOLE}/{NOISE}"));
+    assert!(noise.extension().is_none());
+    std::fs::write(noise, fixture.encode(NOISE, 2)).unwrap();
+    let words = fixture.load(&stored).await.unwrap_err().to_string();
+    assert!(words.contains(&NOISE.name()), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layout_beyond_the_record_bound_is_refused() {
+    let fixture = Fixture::new().await;
+    for (bound, stride, accepted) in [
+        (64, 64, true),
+        (1, 64, true),
+        (65, 128, true),
+        (64, 128, false),
+        (63, 128, false),
+        (257, 512, true),
+        (256, 512, false),
+    ] {
+        let registered = fixture.register_as(terms(bound), stride).await;
+        match registered {
+            Ok(_) => assert!(accepted, "{bound} records, stride {stride}"),
+            Err(failure) => {
+                assert!(!accepted, "{bound} records, stride {stride}: {failure}");
+                assert_eq!(failure.kind(), ProblemKind::Invalid);
+                assert!(failure.to_string().contains("record bound"), "{failure}");
+            }
+        }
+    }
+    // Of several chunks all but the last are full.
+    for (bound, chunks, accepted) in [(8193, 2, true), (8192, 2, false), (24_576, 4, false)] {
+        let plan = terms(bound).outline().unwrap();
+        let layout = Layout::from_parts(chunks, 8192).unwrap();
+        let upload = UploadPlan {
+            layout,
+            ..fixture.plan
+        };
+        let checked = uploads::check_layout(&plan, &upload);
+        assert_eq!(
+            checked.is_ok(),
+            accepted,
+            "{bound} records, {chunks} chunks"
+        );
+    }
+}
+
+/// Where there is no room an object is not taken, and it is said that this may pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_finds_no_room_is_worth_another_try() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let full = fixture
+        .blobs()
+        .join(&stored.folder)
+        .join(format!("{WHOLE}/column"));
+    std::fs::create_dir_all(&full).unwrap();
+    let mount = |program: &str, arguments: &[&str]| {
+        let done = std::process::Command::new(program)
+            .args(arguments)
+            .arg(&full)
+            .output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    if !mount("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs"]) {
+        eprintln!("skipped: file systems cannot be mounted here");
+        return;
+    }
+    let refused = fixture
+        .put(&stored, COLUMN, &fixture.encode(COLUMN, 1))
+        .await;
+    assert!(mount("umount", &["-l"]));
+    let failure = refused.unwrap_err();
+    assert_eq!(failure.kind(), ProblemKind::Unavailable, "{failure}");
+    assert!(failure.problem.retry_after.is_some());
+    let digests = fixture.put_all(&stored).await;
+    fixture.complete(&stored, &digests).await.unwrap();
+    fixture.load(&stored).await.unwrap();
+}
+
+/// What takes long of a plan is worked out once, by who knows the mechanism, and kept with the
+/// upload's terms: what is kept is used.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uploads_plan_is_kept_with_it() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let objects = async || {
+        let stored = uploads::find(&fixture.state, stored.dataset).await.unwrap();
+        let upload = uploads::show(&fixture.state, &stored).await.unwrap();
+        upload.contributions[0].objects
+    };
+    let planned = objects().await;
+    assert_eq!(planned, fixture.plan.object_count() as u64);
+    // No mechanism needs so much.
+    let mut terms = stored.terms.clone();
+    terms.need.as_mut().unwrap().ladder.cells += 1 << 20;
+    let text = serde_json::to_string(&terms).unwrap();
+    let update = sqlx::query("UPDATE uploads SET terms = $1").bind(text);
+    update
+        .execute(fixture.state.base.store.pool())
+        .await
+        .unwrap();
+    assert!(objects().await > planned);
+}

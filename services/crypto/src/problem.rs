@@ -1,0 +1,69 @@
+//! What this service refuses, and which problem each refusal is.
+//!
+//! A decryption has one refusal, whatever the reason: it is [`Failure::refused`].
+
+use fhaim_api::problem::ProblemKind;
+use fhaim_platform::Failure;
+use fhaim_protocol::crypto::chain::Freeze;
+use uuid::Uuid;
+
+/// A refusal: the same call would be refused again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Terms without a plan.
+    #[error("{0}")]
+    Terms(String),
+    /// Keys of other terms.
+    #[error("the dataset's keys were made with other terms, and terms cannot change")]
+    OtherTerms,
+    /// Runs over another upload.
+    #[error("the dataset's runs were begun over another upload")]
+    OtherUpload,
+    /// No run is left.
+    #[error("{0}")]
+    Spent(String),
+    /// No run is left, and a job holds one that it has not used.
+    #[error(
+        "{reason}; job {job} has a run and has released nothing: `fhaim job retry {job}`, or \
+         `fhaim job run DATASET --job {job}` where it was forgotten, goes on with it"
+    )]
+    Stranded {
+        /// Why there is none.
+        reason: String,
+        /// The job.
+        job: Uuid,
+    },
+    /// Nothing is released of the dataset.
+    #[error("{}", .0.detail())]
+    Frozen(Freeze),
+    /// A receipt of someone else.
+    #[error("a receipt that the crypto service never gave for this dataset")]
+    Receipt,
+    /// A dataset that cannot be thawed.
+    #[error("{}", .0.detail())]
+    FrozenForGood(Freeze),
+    /// A dataset that needs no thawing.
+    #[error("the dataset is not frozen")]
+    NotFrozen,
+}
+
+impl Refusal {
+    /// Which problem it is.
+    pub fn kind(&self) -> ProblemKind {
+        match self {
+            Self::Terms(_) | Self::Receipt => ProblemKind::Invalid,
+            Self::OtherTerms | Self::OtherUpload | Self::FrozenForGood(_) | Self::NotFrozen => {
+                ProblemKind::Conflict
+            }
+            Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
+            Self::Frozen(Freeze::Restored) => ProblemKind::Restored,
+            Self::Frozen(Freeze::Noise | Freeze::Adopted) => ProblemKind::Frozen,
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.kind(), refusal.to_string())
+    }
+}

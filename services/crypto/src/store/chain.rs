@@ -1,0 +1,139 @@
+//! Chains of acts. Rows are only ever added; a chain's key is dataset and height, so of two that
+//! append at one height one fails.
+
+use fhaim_api::Digest;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_platform::{clock, rows};
+use fhaim_protocol::crypto::chain::{Act, Tip};
+use uuid::Uuid;
+
+/// The end of a dataset's chain, if it has one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn tip(tx: &mut Tx, dataset: Uuid) -> Result<Option<Tip>, StoreError> {
+    let last = "SELECT height, head FROM chain WHERE dataset = $1 ORDER BY height DESC LIMIT 1";
+    let row = sqlx::query(last)
+        .bind(dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let tip = |row: Row| {
+        Ok(Tip {
+            height: rows::number(&row, "height")?,
+            head: head_of(&row)?,
+        })
+    };
+    row.map(tip).transpose()
+}
+
+fn head_of(row: &Row) -> Result<[u8; 32], StoreError> {
+    Ok(rows::parsed::<Digest>(row, "head")?.0)
+}
+
+/// The head of a dataset's chain at a height, if it is as high.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn head(
+    store: &Store,
+    dataset: Uuid,
+    height: i64,
+) -> Result<Option<[u8; 32]>, StoreError> {
+    let row = sqlx::query("SELECT head FROM chain WHERE dataset = $1 AND height = $2")
+        .bind(dataset.to_string())
+        .bind(height)
+        .fetch_optional(store.pool())
+        .await?;
+    row.as_ref().map(head_of).transpose()
+}
+
+/// Acts that begin runs, freeze or thaw, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn standing_acts(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
+    let acts = sqlx::query(
+        "SELECT act FROM chain WHERE dataset = $1 \
+         AND kind IN ('run-begun', 'frozen', 'thawed') ORDER BY height",
+    )
+    .bind(dataset.to_string())
+    .fetch_all(&mut **tx)
+    .await?;
+    acts.iter().map(|row| rows::json(row, "act")).collect()
+}
+
+/// A dataset's releases, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn releases(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
+    let released = sqlx::query(
+        "SELECT act FROM chain WHERE dataset = $1 AND kind = 'released' ORDER BY height",
+    )
+    .bind(dataset.to_string())
+    .fetch_all(&mut **tx)
+    .await?;
+    released.iter().map(|row| rows::json(row, "act")).collect()
+}
+
+/// A job's releases with their integers, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn releases_of(
+    tx: &mut Tx,
+    dataset: Uuid,
+    job: Uuid,
+) -> Result<Vec<(Act, Vec<Vec<i64>>)>, StoreError> {
+    let released = sqlx::query(
+        "SELECT act, answers FROM chain WHERE dataset = $1 AND job = $2 AND kind = 'released' \
+         ORDER BY height",
+    )
+    .bind(dataset.to_string())
+    .bind(job.to_string())
+    .fetch_all(&mut **tx)
+    .await?;
+    let pair = |row: &Row| Ok((rows::json(row, "act")?, rows::json(row, "answers")?));
+    released.iter().map(pair).collect()
+}
+
+/// Adds an act, with the integers that it released, at a height. Whether it was added: not where
+/// the chain is as high, and then the transaction is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn append(
+    tx: &mut Tx,
+    dataset: Uuid,
+    at: Tip,
+    (act, text): (&Act, &str),
+    answers: Option<&[Vec<i64>]>,
+) -> Result<bool, StoreError> {
+    let (kind, job) = match act {
+        Act::KeysMade { .. } => ("keys-made", None),
+        Act::RunBegun { job, .. } => ("run-begun", Some(*job)),
+        Act::Released { job, .. } => ("released", Some(*job)),
+        Act::Frozen { .. } => ("frozen", None),
+        Act::Thawed => ("thawed", None),
+        Act::KeysDestroyed => ("keys-destroyed", None),
+        Act::Adopted { .. } => ("adopted", None),
+    };
+    let inserted = sqlx::query(
+        "INSERT INTO chain (dataset, height, kind, job, act, answers, head, at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(dataset.to_string())
+    .bind(rows::stored(at.height)?)
+    .bind(kind)
+    .bind(job.map(|job| Uuid::from_bytes(job.0).to_string()))
+    .bind(text)
+    .bind(answers.map(rows::to_json).transpose()?)
+    .bind(Digest(at.head).to_string())
+    .bind(clock::now())
+    .execute(&mut **tx)
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
+}

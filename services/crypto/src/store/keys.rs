@@ -1,0 +1,148 @@
+//! Key sets: one a dataset.
+
+use fhaim_api::Digest;
+use fhaim_platform::clock::Millis;
+use fhaim_platform::rows;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_protocol::terms::Terms;
+use sqlx::Row as _;
+use std::fmt;
+use uuid::Uuid;
+
+/// A key set as it is stored.
+pub struct Stored {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// Its owner.
+    pub owner: Uuid,
+    /// What was fixed.
+    pub terms: Terms,
+    /// Where its public and evaluation keys are.
+    pub(crate) folder: String,
+    /// The secret key, sealed; absent once destroyed.
+    pub(crate) secret: Option<Vec<u8>>,
+    pub(crate) public_key: Digest,
+    pub(crate) evaluation_keys: Digest,
+    /// What signs receipts, sealed; absent until the dataset of an earlier release is adopted.
+    pub(crate) receipt_key: Option<Vec<u8>>,
+    pub(crate) created_at: Millis,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stored(key set of {})", self.dataset)
+    }
+}
+
+impl Stored {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            dataset: rows::parsed(row, "dataset")?,
+            owner: rows::parsed(row, "owner")?,
+            terms: rows::json(row, "terms")?,
+            folder: row.try_get("folder")?,
+            secret: row.try_get("secret")?,
+            public_key: rows::parsed(row, "public_key")?,
+            evaluation_keys: rows::parsed(row, "evaluation_keys")?,
+            receipt_key: row.try_get("receipt_key")?,
+            created_at: row.try_get("created_at")?,
+        })
+    }
+}
+
+const FIND: &str = "SELECT * FROM key_sets WHERE dataset = $1";
+
+/// A key set, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
+    let row = sqlx::query(FIND)
+        .bind(dataset.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.as_ref().map(Stored::from_row).transpose()
+}
+
+/// A key set, if there is one, its row locked.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
+    let row = sqlx::query(store.locking(FIND))
+        .bind(dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.as_ref().map(Stored::from_row).transpose()
+}
+
+/// Adds a key set. Whether it was added: not where there is one of the dataset, and then the
+/// transaction is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
+    let inserted = sqlx::query(
+        "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
+         evaluation_keys, receipt_key, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    )
+    .bind(stored.dataset.to_string())
+    .bind(stored.owner.to_string())
+    .bind(rows::to_json(&stored.terms)?)
+    .bind(&stored.folder)
+    .bind(&stored.secret)
+    .bind(stored.public_key.to_string())
+    .bind(stored.evaluation_keys.to_string())
+    .bind(&stored.receipt_key)
+    .bind(stored.created_at)
+    .execute(&mut **tx)
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
+}
+
+/// Forgets a secret key.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn forget_secret(tx: &mut Tx, dataset: Uuid) -> Result<(), StoreError> {
+    sqlx::query("UPDATE key_sets SET secret = NULL WHERE dataset = $1")
+        .bind(dataset.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Datasets without a key for receipts.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn without_receipts(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT dataset FROM key_sets WHERE receipt_key IS NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Stores what signs a dataset's receipts, sealed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_receipt_key(
+    tx: &mut Tx,
+    dataset: Uuid,
+    sealed: Vec<u8>,
+) -> Result<(), StoreError> {
+    sqlx::query("UPDATE key_sets SET receipt_key = $1 WHERE dataset = $2")
+        .bind(sealed)
+        .bind(dataset.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! The stored ledger: runs given once, receipts held against it, ledgers of the release before.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use fhaim_api::Digest;
+use fhaim_api::keys::{NewRun, Receipt, RunStanding};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use fhaim_crypto::decryption::{self, Call};
+use fhaim_crypto::keys::Part;
+use fhaim_crypto::store::audit;
+use fhaim_crypto::{Config, STEPS, State, keys, ledger};
+use fhaim_domain::Schema;
+use fhaim_dp::{Debit, Entry, Rho};
+use fhaim_he::SecretKey;
+use fhaim_platform::Failure;
+use fhaim_platform::program::Program;
+use fhaim_platform::seal::Sealer;
+use fhaim_platform::store::Store;
+use fhaim_platform::token::Peer;
+use fhaim_protocol::crypto::chain::{Act, Freeze};
+use fhaim_protocol::terms::Terms;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use sqlx::{Connection, SqliteConnection};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const OWNER: Uuid = Uuid::from_u128(1);
+
+fn terms(runs: u32) -> Terms {
+    let json = br#"{"name":"t","columns":[
+        {"name":"a","kind":"categorical","categories":["1","2"]},
+        {"name":"b","kind":"categorical","categories":["1","2","3"]}]}"#;
+    let terms = Terms {
+        runs,
+        ..Terms::new(Schema::from_json("t", json).unwrap(), 1.0, 1e-9, 600)
+    };
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
+}
+
+struct Place {
+    folder: TempDir,
+    config: Config,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let common = fhaim_kit::config::in_folder(folder.path());
+        Self {
+            folder,
+            config: Config { common },
+        }
+    }
+
+    async fn open(&self) -> State {
+        State::open(&self.config).await.unwrap()
+    }
+
+    /// A statement that the service does not make.
+    async fn execute(&self, statement: &'static str) {
+        let url = format!("sqlite://{}/store.db", self.folder.path().display());
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+}
+
+async fn begin(
+    state: &State,
+    dataset: Uuid,
+    job: u128,
+    receipts: &[Receipt],
+) -> Result<RunStanding, Failure> {
+    let call = Call {
+        peer: Peer(Service::Computation),
+        dataset,
+        job: Uuid::from_u128(job),
+        receipts: receipts.to_vec(),
+    };
+    let upload = Digest::of(b"manifest");
+    decryption::begin(state, &call, &NewRun { upload }).await
+}
+
+async fn dataset(state: &State, runs: u32) -> Uuid {
+    let id = Uuid::new_v4();
+    keys::create(state, id, OWNER, terms(runs)).await.unwrap();
+    id
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T, Failure>) -> ProblemKind {
+    result.unwrap_err().kind()
+}
+
+#[tokio::test]
+async fn a_run_is_given_to_one_job_and_stays_its_own() {
+    let place = Place::new();
+    let state = place.open().await;
+    let id = dataset(&state, 2).await;
+    let (one, other) = tokio::join!(begin(&state, id, 7, &[]), begin(&state, id, 8, &[]));
+    let mut runs = Vec::new();
+    for (job, begun) in [(7, one), (8, other)] {
+        // Of two that append at one height, one is told to try again.
+        let begun = match begun {
+            Err(failure) if failure.kind() == ProblemKind::Unavailable => {
+                begin(&state, id, job, &[]).await
+            }
+            begun => begun,
+        };
+        let begun = begun.unwrap();
+        let again = begin(&state, id, job, &[]).await.unwrap();
+        assert_eq!((again.run, &again.releases), (begun.run, &begun.releases));
+        runs.push(begun.run);
+    }
+    runs.sort_unstable();
+    assert_eq!(runs, [0, 1]);
+    let third = begin(&state, id, 9, &[]).await.unwrap_err();
+    assert_eq!(third.kind(), ProblemKind::BudgetSpent);
+    assert!(
+        third.problem.to_string().contains("goes on with it"),
+        "{third}"
+    );
+    let call = Call {
+        peer: Peer(Service::Computation),
+        dataset: id,
+        job: Uuid::from_u128(7),
+        receipts: Vec::new(),
+    };
+    let upload = Digest::of(b"another");
+    let other = decryption::begin(&state, &call, &NewRun { upload }).await;
+    assert_eq!(kind(other), ProblemKind::Conflict);
+}
+
+#[tokio::test]
+async fn a_receipt_that_the_chain_does_not_contain_freezes_the_dataset() {
+    let place = Place::new();
+    let state = place.open().await;
+    let id = dataset(&state, 3).await;
+    let first = begin(&state, id, 7, &[]).await.unwrap().receipt;
+    let second = begin(&state, id, 8, std::slice::from_ref(&first)).await;
+    let second = second.unwrap().receipt;
+    assert!(second.height > first.height);
+
+    // What it never signed changes nothing, however high.
+    let mut forged = second.clone();
+    forged.height = 1 << 62;
+    let elsewhere = Receipt {
+        dataset: Uuid::new_v4(),
+        ..second.clone()
+    };
+    for wrong in [forged, elsewhere] {
+        let shown = std::slice::from_ref(&wrong);
+        let refused = ledger::show(&state, id, OWNER, shown).await;
+        assert_eq!(kind(refused), ProblemKind::Invalid);
+        // Passed on by a service that cannot tell, it does not keep a job from its run.
+        begin(&state, id, 8, shown).await.unwrap();
+    }
+    begin(&state, id, 8, &[first.clone(), second.clone()])
+        .await
+        .unwrap();
+
+    // An older copy: the second job is forgotten. Its receipt is not.
+    place.execute("DELETE FROM chain WHERE height = 3").await;
+    begin(&state, id, 7, &[first]).await.unwrap();
+    let refused = begin(&state, id, 9, &[second]).await;
+    assert_eq!(kind(refused), ProblemKind::Restored);
+    let after = begin(&state, id, 7, &[]).await.unwrap_err();
+    assert_eq!(after.kind(), ProblemKind::Restored);
+    assert!(after.problem.to_string().contains("set back"), "{after}");
+    assert_eq!(kind(ledger::thaw(&state, id).await), ProblemKind::Conflict);
+    let shown = ledger::show(&state, id, OWNER, &[]).await.unwrap();
+    assert!(shown.frozen.is_some());
+    assert_eq!(frozen_and_thawed(&state, id).await, [FROZEN_FOR_A_RECEIPT]);
+}
+
+const FROZEN_FOR_A_RECEIPT: &str = "freeze the dataset: a receipt is not of the ledger";
+
+/// What the audit log says of a dataset's being frozen, oldest first.
+async fn frozen_and_thawed(state: &State, dataset: Uuid) -> Vec<String> {
+    let log = audit::read(&state.base().store, dataset, 0, 100)
+        .await
+        .unwrap();
+    let own = log
+        .into_iter()
+        .filter(|entry| entry.actor == "service crypto");
+    own.map(|entry| entry.action).collect()
+}
+
+/// An operator's word is in the log, as what it is about.
+#[tokio::test]
+async fn a_dataset_that_goes_on_again_says_so_in_its_log() {
+    let place = Place::new();
+    let state = place.open().await;
+    let id = dataset(&state, 1).await;
+    let frozen = Act::Frozen {
+        reason: Freeze::Noise,
+    };
+    let store = Store::open(&place.config.common.database, &STEPS).await;
+    let mut tx = store.unwrap().begin().await.unwrap();
+    let tip = ledger::standing(&mut tx, id).await.unwrap().tip;
+    ledger::append(&mut tx, id, tip, &frozen, None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    ledger::thaw(&state, id).await.unwrap();
+    let log = [
+        "freeze the dataset: a page cannot be decrypted",
+        "let the dataset go on, for the operator",
+    ];
+    assert_eq!(frozen_and_thawed(&state, id).await, log);
+}
+
+/// Key sets, runs and debits as the release before stored them.
+async fn landed(place: &Place, dataset: Uuid, runs: u32) {
+    let store = Store::open(&place.config.common.database, &STEPS[..2]).await;
+    let store = store.unwrap();
+    let sealer = Sealer::from_config(&place.config.common.sealing).unwrap();
+    let (terms, mut rng) = (terms(3), ChaCha20Rng::seed_from_u64(4));
+    let params = terms.plan().unwrap().parameters().unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap().to_bytes();
+    let sealed = sealer.seal(&format!("secret key of {dataset}"), &secret);
+    sqlx::query(
+        "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
+         evaluation_keys, created_at) VALUES ($1, $2, $3, 'keys', $4, $5, $5, 0)",
+    )
+    .bind(dataset.to_string())
+    .bind(OWNER.to_string())
+    .bind(serde_json::to_string(&terms).unwrap())
+    .bind(sealed.unwrap())
+    .bind(Digest::of(b"key").to_string())
+    .execute(store.pool())
+    .await
+    .unwrap();
+    for run in 0..runs {
+        let job = Uuid::from_u128(u128::from(run)).to_string();
+        sqlx::query("INSERT INTO runs (dataset, number, job, claimed_at) VALUES ($1, $2, $3, 0)")
+            .bind(dataset.to_string())
+            .bind(i64::from(run))
+            .bind(&job)
+            .execute(store.pool())
+            .await
+            .unwrap();
+        let entry = Entry::price(Debit {
+            number: 0,
+            description: "number of records".to_owned(),
+            digest: [3; 32],
+            delta2_squared: 1,
+            variance_units: 4_000_000,
+            cells: 1,
+            leak: Rho::ratio_up(4, 1 << 30).unwrap(),
+        });
+        sqlx::query(
+            "INSERT INTO debits (dataset, job, number, entry, debited_at) \
+             VALUES ($1, $2, 0, $3, 0)",
+        )
+        .bind(dataset.to_string())
+        .bind(&job)
+        .bind(serde_json::to_string(&entry.unwrap()).unwrap())
+        .execute(store.pool())
+        .await
+        .unwrap();
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_release_before_goes_on_if_no_run_had_begun() {
+    let place = Place::new();
+    let (fresh, begun) = (Uuid::from_u128(11), Uuid::from_u128(12));
+    landed(&place, fresh, 0).await;
+    landed(&place, begun, 2).await;
+    for _ in 0..2 {
+        let state = place.open().await;
+        let standing = begin(&state, fresh, 7, &[]).await.unwrap();
+        assert_eq!((standing.run, standing.receipt.height), (0, 2));
+        let refused = begin(&state, begun, 7, &[]).await.unwrap_err();
+        assert_eq!(refused.kind(), ProblemKind::Frozen);
+        let words = refused.problem.to_string();
+        assert!(
+            words.contains("earlier release") && words.contains("adds its cost"),
+            "{words}"
+        );
+        let shown = ledger::show(&state, begun, OWNER, &[]).await.unwrap();
+        assert_eq!(shown.runs.len(), 2);
+        assert_eq!(shown.runs[1].entries.len(), 1);
+        assert_ne!(shown.spent.exact, "0");
+        assert_eq!(shown.frozen.as_deref(), refused.problem.detail.as_deref());
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_changed_where_it_is_kept_is_noticed() {
+    let place = Place::new();
+    let state = place.open().await;
+    let id = dataset(&state, 1).await;
+    let stored = keys::find(&state, id).await.unwrap();
+    for (part, name) in [(Part::Public, "public"), (Part::Evaluation, "evaluation")] {
+        let whole = keys::part(&state, &stored, part).await.unwrap();
+        let file = find(&place.folder.path().join("blobs"), name).unwrap();
+        let mut other = whole.to_vec();
+        other[whole.len() / 2] ^= 1;
+        std::fs::write(file, other).unwrap();
+        let read = keys::part(&state, &stored, part).await;
+        assert_eq!(kind(read), ProblemKind::Internal);
+    }
+}
+
+/// The file of a name somewhere below a folder.
+fn find(folder: &std::path::Path, name: &str) -> Option<std::path::PathBuf> {
+    let mut entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path());
+    entries.find_map(|path| {
+        if path.is_dir() {
+            find(&path, name)
+        } else {
+            path.file_name()?.to_str()?.eq(name).then_some(path)
+        }
+    })
+}

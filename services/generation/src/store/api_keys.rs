@@ -1,0 +1,160 @@
+//! Keys of programs, by digest.
+
+use fhaim_api::account::ApiKey;
+use fhaim_platform::clock::Millis;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_platform::{clock, rows};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use crate::paging::Cut;
+
+/// Locks an account's row. Whether there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_account(store: &Store, tx: &mut Tx, account: Uuid) -> Result<bool, StoreError> {
+    let row = sqlx::query(store.locking("SELECT id FROM accounts WHERE id = $1"))
+        .bind(account.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    Ok(row.is_some())
+}
+
+/// A key of an identifier.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Whose it is.
+    pub account: Uuid,
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Millis,
+}
+
+/// The key of an identifier, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<Found>, StoreError> {
+    let row = sqlx::query("SELECT account, name, created_at FROM api_keys WHERE id = $1")
+        .bind(id.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let found = |row: Row| {
+        Ok(Found {
+            account: rows::parsed(&row, "account")?,
+            name: row.try_get("name")?,
+            created_at: row.try_get("created_at")?,
+        })
+    };
+    row.map(found).transpose()
+}
+
+/// Gives a key that was never used another text. Whether it was given.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreError> {
+    let renewed = sqlx::query("UPDATE api_keys SET digest = $1 WHERE id = $2 AND last_used_at = 0")
+        .bind(digest)
+        .bind(id.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(renewed.rows_affected() > 0)
+}
+
+/// How many keys an account has.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn count(tx: &mut Tx, account: Uuid) -> Result<usize, StoreError> {
+    let row = sqlx::query("SELECT COUNT(*) AS keys FROM api_keys WHERE account = $1")
+        .bind(account.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    rows::number(&row, "keys")
+}
+
+/// Adds a key; the time. None where the identifier is taken.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(
+    tx: &mut Tx,
+    (account, id): (Uuid, Uuid),
+    name: &str,
+    digest: &str,
+) -> Result<Option<Millis>, StoreError> {
+    let now = clock::now();
+    let added = sqlx::query(
+        "INSERT INTO api_keys (id, account, name, digest, created_at, last_used_at) \
+         VALUES ($1, $2, $3, $4, $5, 0)",
+    )
+    .bind(id.to_string())
+    .bind(account.to_string())
+    .bind(name)
+    .bind(digest)
+    .bind(now)
+    .execute(&mut **tx)
+    .await;
+    match added {
+        Err(error) if is_duplicate(&error) => Ok(None),
+        other => other.map(|_| Some(now)),
+    }
+}
+
+/// An account's keys, from a cut on.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Vec<ApiKey>, StoreError> {
+    let found = sqlx::query(
+        "SELECT id, name, created_at, last_used_at FROM api_keys WHERE account = $1 \
+         AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
+         ORDER BY created_at DESC, id DESC LIMIT $4",
+    )
+    .bind(account.to_string())
+    .bind(cut.before)
+    .bind(&cut.id)
+    .bind(cut.rows())
+    .fetch_all(store.pool())
+    .await?;
+    let key = |row: &Row| {
+        let last_used: Millis = row.try_get("last_used_at")?;
+        Ok(ApiKey {
+            id: rows::parsed(row, "id")?,
+            name: row.try_get("name")?,
+            created_at: clock::date(row.try_get("created_at")?),
+            last_used_at: (last_used != 0).then(|| clock::date(last_used)),
+        })
+    };
+    found.iter().map(key).collect()
+}
+
+/// Deletes a key. Whether there was one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn delete(store: &Store, account: Uuid, id: Uuid) -> Result<bool, StoreError> {
+    let deleted = sqlx::query("DELETE FROM api_keys WHERE id = $1 AND account = $2")
+        .bind(id.to_string())
+        .bind(account.to_string())
+        .execute(store.pool())
+        .await?;
+    Ok(deleted.rows_affected() > 0)
+}
+
+/// Notes that a key is used; whose it is, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn used(store: &Store, digest: &str) -> Result<Option<Uuid>, StoreError> {
+    let used = "UPDATE api_keys SET last_used_at = $1 WHERE digest = $2 RETURNING account";
+    let row = sqlx::query(used)
+        .bind(clock::now())
+        .bind(digest)
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| rows::parsed(&row, "account")).transpose()
+}

@@ -1,0 +1,324 @@
+//! Datasets, and which of their runs jobs take.
+
+use fhaim_api::dataset::{Dataset, DatasetState};
+use fhaim_api::keys::Receipt;
+use fhaim_dp::Rho;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_platform::{clock, rows};
+use fhaim_protocol::terms::Terms;
+use sqlx::{AssertSqlSafe, Row as _};
+use uuid::Uuid;
+
+use crate::paging::Cut;
+
+/// Whether a job takes a run of its dataset: it is under way, or has asked for a batch. The crypto
+/// service assigns a run when a job begins, so that one that failed or was cancelled keeps it.
+const TAKES_RUN: &str = "(jobs.state IN ('queued', 'running') \
+     OR EXISTS (SELECT 1 FROM batches WHERE batches.job = jobs.id))";
+
+/// A state that only this service knows of: gone for its owner, its blobs being deleted.
+const DELETING: &str = "deleting";
+
+/// Columns of a dataset; `begun` counts the jobs that take a run.
+fn select(rest: &str) -> AssertSqlSafe<String> {
+    // Safe: all parts are written in this code base.
+    AssertSqlSafe(format!(
+        "SELECT id, owner, name, terms, runs, budget, state, created_at, \
+         (SELECT COUNT(*) FROM jobs WHERE jobs.dataset = datasets.id AND {TAKES_RUN}) AS begun \
+         FROM datasets WHERE {rest}"
+    ))
+}
+
+fn dataset(row: &Row) -> Result<Dataset, StoreError> {
+    let (runs, begun): (i64, i64) = (row.try_get("runs")?, row.try_get("begun")?);
+    Ok(Dataset {
+        id: rows::parsed(row, "id")?,
+        name: row.try_get("name")?,
+        terms: rows::json(row, "terms")?,
+        state: rows::named(row, "state")?,
+        budget: rows::named::<Rho>(row, "budget")?.into(),
+        runs_left: u32::try_from(runs.saturating_sub(begun)).unwrap_or(0),
+        created_at: clock::date(row.try_get("created_at")?),
+    })
+}
+
+/// Adds a dataset. Whether it was added: not where the identifier is taken.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(
+    store: &Store,
+    (owner, id): (Uuid, Uuid),
+    name: &str,
+    terms: &Terms,
+    budget: Rho,
+) -> Result<bool, StoreError> {
+    let inserted = sqlx::query(
+        "INSERT INTO datasets (id, owner, name, terms, runs, budget, state, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(id.to_string())
+    .bind(owner.to_string())
+    .bind(name)
+    .bind(rows::to_json(terms)?)
+    .bind(i64::from(terms.runs))
+    .bind(budget.count().to_string())
+    .bind(rows::name(DatasetState::Uploading)?)
+    .bind(clock::now())
+    .execute(store.pool())
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
+}
+
+/// A dataset of an identifier.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Whose it is.
+    pub owner: Uuid,
+    /// The dataset, unless it is being deleted.
+    pub dataset: Option<Dataset>,
+}
+
+/// The dataset of an identifier, whoever it belongs to.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> {
+    let row = sqlx::query(select("id = $1"))
+        .bind(id.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    let found = |row: Row| {
+        let deleting = row.try_get::<String, _>("state")? == DELETING;
+        Ok(Found {
+            owner: rows::parsed(&row, "owner")?,
+            dataset: (!deleting).then(|| dataset(&row)).transpose()?,
+        })
+    };
+    row.map(found).transpose()
+}
+
+/// An owner's dataset, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn owned(store: &Store, owner: Uuid, id: Uuid) -> Result<Option<Dataset>, StoreError> {
+    let found = find(store, id).await?;
+    let found = found.filter(|found| found.owner == owner);
+    Ok(found.and_then(|found| found.dataset))
+}
+
+/// An owner's datasets, from a cut on.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn list(store: &Store, owner: Uuid, cut: &Cut) -> Result<Vec<Dataset>, StoreError> {
+    let query = select(
+        "owner = $1 AND state <> $2 \
+         AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
+         ORDER BY created_at DESC, id DESC LIMIT $5",
+    );
+    let found = sqlx::query(query)
+        .bind(owner.to_string())
+        .bind(DELETING)
+        .bind(cut.before)
+        .bind(&cut.id)
+        .bind(cut.rows())
+        .fetch_all(store.pool())
+        .await?;
+    found.iter().map(dataset).collect()
+}
+
+/// A dataset's terms, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn terms(store: &Store, id: Uuid) -> Result<Option<Terms>, StoreError> {
+    let row = sqlx::query("SELECT terms FROM datasets WHERE id = $1")
+        .bind(id.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| rows::json(&row, "terms")).transpose()
+}
+
+/// Marks a dataset that was being uploaded as ready.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn make_ready(store: &Store, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2 AND state = $3")
+        .bind(rows::name(DatasetState::Ready)?)
+        .bind(id.to_string())
+        .bind(rows::name(DatasetState::Uploading)?)
+        .execute(store.pool())
+        .await?;
+    Ok(())
+}
+
+/// What is known of a dataset that is locked until the transaction ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Locked {
+    /// Whether its upload is complete.
+    pub ready: bool,
+    /// Runs its budget is for.
+    pub runs: usize,
+}
+
+/// Locks an owner's dataset, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock(
+    store: &Store,
+    tx: &mut Tx,
+    owner: Uuid,
+    id: Uuid,
+) -> Result<Option<Locked>, StoreError> {
+    let lock = store
+        .locking("SELECT state, runs FROM datasets WHERE id = $1 AND owner = $2 AND state <> $3");
+    let row = sqlx::query(lock)
+        .bind(id.to_string())
+        .bind(owner.to_string())
+        .bind(DELETING)
+        .fetch_optional(&mut **tx)
+        .await?;
+    let locked = |row: Row| {
+        Ok(Locked {
+            ready: rows::named::<DatasetState>(&row, "state")? == DatasetState::Ready,
+            runs: rows::number(&row, "runs")?,
+        })
+    };
+    row.map(locked).transpose()
+}
+
+/// How many jobs of a dataset take a run.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn runs_taken(tx: &mut Tx, id: Uuid) -> Result<usize, StoreError> {
+    let query = format!("SELECT COUNT(*) AS jobs FROM jobs WHERE dataset = $1 AND {TAKES_RUN}");
+    let row = sqlx::query(AssertSqlSafe(query))
+        .bind(id.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    rows::number(&row, "jobs")
+}
+
+/// The oldest job of a dataset that holds a run without being done or under way.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn stranded(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+    let query = format!(
+        "SELECT id FROM jobs WHERE dataset = $1 AND state IN ('failed', 'cancelled') \
+         AND {TAKES_RUN} ORDER BY created_at, id LIMIT 1"
+    );
+    let row = sqlx::query(AssertSqlSafe(query))
+        .bind(id.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| rows::parsed(&row, "id")).transpose()
+}
+
+/// A job of a dataset that is queued or running.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn active_job(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+    let active =
+        "SELECT id FROM jobs WHERE dataset = $1 AND state IN ('queued', 'running') LIMIT 1";
+    let row = sqlx::query(active)
+        .bind(id.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| rows::parsed(&row, "id")).transpose()
+}
+
+/// Receipts of a dataset: the one that its owner showed, and those of all jobs' last answers.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn receipts(store: &Store, id: Uuid) -> Result<Vec<Receipt>, StoreError> {
+    let found = sqlx::query(
+        "SELECT receipt FROM datasets WHERE id = $1 AND receipt IS NOT NULL \
+         UNION SELECT receipt FROM jobs WHERE dataset = $1 AND receipt IS NOT NULL",
+    )
+    .bind(id.to_string())
+    .fetch_all(store.pool())
+    .await?;
+    found.iter().map(|row| rows::json(row, "receipt")).collect()
+}
+
+/// Keeps a receipt that a dataset's owner shows, unless a later one is there.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn keep_receipt(store: &Store, tx: &mut Tx, receipt: &Receipt) -> Result<(), StoreError> {
+    let dataset = receipt.dataset.to_string();
+    let row = sqlx::query(store.locking("SELECT receipt FROM datasets WHERE id = $1"))
+        .bind(&dataset)
+        .fetch_optional(&mut **tx)
+        .await?;
+    let Some(row) = row else {
+        return Ok(()); // deleted meanwhile
+    };
+    let known: Option<Receipt> = rows::some_json(&row, "receipt")?;
+    if known.is_none_or(|known| known.height < receipt.height) {
+        sqlx::query("UPDATE datasets SET receipt = $1 WHERE id = $2")
+            .bind(rows::to_json(receipt)?)
+            .bind(&dataset)
+            .execute(&mut **tx)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Deletes a dataset's jobs with all that is of them, and hides the dataset from its owner. Its
+/// row stays: if this is the last that happens here, another finds it.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    let id = id.to_string();
+    for statement in [
+        "DELETE FROM job_events WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
+        "DELETE FROM batches WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
+        "DELETE FROM jobs WHERE dataset = $1",
+    ] {
+        sqlx::query(statement).bind(&id).execute(&mut **tx).await?;
+    }
+    sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2")
+        .bind(DELETING)
+        .bind(&id)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Deletes the row of a dataset whose deletion was begun.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn finish_deletion(store: &Store, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM datasets WHERE id = $1 AND state = $2")
+        .bind(id.to_string())
+        .bind(DELETING)
+        .execute(store.pool())
+        .await?;
+    Ok(())
+}
+
+/// Datasets whose deletion was begun.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn deleting(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT id FROM datasets WHERE state = $1")
+        .bind(DELETING)
+        .fetch_all(store.pool())
+        .await?;
+    found.iter().map(|row| rows::parsed(row, "id")).collect()
+}

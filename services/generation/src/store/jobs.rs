@@ -1,0 +1,248 @@
+//! Jobs: tasks under a lease.
+
+use fhaim_api::job::{Happening, Job, JobProgress, JobState};
+use fhaim_api::keys::Receipt;
+use fhaim_dp::Rho;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_platform::{clock, rows};
+use fhaim_protocol::terms::Terms;
+use sqlx::{AssertSqlSafe, Row as _};
+use uuid::Uuid;
+
+use crate::paging::Cut;
+use crate::store::events;
+
+/// The table of tasks.
+pub const TABLE: &str = "jobs";
+
+const SELECT: &str = "SELECT id, owner, dataset, state, progress, releases, spent, attempts, error, \
+     created_at, updated_at FROM jobs";
+
+fn select(rest: &str) -> AssertSqlSafe<String> {
+    // Safe: both parts are written in this code base.
+    AssertSqlSafe(format!("{SELECT} WHERE {rest}"))
+}
+
+fn job(row: &Row) -> Result<Job, StoreError> {
+    Ok(Job {
+        id: rows::parsed(row, "id")?,
+        dataset: rows::parsed(row, "dataset")?,
+        state: rows::named(row, "state")?,
+        progress: rows::some_json(row, "progress")?,
+        releases: rows::number(row, "releases")?,
+        spent: rows::named::<Rho>(row, "spent")?.into(),
+        attempts: rows::number(row, "attempts")?,
+        error: row.try_get("error")?,
+        created_at: clock::date(row.try_get("created_at")?),
+        updated_at: clock::date(row.try_get("updated_at")?),
+    })
+}
+
+/// Queues a job. Whether it was queued: not where the identifier is taken, and then the
+/// transaction is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(tx: &mut Tx, owner: Uuid, dataset: Uuid, id: Uuid) -> Result<bool, StoreError> {
+    let queued = sqlx::query(
+        "INSERT INTO jobs (id, dataset, owner, state, lease_token, lease_expires, attempts, \
+         faults, outages, releases, spent, events, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, '', 0, 0, 0, 0, 0, $5, 0, $6, $6)",
+    )
+    .bind(id.to_string())
+    .bind(dataset.to_string())
+    .bind(owner.to_string())
+    .bind(rows::name(JobState::Queued)?)
+    .bind(Rho::ZERO.count().to_string())
+    .bind(clock::now())
+    .execute(&mut **tx)
+    .await;
+    match queued {
+        Err(error) if is_duplicate(&error) => return Ok(false),
+        other => other?,
+    };
+    let queued = Happening::State {
+        state: JobState::Queued,
+        error: None,
+    };
+    events::record(tx, &id.to_string(), &queued).await?;
+    Ok(true)
+}
+
+/// The job of an identifier and its owner, whoever that is.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<(Uuid, Job)>, StoreError> {
+    let row = sqlx::query(select("id = $1"))
+        .bind(id.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let pair = |row: Row| Ok((rows::parsed(&row, "owner")?, job(&row)?));
+    row.map(pair).transpose()
+}
+
+/// An owner's job, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn owned(store: &Store, owner: Uuid, id: Uuid) -> Result<Option<Job>, StoreError> {
+    let row = sqlx::query(select("id = $1 AND owner = $2"))
+        .bind(id.to_string())
+        .bind(owner.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.as_ref().map(job).transpose()
+}
+
+/// A dataset's jobs, from a cut on.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn list(
+    store: &Store,
+    owner: Uuid,
+    dataset: Uuid,
+    cut: &Cut,
+) -> Result<Vec<Job>, StoreError> {
+    let query = select(
+        "dataset = $1 AND owner = $2 \
+         AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
+         ORDER BY created_at DESC, id DESC LIMIT $5",
+    );
+    let found = sqlx::query(query)
+        .bind(dataset.to_string())
+        .bind(owner.to_string())
+        .bind(cut.before)
+        .bind(&cut.id)
+        .bind(cut.rows())
+        .fetch_all(store.pool())
+        .await?;
+    found.iter().map(job).collect()
+}
+
+/// Where an owner's job is, locked until the transaction ends.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock(
+    store: &Store,
+    tx: &mut Tx,
+    owner: Uuid,
+    id: Uuid,
+) -> Result<Option<JobState>, StoreError> {
+    let lock = store.locking("SELECT state FROM jobs WHERE id = $1 AND owner = $2");
+    let row = sqlx::query(lock)
+        .bind(id.to_string())
+        .bind(owner.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| rows::named(&row, "state")).transpose()
+}
+
+/// Changes a job's state and tells of it.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_state(
+    tx: &mut Tx,
+    job: &str,
+    state: JobState,
+    error: Option<&str>,
+) -> Result<(), StoreError> {
+    sqlx::query("UPDATE jobs SET state = $1, error = $2, updated_at = $3 WHERE id = $4")
+        .bind(rows::name(state)?)
+        .bind(error)
+        .bind(clock::now())
+        .bind(job)
+        .execute(&mut **tx)
+        .await?;
+    let error = error.map(str::to_owned);
+    events::record(tx, job, &Happening::State { state, error }).await
+}
+
+/// Queues a job again, as if it had never met a fault.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn queue_again(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    let id = id.to_string();
+    sqlx::query("UPDATE jobs SET lease_expires = 0, faults = 0, outages = 0 WHERE id = $1")
+        .bind(&id)
+        .execute(&mut **tx)
+        .await?;
+    set_state(tx, &id, JobState::Queued, None).await
+}
+
+/// What a worker knows of its job.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The job.
+    pub job: Uuid,
+    /// Its dataset.
+    pub dataset: Uuid,
+    /// The dataset's terms.
+    pub terms: Terms,
+}
+
+/// What a worker must know of a job.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn task(tx: &mut Tx, job: &str) -> Result<Task, StoreError> {
+    let row = sqlx::query(
+        "SELECT jobs.id AS job, dataset, terms FROM jobs \
+         JOIN datasets ON datasets.id = jobs.dataset WHERE jobs.id = $1",
+    )
+    .bind(job)
+    .fetch_one(&mut **tx)
+    .await?;
+    Ok(Task {
+        job: rows::parsed(&row, "job")?,
+        dataset: rows::parsed(&row, "dataset")?,
+        terms: rows::json(&row, "terms")?,
+    })
+}
+
+/// Stores how far a job is, and tells of it.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_progress(
+    tx: &mut Tx,
+    job: &str,
+    progress: JobProgress,
+    releases: usize,
+) -> Result<(), StoreError> {
+    sqlx::query("UPDATE jobs SET progress = $1 WHERE id = $2")
+        .bind(rows::to_json(&progress)?)
+        .bind(job)
+        .execute(&mut **tx)
+        .await?;
+    events::record(tx, job, &Happening::Phase { progress, releases }).await
+}
+
+/// Adds releases to a job's count, with what it has spent by now and the last receipt, if it is a
+/// new one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn add_releases(
+    tx: &mut Tx,
+    job: &str,
+    releases: usize,
+    spent: Rho,
+    receipt: Option<&Receipt>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE jobs SET releases = releases + $1, spent = $2, receipt = COALESCE($3, receipt) \
+         WHERE id = $4",
+    )
+    .bind(rows::stored(releases)?)
+    .bind(spent.count().to_string())
+    .bind(receipt.map(rows::to_json).transpose()?)
+    .bind(job)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! A service's configuration, for tests that have the service in their own process.
+
+use std::{collections::BTreeMap, path::Path};
+
+use fhaim_platform::{
+    config::{Blobs, Common, Database, Log, Sealing},
+    seal::Sealer,
+};
+
+use crate::backing::{fresh_database, postgres_server};
+
+/// A configuration whose sealing key, database and blobs are in a folder: the key is new. It names
+/// no peers, and takes any free port.
+pub fn in_folder(folder: &Path) -> Common {
+    let keys = folder.join("keys");
+    std::fs::write(&keys, Sealer::new_key().unwrap().as_str()).unwrap();
+    Common {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        database: sqlite(folder),
+        blobs: Blobs {
+            url: format!("file://{}/blobs", folder.display()),
+            endpoint: None,
+            region: None,
+        },
+        sealing: Sealing {
+            file: Some(keys),
+            variable: None,
+        },
+        peers: BTreeMap::new(),
+        log: Log::default(),
+        workers: 1,
+        lease_seconds: 1,
+        attempt_seconds: 24 * 3600,
+    }
+}
+
+/// The SQLite database of a folder: `store.db`.
+pub fn sqlite(folder: &Path) -> Database {
+    at(format!("sqlite://{}/store.db", folder.display()))
+}
+
+/// A new database on the Postgres server that tests may use, if there is one.
+pub async fn postgres() -> Option<Database> {
+    Some(at(fresh_database(&postgres_server()?).await))
+}
+
+fn at(url: String) -> Database {
+    Database {
+        url,
+        connections: 8,
+    }
+}

@@ -1,0 +1,413 @@
+//! Three services as processes, and the command against them.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::{Arc, Mutex},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    Backing,
+    backing::fresh_database,
+    capture::{Capture, Message},
+    tables, until,
+};
+
+/// The services, in the order in which they are numbered here.
+pub const NAMES: [&str; 3] = ["generation", "computation", "crypto"];
+
+/// The holder, who runs the command.
+pub const HOLDER: &str = "holder";
+
+/// Everybody's password.
+pub const PASSWORD: &str = "correct horse battery";
+
+/// Whoever stands between two parties.
+pub trait Between: Send + Sync {
+    /// From the caller's name, the service's and its address: the address to call.
+    fn link(&self, from: &'static str, to: &'static str, base: &str) -> String;
+}
+
+/// How services are started and reached.
+pub struct Setting {
+    /// The program.
+    pub program: PathBuf,
+    /// Who is on every link, between services and from the command.
+    pub between: Option<Arc<dyn Between>>,
+    /// Folders for what the services keep, where they are elsewhere than the rest.
+    pub homes: Option<[PathBuf; 3]>,
+    /// Variables of each service's process.
+    pub variables: [Vec<(String, String)>; 3],
+}
+
+impl Setting {
+    /// A program, and nobody between.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            between: None,
+            homes: None,
+            variables: Default::default(),
+        }
+    }
+}
+
+/// Three services as processes of their own.
+pub struct Services {
+    /// Where the command runs: it has a table, `t.csv`, of 300 records, and its schema.
+    pub folder: TempDir,
+    ports: [u16; 3],
+    children: [Mutex<Option<Child>>; 3],
+    setting: Setting,
+    capture: Option<Arc<Capture>>,
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+impl Services {
+    /// Starts the services as processes of a program, and waits until they can do their work.
+    pub fn start(program: impl Into<PathBuf>, backing: &Backing) -> Self {
+        Self::start_in(backing, Setting::new(program))
+    }
+
+    /// As [`Services::start`], with a proxy on every link, between services and from the command.
+    pub fn start_captured(program: impl Into<PathBuf>, backing: &Backing) -> Self {
+        let capture = Arc::new(Capture::default());
+        let between: Arc<dyn Between> = capture.clone();
+        let setting = Setting {
+            between: Some(between),
+            ..Setting::new(program)
+        };
+        let mut services = Self::start_in(backing, setting);
+        services.capture = Some(capture);
+        services
+    }
+
+    /// As [`Services::start`], in a setting.
+    pub fn start_in(backing: &Backing, setting: Setting) -> Self {
+        let services = Self {
+            folder: TempDir::new().unwrap(),
+            ports: [0; 3].map(|_| free_port()),
+            children: Default::default(),
+            setting,
+            capture: None,
+        };
+        tables::write_small(services.folder.path(), 300);
+        for service in 0..3 {
+            services.configure(service, backing);
+        }
+        for service in 0..3 {
+            services.launch(service);
+        }
+        services.wait_until_ready();
+        services
+    }
+
+    /// Folder of a service's configuration, database and blobs.
+    pub fn home(&self, service: usize) -> PathBuf {
+        self.folder.path().join(NAMES[service])
+    }
+
+    /// What a service has logged.
+    pub fn log(&self, service: usize) -> String {
+        fs::read_to_string(self.log_path(service)).unwrap_or_default()
+    }
+
+    /// Beside what it keeps: a log is neither set back nor in want of room.
+    fn log_path(&self, service: usize) -> PathBuf {
+        self.folder.path().join(format!("{}.log", NAMES[service]))
+    }
+
+    fn configure(&self, service: usize, backing: &Backing) {
+        let home = self.home(service);
+        match &self.setting.homes {
+            Some(homes) => std::os::unix::fs::symlink(&homes[service], &home).unwrap(),
+            None => fs::create_dir(&home).unwrap(),
+        }
+        let key: String = (0..64)
+            .map(|i| char::from(b'a' + (i + service as u8) % 6))
+            .collect();
+        fs::write(home.join("sealing.key"), key).unwrap();
+        let (database, blobs) = match backing {
+            Backing::Local => (
+                format!("sqlite://{}/store.db", home.display()),
+                format!("url = \"file://{}/blobs\"", home.display()),
+            ),
+            Backing::Remote {
+                postgres,
+                s3_endpoint,
+            } => (
+                made_now(postgres),
+                match s3_endpoint {
+                    Some(endpoint) => format!(
+                        "url = \"s3://fhaim/{}\"\nendpoint = \"{endpoint}\"\nregion = \"eu\"",
+                        uuid::Uuid::new_v4()
+                    ),
+                    None => format!("url = \"file://{}/blobs\"", home.display()),
+                },
+            ),
+        };
+        let peers: String = (0..3)
+            .filter(|&peer| peer != service)
+            .map(|peer| {
+                let address = self.link(NAMES[service], peer);
+                format!("{} = \"{address}\"\n", NAMES[peer])
+            })
+            .collect();
+        let config = format!(
+            "[common]\nlisten = \"127.0.0.1:{}\"\nlease_seconds = 1\n\
+             [common.database]\nurl = \"{database}\"\n[common.blobs]\n{blobs}\n\
+             [common.sealing]\nfile = \"{}/sealing.key\"\n[common.peers]\n{peers}\
+             [common.log]\nfilter = \"warn\"\n{}",
+            self.ports[service],
+            home.display(),
+            limits(service),
+        );
+        fs::write(home.join("config.toml"), config).unwrap();
+    }
+
+    fn base(&self, service: usize) -> String {
+        format!("http://127.0.0.1:{}", self.ports[service])
+    }
+
+    /// Where `from` reaches a service.
+    fn link(&self, from: &'static str, service: usize) -> String {
+        let base = self.base(service);
+        match &self.setting.between {
+            Some(between) => between.link(from, NAMES[service], &base),
+            None => base,
+        }
+    }
+
+    /// What passed between the parties.
+    pub fn messages(&self) -> Vec<Message> {
+        self.capture
+            .as_ref()
+            .map_or_else(Vec::new, |capture| capture.messages())
+    }
+
+    /// Starts a service that is not running.
+    pub fn launch(&self, service: usize) {
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log_path(service))
+            .unwrap();
+        let variables = self.setting.variables[service].iter();
+        let child = Command::new(&self.setting.program)
+            .args(["serve", NAMES[service], "--config"])
+            .arg(self.home(service).join("config.toml"))
+            .envs(variables.cloned())
+            .stderr(log)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        *self.children[service].lock().unwrap() = Some(child);
+    }
+
+    /// Kills a service as `kill -9` does.
+    pub fn kill(&self, service: usize) {
+        if let Some(mut child) = self.children[service].lock().unwrap().take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Sends a running service a signal.
+    pub fn signal(&self, service: usize, signal: &str) {
+        if let Some(child) = &*self.children[service].lock().unwrap() {
+            let id = child.id().to_string();
+            let sent = Command::new("kill").args(["-s", signal, &id]).status();
+            assert!(sent.unwrap().success(), "{signal}");
+        }
+    }
+
+    /// How a service ended that nobody killed.
+    pub fn ended(&self, service: usize) -> Option<ExitStatus> {
+        let mut child = self.children[service].lock().unwrap();
+        child.as_mut()?.try_wait().unwrap()
+    }
+
+    /// Whether a service says that it can do its work.
+    pub fn is_ready(&self, service: usize) -> bool {
+        readiness(&format!("127.0.0.1:{}", self.ports[service])).starts_with("HTTP/1.1 200")
+    }
+
+    /// The time that a service says it is: seconds since 1970, if it answers.
+    pub fn clock(&self, service: usize) -> Option<i64> {
+        let answer = readiness(&format!("127.0.0.1:{}", self.ports[service]));
+        let date = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("date: "))?;
+        let read = Command::new("date")
+            .args(["+%s", "-d", date])
+            .output()
+            .ok()?;
+        String::from_utf8(read.stdout).ok()?.trim().parse().ok()
+    }
+
+    /// Waits until all services say that they can do their work.
+    pub fn wait_until_ready(&self) {
+        for (service, name) in NAMES.iter().enumerate() {
+            until(|| match self.is_ready(service) {
+                true => Ok(()),
+                false => Err(format!("{name} is not ready: {}", self.log(service))),
+            });
+        }
+    }
+
+    /// The command, as the user of a folder.
+    pub fn command(&self, user: &str, arguments: &[&str]) -> Output {
+        let program = Command::new(&self.setting.program);
+        self.prepare(program, user, arguments).output().unwrap()
+    }
+
+    /// The command as it is run, but given to another program, which runs it.
+    pub fn command_under(&self, mut other: Command, user: &str, arguments: &[&str]) -> Command {
+        other.arg(&self.setting.program);
+        self.prepare(other, user, arguments)
+    }
+
+    fn prepare(&self, mut program: Command, user: &str, arguments: &[&str]) -> Command {
+        program
+            .args(arguments)
+            .stdin(Stdio::null())
+            .current_dir(self.folder.path())
+            .env("FHAIM_CONFIG_DIR", self.folder.path().join(user))
+            .env("FHAIM_PASSWORD", PASSWORD);
+        program
+    }
+
+    /// The command, which must succeed; its standard output.
+    pub fn run(&self, user: &str, arguments: &[&str]) -> String {
+        succeeded(&self.command(user, arguments))
+    }
+
+    /// The command with `--json`.
+    pub fn json(&self, user: &str, arguments: &[&str]) -> Value {
+        let text = self.run(user, &[arguments, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Signs a new user up and in.
+    pub fn sign_up(&self, user: &str) {
+        self.sign_up_at(user, &[0, 1, 2].map(|service| self.link(HOLDER, service)));
+    }
+
+    /// Signs a user in anew, whose session a service has forgotten.
+    pub fn sign_in(&self, user: &str) {
+        succeeded(&self.try_sign_in(user));
+    }
+
+    /// As [`Services::sign_in`], where that may fail.
+    pub fn try_sign_in(&self, user: &str) -> Output {
+        self.login(
+            user,
+            &[],
+            &[0, 1, 2].map(|service| self.link(HOLDER, service)),
+        )
+    }
+
+    /// Signs a new user up and in, who finds the services at these addresses.
+    pub fn sign_up_at(&self, user: &str, bases: &[String; 3]) {
+        succeeded(&self.login(user, &["--sign-up"], bases));
+    }
+
+    fn login(&self, user: &str, how: &[&str], bases: &[String; 3]) -> Output {
+        let email = format!("{user}@example.org");
+        let who = [&["login", "--email", &email], how].concat();
+        let [generation, computation, crypto] = bases;
+        let at = [
+            "--generation",
+            generation,
+            "--computation",
+            computation,
+            "--crypto",
+            crypto,
+        ];
+        self.command(user, &[&who[..], &at[..]].concat())
+    }
+
+    /// Creates a dataset; its identifier.
+    pub fn create(&self, user: &str, more: &[&str]) -> String {
+        let create = [
+            "dataset",
+            "create",
+            "--schema",
+            "t.schema.json",
+            "--data",
+            "t.csv",
+        ];
+        let created = self.run(user, &[&create[..], &["--epsilon", "1"], more].concat());
+        created.trim().to_owned()
+    }
+
+    /// Creates and uploads a dataset with a seeded ladder; its identifier.
+    pub fn dataset(&self, user: &str, more: &[&str]) -> String {
+        let id = self.create(user, more);
+        let upload = ["dataset", "upload", &id, "--data", "t.csv", "--seed", "5"];
+        self.run(user, &upload);
+        id
+    }
+
+    /// Base address, for requests that the command does not make.
+    pub fn address(&self, service: usize) -> String {
+        self.base(service)
+    }
+}
+
+/// All users of a test come from one address.
+fn limits(service: usize) -> &'static str {
+    match NAMES[service] {
+        "generation" => "[limits]\nsign_ins_per_address = 1000000\nsign_ins_per_email = 1000000\n",
+        _ => "",
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        for service in 0..3 {
+            self.kill(service);
+        }
+        if std::thread::panicking() {
+            for (service, name) in NAMES.iter().enumerate() {
+                eprintln!("--- {name}\n{}", self.log(service));
+            }
+        }
+    }
+}
+
+/// The standard output of a command that must have succeeded.
+fn succeeded(output: &Output) -> String {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What a service at an address answers to whether it is ready: nothing, if it does not.
+fn readiness(address: &str) -> String {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return String::new();
+    };
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let mut answer = String::new();
+    // An answer that breaks off is none that anybody waits for.
+    let _ = stream.write_all(request.as_bytes());
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
+
+/// [`fresh_database`], for those who do not wait for anything else meanwhile.
+fn made_now(server: &str) -> String {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(fresh_database(server))
+}

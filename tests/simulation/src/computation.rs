@@ -1,0 +1,433 @@
+//! The computation service: `services/computation`'s batches, runs and worker over a simulated
+//! store.
+
+use crate::Mutant;
+use crate::crypto::{self, Call as CryptoCall};
+use crate::ghost::Known;
+use crate::receipts;
+use crate::setting::DATASET;
+use crate::world::{Envelope, Failure, Node, W};
+use fhaim_api::batch::{Batch, BatchStatus};
+use fhaim_api::keys::{Decrypted, Receipt, RunStanding};
+use fhaim_api::problem::ProblemKind;
+use fhaim_protocol::request::JobId;
+use fhaim_protocol::sealing::SealingKey;
+use fhaim_protocol::window::{Placed, Window};
+use fhaim_release::ReleaseRequest;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What is stored.
+#[derive(Clone, Default)]
+pub(crate) struct Db {
+    batches: BTreeMap<(JobId, u32), Row>,
+    windows: BTreeMap<JobId, Rc<str>>,
+    sealing_key: Option<[u8; 32]>,
+    /// See [`receipts`].
+    receipts: receipts::Text,
+}
+
+#[derive(Clone)]
+struct Row {
+    requests: Rc<str>,
+    state: State,
+    sealed: Option<u64>,
+    answers: Option<Rc<str>>,
+    /// What it was released with.
+    receipt: Option<Rc<str>>,
+    /// What whoever asked for it showed.
+    shown: receipts::Text,
+    reason: Option<Rc<str>>,
+    lease: Option<u64>,
+    /// When the lease ends, or when a batch that was put off may be taken.
+    until: u64,
+    faults: u32,
+    /// Entries of the ledger that it tells of.
+    known: Known,
+    /// What whoever asked for it knew.
+    asker: Known,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Queued,
+    Running,
+    Released,
+    Refused,
+}
+
+/// A call by the generation service.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub job: JobId,
+    pub first: u32,
+    pub batch: Batch,
+}
+
+struct Lease {
+    id: (JobId, u32),
+    token: u64,
+}
+
+enum End {
+    Released(Vec<Vec<i64>>, Receipt, Known),
+    Refused(String),
+}
+
+impl Db {
+    pub(crate) fn known(&self) -> Known {
+        self.batches
+            .values()
+            .fold(0, |known, row| known | row.known)
+    }
+
+    /// What is there once the upload is.
+    pub(crate) fn uploaded(&mut self, key: [u8; 32]) {
+        self.sealing_key = Some(key);
+    }
+
+    /// Ends every lease, as a clock that jumps would.
+    pub(crate) fn end_leases(&mut self) {
+        for row in self.batches.values_mut() {
+            row.lease = None;
+            row.until = 0;
+        }
+    }
+
+    /// Whether the batch of a sealed request is released.
+    pub(crate) fn is_released(&self, blob: u64) -> bool {
+        let of = |row: &Row| row.sealed == Some(blob) && row.state == State::Released;
+        self.batches.values().any(of)
+    }
+
+    /// Numbers of sealed requests.
+    pub(crate) fn sealed(&self) -> Vec<u64> {
+        self.batches.values().filter_map(|row| row.sealed).collect()
+    }
+
+    fn hold(&mut self, lease: &Lease, until: u64) -> Option<&mut Row> {
+        let row = self.batches.get_mut(&lease.id)?;
+        let held = row.state == State::Running && row.lease == Some(lease.token);
+        held.then(|| {
+            row.until = until;
+            row
+        })
+    }
+}
+
+fn text(value: &impl Serialize) -> Rc<str> {
+    serde_json::to_string(value).expect("it is text").into()
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::new(ProblemKind::Internal, error))
+}
+
+/// Answers a call.
+pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
+    let Ask { job, first, batch } = envelope.open()?;
+    let id = (job, first);
+    let shown = Some(text(&batch.receipts));
+    w.pause().await;
+    let known = w.computation.get().batches.get(&id).cloned();
+    if let Some(row) = known {
+        if read::<Vec<ReleaseRequest>>(&row.requests)? != batch.requests {
+            let detail = "the release was asked for with other content";
+            return Err(Failure::new(ProblemKind::Conflict, detail));
+        }
+        if batch.again && row.state == State::Refused {
+            reopen(w, id, shown, envelope.known).await;
+        }
+    } else {
+        enqueue(w, id, &batch, shown, envelope.known).await;
+    }
+    w.pause().await;
+    let db = w.computation.get();
+    let Some(row) = db.batches.get(&id) else {
+        return Err(Failure::new(ProblemKind::NotFound, "no such batch"));
+    };
+    Ok(Envelope::new(&status(row)?, row.known))
+}
+
+async fn reopen(w: &W, id: (JobId, u32), shown: receipts::Text, asker: Known) {
+    let reopened = w.tx(&w.computation, |db| {
+        if let Some(row) = db.batches.get_mut(&id)
+            && row.state == State::Refused
+        {
+            (row.state, row.reason, row.faults) = (State::Queued, None, 0);
+            (row.until, row.shown, row.asker) = (0, shown, asker);
+        }
+        Ok::<_, Failure>(())
+    });
+    drop(reopened.await);
+}
+
+async fn enqueue(w: &W, id: (JobId, u32), batch: &Batch, shown: receipts::Text, asker: Known) {
+    let inserted = w.tx(&w.computation, |db| {
+        db.batches.entry(id).or_insert_with(|| Row {
+            requests: text(&batch.requests),
+            state: State::Queued,
+            sealed: None,
+            answers: None,
+            receipt: None,
+            shown,
+            reason: None,
+            lease: None,
+            until: 0,
+            faults: 0,
+            known: 0,
+            asker,
+        });
+        Ok::<_, Failure>(())
+    });
+    drop(inserted.await);
+}
+
+fn status(row: &Row) -> Result<BatchStatus, Failure> {
+    Ok(match row.state {
+        State::Queued => BatchStatus::Queued,
+        State::Running => BatchStatus::Running { seconds: 1.0 },
+        State::Released => BatchStatus::Released {
+            answers: read(row.answers.as_deref().unwrap_or_default())?,
+            compute_seconds: 1.0,
+            receipt: row.receipt.as_deref().map(read).transpose()?,
+        },
+        State::Refused => BatchStatus::Refused {
+            reason: row.reason.as_deref().unwrap_or_default().to_owned(),
+            without_run: false,
+        },
+    })
+}
+
+/// Begins the process's workers.
+pub(crate) fn start(w: &W) {
+    for _ in 0..2 {
+        let world = Rc::clone(w);
+        w.spawn(Node::Computation, async move { worker(&world).await });
+    }
+}
+
+async fn worker(w: &W) {
+    loop {
+        match take(w).await {
+            Some(lease) => {
+                let _renewed = w.at_work(lease.token);
+                work(w, &lease).await;
+            }
+            None => w.sleep(15).await,
+        }
+    }
+}
+
+async fn take(w: &W) -> Option<Lease> {
+    w.pause().await;
+    let now = w.now.get();
+    let free = |row: &Row| {
+        let waits = matches!(row.state, State::Queued | State::Running);
+        waits && row.until <= now && !row.lease.is_some_and(|token| w.is_at_work(token))
+    };
+    if !w.computation.get().batches.values().any(free) {
+        return None;
+    }
+    let token = w.fresh();
+    let taken = w.tx(&w.computation, |db| {
+        let (id, row) = db.batches.iter_mut().find(|(_, row)| free(row)).ok_or(())?;
+        (row.state, row.lease, row.until) = (State::Running, Some(token), now + w.lease);
+        Ok::<_, ()>(*id)
+    });
+    let id = taken.await.ok()?;
+    Some(Lease { id, token })
+}
+
+async fn work(w: &W, lease: &Lease) {
+    match attempt(w, lease).await {
+        Ok(None) => {}
+        Ok(Some(ended)) => end(w, lease, ended).await,
+        Err(failure) => {
+            w.trace(|| format!("Computation: {:?} {}", failure.kind, failure.detail));
+            if is_final(failure.kind) {
+                end(w, lease, End::Refused(failure.detail)).await;
+            } else {
+                put_off(w, lease).await;
+            }
+        }
+    }
+}
+
+fn is_final(kind: ProblemKind) -> bool {
+    matches!(
+        kind,
+        ProblemKind::Refused
+            | ProblemKind::BudgetSpent
+            | ProblemKind::Frozen
+            | ProblemKind::Restored
+            | ProblemKind::NotFound
+            | ProblemKind::Conflict
+            | ProblemKind::Invalid
+    )
+}
+
+async fn put_off(w: &W, lease: &Lease) {
+    let now = w.now.get();
+    let put_off = w.tx(&w.computation, |db| {
+        let row = db.hold(lease, 0).ok_or(())?;
+        row.until = now + (5 << row.faults.min(5));
+        (row.state, row.lease, row.faults) = (State::Queued, None, row.faults + 1);
+        Ok::<_, ()>(())
+    });
+    let _ = put_off.await; // lost: someone else has it
+}
+
+async fn end(w: &W, lease: &Lease, end: End) {
+    let ended = w.tx(&w.computation, |db| {
+        let row = db.hold(lease, 0).ok_or(())?;
+        match end {
+            End::Released(answers, receipt, known) => {
+                row.state = State::Released;
+                row.answers = Some(text(&answers));
+                row.receipt = Some(text(&receipt));
+                row.known |= known;
+            }
+            End::Refused(reason) => {
+                row.state = State::Refused;
+                row.reason = Some(reason.into());
+            }
+        }
+        row.faults = 0;
+        Ok::<_, ()>(())
+    });
+    let _ = ended.await; // lost: someone else ends it
+}
+
+async fn attempt(w: &W, lease: &Lease) -> Result<Option<End>, Failure> {
+    w.pause().await;
+    let task = w.computation.get().batches.get(&lease.id).cloned();
+    let Some(task) = task else { return Ok(None) };
+    let stored = task
+        .sealed
+        .and_then(|blob| w.blobs.borrow().get(&blob).cloned());
+    let absent = task.sealed.is_some() && stored.is_none();
+    if absent && w.is(Mutant::LostBlobsAreFaults) {
+        return Err(Failure::new(ProblemKind::Internal, "a blob is absent"));
+    }
+    let sealed = match stored {
+        Some(sealed) => sealed,
+        None => match compute(w, lease, &task).await? {
+            Some(sealed) => sealed,
+            None => return Ok(None),
+        },
+    };
+    decrypt(w, lease.id.0, &task, sealed).await.map(Some)
+}
+
+/// Computes and seals a batch, and makes that durable with the window after it.
+async fn compute(w: &W, lease: &Lease, task: &Row) -> Result<Option<Rc<[u8]>>, Failure> {
+    let (window, before) = window(w, lease.id.0, task).await?;
+    let key = sealing_key(w).await?;
+    let requests: Vec<ReleaseRequest> = read(&task.requests)?;
+    let sealed = w.setting.engine.seal(&window, &requests, &key);
+    let invalid = |error| Failure::new(ProblemKind::Invalid, error);
+    let (bytes, after) = sealed.map_err(invalid)?;
+    let after = text(&after);
+    w.pause().await;
+    let blob = w.fresh();
+    w.blobs.borrow_mut().insert(blob, Rc::clone(&bytes));
+    let until = w.now.get() + w.lease;
+    let stored = w.tx(&w.computation, |db| {
+        if db.hold(lease, until).is_none() {
+            return Err(None);
+        }
+        let same = db.windows.get(&lease.id.0) == before.as_ref();
+        if !same && !w.is(Mutant::ComputationForgets) {
+            let detail = "another worker stored the run's window meanwhile";
+            return Err(Some(Failure::new(ProblemKind::Unavailable, detail)));
+        }
+        db.windows.insert(lease.id.0, after);
+        if let Some(row) = db.hold(lease, until) {
+            row.sealed = Some(blob);
+        }
+        Ok(())
+    });
+    match stored.await {
+        Ok(()) => Ok(Some(bytes)),
+        Err(None) => Ok(None),
+        Err(Some(failure)) => Err(failure),
+    }
+}
+
+/// The run's window, caught up with the crypto service, and the text it was stored as.
+async fn window(w: &W, job: JobId, task: &Row) -> Result<(Window, Option<Rc<str>>), Failure> {
+    let (shown, receipts, known) = show(w, task).await;
+    let call = CryptoCall::Begin {
+        job,
+        new: crypto::new_run(),
+        receipts,
+    };
+    let envelope = Envelope::new(&call, known);
+    let answer = w.call(Node::Computation, Node::Crypto, envelope).await?;
+    let standing: RunStanding = answer.open()?;
+    keep_receipt(w, &shown, &standing.receipt).await?;
+    w.pause().await;
+    let before = w.computation.get().windows.get(&job).cloned();
+    let mut window = match &before {
+        Some(text) => read(text)?,
+        None => Window::new(DATASET, job, standing.run, w.setting.plan.run_ladder),
+    };
+    let released: Vec<Placed> = standing.releases.iter().map(Placed::from).collect();
+    if w.is(Mutant::ComputationForgets) {
+        return Ok((window, before));
+    }
+    if window.run() != standing.run || window.catch_up(&released).is_err() {
+        let detail = "the crypto service and this one know the job's run differently";
+        return Err(Failure::new(ProblemKind::Conflict, detail));
+    }
+    Ok((window, before))
+}
+
+async fn sealing_key(w: &W) -> Result<SealingKey, Failure> {
+    let fresh = w.is(Mutant::FreshSealing).then(|| w.key());
+    let late = w.is(Mutant::LateSealingKey).then(|| w.key());
+    let key = w.tx(&w.computation, |db| {
+        if db.sealing_key.is_none() {
+            db.sealing_key = late;
+        }
+        let missing = || Failure::new(ProblemKind::Internal, "no sealing key");
+        fresh.or(db.sealing_key).ok_or_else(missing)
+    });
+    let damaged = || Failure::new(ProblemKind::Internal, "a sealing key is damaged");
+    SealingKey::from_bytes(&key.await?).ok_or_else(damaged)
+}
+
+/// The receipts to be shown, as such and as headers, and what those know who show them.
+async fn show(w: &W, task: &Row) -> (Vec<Receipt>, Vec<String>, Known) {
+    w.pause().await;
+    let db = w.computation.get();
+    let own = receipts::read(&db.receipts).into_iter();
+    let own = own.filter(|_| !w.is(Mutant::ComputationShowsNoReceipt));
+    let shown = receipts::distinct(own.chain(receipts::read(&task.shown)));
+    let headers = shown.iter().map(Receipt::to_header).collect();
+    (shown, headers, db.known() | task.asker)
+}
+
+async fn keep_receipt(w: &W, shown: &[Receipt], receipt: &Receipt) -> Result<(), Failure> {
+    w.tx(&w.computation, |db| {
+        db.receipts = receipts::keep(w, &db.receipts, shown, receipt);
+        Ok(())
+    })
+    .await
+}
+
+async fn decrypt(w: &W, job: JobId, task: &Row, sealed: Rc<[u8]>) -> Result<End, Failure> {
+    let (shown, receipts, known) = show(w, task).await;
+    let call = CryptoCall::Decrypt { job, receipts };
+    let mut envelope = Envelope::new(&call, known);
+    let look = w.setting.engine.look(&sealed);
+    let look = look.map_err(|error| Failure::new(ProblemKind::Internal, error))?;
+    w.ghost.borrow_mut().sent(&look);
+    envelope.body = Some(sealed);
+    let answer = w.call(Node::Computation, Node::Crypto, envelope).await?;
+    let Decrypted { answers, receipt } = answer.open()?;
+    keep_receipt(w, &shown, &receipt).await?;
+    Ok(End::Released(answers, receipt, answer.known))
+}

@@ -1,0 +1,220 @@
+//! What goes wrong, and when.
+
+use crate::computation;
+use crate::crypto::Call;
+use crate::pages::Forgery;
+use crate::world::{Envelope, Node, Task, W, Weather};
+use crate::{generation, holder};
+use fhaim_protocol::request::JobId;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use std::rc::Rc;
+
+/// The faults of a schedule: chances at each step, while there are any.
+pub(crate) struct Faults {
+    pub weather: Weather,
+    until: u64,
+    crash: f64,
+    lease: f64,
+    forge: f64,
+    blob: f64,
+    restores: Vec<Restore>,
+    /// Whether the crypto service will be set back.
+    crypto_restored: bool,
+    down: Vec<(u64, Node)>,
+}
+
+/// Some stores are set back.
+struct Restore {
+    at: u64,
+    nodes: Vec<Node>,
+    /// All to one moment, or each to its own.
+    together: bool,
+    /// A little, or to anywhere.
+    far: bool,
+}
+
+impl Faults {
+    pub(crate) fn new(rng: &mut ChaCha8Rng) -> Self {
+        let until = rng.random_range(100..2500);
+        let often = |rng: &mut ChaCha8Rng, of: &[f64]| of[rng.random_range(0..of.len())];
+        let weather = Weather {
+            drop: often(rng, &[0.0, 0.02, 0.1, 0.3]),
+            repeat: often(rng, &[0.0, 0.05, 0.3]),
+            delay: [0, 20, 400][rng.random_range(0..3)],
+        };
+        let restores = match rng.random_range(0..3) {
+            0 => 0,
+            _ => rng.random_range(1..=3),
+        };
+        let restores: Vec<_> = (0..restores).map(|_| Restore::new(rng, until)).collect();
+        Self {
+            weather,
+            until,
+            crypto_restored: restores.iter().any(|r| r.nodes.contains(&Node::Crypto)),
+            restores,
+            crash: often(rng, &[0.0, 0.002, 0.01]),
+            lease: often(rng, &[0.0, 0.0, 0.01]),
+            forge: often(rng, &[0.0, 0.0, 0.005]),
+            blob: often(rng, &[0.0, 0.0, 0.003]),
+            down: Vec::new(),
+        }
+    }
+
+    /// What goes wrong before the next step.
+    pub(crate) fn step(&mut self, w: &W, tasks: &mut Vec<Task>) {
+        let now = w.now.get();
+        self.down.retain(|&(at, node)| {
+            if at <= now || !w.faulty.get() {
+                w.trace(|| format!("{node:?} starts"));
+                w.start(node);
+                return false;
+            }
+            true
+        });
+        if !w.faulty.get() {
+            return;
+        }
+        if now >= self.until {
+            w.trace(|| "no more faults".to_owned());
+            w.weather.set(Weather::default());
+            w.faulty.set(false);
+            holder::thaw(w);
+            return;
+        }
+        if w.chance(self.crash) {
+            let node = Node::ALL[w.below(4) as usize];
+            w.count(|c| c.killed[node as usize] += 1);
+            self.end(w, tasks, node);
+        }
+        while let Some(index) = self.restores.iter().position(|restore| restore.at <= now) {
+            let restore = self.restores.swap_remove(index);
+            self.restore(w, tasks, &restore);
+        }
+        if w.chance(self.lease) {
+            w.count(|c| c.leases += 1);
+            end_leases(w);
+        }
+        if w.chance(self.forge) {
+            forge(w, self.crypto_restored);
+        }
+        if w.chance(self.blob) {
+            lose_blob(w);
+        }
+    }
+
+    /// Ends a process, which starts again a while later.
+    fn end(&mut self, w: &W, tasks: &mut Vec<Task>, node: Node) {
+        tasks.extend(w.spawned());
+        tasks.retain(|task| task.node != node);
+        if w.up[node as usize].replace(false) {
+            w.trace(|| format!("{node:?} is killed"));
+            self.down.push((w.now.get() + w.below(60), node));
+        }
+    }
+
+    fn restore(&mut self, w: &W, tasks: &mut Vec<Task>, restore: &Restore) {
+        let now = w.now.get();
+        let range = if restore.far { now } else { now.min(150) };
+        let common = now - w.below(range + 1);
+        let names: Vec<&str> = restore.nodes.iter().map(|&node| name(node)).collect();
+        w.count(|c| *c.restored.entry(names.join("+")).or_default() += 1);
+        for &node in &restore.nodes {
+            self.end(w, tasks, node);
+            let time = match restore.together {
+                true => common,
+                false => now - w.below(range + 1),
+            };
+            w.trace(|| format!("{node:?} is set back to {time}"));
+            w.restore(node, time);
+            let mut ghost = w.ghost.borrow_mut();
+            ghost.crypto_restored |= node == Node::Crypto;
+            ghost.generation_restored |= node == Node::Generation;
+        }
+    }
+}
+
+fn name(node: Node) -> &'static str {
+    match node {
+        Node::Holder => "holder",
+        Node::Computation => "CE",
+        Node::Crypto => "CSE",
+        Node::Generation => "GE",
+    }
+}
+
+impl Restore {
+    fn new(rng: &mut ChaCha8Rng, until: u64) -> Self {
+        // Any set of the four but none; the three services together rarely without the holder.
+        let set = rng.random_range(1..16);
+        let nodes = Node::ALL
+            .into_iter()
+            .filter(|&node| set >> node as u32 & 1 == 1);
+        Self {
+            at: rng.random_range(50..until + 50),
+            nodes: nodes.collect(),
+            together: rng.random(),
+            far: rng.random(),
+        }
+    }
+}
+
+/// Whoever is at work loses its lease, and does not know.
+fn end_leases(w: &W) {
+    let now = w.now.get();
+    w.computation.alter(now, computation::Db::end_leases);
+    w.generation.alter(now, generation::Db::end_leases);
+}
+
+/// A sealed request of before comes changed.
+fn forge(w: &W, crypto_restored: bool) {
+    let blobs = w.computation.get().sealed();
+    if blobs.is_empty() {
+        return;
+    }
+    let blob = blobs[w.below(blobs.len() as u64) as usize];
+    let Some(body) = w.blobs.borrow().get(&blob).cloned() else {
+        return;
+    };
+    let engine = &w.setting.engine;
+    let Ok(look) = engine.look(&body) else { return };
+    let other = JobId([w.below(w.wanted as u64) as u8 + 1; 16]);
+    let forgery = match w.below(7) {
+        // Before a batch is released, nothing tells another variance from the one asked for.
+        0 if crypto_restored || !w.computation.get().is_released(blob) => return,
+        0 => Forgery::Variance,
+        1 => Forgery::Numbers(look.releases.len() as u32),
+        2 => Forgery::Numbers(w.below(9) as u32 + 1),
+        3 => Forgery::Job(other),
+        4 => Forgery::Fewer,
+        5 => Forgery::Moved,
+        _ => Forgery::Spoilt,
+    };
+    let Some(forged) = engine.forge(&body, forgery) else {
+        return;
+    };
+    w.count(|c| c.forged += 1);
+    w.trace(|| format!("a forged request: {forgery:?}"));
+    w.ghost.borrow_mut().spoilt |= forgery == Forgery::Spoilt;
+    let job = match forgery {
+        Forgery::Job(job) => job,
+        _ => look.job,
+    };
+    let call = Call::Decrypt {
+        job,
+        receipts: Vec::new(),
+    };
+    let mut envelope = Envelope::new(&call, 0);
+    envelope.body = Some(Rc::clone(&forged));
+    w.post(Node::Computation, Node::Crypto, w.fresh(), envelope);
+}
+
+/// A sealed request is no longer among the blobs: they were set back further than the database.
+fn lose_blob(w: &W) {
+    let sealed = w.computation.get().sealed();
+    if let Some(&blob) = sealed.last()
+        && w.blobs.borrow_mut().remove(&blob).is_some()
+    {
+        w.count(|c| c.blobs += 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! Who checks: sees everything, and has a part in nothing.
+
+use crate::pages::Look;
+use fhaim_protocol::request::JobId;
+use fhaim_release::ReleaseRequest;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+
+/// A set of entries of the ledger, in whatever copy they were made: runs begun and batches
+/// released.
+pub(crate) type Known = u128;
+
+/// What is remembered of a schedule.
+#[derive(Default)]
+pub(crate) struct Ghost {
+    /// Entries by their text.
+    records: HashMap<String, u32>,
+    /// Which release each position was decrypted for, by which entry.
+    decrypted: HashMap<(usize, usize), (Statement, Known)>,
+    /// What was sent to be decrypted at each position.
+    sent: HashMap<(usize, usize), (Statement, [u8; 32])>,
+    /// Which job each run was given to, by which entry.
+    runs: HashMap<u32, (JobId, Known)>,
+    /// Jobs by the client's call that they are for.
+    pub calls: HashMap<JobId, JobId>,
+    /// What must not happen, and did.
+    pub violations: Vec<String>,
+    /// A release or a run was given again since the crypto service was set back, and no one who
+    /// was asked knew.
+    pub forgotten: u64,
+    /// Positions decrypted for another release, while someone knew who was not asked.
+    pub reused: u64,
+    /// Runs given to another job, while someone knew who was not asked.
+    pub reassigned: u64,
+    /// An answer from a set back ledger, while someone knew who was not asked.
+    pub unasked: u64,
+    /// Whether the crypto service was set back at all.
+    pub crypto_restored: bool,
+    /// Whether the generation service was.
+    pub generation_restored: bool,
+    /// Whether a page was spoilt.
+    pub spoilt: bool,
+}
+
+type Statement = [u8; 32];
+
+/// What is known where the crypto service answers.
+#[derive(Clone, Copy)]
+pub(crate) struct Knowledge {
+    /// What its own ledger has.
+    pub ledger: Known,
+    /// What those know who were asked.
+    pub asked: Known,
+    /// What anyone knows.
+    pub anyone: Known,
+}
+
+fn statement(job: JobId, release: &ReleaseRequest) -> Statement {
+    let all = serde_json::to_vec(&(job, release)).expect("releases are text");
+    Sha256::digest(&all).into()
+}
+
+impl Ghost {
+    pub(crate) fn violation(&mut self, what: String) {
+        if self.violations.len() < 5 {
+            self.violations.push(what);
+        }
+    }
+
+    /// The number of an entry of the ledger, as a set.
+    pub(crate) fn record(&mut self, act: &str) -> Known {
+        let next = self.records.len() as u32;
+        let index = *self.records.entry(act.to_owned()).or_insert(next);
+        assert!(index < Known::BITS, "a schedule has few entries");
+        1 << index
+    }
+
+    /// The crypto service answers: what those know who asked must be in its ledger.
+    pub(crate) fn answered(&mut self, what: &str, knowledge: Knowledge) {
+        if knowledge.asked & !knowledge.ledger != 0 {
+            self.violation(format!(
+                "3: {what} was answered from a ledger that lacks what the caller knows"
+            ));
+        } else if knowledge.anyone & !knowledge.ledger != 0 {
+            self.unasked += 1;
+        }
+    }
+
+    /// Something that was given before is given again, to someone else.
+    fn again(&mut self, earlier: Known, knowledge: Knowledge, what: String) {
+        if earlier & (knowledge.ledger | knowledge.asked) != 0 {
+            self.violation(what);
+        } else if earlier & knowledge.anyone == 0 {
+            self.forgotten += 1;
+        } else if what.starts_with('1') {
+            self.reused += 1;
+        } else {
+            self.reassigned += 1;
+        }
+    }
+
+    /// A batch is sent to be decrypted by a service that follows the protocol.
+    pub(crate) fn sent(&mut self, look: &Look) {
+        for page in &look.pages {
+            for part in &page.parts {
+                let release = look.releases.iter().find(|r| r.number == part.number);
+                let Some(release) = release else { continue };
+                let statement = statement(look.job, release);
+                for position in part.span.range() {
+                    let now = (statement, page.digest);
+                    let before = *self.sent.entry((part.span.page, position)).or_insert(now);
+                    if before.0 != statement && !self.crypto_restored {
+                        self.violation(format!(
+                            "1: page {} position {position} is sealed for two releases",
+                            part.span.page
+                        ));
+                    }
+                    if before.0 == statement && before.1 != page.digest {
+                        self.violation(format!(
+                            "1: release {} is sealed to two forms",
+                            release.number
+                        ));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A batch is decrypted, as the entry `record`.
+    pub(crate) fn decrypted(&mut self, look: &Look, record: Known, knowledge: Knowledge) {
+        for part in look.pages.iter().flat_map(|page| &page.parts) {
+            let release = look.releases.iter().find(|r| r.number == part.number);
+            let Some(release) = release else { continue };
+            let statement = statement(look.job, release);
+            for position in part.span.range() {
+                let place = (part.span.page, position);
+                let known = self.decrypted.insert(place, (statement, record));
+                if let Some((before, earlier)) = known
+                    && before != statement
+                {
+                    let page = part.span.page;
+                    let what = format!("1: page {page} position {position} serves two releases");
+                    self.again(earlier, knowledge, what);
+                }
+            }
+        }
+    }
+
+    /// A run is given to a job, as the entry `record`.
+    pub(crate) fn begun(&mut self, job: JobId, run: u32, record: Known, knowledge: Knowledge) {
+        if let Some((other, earlier)) = self.runs.insert(run, (job, record))
+            && other != job
+        {
+            let what = format!("6: run {run} is given to two jobs");
+            self.again(earlier, knowledge, what);
+        }
+    }
+
+    /// A job is made for a client's call.
+    pub(crate) fn made(&mut self, call: JobId, job: JobId) {
+        if let Some(other) = self.calls.insert(call, job)
+            && other != job
+        {
+            self.violation("5: one call made two jobs".to_owned());
+        }
+    }
+}

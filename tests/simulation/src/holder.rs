@@ -1,0 +1,169 @@
+//! A holder's program: it names a job before it asks for it, shows the receipt it has kept, repeats
+//! calls whose answers are lost, and looks at the ledger when the job is done.
+
+use crate::crypto::Call as CryptoCall;
+use crate::generation::{Call, Shown, State};
+use crate::ghost::Known;
+use crate::receipts;
+use crate::world::{Envelope, Failure, Node, W};
+use fhaim_api::keys::Receipt;
+use fhaim_api::problem::ProblemKind;
+use fhaim_protocol::request::JobId;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What is stored.
+#[derive(Clone, Default)]
+pub(crate) struct Db {
+    receipts: receipts::Text,
+    known: Known,
+    ended: BTreeMap<JobId, End>,
+}
+
+/// How a wanted job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With the answers of an undisturbed run.
+    Done(Option<usize>),
+    Refused(String),
+}
+
+impl Db {
+    pub(crate) fn known(&self) -> Known {
+        self.known
+    }
+
+    pub(crate) fn ended(&self) -> &BTreeMap<JobId, End> {
+        &self.ended
+    }
+}
+
+/// Tries in a row, once nothing fails any more, after which a holder takes a refusal for final.
+const LAST_TRIES: u32 = 10;
+
+/// Begins the program: it goes on with every job that has not ended.
+pub(crate) fn start(w: &W) {
+    for wanted in 0..w.wanted {
+        let world = Rc::clone(w);
+        let job = JobId([wanted as u8 + 1; 16]);
+        w.spawn(Node::Holder, async move {
+            world.sleep(world.below(300)).await;
+            if !world.holder.get().ended.contains_key(&job) {
+                let end = see_through(&world, job).await;
+                world.trace(|| format!("Holder: job {} ended: {end:?}", job.0[0]));
+                let stored = world.tx(&world.holder, |db| {
+                    db.ended.insert(job, end);
+                    Ok::<_, ()>(())
+                });
+                let _: Result<(), ()> = stored.await;
+            }
+        });
+    }
+}
+
+/// An operator of the key service looks into a frozen dataset, and lets it go on.
+pub(crate) fn thaw(w: &W) {
+    let world = Rc::clone(w);
+    w.spawn(Node::Holder, async move {
+        let envelope = || Envelope::new(&CryptoCall::Thaw, 0);
+        while let Err(failure) = world.call(Node::Holder, Node::Crypto, envelope()).await {
+            if failure.kind == ProblemKind::Conflict {
+                return;
+            }
+            world.sleep(10).await;
+        }
+    });
+}
+
+/// Counts refusals once nothing fails any more.
+#[derive(Default)]
+struct Tries(u32);
+
+impl Tries {
+    async fn again(&mut self, w: &W) -> bool {
+        self.0 += u32::from(!w.faulty.get());
+        w.sleep(40).await;
+        self.0 < LAST_TRIES
+    }
+}
+
+async fn see_through(w: &W, job: JobId) -> End {
+    let mut tries = Tries::default();
+    loop {
+        match attempt(w, job, &mut tries).await {
+            Ok(end) => return end,
+            Err(failure) if failure.kind == ProblemKind::Restored => {
+                return End::Refused(failure.detail);
+            }
+            Err(failure) if passes(failure.kind) => w.sleep(15).await,
+            Err(failure) => {
+                if !tries.again(w).await {
+                    return End::Refused(failure.detail);
+                }
+            }
+        }
+    }
+}
+
+fn passes(kind: ProblemKind) -> bool {
+    matches!(kind, ProblemKind::Unavailable | ProblemKind::Internal)
+}
+
+async fn attempt(w: &W, job: JobId, tries: &mut Tries) -> Result<End, Failure> {
+    show_receipts(w, Vec::new(), 0).await?;
+    ask(w, &Call::Create(job)).await?;
+    loop {
+        let (shown, known) = ask(w, &Call::Show(job)).await?;
+        match shown.state {
+            State::Queued | State::Running => w.sleep(30).await,
+            State::Failed => {
+                let reason = shown.error.unwrap_or_default();
+                if !tries.again(w).await {
+                    return Ok(End::Refused(reason));
+                }
+                ask(w, &Call::Retry(job)).await?;
+            }
+            State::Done => {
+                let result = w.generation.get().result(job);
+                let told = show_receipts(w, shown.receipts, known).await;
+                if let Err(failure) = told
+                    && passes(failure.kind)
+                {
+                    return Err(failure);
+                }
+                // Set back between the two calls: look again.
+                let Some((answers, model)) = result else {
+                    continue;
+                };
+                let run = w.setting.run_of(&answers);
+                let run = run.filter(|&run| w.setting.runs[run].model == model);
+                return Ok(End::Done(run));
+            }
+        }
+    }
+}
+
+async fn ask(w: &W, call: &impl Serialize) -> Result<(Shown, Known), Failure> {
+    let envelope = Envelope::new(call, w.holder.get().known);
+    let answer = w.call(Node::Holder, Node::Generation, envelope).await?;
+    Ok((answer.open()?, answer.known))
+}
+
+/// Shows the key service the receipts that the holder has, and keeps the one it answers with.
+async fn show_receipts(w: &W, told: Vec<Receipt>, known: Known) -> Result<(), Failure> {
+    w.pause().await;
+    let db = w.holder.get();
+    let own = receipts::read(&db.receipts).into_iter();
+    let shown = receipts::distinct(own.chain(told));
+    let receipts = shown.iter().map(Receipt::to_header).collect();
+    let envelope = Envelope::new(&CryptoCall::Show { receipts }, db.known | known);
+    let answer = w.call(Node::Holder, Node::Crypto, envelope).await?;
+    let receipt: Receipt = answer.open()?;
+    w.tx(&w.holder, |db| {
+        db.receipts = receipts::keep(w, &db.receipts, &shown, &receipt);
+        db.known |= answer.known;
+        Ok(())
+    })
+    .await
+}

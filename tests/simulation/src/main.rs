@@ -1,0 +1,71 @@
+//! Plays schedules and prints what they did.
+
+use clap::{Arg, ArgAction, Command, value_parser};
+use fhaim_simulation::{Counts, Mutant, Options, Simulation};
+use std::process::ExitCode;
+use std::time::Instant;
+
+fn main() -> ExitCode {
+    let number = |name: &'static str, default: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .default_value(default)
+            .value_parser(value_parser!(u64))
+    };
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    let arguments = Command::new("fhaim-simulation")
+        .about("All entities in one process, over a network that fails, from seeds")
+        .arg(number("from", "0").help("The first seed"))
+        .arg(number("seeds", "1000").help("How many"))
+        .arg(flag("encrypted").help("With real ciphertexts"))
+        .arg(flag("trace").help("Print what happens"))
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_parser(value_parser!(u64))
+                .help("This seed alone"),
+        )
+        .arg(
+            Arg::new("mutant")
+                .long("mutant")
+                .value_parser(mutant)
+                .help("With a fault built in, by its name in the code"),
+        )
+        .get_matches();
+    let options = Options {
+        encrypted: arguments.get_flag("encrypted"),
+        trace: arguments.get_flag("trace"),
+        mutant: arguments.get_one("mutant").copied(),
+    };
+    let from = arguments.get_one::<u64>("from").copied().unwrap_or(0);
+    let seeds = arguments.get_one::<u64>("seeds").copied().unwrap_or(0);
+    let seeds = match arguments.get_one::<u64>("seed") {
+        Some(&seed) => seed..seed + 1,
+        None => from..from.saturating_add(seeds),
+    };
+    let started = Instant::now();
+    let mut simulation = Simulation::default();
+    let mut counts = Counts::default();
+    let mut failed = 0u64;
+    for seed in seeds {
+        let played = simulation.play(seed, &options);
+        counts.add(&played.counts);
+        for violation in &played.violations {
+            println!("seed {seed}: {violation}");
+        }
+        failed += u64::from(!played.violations.is_empty());
+    }
+    print!("{counts}");
+    println!("| schedules failed | {failed} |");
+    println!("| seconds | {:.0} |", started.elapsed().as_secs_f64());
+    ExitCode::from(u8::from(failed > 0))
+}
+
+fn mutant(name: &str) -> Result<Mutant, String> {
+    let known = Mutant::ALL.into_iter();
+    let mut known = known.filter(|mutant| format!("{mutant:?}") == name);
+    known.next().ok_or_else(|| {
+        let names: Vec<_> = Mutant::ALL.iter().map(|m| format!("{m:?}")).collect();
+        format!("one of {}", names.join(", "))
+    })
+}

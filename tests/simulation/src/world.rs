@@ -1,0 +1,504 @@
+//! What the simulated services run on: tasks that are ended at any point, a network that drops,
+//! delays, repeats and reorders, stores whose every state is remembered, and one source of chance.
+//!
+//! A service's code waits wherever the real one does: before and after each transaction, and for
+//! the answer to a call. Only there can it be ended, since only what is stored or sent outlives it.
+
+use crate::ghost::{Ghost, Known};
+use crate::setting::Setting;
+use crate::{Counts, Mutant, computation, crypto, generation, holder};
+use fhaim_api::problem::ProblemKind;
+use fhaim_protocol::Error;
+use fhaim_protocol::crypto::chain::Receipt;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Who runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    Holder,
+    Computation,
+    Crypto,
+    Generation,
+}
+
+impl Node {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Holder,
+        Self::Computation,
+        Self::Crypto,
+        Self::Generation,
+    ];
+}
+
+/// A service's refusal, or that it cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub kind: ProblemKind,
+    pub detail: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: ProblemKind, detail: impl fmt::Display) -> Self {
+        Self {
+            kind,
+            detail: detail.to_string(),
+        }
+    }
+}
+
+/// A call's text and, for requests for decryption, its body.
+#[derive(Clone)]
+pub(crate) struct Envelope {
+    pub text: String,
+    pub body: Option<Rc<[u8]>>,
+    /// For whoever checks: which releases the caller knows of, or the answer tells of.
+    pub known: Known,
+}
+
+impl Envelope {
+    pub(crate) fn new(call: &impl Serialize, known: Known) -> Self {
+        Self {
+            text: serde_json::to_string(call).expect("calls are text"),
+            body: None,
+            known,
+        }
+    }
+
+    pub(crate) fn open<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let malformed = |error| Failure::new(ProblemKind::Malformed, error);
+        serde_json::from_str(&self.text).map_err(malformed)
+    }
+}
+
+type Answer = Result<Envelope, Failure>;
+type Work = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    Ready,
+    Until(u64),
+    Reply { call: u64, deadline: u64 },
+}
+
+pub(crate) struct Task {
+    pub node: Node,
+    pub work: Work,
+    pub wait: Wait,
+}
+
+/// On its way.
+struct Message {
+    call: u64,
+    from: Node,
+    to: Node,
+    due: u64,
+    content: Content,
+}
+
+enum Content {
+    Request(Envelope),
+    Reply(Answer),
+}
+
+/// How often the network does what.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weather {
+    pub drop: f64,
+    pub repeat: f64,
+    pub delay: u64,
+}
+
+/// A store: what is committed, and all that ever was.
+pub(crate) struct Store<T> {
+    now: RefCell<Rc<T>>,
+    history: RefCell<Vec<(u64, Rc<T>)>>,
+}
+
+impl<T: Clone + Default> Store<T> {
+    fn new() -> Self {
+        let empty = Rc::new(T::default());
+        Self {
+            history: RefCell::new(vec![(0, Rc::clone(&empty))]),
+            now: RefCell::new(empty),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Rc<T> {
+        Rc::clone(&self.now.borrow())
+    }
+
+    fn commit(&self, time: u64, next: T) {
+        let next = Rc::new(next);
+        self.history.borrow_mut().push((time, Rc::clone(&next)));
+        *self.now.borrow_mut() = next;
+    }
+
+    /// Changes what is stored, from outside.
+    pub(crate) fn alter(&self, time: u64, change: impl FnOnce(&mut T)) {
+        let mut next = T::clone(&self.get());
+        change(&mut next);
+        self.commit(time, next);
+    }
+
+    /// Sets the store back to what it was at a time, whatever lineage it is of.
+    fn restore(&self, time: u64) {
+        let history = self.history.borrow();
+        let at = history.partition_point(|(t, _)| *t <= time).max(1) - 1;
+        *self.now.borrow_mut() = Rc::clone(&history[at].1);
+    }
+}
+
+/// Everything but the tasks.
+pub(crate) struct World {
+    pub setting: Rc<Setting>,
+    pub mutant: Option<Mutant>,
+    pub holder: Store<holder::Db>,
+    pub computation: Store<computation::Db>,
+    pub crypto: Store<crypto::Db>,
+    pub generation: Store<generation::Db>,
+    /// Sealed requests by number; a number is used once.
+    pub blobs: RefCell<HashMap<u64, Rc<[u8]>>>,
+    pub ghost: RefCell<Ghost>,
+    pub counts: RefCell<Counts>,
+    pub weather: Cell<Weather>,
+    /// Length of a lease.
+    pub lease: u64,
+    /// Jobs that holders want.
+    pub wanted: usize,
+    /// Whether faults still come.
+    pub faulty: Cell<bool>,
+    pub now: Cell<u64>,
+    pub up: [Cell<bool>; 4],
+    rng: RefCell<ChaCha8Rng>,
+    wait: Cell<Wait>,
+    spawned: RefCell<Vec<(Node, Work)>>,
+    messages: RefCell<Vec<Message>>,
+    replies: RefCell<HashMap<u64, Answer>>,
+    fresh: Cell<u64>,
+    /// Receipts whose signatures were checked.
+    verified: RefCell<HashSet<Signed>>,
+    /// Leases that someone renews beside the work.
+    at_work: RefCell<HashSet<u64>>,
+    trace: bool,
+}
+
+/// A lease is renewed for as long as this is there: a killed process renews none.
+pub(crate) struct AtWork(W, u64);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.at_work.borrow_mut().remove(&self.1);
+    }
+}
+
+/// A receipt's height, head and signature.
+type Signed = (u64, [u8; 32], [u8; 64]);
+
+pub(crate) type W = Rc<World>;
+
+/// Ticks after which a caller gives up.
+const PATIENCE: u64 = 120;
+
+impl World {
+    pub(crate) fn new(
+        setting: Rc<Setting>,
+        mutant: Option<Mutant>,
+        seed: u64,
+        trace: bool,
+    ) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let wanted = rng.random_range(1..=setting.plan.runs as usize + 1);
+        Self {
+            setting,
+            mutant,
+            holder: Store::new(),
+            computation: Store::new(),
+            crypto: Store::new(),
+            generation: Store::new(),
+            blobs: RefCell::default(),
+            ghost: RefCell::default(),
+            counts: RefCell::default(),
+            weather: Cell::default(),
+            lease: *[40, 150, 600].get(rng.random_range(0..3)).unwrap_or(&600),
+            wanted,
+            faulty: Cell::new(true),
+            now: Cell::new(0),
+            up: [const { Cell::new(true) }; 4],
+            rng: RefCell::new(rng),
+            wait: Cell::new(Wait::Ready),
+            spawned: RefCell::default(),
+            messages: RefCell::default(),
+            replies: RefCell::default(),
+            fresh: Cell::new(0),
+            verified: RefCell::default(),
+            at_work: RefCell::default(),
+            trace,
+        }
+    }
+
+    pub(crate) fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    pub(crate) fn trace(&self, line: impl FnOnce() -> String) {
+        if self.trace {
+            println!("{:>6}  {}", self.now.get(), line());
+        }
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Counts)) {
+        count(&mut self.counts.borrow_mut());
+    }
+
+    pub(crate) fn chance(&self, probability: f64) -> bool {
+        probability > 0.0 && self.rng.borrow_mut().random_bool(probability.min(1.0))
+    }
+
+    /// A number below `end`, which is not 0.
+    pub(crate) fn below(&self, end: u64) -> u64 {
+        self.rng.borrow_mut().random_range(0..end)
+    }
+
+    /// Fresh bytes for keys.
+    pub(crate) fn key(&self) -> [u8; 32] {
+        self.rng.borrow_mut().random()
+    }
+
+    /// A number that was never given before.
+    pub(crate) fn fresh(&self) -> u64 {
+        self.fresh.set(self.fresh.get() + 1);
+        self.fresh.get()
+    }
+
+    async fn wait(&self, wait: Wait) {
+        let mut waited = false;
+        poll_fn(|_| {
+            if std::mem::replace(&mut waited, true) {
+                return Poll::Ready(());
+            }
+            self.wait.set(wait);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// A point at which a service can be ended.
+    pub(crate) async fn pause(&self) {
+        self.wait(Wait::Ready).await;
+    }
+
+    pub(crate) async fn sleep(&self, ticks: u64) {
+        self.wait(Wait::Until(self.now.get() + ticks)).await;
+    }
+
+    /// A transaction: all of it or, on an error, nothing.
+    pub(crate) async fn tx<T: Clone + Default, R, E>(
+        &self,
+        store: &Store<T>,
+        work: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.pause().await;
+        let mut next = T::clone(&store.get());
+        let result = work(&mut next)?;
+        store.commit(self.now.get(), next);
+        self.pause().await;
+        Ok(result)
+    }
+
+    /// Calls a service and waits for its answer, or for so long as anyone waits.
+    pub(crate) async fn call(&self, from: Node, to: Node, envelope: Envelope) -> Answer {
+        let call = self.fresh();
+        self.trace(|| format!("{from:?} -> {to:?} #{call} {}", shorten(&envelope.text)));
+        self.post(from, to, call, envelope);
+        let deadline = self.now.get() + PATIENCE + self.weather.get().delay;
+        self.wait(Wait::Reply { call, deadline }).await;
+        let answer = self.replies.borrow_mut().remove(&call);
+        answer.unwrap_or_else(|| {
+            self.trace(|| format!("{from:?} gives up on #{call}"));
+            Err(Failure::new(ProblemKind::Unavailable, "out of reach"))
+        })
+    }
+
+    /// Sends a request without waiting for an answer.
+    pub(crate) fn post(&self, from: Node, to: Node, call: u64, envelope: Envelope) {
+        self.count(|c| c.messages += 1);
+        let weather = self.weather.get();
+        if self.chance(weather.drop) {
+            return self.count(|c| c.dropped += 1);
+        }
+        if self.chance(weather.repeat) {
+            self.count(|c| c.repeated += 1);
+            self.send(from, to, call, Content::Request(envelope.clone()));
+        }
+        self.send(from, to, call, Content::Request(envelope));
+    }
+
+    fn reply(&self, from: Node, to: Node, call: u64, answer: Answer) {
+        self.count(|c| c.messages += 1);
+        if self.chance(self.weather.get().drop) {
+            self.trace(|| format!("the answer to #{call} is lost"));
+            return self.count(|c| c.dropped += 1);
+        }
+        self.send(from, to, call, Content::Reply(answer));
+    }
+
+    fn send(&self, from: Node, to: Node, call: u64, content: Content) {
+        let delay = match self.weather.get().delay {
+            0 => 0,
+            delay if self.chance(0.2) => self.below(delay),
+            _ => self.below(3),
+        };
+        if delay > 10 {
+            self.count(|c| c.delayed += 1);
+        }
+        self.messages.borrow_mut().push(Message {
+            call,
+            from,
+            to,
+            due: self.now.get() + delay,
+            content,
+        });
+    }
+
+    /// When the next message is due, and which are now.
+    pub(crate) fn due(&self) -> (Option<u64>, Vec<usize>) {
+        let messages = self.messages.borrow();
+        let now = self.now.get();
+        let due = (0..messages.len()).filter(|&i| messages[i].due <= now);
+        (messages.iter().map(|m| m.due).min(), due.collect())
+    }
+
+    /// Delivers a message.
+    pub(crate) fn deliver(self: &Rc<Self>, index: usize) {
+        let message = self.messages.borrow_mut().swap_remove(index);
+        let Message { call, from, to, .. } = message;
+        match message.content {
+            Content::Reply(answer) => {
+                self.trace(|| match &answer {
+                    Ok(envelope) => format!("{to:?} <- #{call} {}", shorten(&envelope.text)),
+                    Err(failure) => {
+                        format!("{to:?} <- #{call} {:?}: {}", failure.kind, failure.detail)
+                    }
+                });
+                self.replies.borrow_mut().entry(call).or_insert(answer);
+            }
+            Content::Request(_) if !self.up[to as usize].get() => {
+                let failure = Failure::new(ProblemKind::Unavailable, "out of reach");
+                self.send(to, from, call, Content::Reply(Err(failure)));
+            }
+            Content::Request(envelope) => {
+                let world = Rc::clone(self);
+                let work = async move {
+                    let answer = match to {
+                        Node::Holder => return,
+                        Node::Computation => computation::handle(&world, &envelope).await,
+                        Node::Crypto => crypto::handle(&world, &envelope).await,
+                        Node::Generation => generation::handle(&world, &envelope).await,
+                    };
+                    world.reply(to, from, call, answer);
+                };
+                self.spawn(to, work);
+            }
+        }
+    }
+
+    /// Whether a waiting task can go on.
+    pub(crate) fn is_ready(&self, wait: Wait) -> bool {
+        let now = self.now.get();
+        match wait {
+            Wait::Ready => true,
+            Wait::Until(time) => time <= now,
+            Wait::Reply { call, deadline } => {
+                deadline <= now || self.replies.borrow().contains_key(&call)
+            }
+        }
+    }
+
+    /// What the task that was just polled waits for.
+    pub(crate) fn waiting(&self) -> Wait {
+        self.wait.get()
+    }
+
+    pub(crate) fn spawn(&self, node: Node, work: impl Future<Output = ()> + 'static) {
+        self.spawned.borrow_mut().push((node, Box::pin(work)));
+    }
+
+    pub(crate) fn spawned(&self) -> Vec<Task> {
+        let spawned = std::mem::take(&mut *self.spawned.borrow_mut());
+        let task = |(node, work)| Task {
+            node,
+            work,
+            wait: Wait::Ready,
+        };
+        spawned.into_iter().map(task).collect()
+    }
+
+    /// Renews a lease beside the work.
+    pub(crate) fn at_work(self: &Rc<Self>, token: u64) -> AtWork {
+        self.at_work.borrow_mut().insert(token);
+        AtWork(Rc::clone(self), token)
+    }
+
+    /// Whether someone renews a lease.
+    pub(crate) fn is_at_work(&self, token: u64) -> bool {
+        self.at_work.borrow().contains(&token)
+    }
+
+    /// Begins a process's own work.
+    pub(crate) fn start(self: &Rc<Self>, node: Node) {
+        self.up[node as usize].set(true);
+        match node {
+            Node::Holder => holder::start(self),
+            Node::Computation => computation::start(self),
+            Node::Generation => generation::start(self),
+            Node::Crypto => {}
+        }
+    }
+
+    /// Sets a store back.
+    pub(crate) fn restore(&self, node: Node, time: u64) {
+        match node {
+            Node::Holder => self.holder.restore(time),
+            Node::Computation => self.computation.restore(time),
+            Node::Crypto => self.crypto.restore(time),
+            Node::Generation => self.generation.restore(time),
+        }
+    }
+
+    /// The upload is complete, and the computation service has a key to seal with: the earliest
+    /// state that any store is set back to.
+    pub(crate) fn upload(&self, key: [u8; 32]) {
+        self.computation.alter(0, |db| db.uploaded(key));
+    }
+
+    /// Verifies a receipt, or remembers that it did.
+    pub(crate) fn verify(&self, receipt: &Receipt, key: &[u8; 32]) -> Result<(), Error> {
+        let name = (receipt.tip.height, receipt.tip.head, receipt.signature);
+        if !self.verified.borrow().contains(&name) {
+            receipt.verify(key)?;
+            self.verified.borrow_mut().insert(name);
+        }
+        Ok(())
+    }
+
+    /// What anyone but the crypto service has stored knowledge of.
+    pub(crate) fn everyone_knows(&self) -> Known {
+        self.holder.get().known() | self.computation.get().known() | self.generation.get().known()
+    }
+}
+
+fn shorten(text: &str) -> &str {
+    let end = text.char_indices().nth(150).map_or(text.len(), |(i, _)| i);
+    &text[..end]
+}

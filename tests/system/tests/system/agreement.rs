@@ -1,0 +1,104 @@
+//! With one test seed, a run under encryption and a run in the clear make the same releases,
+//! integer for integer, and the same synthetic records.
+
+use std::{fs, path::Path};
+
+use fhaim_kit::{
+    command::{self, stderr},
+    tables,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::PROGRAM;
+
+/// What a run leaves behind.
+struct Run {
+    ledger: Value,
+    synthetic: String,
+}
+
+fn run(command: &str, data: &Path, schema: &Path, mechanism: &str, epsilon: &str) -> Run {
+    let folder = TempDir::new().unwrap();
+    let (data, schema) = (data.to_str().unwrap(), schema.to_str().unwrap());
+    let inputs = ["--data", data, "--schema", schema, "--seed", "5"];
+    let how = ["--mechanism", mechanism, "--epsilon", epsilon, "--quiet"];
+    let outputs = ["--out", "out.csv", "--ledger", "ledger.json"];
+    let arguments = [&[command], &inputs[..], &how, &outputs].concat();
+    let output = command::run(PROGRAM, folder.path(), &arguments);
+    assert!(output.status.success(), "{command}: {}", stderr(&output));
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    Run {
+        ledger: serde_json::from_str(&read("ledger.json")).unwrap(),
+        synthetic: read("out.csv"),
+    }
+}
+
+/// The released integers of a ledger, release by release.
+fn released(ledger: &Value) -> Vec<Vec<i64>> {
+    let integers = |release: &Value| {
+        let values = release["values"].as_array().unwrap().iter();
+        values.map(|value| value.as_i64().unwrap()).collect()
+    };
+    let releases = ledger["releases"].as_array().unwrap();
+    releases.iter().map(integers).collect()
+}
+
+fn check_agreement(data: &Path, schema: &Path, mechanism: &str, epsilon: &str) {
+    let clear = run("local", data, schema, mechanism, epsilon);
+    let encrypted = run("run", data, schema, mechanism, epsilon);
+    let what = format!("{}, {mechanism}, epsilon {epsilon}", data.display());
+    let (ours, theirs) = (released(&encrypted.ledger), released(&clear.ledger));
+    assert_eq!(ours, theirs, "{what}: released integers");
+    assert_eq!(encrypted.ledger, clear.ledger, "{what}: requests and costs");
+    assert_eq!(encrypted.synthetic, clear.synthetic, "{what}: records");
+    let cells: usize = ours.iter().map(Vec::len).sum();
+    assert!(cells > 0, "{what}: nothing was released");
+    eprintln!("{what}: {} releases, {cells} integers agree", ours.len());
+}
+
+#[test]
+fn on_a_small_table() {
+    let folder = TempDir::new().unwrap();
+    tables::write_small(folder.path(), 500);
+    let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
+    for mechanism in ["staged", "fhaim-l2", "one-ways"] {
+        check_agreement(&data, &schema, mechanism, "10");
+    }
+}
+
+fn check_published(name: &str, mechanism: &str) {
+    let Some(folder) = tables::published() else {
+        return;
+    };
+    let data = folder.join(format!("{name}.csv"));
+    let schema = folder.join(format!("{name}.schema.json"));
+    for epsilon in ["1", "10"] {
+        check_agreement(&data, &schema, mechanism, epsilon);
+    }
+}
+
+#[test]
+fn staged_on_breast_cancer() {
+    check_published("breast-cancer", "staged");
+}
+
+#[test]
+fn staged_on_compas() {
+    check_published("compas", "staged");
+}
+
+#[test]
+fn staged_on_diabetes() {
+    check_published("diabetes", "staged");
+}
+
+#[test]
+fn the_papers_rule_on_breast_cancer() {
+    check_published("breast-cancer", "fhaim-l2");
+}
+
+#[test]
+fn the_papers_rule_on_compas() {
+    check_published("compas", "fhaim-l2");
+}

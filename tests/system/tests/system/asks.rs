@@ -1,0 +1,136 @@
+//! What the command says and asks before it spends.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use fhaim_kit::{Backing, Services};
+
+use super::PROGRAM;
+
+fn create<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let table = ["--schema", "t.schema.json", "--data", "t.csv"];
+    [
+        &["dataset", "create"],
+        &table[..],
+        &["--epsilon", "1"],
+        more,
+    ]
+    .concat()
+}
+
+/// The command at a terminal (util-linux's `script`), answered; what it showed, and whether it ended
+/// well. Nothing where there is no such program.
+fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> Option<(String, bool)> {
+    let command = format!("{} {arguments}", PROGRAM);
+    let child = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(services.folder.path())
+        .env("FHAIM_CONFIG_DIR", services.folder.path().join("ana"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        eprintln!("skipped: there is no `script` to make a terminal");
+        return None;
+    };
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{answer}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some((shown, output.status.success()))
+}
+
+/// Says which dataset has the records, and what they cost together with another: to the holder alone.
+#[test]
+fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let said = |arguments: &[&str]| {
+        let output = services.command("ana", arguments);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{told}");
+        (String::from_utf8(output.stdout).unwrap(), told)
+    };
+    let quiet = |arguments: &[&str]| said(&[&["--quiet"], arguments].concat());
+    let (first, told) = quiet(&create(&[]));
+    assert_eq!(told, "");
+    let first = first.trim();
+    let upload = ["dataset", "upload", first, "--data", "t.csv"];
+    assert_eq!(quiet(&upload).1, "");
+
+    let (second, told) = quiet(&create(&[]));
+    assert!(told.contains(&format!("dataset {first} at http")), "{told}");
+    let epsilon = told.trim().rsplit_once("epsilon ").unwrap().1;
+    let epsilon: f64 = epsilon.parse().unwrap();
+    assert!(epsilon > 1.2 && epsilon < 2.0, "{told}");
+    let second = second.trim();
+    let (_, told) = quiet(&["dataset", "upload", second, "--data", "t.csv"]);
+    assert!(told.contains(first) && !told.contains(second), "{told}");
+
+    // At a terminal it asks, and makes nothing where the answer is no.
+    let arguments = create(&[]).join(" ");
+    if let Some((shown, well)) = at_a_terminal(&services, &arguments, "n") {
+        assert!(shown.contains("Use them again?") && !well, "{shown}");
+        let datasets = services.json("ana", &["dataset", "list"]);
+        assert_eq!(datasets.as_array().unwrap().len(), 2);
+        let arguments = create(&["--yes"]).join(" ");
+        let (shown, well) = at_a_terminal(&services, &arguments, "").unwrap();
+        assert!(well && !shown.contains("Use them again?"), "{shown}");
+    }
+}
+
+/// Of a dataset that an earlier release or another machine uploaded, nothing is remembered here: it
+/// may be of the same records.
+#[test]
+fn what_is_not_remembered_of_a_dataset_with_the_same_schema_is_said() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let first = services.dataset("ana", &[]);
+    let unfinished = services.create("ana", &[]);
+    let told = |more: &[&str]| {
+        let output = services.command("ana", &[&["--quiet"], &create(more)[..]].concat());
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let remembered = told(&[]);
+    assert!(!remembered.contains("not remembered"), "{remembered}");
+    for file in ["memory.json", "memory.key"] {
+        std::fs::remove_file(services.folder.path().join("ana").join(file)).unwrap();
+    }
+    let unknown = told(&[]);
+    assert!(
+        unknown.contains("1 other dataset with this schema") && unknown.contains(&first),
+        "{unknown}"
+    );
+    assert!(!unknown.contains(&unfinished), "{unknown}");
+}
+
+/// At a terminal a run says what it spends and what is left, and waits for a yes.
+#[test]
+fn a_run_asks_before_it_spends() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &["--runs", "2"]);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    let jobs = || {
+        let jobs = services.json("ana", &["job", "list", &dataset]);
+        jobs.as_array().unwrap().len()
+    };
+    let run = format!("job run {dataset}");
+    let Some((shown, well)) = at_a_terminal(&services, &run, "n") else {
+        return;
+    };
+    assert!(shown.contains("spends at most rho"), "{shown}");
+    assert!(shown.contains("2 runs left of 2"), "{shown}");
+    assert!(!well && jobs() == 0, "{shown}");
+    let (shown, well) = at_a_terminal(&services, &run, "y").unwrap();
+    assert!(well && jobs() == 1, "{shown}");
+    let (shown, well) = at_a_terminal(&services, &format!("{run} --yes"), "").unwrap();
+    assert!(
+        well && jobs() == 2 && !shown.contains("Start it?"),
+        "{shown}"
+    );
+}

@@ -1,0 +1,66 @@
+//! What makes something new waits while a service may be set back: whatever was made after the
+//! copy would be lost with it, in any system.
+
+use std::{
+    sync::{Condvar, Mutex},
+    time::Duration,
+};
+
+#[derive(Default)]
+struct State {
+    inside: usize,
+    closed: bool,
+}
+
+/// A gate that users pass to make something.
+#[derive(Default)]
+pub struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Someone is making something.
+pub struct Inside<'a>(&'a Gate);
+
+/// The gate is closed, and nobody is inside.
+pub struct Closed<'a>(&'a Gate);
+
+impl Gate {
+    /// Waits until the gate is open, and enters.
+    pub fn enter(&self) -> Inside<'_> {
+        let state = self.state.lock().unwrap();
+        let mut state = self
+            .changed
+            .wait_while(state, |state| state.closed)
+            .unwrap();
+        state.inside += 1;
+        Inside(self)
+    }
+
+    /// Lets nobody enter, and waits until everybody has left: for so long, or not at all.
+    pub fn close(&self, patience: Duration) -> Option<Closed<'_>> {
+        let mut state = self.state.lock().unwrap();
+        state.closed = true;
+        let waited = self
+            .changed
+            .wait_timeout_while(state, patience, |state| state.inside > 0);
+        let (state, waited) = waited.unwrap();
+        drop(state);
+        let closed = Closed(self);
+        (!waited.timed_out()).then_some(closed)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().unwrap().inside -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().unwrap().closed = false;
+        self.0.changed.notify_all();
+    }
+}

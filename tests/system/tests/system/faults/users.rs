@@ -1,0 +1,390 @@
+//! Users: each makes datasets, uploads, runs jobs by the command, and tries again what fails.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Read},
+    process::{Command, Stdio},
+    sync::Mutex,
+    thread,
+    time::{Duration, Instant},
+};
+
+use fhaim_kit::Services;
+use serde_json::{Value, json};
+
+use super::{COMPUTATION, GENERATION, Stage};
+
+/// Runs that a dataset's budget is for, and jobs that a user starts over it.
+pub const RUNS: usize = 3;
+
+/// A command that takes so long hangs.
+const COMMAND: &str = "300";
+
+/// What a user wants is there after so long, or never.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// Pause before a user tries again.
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// Records, columns, and seed of the ladder.
+pub const VARIANTS: [(usize, usize, &str); 3] = [(60, 3, "5"), (300, 5, "6"), (450, 6, "7")];
+
+/// A dataset, as its user knows it.
+#[derive(Clone, Debug)]
+pub struct Owned {
+    pub user: String,
+    pub dataset: String,
+    pub variant: usize,
+    pub jobs: Vec<String>,
+}
+
+/// What a user did and met.
+#[derive(Debug, Default)]
+pub struct Diary {
+    /// Commands that failed, and were given again.
+    pub repeated: usize,
+    /// Sessions that ended, so that the user signed in again.
+    pub signed_out: usize,
+    /// Jobs that failed, and were retried.
+    pub retried: usize,
+    /// Why they failed.
+    pub failures: BTreeSet<String>,
+    /// Tables downloaded.
+    pub downloads: usize,
+    /// Seconds of each job.
+    pub seconds: Vec<f64>,
+    /// The longest that a job was seen without an event.
+    pub outage: Duration,
+}
+
+/// A command's end.
+struct Said {
+    well: bool,
+    out: String,
+    err: String,
+}
+
+/// Someone with an account.
+pub struct User<'a> {
+    stage: &'a Stage,
+    name: String,
+    diary: Mutex<Diary>,
+}
+
+/// Writes the variants' tables: categories that depend on their neighbours.
+pub fn write_tables(services: &Services) {
+    for (variant, &(records, columns, _)) in VARIANTS.iter().enumerate() {
+        let folder = services.folder.path().join(format!("variant-{variant}"));
+        std::fs::create_dir(&folder).unwrap();
+        let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+        let schema = names.iter().map(|name| {
+            let categories = ["0", "1", "2", "3"];
+            json!({ "name": name, "kind": "categorical", "categories": categories })
+        });
+        let schema = json!({ "name": "faults", "columns": schema.collect::<Vec<_>>() });
+        let mut table = names.join(",");
+        for row in 0..records {
+            let value = |column| (row * (column + 1) % 7 + column) % 4;
+            let values: Vec<String> = (0..columns).map(|c| value(c).to_string()).collect();
+            table = format!("{table}\n{}", values.join(","));
+        }
+        std::fs::write(folder.join("t.csv"), table + "\n").unwrap();
+        std::fs::write(folder.join("t.schema.json"), schema.to_string()).unwrap();
+    }
+}
+
+impl<'a> User<'a> {
+    pub fn new(stage: &'a Stage, name: String) -> Self {
+        stage.services.sign_up(&name);
+        Self {
+            stage,
+            name,
+            diary: Mutex::default(),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn into_diary(self) -> Diary {
+        self.diary.into_inner().unwrap()
+    }
+
+    /// Jobs over a first dataset, then datasets and jobs as long as there is load. Users begin with
+    /// different tables.
+    pub fn work(&self, first: Owned, loaded: impl Fn() -> bool) -> Vec<Owned> {
+        let mut owned = vec![self.jobs(first)];
+        for number in 1.. {
+            if !loaded() {
+                break;
+            }
+            let variant = (owned[0].variant + number) % VARIANTS.len();
+            let dataset = self.dataset(variant, &format!("{}-{number}", self.name));
+            owned.push(self.jobs(dataset));
+        }
+        owned
+    }
+
+    /// All jobs of a dataset, to their ends.
+    pub fn jobs(&self, mut owned: Owned) -> Owned {
+        for _ in 0..RUNS {
+            let job = self.start(&owned);
+            self.see_through(&job);
+            owned.jobs.push(job);
+            self.look_around(&owned);
+        }
+        owned
+    }
+
+    /// Makes a dataset and uploads it.
+    pub fn dataset(&self, variant: usize, name: &str) -> Owned {
+        let (csv, schema) = files(variant);
+        let runs = RUNS.to_string();
+        let create = ["dataset", "create", "--schema", &schema, "--data", &csv];
+        let more = ["--epsilon", "1", "--runs", &runs, "--name", name, "--yes"];
+        let create = [&create[..], &more[..]].concat();
+        let dataset = self.until(&create, |said| match said.well {
+            true => Some(said.out.trim().to_owned()),
+            // An answer may have been lost.
+            false => self.find(&["dataset", "list"], |dataset| dataset["name"] == name),
+        });
+        self.upload(&dataset, variant);
+        Owned {
+            user: self.name.clone(),
+            dataset,
+            variant,
+            jobs: Vec::new(),
+        }
+    }
+
+    fn upload(&self, dataset: &str, variant: usize) {
+        let ((csv, _), seed) = (files(variant), VARIANTS[variant].2);
+        let upload = ["dataset", "upload", dataset, "--data", &csv];
+        let upload = [&upload[..], &["--seed", seed, "--yes"]].concat();
+        self.until(&upload, |said| {
+            (said.well || said.err.contains("uploaded already")).then_some(())
+        });
+    }
+
+    /// Starts a job. The command says its identifier first, and asks for no other run when it is
+    /// given that again.
+    pub fn start(&self, owned: &Owned) -> String {
+        let (started, mut again) = (Instant::now(), None);
+        loop {
+            let mut run = vec!["job", "run", &owned.dataset, "--json"];
+            run.extend(again.iter().flat_map(|job: &String| ["--job", job]));
+            let said = self.made(&run);
+            if said.well {
+                return id(&serde_json::from_str(&said.out).unwrap());
+            }
+            let spent = said.err.contains("The privacy budget is spent");
+            assert!(!spent, "{owned:?}: {}", said.err);
+            self.mind(&run, &said, started);
+            if said.err.contains("upload its records first") {
+                // A generation service that was set back does not know that it is uploaded.
+                self.upload(&owned.dataset, owned.variant);
+            }
+            let told = said.err.lines().find_map(|line| line.strip_prefix("job "));
+            again = again.or(told.map(str::to_owned));
+        }
+    }
+
+    /// Watches a job, and has it tried again when it fails, until it is done.
+    fn see_through(&self, job: &str) {
+        let started = Instant::now();
+        let mut seen = Seen::default();
+        loop {
+            if self.watch(job, &mut seen).well {
+                break;
+            }
+            let state = self.persist(&["job", "show", job]);
+            let error = state["error"].as_str().unwrap_or_default().to_owned();
+            match state["state"].as_str().unwrap() {
+                "done" => break,
+                "failed" | "cancelled" => self.retry(job, error),
+                _ => assert!(started.elapsed() < PATIENCE, "{job} hangs: {state}"),
+            }
+            thread::sleep(PAUSE);
+        }
+        seen.note();
+        let mut diary = self.diary.lock().unwrap();
+        diary.outage = diary.outage.max(seen.longest);
+        diary.seconds.push(started.elapsed().as_secs_f64());
+    }
+
+    fn retry(&self, job: &str, error: String) {
+        self.stage
+            .log(&format!("{}: job {job} failed: {error}", self.name));
+        if error.contains("refused a release") {
+            self.stage
+                .finding(format!("job {job} of {}: {error}", self.name));
+        }
+        let mut diary = self.diary.lock().unwrap();
+        diary.retried += 1;
+        diary.failures.insert(error);
+        drop(diary);
+        self.persist(&["job", "retry", job]);
+    }
+
+    /// Watches a job until it is over or the command gives up.
+    pub fn see(&self, job: &str) -> bool {
+        self.watch(job, &mut Seen::default()).well
+    }
+
+    /// Starts a job that must not be done; why it is not.
+    pub fn refused(&self, owned: &Owned) -> String {
+        let said = self.run(&["job", "run", &owned.dataset, "--json"], |_| ());
+        if !said.well {
+            return said.err;
+        }
+        let job = id(&serde_json::from_str(&said.out).unwrap());
+        match self.see(&job) {
+            true => "it is done".to_owned(),
+            false => self.persist(&["job", "show", &job])["error"].to_string(),
+        }
+    }
+
+    fn watch(&self, job: &str, seen: &mut Seen) -> Said {
+        let said = self.run(&["job", "watch", job, "--json"], |line| {
+            let event: Value = serde_json::from_str(line).unwrap_or_default();
+            if event["number"].as_u64() > Some(seen.number) {
+                seen.number = event["number"].as_u64().unwrap_or_default();
+                seen.note();
+            }
+        });
+        if !said.well {
+            self.mind(&["job", "watch", job], &said, Instant::now());
+        }
+        said
+    }
+
+    /// What a user looks at beside: the ledger, lists, a synthetic table.
+    fn look_around(&self, owned: &Owned) {
+        self.persist(&["ledger", &owned.dataset]);
+        let out = format!("{}.csv", self.name);
+        let download = ["download", &owned.jobs[0], "--rows", "50", "--out", &out];
+        self.until(&download, |said| said.well.then_some(()));
+        self.diary.lock().unwrap().downloads += 1;
+    }
+
+    /// A command whose answer is JSON, given until it succeeds.
+    pub fn persist(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--json"]].concat();
+        self.until(&arguments, |said| {
+            said.well.then(|| serde_json::from_str(&said.out).unwrap())
+        })
+    }
+
+    /// The identifier of what a list has.
+    fn find(&self, list: &[&str], is: impl Fn(&Value) -> bool) -> Option<String> {
+        let items = self.persist(list);
+        let mut items = items.as_array().unwrap().iter();
+        items.find(|item| is(item)).map(id)
+    }
+
+    /// A command given until it has what is wanted of it.
+    fn until<T>(&self, arguments: &[&str], wanted: impl Fn(&Said) -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            let said = self.made(arguments);
+            if let Some(found) = wanted(&said) {
+                return found;
+            }
+            self.mind(arguments, &said, started);
+        }
+    }
+
+    /// A command that waits where it makes what a service that is set back would lose.
+    fn made(&self, arguments: &[&str]) -> Said {
+        let service = match arguments {
+            ["dataset", "create", ..] | ["job", "run", ..] => Some(GENERATION),
+            ["dataset", "upload", ..] => Some(COMPUTATION),
+            _ => None,
+        };
+        let _inside = service.map(|service| self.stage.gates[service].enter());
+        self.run(arguments, |_| ())
+    }
+
+    /// Notes a command that failed; whoever is signed out signs in, and all wait a little.
+    fn mind(&self, arguments: &[&str], said: &Said, since: Instant) {
+        let (name, err) = (&self.name, said.err.trim());
+        self.stage
+            .log(&format!("{name}: {}: {err}", arguments.join(" ")));
+        assert!(since.elapsed() < PATIENCE, "{name}: {arguments:?}: {err}");
+        self.diary.lock().unwrap().repeated += 1;
+        // A token whose time is not that of the service is for whoever sets clocks.
+        if err.contains("Sign in first") && !err.contains("the token") {
+            self.diary.lock().unwrap().signed_out += 1;
+            self.stage.services.try_sign_in(name);
+        }
+        thread::sleep(PAUSE);
+    }
+
+    fn run(&self, arguments: &[&str], mut line: impl FnMut(&str)) -> Said {
+        let mut limit = Command::new("timeout");
+        limit.args(["-s", "KILL", COMMAND]);
+        let mut command = self
+            .stage
+            .services
+            .command_under(limit, &self.name, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let err = thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).map(|_| text)
+        });
+        let mut out = String::new();
+        for text in BufReader::new(stdout).lines() {
+            let text = text.unwrap();
+            line(&text);
+            out.push_str(&text);
+            out.push('\n');
+        }
+        let status = child.wait().unwrap();
+        if matches!(status.code(), Some(124 | 137)) {
+            self.stage
+                .finding(format!("{}: {arguments:?} hangs", self.name));
+        }
+        Said {
+            well: status.success(),
+            out,
+            err: err.join().unwrap().unwrap(),
+        }
+    }
+}
+
+/// How far a job was seen, and when.
+struct Seen {
+    number: u64,
+    last: Instant,
+    longest: Duration,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            last: Instant::now(),
+            longest: Duration::ZERO,
+        }
+    }
+}
+
+impl Seen {
+    fn note(&mut self) {
+        self.longest = self.longest.max(self.last.elapsed());
+        self.last = Instant::now();
+    }
+}
+
+fn id(thing: &Value) -> String {
+    thing["id"].as_str().unwrap().to_owned()
+}
+
+/// Table and schema of a variant.
+fn files(variant: usize) -> (String, String) {
+    let of = |name| format!("variant-{variant}/{name}");
+    (of("t.csv"), of("t.schema.json"))
+}

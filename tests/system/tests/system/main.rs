@@ -1,0 +1,22 @@
+//! The platform as its users see it: real processes, real HTTP, real databases.
+//!
+//! The program is `fhaim` with a flag that names a test seed, so that releases can be compared.
+//! Postgres and S3 are used where FHAIM_TEST_POSTGRES and FHAIM_TEST_S3 name servers, and said to be
+//! skipped elsewhere.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod agreement;
+mod asks;
+mod crashes;
+mod faults;
+mod flow;
+mod lost;
+mod outages;
+mod program;
+mod restores;
+mod tenants;
+mod views;
+
+/// The program that all of this is about.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fhaim_insecure_test_seed");

@@ -1,0 +1,71 @@
+//! Faults that pass: a run that was begun goes on when they are over.
+
+use std::fs;
+use std::time::Duration;
+
+use fhaim_kit::{Backing, Services, until};
+
+use super::PROGRAM;
+
+const COMPUTATION: usize = 1;
+const CRYPTO: usize = 2;
+
+/// Longer than it took five failed attempts to end a batch for good.
+const OUTAGE: Duration = Duration::from_secs(6);
+
+fn begin(services: &Services) -> String {
+    let dataset = services.create("ana", &[]);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    dataset
+}
+
+/// Waits until the computation service has told of a fault.
+fn told(services: &Services, service: usize, words: &str) {
+    until(|| match services.log(service).contains(words) {
+        true => Ok(()),
+        false => Err(format!("nothing was told of: {words}")),
+    });
+}
+
+fn done(services: &Services, job: &str, dataset: &str) {
+    let output = services.command("ana", &["job", "watch", job]);
+    let status = services.json("ana", &["job", "show", job]);
+    assert!(output.status.success(), "{status}");
+    let ledger = services.json("ana", &["ledger", dataset]);
+    let runs = ledger["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 1);
+    let entries = runs[0]["entries"].as_array().unwrap().len();
+    assert_eq!(Some(entries as u64), status["releases"].as_u64());
+}
+
+#[test]
+fn a_blob_store_that_is_away_destroys_no_run() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = begin(&services);
+    let blobs = services.home(COMPUTATION).join("blobs");
+    let away = services.home(COMPUTATION).join("away");
+    fs::rename(&blobs, &away).unwrap();
+    fs::write(&blobs, "not a folder").unwrap();
+    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = job["id"].as_str().unwrap();
+    told(&services, COMPUTATION, "put off");
+    std::thread::sleep(OUTAGE);
+    fs::remove_file(&blobs).unwrap();
+    fs::rename(&away, &blobs).unwrap();
+    done(&services, job, &dataset);
+}
+
+#[test]
+fn a_key_service_that_is_away_destroys_no_run() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = begin(&services);
+    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = job["id"].as_str().unwrap();
+    services.kill(CRYPTO);
+    std::thread::sleep(OUTAGE);
+    services.launch(CRYPTO);
+    services.wait_until_ready();
+    done(&services, job, &dataset);
+}

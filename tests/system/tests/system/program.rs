@@ -1,0 +1,41 @@
+//! What is tested here is what is shipped: the program of these tests is `fhaim` with one flag more.
+
+use std::{fs, path::Path};
+
+use fhaim_kit::command;
+use tempfile::TempDir;
+
+use super::PROGRAM;
+
+/// Commands that draw randomness.
+const DRAWING: [&str; 5] = ["run", "local", "demo", "evaluate", "dataset upload"];
+
+/// Words of a help text, without lines about the seed and whatever the program is called.
+fn words(help: &str) -> Vec<String> {
+    let lines = help.lines().filter(|line| !line.contains("--seed <SEED>"));
+    let words = lines.flat_map(str::split_whitespace);
+    words
+        .map(|word| word.replace("fhaim_insecure_test_seed", "fhaim"))
+        .collect()
+}
+
+#[test]
+fn the_tested_program_is_the_command_with_a_seed() {
+    let snapshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/cli/tests/help");
+    let folder = TempDir::new().unwrap();
+    let mut seen = 0;
+    for snapshot in fs::read_dir(snapshots).unwrap() {
+        let path = snapshot.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let name = name.trim_start_matches("fhaim-").replace('-', " ");
+        let mut arguments: Vec<&str> = name.split_whitespace().collect();
+        arguments.push("--help");
+        let output = command::run(PROGRAM, folder.path(), &arguments);
+        let help = String::from_utf8(output.stdout).unwrap();
+        let seeded = help.contains("--seed <SEED>") && help.contains("NOT private");
+        assert_eq!(seeded, DRAWING.contains(&name.as_str()), "{name}: {help}");
+        assert_eq!(words(&help), words(&fs::read_to_string(&path).unwrap()));
+        seen += 1;
+    }
+    assert!(seen > 20, "only {seen} commands");
+}

@@ -1,0 +1,314 @@
+//! Services that are set back to older copies of what they keep, one, two and all of them, between
+//! jobs and within one: either everything goes on and no noise is used twice, or the dataset is
+//! refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use fhaim_kit::{Backing, NAMES, Services, files::copy, until};
+use serde_json::Value;
+
+use super::PROGRAM;
+
+const CRYPTO: usize = 2;
+
+/// Every set of services but the empty one.
+fn subsets() -> impl Iterator<Item = Vec<usize>> {
+    (1..8).map(|bits| (0..3).filter(|service| bits >> service & 1 == 1).collect())
+}
+
+fn names(set: &[usize]) -> String {
+    let names: Vec<_> = set.iter().map(|&service| NAMES[service]).collect();
+    names.join(" and ")
+}
+
+/// Stops all services, copies what each keeps, and starts them again.
+fn back_up(services: &mut Services, to: &Path) {
+    (0..3).for_each(|service| services.kill(service));
+    for (service, name) in NAMES.iter().enumerate() {
+        let from = services.home(service);
+        copy(&from, &to.join(name));
+    }
+    (0..3).for_each(|service| services.launch(service));
+    services.wait_until_ready();
+}
+
+/// Stops all services, sets some of them back, and starts all again.
+fn restore(services: &mut Services, set: &[usize], from: &Path) {
+    (0..3).for_each(|service| services.kill(service));
+    for &service in set {
+        let home = services.home(service);
+        fs::remove_dir_all(&home).unwrap();
+        copy(&from.join(NAMES[service]), &home);
+    }
+    (0..3).for_each(|service| services.launch(service));
+    services.wait_until_ready();
+    // A generation service that was set back does not know the session of now.
+    services.sign_in("ana");
+}
+
+fn dataset(services: &Services) -> String {
+    let id = services.create("ana", &["--runs", "2"]);
+    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    id
+}
+
+/// What is known of a dataset's noise: integers by job and release number.
+#[derive(Default)]
+struct Seen(BTreeMap<(String, u64), Value>);
+
+impl Seen {
+    /// Takes in what a job has released so far. What was seen before must be the same.
+    fn take(&mut self, services: &Services, job: &str) {
+        let output = services.command("ana", &["job", "releases", job, "--json"]);
+        if !output.status.success() {
+            return; // a generation service that was set back may not know the job
+        }
+        let releases: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for release in releases.as_array().unwrap() {
+            let number = release["number"].as_u64().unwrap();
+            let values = release["values"].clone();
+            let before = self.0.insert((job.to_owned(), number), values.clone());
+            assert!(before.is_none_or(|before| before == values), "{number}");
+        }
+    }
+
+    fn of(&self, job: &str) -> Vec<&Value> {
+        let of = self.0.iter().filter(|((one, _), _)| one == job);
+        of.map(|(_, values)| values).collect()
+    }
+}
+
+/// Watches a job to its end; whether it is done.
+fn watch(services: &Services, job: &str) -> bool {
+    services
+        .command("ana", &["job", "watch", job])
+        .status
+        .success()
+}
+
+fn begin(services: &Services, dataset: &str) -> Result<String, String> {
+    let output = services.command("ana", &["job", "run", dataset, "--json"]);
+    if output.status.success() {
+        let job: Value = serde_json::from_slice(&output.stdout).unwrap();
+        Ok(job["id"].as_str().unwrap().to_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// Runs, and releases in each, as the crypto service's ledger has them.
+fn ledger(services: &Services, dataset: &str) -> Value {
+    services.json("ana", &["ledger", dataset])
+}
+
+fn job_error(services: &Services, job: &str) -> String {
+    services.json("ana", &["job", "show", job])["error"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn a_restored_service_is_refused() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    for set in subsets() {
+        between_jobs(&mut services, &set);
+        services = Services::start(PROGRAM, &Backing::Local);
+        services.sign_up("ana");
+    }
+}
+
+fn between_jobs(services: &mut Services, set: &[usize]) {
+    let place = names(set);
+    let dataset = dataset(services);
+    let copies = services.folder.path().join("copies");
+    back_up(services, &copies);
+    let mut seen = Seen::default();
+    let first = begin(services, &dataset).unwrap();
+    assert!(watch(services, &first), "{place}");
+    seen.take(services, &first);
+    // Where all are set back, the holder's program knows of the job from having watched it alone.
+    let before = (set.len() < 3).then(|| ledger(services, &dataset));
+    restore(services, set, &copies);
+    let second = begin(services, &dataset);
+    if set.contains(&CRYPTO) {
+        // Whoever was not set back has a receipt that the ledger does not contain.
+        match second {
+            Err(words) => assert!(words.contains("set back"), "{place}: {words}"),
+            Ok(job) => {
+                assert!(!watch(services, &job), "{place}");
+                let words = job_error(services, &job);
+                assert!(words.contains("set back"), "{place}: {words}");
+            }
+        }
+        assert!(!runs(services, &dataset), "{place}");
+        let shown = services.run("ana", &["dataset", "show", &dataset]);
+        assert!(shown.contains("set back"), "{place}: {shown}");
+        return;
+    }
+    let second = second.unwrap();
+    assert!(
+        watch(services, &second),
+        "{place}: {}",
+        job_error(services, &second)
+    );
+    seen.take(services, &second);
+    let (one, other) = (seen.of(&first), seen.of(&second));
+    // The first batch asks for the same in every run: alike, it would have the same noise. A small
+    // count may be the same by chance.
+    let pairs = || one.iter().zip(&other);
+    let alike = pairs().filter(|(a, b)| a == b).count();
+    assert!(pairs().len() > 3 && 2 * alike < pairs().len(), "{place}");
+    // The first run's entries are there as they were, and the second has its own.
+    let after = ledger(services, &dataset);
+    assert_eq!(after["runs"][0], before.unwrap()["runs"][0], "{place}");
+    assert_eq!(after["runs"].as_array().unwrap().len(), 2, "{place}");
+    assert!(
+        !runs(services, &dataset),
+        "{place}: more runs than there are"
+    );
+}
+
+/// Whether one more job can be run to its end.
+fn runs(services: &Services, dataset: &str) -> bool {
+    begin(services, dataset).is_ok_and(|job| watch(services, &job))
+}
+
+#[test]
+fn a_service_restored_within_a_job_is_refused_or_catches_up() {
+    for set in subsets() {
+        let mut services = Services::start(PROGRAM, &Backing::Local);
+        services.sign_up("ana");
+        within_a_job(&mut services, &set);
+    }
+}
+
+/// Waits until a job has released more than `releases`, or is at its end.
+fn released(services: &Services, job: &str, releases: u64) -> u64 {
+    until(|| {
+        let status = services.json("ana", &["job", "show", job]);
+        let now = status["releases"].as_u64().unwrap();
+        let over = status["state"] != "running" && status["state"] != "queued";
+        match now > releases || over {
+            true => Ok(now),
+            false => Err(format!("the job hangs: {status}")),
+        }
+    })
+}
+
+fn within_a_job(services: &mut Services, set: &[usize]) {
+    let place = names(set);
+    let dataset = dataset(services);
+    let copies = services.folder.path().join("copies");
+    let mut seen = Seen::default();
+    let job = begin(services, &dataset).unwrap();
+    let some = released(services, &job, 0);
+    back_up(services, &copies);
+    seen.take(services, &job);
+    released(services, &job, some);
+    // Fewer calls than it takes a job to its end, so that it is set back from within.
+    restore(services, set, &copies);
+    seen.take(services, &job);
+    let done = watch(services, &job);
+    seen.take(services, &job);
+    let ledger = ledger(services, &dataset);
+    let entries = ledger["runs"][0]["entries"].as_array().unwrap().len();
+    if set.len() == 3 {
+        // Nobody here remembers: see `a_restored_service_is_refused` for who does.
+        return;
+    }
+    if !set.contains(&CRYPTO) {
+        assert!(done, "{place}: {}", job_error(services, &job));
+        assert_eq!(entries, seen.of(&job).len(), "{place}");
+        assert_eq!(ledger["runs"].as_array().unwrap().len(), 1, "{place}");
+    } else if done {
+        // Either what was forgotten was released again, to the same integers and so to the same
+        // chain, or nothing more was asked of the crypto service. Whoever asks next notices.
+        let whole = entries == seen.of(&job).len();
+        assert!(
+            whole || !runs(services, &dataset),
+            "{place}: nobody noticed"
+        );
+    } else {
+        let words = job_error(services, &job);
+        assert!(words.contains("set back"), "{place}: {words}");
+        let again = services.command("ana", &["job", "retry", &job]);
+        assert!(!again.status.success() || !watch(services, &job), "{place}");
+    }
+}
+
+/// The generation service is set back behind a run that has released something: the job that it
+/// forgot is named to whoever wants another, and goes on under its own identifier.
+#[test]
+fn a_forgotten_run_is_found_again() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &[]);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    let copies = services.folder.path().join("copies");
+    back_up(&mut services, &copies);
+    let forgotten = begin(&services, &dataset).unwrap();
+    let some = released(&services, &forgotten, 0);
+    restore(&mut services, &[0], &copies);
+    for _ in 0..2 {
+        let other = begin(&services, &dataset).unwrap();
+        assert!(!watch(&services, &other));
+        let words = job_error(&services, &other);
+        let named = words.contains(&forgotten) && words.contains("fhaim job run DATASET --job");
+        assert!(named, "{words}");
+    }
+    services.run(
+        "ana",
+        &["job", "run", &dataset, "--job", &forgotten, "--watch"],
+    );
+    let ledger = ledger(&services, &dataset);
+    assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
+    let mut seen = Seen::default();
+    seen.take(&services, &forgotten);
+    let entries = ledger["runs"][0]["entries"].as_array().unwrap().len();
+    assert!(entries == seen.of(&forgotten).len() && entries as u64 > some);
+}
+
+/// All services are set back: the holder's program, which has seen more, lets no job go on.
+#[test]
+fn a_retry_shows_what_the_holder_has_seen() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = dataset(&services);
+    let job = begin(&services, &dataset).unwrap();
+    released(&services, &job, 0);
+    services.run("ana", &["job", "cancel", &job]);
+    let copies = services.folder.path().join("copies");
+    back_up(&mut services, &copies);
+    services.run("ana", &["job", "retry", &job]);
+    assert!(watch(&services, &job));
+    restore(&mut services, &[0, 1, 2], &copies);
+    let again = services.command("ana", &["job", "retry", &job]);
+    let words = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        !again.status.success() && words.contains("set back"),
+        "{words}"
+    );
+}
+
+/// The generation service is set back behind the end of an upload, which its holder's program keeps
+/// no journal of any more: the dataset is ready again, and nothing is sent twice.
+#[test]
+fn an_upload_that_only_one_service_has_forgotten_is_not_lost() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &[]);
+    let copies = services.folder.path().join("copies");
+    back_up(&mut services, &copies);
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    services.run("ana", &upload);
+    restore(&mut services, &[0], &copies);
+    let shown = services.json("ana", &["dataset", "show", &dataset]);
+    assert_eq!(shown["state"], "uploading");
+    services.run("ana", &upload);
+    let job = begin(&services, &dataset).unwrap();
+    assert!(watch(&services, &job), "{}", job_error(&services, &job));
+}

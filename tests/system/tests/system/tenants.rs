@@ -1,0 +1,157 @@
+//! Two tenants: every route of the OpenAPI documents tried with the other's token.
+
+use fhaim_kit::{Backing, NAMES, PASSWORD, Services};
+use serde_json::Value;
+
+use super::PROGRAM;
+
+/// Answers that say nothing of someone else's thing.
+const CLOSED: [u16; 2] = [403, 404];
+
+/// The bearer token of a signed-in user, through a session of its own.
+fn token(services: &Services, user: &str) -> String {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let http = fhaim_platform::peer::http_client().unwrap();
+        let address = format!("{}/v1/sessions", services.address(0));
+        let credentials = serde_json::json!({
+            "email": format!("{user}@example.org"), "password": PASSWORD,
+        });
+        let answer = http.post(address).json(&credentials).send().await.unwrap();
+        let session: Value = answer.json().await.unwrap();
+        session["access_token"].as_str().unwrap().to_owned()
+    })
+}
+
+/// Every (method, path) of a service that needs a token and names a thing.
+fn routes(services: &Services, service: usize) -> Vec<(String, String)> {
+    let text = services.run("ana", &["serve", NAMES[service], "--openapi"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if path.contains('{') && !operation["security"].is_null() {
+                routes.push((method.to_uppercase(), path.clone()));
+            }
+        }
+    }
+    routes
+}
+
+/// A body that a route would take, so that a refusal is for the token's sake.
+fn body(shown: &Value, service: usize, path: &str) -> Value {
+    let terms = &shown["terms"];
+    match (service, path) {
+        (0, "/v1/datasets/{dataset}") => {
+            return serde_json::json!({ "name": shown["name"], "terms": terms });
+        }
+        (0, "/v1/api-keys/{id}") => return serde_json::json!({ "name": "nightly" }),
+        (0, _) => return serde_json::json!({}),
+        _ => {}
+    }
+    if path.ends_with("/complete") {
+        return serde_json::json!({ "manifest": "0".repeat(64) });
+    }
+    if path.contains("/batches/") {
+        let total = serde_json::json!({ "number": 0, "statistic": "Total", "variance_units": 9 });
+        return serde_json::json!({ "requests": [total] });
+    }
+    serde_json::json!({ "terms": terms, "layout": { "chunks": 1, "stride": 512 } })
+}
+
+#[test]
+fn nobody_reaches_anothers_things() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    services.sign_up("bob");
+    let dataset = services.dataset("ana", &[]);
+    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = job.lines().next().unwrap().to_owned();
+    let before = services.json("ana", &["dataset", "show", &dataset]);
+    let bob = token(&services, "bob");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let http = fhaim_platform::peer::http_client().unwrap();
+    let key = uuid::Uuid::now_v7().to_string();
+    let made = http
+        .put(format!("{}/v1/api-keys/{key}", services.address(0)))
+        .bearer_auth(token(&services, "ana"))
+        .json(&serde_json::json!({ "name": "nightly" }));
+    let made = runtime.block_on(async { made.send().await.unwrap() });
+    assert!(made.status().is_success());
+    let mut tried = 0;
+    for service in 0..3 {
+        for (method, path) in routes(&services, service) {
+            let filled = path
+                .replace("{dataset}", &dataset)
+                .replace("{job}", &job)
+                .replace("{contribution}", "0")
+                .replace("{first}", "0")
+                .replace("{object}", "column%2F0%2F0");
+            let filled = filled.replace("{id}", &key);
+            assert!(!filled.contains('{'), "a test is lacking for {path}");
+            let mut payload = body(&before, service, &path);
+            if service == 2
+                && let Some(fields) = payload.as_object_mut()
+            {
+                fields.remove("layout");
+            }
+            let status = runtime.block_on(async {
+                let address = format!("{}{filled}", services.address(service));
+                let method = method.parse().unwrap();
+                let request = http.request(method, address).bearer_auth(&bob);
+                let request = match path.ends_with("{object}") || path.ends_with("decryptions") {
+                    true => request
+                        .header("content-digest", format!("sha-256=:{}=:", "A".repeat(43)))
+                        .header("content-type", "application/octet-stream")
+                        .body("x"),
+                    false => request.json(&payload),
+                };
+                request.send().await.unwrap().status().as_u16()
+            });
+            assert!(CLOSED.contains(&status), "{method} {path}: {status}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 20, "only {tried} routes were found");
+    let after = services.json("ana", &["dataset", "show", &dataset]);
+    assert_eq!(before, after);
+    services.run("ana", &["download", &job, "--out", "still.csv"]);
+}
+
+/// Whoever knows a dataset's identifier can take it at the crypto service before its upload does, and
+/// nowhere else. Its holder is told what to do, and nothing of whoever did.
+#[test]
+fn a_taken_identifier_is_said_to_be() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    services.sign_up("eve");
+    let eve = token(&services, "eve");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let http = fhaim_platform::peer::http_client().unwrap();
+    let take = |id: &str, service: usize| {
+        let shown = services.json("ana", &["dataset", "show", id]);
+        let mut payload = body(&shown, service, "/v1/datasets/{dataset}");
+        if service == 2 {
+            payload.as_object_mut().unwrap().remove("layout");
+        }
+        let address = format!("{}/v1/datasets/{id}", services.address(service));
+        let call = http.put(address).bearer_auth(&eve).json(&payload);
+        let answer = runtime.block_on(async { call.send().await.unwrap() });
+        answer.status().as_u16()
+    };
+    let upload = |id: &str| {
+        let upload = services.command("ana", &["dataset", "upload", id, "--data", "t.csv"]);
+        let words = String::from_utf8_lossy(&upload.stderr).into_owned();
+        (upload.status.success(), words)
+    };
+    let id = services.create("ana", &[]);
+    assert_eq!(take(&id, 2), 201);
+    let (well, words) = upload(&id);
+    let said = words.contains("cannot be used") && words.contains("fhaim dataset create");
+    assert!(!well && said, "{words}");
+    // Another has an identifier of its own.
+    let id = services.create("ana", &[]);
+    assert_eq!([take(&id, 0), take(&id, 1)], [404, 404]);
+    let (well, words) = upload(&id);
+    assert!(well, "{words}");
+}

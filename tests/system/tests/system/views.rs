@@ -1,0 +1,460 @@
+//! What each party sees of a job: everything that passes on every link, and nothing in it but what
+//! docs/DESIGN.md, section 1, allows.
+
+use std::{collections::BTreeSet, fs};
+
+use fhaim_api::{
+    Page,
+    batch::{Batch, BatchStatus},
+    dataset::{Dataset, NewDataset},
+    job::NewJob,
+    keys::{DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, Receipt, RunStanding},
+    upload::{Complete, Missing, NewUpload, Upload},
+};
+use fhaim_he::{EvaluationKeys, PAGE, Parameters, PublicKey, SecretKey, coefficient};
+use fhaim_kit::{Backing, HOLDER, Message, NAMES, Services, tables};
+use fhaim_platform::{config::Sealing, seal::Sealer};
+use fhaim_protocol::{
+    request::DecryptRequest,
+    terms::Terms,
+    upload::{Object, UploadPlan, decode_object},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use sqlx::{ConnectOptions, Row};
+
+use super::PROGRAM;
+
+const GENERATION: &str = NAMES[0];
+const COMPUTATION: &str = NAMES[1];
+const CRYPTO: &str = NAMES[2];
+
+/// A dataset uploaded, a job run on it, and all that passed.
+struct Job {
+    services: Services,
+    dataset: String,
+    job: String,
+    messages: Vec<Message>,
+}
+
+fn run() -> Job {
+    let services = Services::start_captured(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = job.lines().next().unwrap().to_owned();
+    Job {
+        messages: services.messages(),
+        services,
+        dataset,
+        job,
+    }
+}
+
+impl Job {
+    /// The terms that the holder fixed.
+    fn terms(&self) -> Terms {
+        let made = self.bodies(HOLDER, CRYPTO, "PUT /v1/datasets/{id}");
+        let made: NewKeySet = serde_json::from_slice(made[0].0).unwrap();
+        made.terms.0
+    }
+
+    fn params(&self) -> Parameters {
+        self.terms().plan().unwrap().parameters().unwrap()
+    }
+
+    /// What was sent and received in calls of one kind.
+    fn bodies(&self, from: &str, to: &str, call: &str) -> Vec<(&[u8], &[u8])> {
+        let calls = self.messages.iter().filter(|message| {
+            message.from == from && message.to == to && template(&message.call) == call
+        });
+        let found: Vec<_> = calls
+            .map(|message| (&message.sent[..], &message.received[..]))
+            .collect();
+        assert!(!found.is_empty(), "{from} to {to}: {call}");
+        found
+    }
+
+    /// The dataset's secret key, out of the crypto service's own database.
+    fn secret(&self) -> SecretKey {
+        let home = self.services.home(2);
+        let sealer = Sealer::from_config(&Sealing {
+            file: Some(home.join("sealing.key")),
+            variable: None,
+        });
+        let database = format!("sqlite://{}", home.join("store.db").display());
+        let sealed: Vec<u8> = tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let options: sqlx::sqlite::SqliteConnectOptions = database.parse().unwrap();
+            let mut connection = options.read_only(true).connect().await.unwrap();
+            let query = sqlx::query("SELECT secret FROM key_sets WHERE dataset = $1");
+            let row = query.bind(&self.dataset).fetch_one(&mut connection).await;
+            row.unwrap().get(0)
+        });
+        let context = format!("secret key of {}", self.dataset);
+        let bytes = sealer.unwrap().open(&context, &sealed).unwrap();
+        SecretKey::from_bytes(&self.params(), &bytes).unwrap()
+    }
+}
+
+/// A call with identifiers, numbers and names of objects left out.
+fn template(call: &str) -> String {
+    let segments = call.split('/').map(|segment| {
+        if uuid::Uuid::parse_str(segment).is_ok() {
+            "{id}"
+        } else if segment.parse::<u64>().is_ok() {
+            "{n}"
+        } else if segment.contains("%2F") {
+            "{object}"
+        } else {
+            segment
+        }
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// A body is this type and nothing beside it: written again, it has the same fields and values.
+fn exactly<T: Serialize + DeserializeOwned>(body: &[u8], place: &str) -> T {
+    let value: serde_json::Value = serde_json::from_slice(body).unwrap();
+    let read: T = serde_json::from_slice(body).unwrap_or_else(|error| panic!("{place}: {error}"));
+    assert_eq!(serde_json::to_value(&read).unwrap(), value, "{place}");
+    read
+}
+
+/// Checks what a call between parties carries; whether it is a call that the design knows.
+fn is_known(message: &Message, params: &Parameters) -> bool {
+    let place = format!("{} to {}: {}", message.from, message.to, message.call);
+    assert!(
+        message.status.is_success() || message.status.as_u16() == 404,
+        "{place}: {}",
+        message.status
+    );
+    let call = template(&message.call);
+    let (sent, received) = (&message.sent[..], &message.received[..]);
+    let silent = || assert!(sent.is_empty(), "{place}");
+    match (message.from, message.to, call.as_str()) {
+        (_, _, "GET /.well-known/jwks.json") => {
+            silent();
+            let keys: serde_json::Value = serde_json::from_slice(received).unwrap();
+            for key in keys["keys"].as_array().unwrap() {
+                assert!(key.get("d").is_none(), "{place}");
+            }
+        }
+        // Accounts: of the user, not of records.
+        (HOLDER, GENERATION, "POST /v1/accounts" | "POST /v1/sessions" | "GET /v1/account") => {}
+        (HOLDER, GENERATION, "POST /v1/sessions/refresh") => {}
+        // The generation service: terms, then released integers.
+        // Datasets of the account, for those of the same schema that this machine has forgotten.
+        (HOLDER, GENERATION, "GET /v1/datasets") => {
+            silent();
+            exactly::<Page<Dataset>>(received, &place);
+        }
+        (HOLDER, GENERATION, "PUT /v1/datasets/{id}") => {
+            exactly::<NewDataset>(sent, &place);
+            exactly::<Dataset>(received, &place);
+        }
+        (HOLDER, GENERATION, "GET /v1/datasets/{id}" | "POST /v1/datasets/{id}/ready") => {
+            silent();
+            exactly::<Dataset>(received, &place);
+        }
+        (HOLDER, GENERATION, "PUT /v1/datasets/{id}/jobs/{id}") => {
+            exactly::<NewJob>(sent, &place);
+            exactly::<fhaim_api::job::Job>(received, &place);
+        }
+        (HOLDER, GENERATION, _) if call.contains("/jobs") => silent(),
+        (GENERATION, COMPUTATION, "GET /v1/datasets/{id}") => {
+            silent();
+            exactly::<Upload>(received, &place);
+        }
+        (GENERATION, COMPUTATION, "PUT /v1/datasets/{id}/jobs/{id}/batches/{n}") => {
+            exactly::<Batch>(sent, &place);
+            exactly::<BatchStatus>(received, &place);
+        }
+        (GENERATION, COMPUTATION, "GET /v1/datasets/{id}/jobs/{id}/batches/{n}") => {
+            silent();
+            exactly::<BatchStatus>(received, &place);
+        }
+        // The computation service: ciphertexts, public and evaluation keys, released integers.
+        (HOLDER, COMPUTATION, "PUT /v1/datasets/{id}") => {
+            exactly::<NewUpload>(sent, &place);
+        }
+        (HOLDER, COMPUTATION, "GET /v1/datasets/{id}/contributions/{n}/missing") => {
+            exactly::<Missing>(received, &place);
+        }
+        (HOLDER, COMPUTATION, "GET /v1/datasets/{id}") => silent(),
+        (HOLDER, COMPUTATION, "POST /v1/datasets/{id}/contributions/{n}/complete") => {
+            exactly::<Complete>(sent, &place);
+        }
+        (HOLDER, COMPUTATION, "PUT /v1/datasets/{id}/contributions/{n}/objects/{object}") => {
+            // Its plan and digest are checked where all objects are at hand.
+            assert_eq!(
+                sent.len(),
+                fhaim_protocol::upload::object_bytes(params.set())
+            );
+        }
+        (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}/public-key")
+        | (HOLDER, CRYPTO, "GET /v1/datasets/{id}/public-key") => {
+            silent();
+            PublicKey::from_bytes(params, received).unwrap();
+        }
+        (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}/evaluation-keys") => {
+            silent();
+            EvaluationKeys::from_bytes(params, received).unwrap();
+        }
+        (COMPUTATION, CRYPTO, "PUT /v1/datasets/{id}/jobs/{id}") => {
+            exactly::<NewRun>(sent, &place);
+            exactly::<RunStanding>(received, &place);
+        }
+        (COMPUTATION, CRYPTO, "POST /v1/datasets/{id}/jobs/{id}/decryptions") => {
+            DecryptRequest::from_bytes(params, sent).unwrap();
+            exactly::<Decrypted>(received, &place);
+        }
+        // The crypto service: terms, then sealed pages.
+        (HOLDER, CRYPTO, "PUT /v1/datasets/{id}") => {
+            exactly::<NewKeySet>(sent, &place);
+            exactly::<KeySet>(received, &place);
+        }
+        (HOLDER, CRYPTO, "GET /v1/datasets/{id}") => silent(),
+        (HOLDER, CRYPTO, "GET /v1/datasets/{id}/receipt") => {
+            silent();
+            exactly::<Receipt>(received, &place);
+        }
+        (HOLDER, CRYPTO, "GET /v1/datasets/{id}/ledger") => {
+            silent();
+            serde_json::from_slice::<DatasetLedger>(received).unwrap();
+        }
+        _ => return false,
+    }
+    true
+}
+
+#[test]
+fn every_message_is_one_that_the_design_allows() {
+    let job = run();
+    let params = job.params();
+    let strangers = job.messages.iter().filter(|m| !is_known(m, &params));
+    let strangers: BTreeSet<_> = strangers
+        .map(|m| format!("{} to {}: {}", m.from, m.to, template(&m.call)))
+        .collect();
+    assert!(strangers.is_empty(), "{strangers:#?}");
+    let links: BTreeSet<_> = job.messages.iter().map(|m| (m.from, m.to)).collect();
+    for link in [
+        (GENERATION, CRYPTO),
+        (CRYPTO, GENERATION),
+        (CRYPTO, COMPUTATION),
+    ] {
+        let calls = job.messages.iter().filter(|m| (m.from, m.to) == link);
+        for call in calls {
+            assert_eq!(call.call, "GET /.well-known/jwks.json", "{link:?}");
+        }
+    }
+    eprintln!("{} messages on {} links", job.messages.len(), links.len());
+    no_record_in_the_clear(&job);
+    the_upload_is_ciphertexts(&job, &params);
+    no_part_of_the_secret_key(&job);
+    the_decryptor_learns_releases_alone(&job, &params);
+}
+
+/// What is looked for, all at once, by its first two bytes.
+struct Needles<'a> {
+    count: usize,
+    starts: Vec<BTreeSet<&'a [u8]>>,
+}
+
+impl<'a> Needles<'a> {
+    fn new(needles: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut starts = vec![BTreeSet::new(); 1 << 16];
+        for needle in needles {
+            starts[Self::start(needle)].insert(needle);
+        }
+        let count = starts.iter().map(BTreeSet::len).sum();
+        Self { count, starts }
+    }
+
+    fn start(bytes: &[u8]) -> usize {
+        usize::from(bytes[0]) << 8 | usize::from(bytes[1])
+    }
+
+    fn find(&self, bytes: &[u8]) -> Option<&'a [u8]> {
+        (0..bytes.len().saturating_sub(1)).find_map(|at| {
+            let rest = &bytes[at..];
+            let mut here = self.starts[Self::start(rest)].iter().copied();
+            here.find(|needle| rest.starts_with(needle))
+        })
+    }
+}
+
+#[test]
+fn needles_are_found_wherever_they_are() {
+    let needles = Needles::new([&b"abc"[..], b"abd", b"zz"].into_iter());
+    assert_eq!(needles.count, 3);
+    for (hay, found) in [
+        (&b"abd"[..], Some(&b"abd"[..])),
+        (b"ababc", Some(b"abc")),
+        (b"yzyz", None),
+        (b"yzz", Some(b"zz")),
+        (b"ab", None),
+        (b"", None),
+    ] {
+        assert_eq!(needles.find(hay), found, "{hay:?}");
+    }
+}
+
+/// No message to a service has a record, as the table writes it.
+fn no_record_in_the_clear(job: &Job) {
+    let table = fs::read_to_string(job.services.folder.path().join("t.csv")).unwrap();
+    let records = Needles::new(table.lines().skip(1).map(str::as_bytes));
+    assert!(records.count > 50);
+    for message in &job.messages {
+        let everything = [
+            message.call.as_bytes(),
+            message.headers.as_bytes(),
+            &message.sent,
+            &message.received,
+        ];
+        for bytes in everything {
+            let found = records.find(bytes).map(String::from_utf8_lossy);
+            assert_eq!(found, None, "{}", message.call);
+        }
+    }
+}
+
+/// What the computation service gets of the table: objects of the plan, each a ciphertext, none
+/// of them like another, though many columns of the table are.
+fn the_upload_is_ciphertexts(job: &Job, params: &Parameters) {
+    let terms = job.terms();
+    let domain = terms.schema.domain();
+    let plan = UploadPlan::for_table(
+        domain,
+        300,
+        terms.plan().unwrap().ladder().unwrap(),
+        params.set(),
+    )
+    .unwrap();
+    let mut seen = BTreeSet::new();
+    let objects = "PUT /v1/datasets/{id}/contributions/{n}/objects/{object}";
+    for message in &job.messages {
+        if template(&message.call) != objects {
+            continue;
+        }
+        let name = message.call.rsplit('/').next().unwrap().replace("%2F", "/");
+        let object: Object = name.parse().unwrap();
+        let ciphertexts = decode_object(params, &plan, object, &message.sent).unwrap();
+        for ciphertext in &ciphertexts {
+            let mut digest = Vec::new();
+            ciphertext.digest_into(|bytes| digest.extend_from_slice(bytes));
+            // A polynomial in the clear would leave its second half zero, or its bytes uneven.
+            for half in digest[1..].chunks(digest.len() / 2) {
+                assert!(is_uniform(half), "{name}");
+            }
+        }
+        assert!(seen.insert(message.sent.clone()), "{name} was sent before");
+    }
+    assert_eq!(seen.len(), plan.object_count());
+}
+
+/// Whether the low bytes of 64-bit words are spread as uniform ones are.
+fn is_uniform(words: &[u8]) -> bool {
+    let mut counts = [0f64; 256];
+    for word in words.chunks_exact(8) {
+        counts[usize::from(word[0])] += 1.0;
+    }
+    let expected = counts.iter().sum::<f64>() / 256.0;
+    let chi: f64 = counts
+        .iter()
+        .map(|c| (c - expected).powi(2) / expected)
+        .sum();
+    // 255 degrees of freedom: 8 deviations.
+    (chi - 255.0).abs() < 8.0 * (2.0 * 255f64).sqrt()
+}
+
+/// No 24 coefficients of the secret key pass between anyone, nor rest in what the crypto service
+/// keeps: its database, the journal beside it, its log.
+fn no_part_of_the_secret_key(job: &Job) {
+    let secret = job.secret().to_bytes();
+    let body = &secret[secret.len() - PAGE..];
+    let parts = Needles::new(body.chunks_exact(24));
+    assert!(parts.count > 300);
+    let kept = fs::read_dir(job.services.home(2)).unwrap();
+    let kept = kept
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file());
+    let kept: Vec<Vec<u8>> = kept.map(|path| fs::read(path).unwrap()).collect();
+    assert!(kept.iter().map(Vec::len).sum::<usize>() > PAGE);
+    let bodies = job.messages.iter().flat_map(|m| [&m.sent, &m.received]);
+    for bytes in bodies.chain(&kept) {
+        assert!(parts.find(bytes).is_none());
+    }
+}
+
+/// What the crypto service can decrypt: the integers it answers with, and values uniform modulo t.
+fn the_decryptor_learns_releases_alone(job: &Job, params: &Parameters) {
+    let secret = job.secret();
+    let t = params.set().plaintext_moduli[0];
+    let mut masks = Vec::new();
+    let mut answered = Vec::new();
+    let call = "POST /v1/datasets/{id}/jobs/{id}/decryptions";
+    for (sent, received) in job.bodies(COMPUTATION, CRYPTO, call) {
+        let request = DecryptRequest::from_bytes(params, sent).unwrap();
+        let answer: Decrypted = serde_json::from_slice(received).unwrap();
+        answered.extend(answer.answers);
+        for page in &request.pages {
+            let (values, _) = secret.decrypt(&page.ciphertexts).unwrap();
+            let mut rest: BTreeSet<usize> = (0..PAGE).map(coefficient).collect();
+            for part in &page.parts {
+                for position in part.span.start..part.span.start + part.span.len {
+                    rest.remove(&coefficient(position));
+                }
+            }
+            masks.extend(rest.into_iter().map(|c| values[c].rem_euclid(t.into())));
+        }
+    }
+    assert!(masks.len() > 10_000);
+    assert!(uniform_below(&masks, t), "{} masked values", masks.len());
+    // And the generation service gets those integers, no others.
+    let releases = job.services.json("ana", &["job", "releases", &job.job]);
+    let releases = releases.as_array().unwrap().iter();
+    let shown: Vec<Vec<i64>> = releases
+        .map(|release| serde_json::from_value(release["values"].clone()).unwrap())
+        .collect();
+    assert_eq!(shown, answered);
+}
+
+/// Chi-square over 64 ranges of equal size: 8 deviations.
+fn uniform_below(values: &[i128], t: u64) -> bool {
+    let mut counts = [0f64; 64];
+    for value in values {
+        counts[(value * 64 / i128::from(t)) as usize] += 1.0;
+    }
+    let expected = values.len() as f64 / 64.0;
+    let chi: f64 = counts
+        .iter()
+        .map(|c| (c - expected).powi(2) / expected)
+        .sum();
+    (chi - 63.0).abs() < 8.0 * (2.0 * 63f64).sqrt()
+}
+
+/// Two tables of unlike records, and of unlike numbers of them below the same power of two: what
+/// is sent up to the end of the upload has the same calls and lengths, in the same order but for
+/// objects that are encrypted side by side.
+#[test]
+fn uploads_of_unlike_tables_look_alike() {
+    let shapes = [300, 257].map(|records| {
+        let services = Services::start_captured(PROGRAM, &Backing::Local);
+        tables::write_small(services.folder.path(), records);
+        if records == 257 {
+            let file = services.folder.path().join("t.csv");
+            let rows = "10,blue,1\n".repeat(records);
+            fs::write(file, format!("x,c,y\n{rows}")).unwrap();
+        }
+        services.sign_up("ana");
+        services.dataset("ana", &[]);
+        let messages = services.messages();
+        let from_holder = messages.iter().filter(|message| message.from == HOLDER);
+        let mut shapes: Vec<_> = from_holder
+            .map(|m| (m.to, template(&m.call), m.sent.len(), m.headers.len()))
+            .collect();
+        shapes.sort_unstable();
+        shapes
+    });
+    assert!(shapes[0].len() > 20);
+    assert_eq!(shapes[0], shapes[1]);
+}

@@ -1,0 +1,69 @@
+// What this browser keeps of each dataset's ledger, to notice a crypto service that was set back.
+//
+// The ledger is a hash chain, and every answer about it carries a signed receipt of its end. A service
+// that was set back to an older copy has forgotten what it released, and would let it be spent twice.
+// It cannot know that by itself: whoever calls it shows the last receipt and compares the answer.
+import { isMissing, json, mayPass } from "./client";
+import type { Receipt } from "./types";
+
+const PREFIX = "fhaim.receipt.";
+const HEADER = "fhaim-receipt";
+
+/** The crypto service answered from an older copy of a ledger. */
+export class Restored extends Error {
+  constructor() {
+    super(
+      "The crypto service was set back to an older copy of this dataset’s ledger, and does not know what it " +
+        "released since: nothing more may be released of it. Tell its operator. Finished tables stay; a new " +
+        "dataset over the same records adds its epsilon to what was spent.",
+    );
+  }
+}
+
+function kept(dataset: string): Receipt | undefined {
+  const text = localStorage.getItem(PREFIX + dataset);
+  return text ? (JSON.parse(text) as Receipt) : undefined;
+}
+
+function keep(receipt: Receipt): void {
+  const known = kept(receipt.dataset);
+  if (known && known.height >= receipt.height) return;
+  localStorage.setItem(PREFIX + receipt.dataset, JSON.stringify(receipt));
+}
+
+function header(receipt: Receipt): string {
+  return btoa(JSON.stringify(receipt)).replaceAll("+", "-").replaceAll("/", "_").replace(/=*$/, "");
+}
+
+/** A call to the crypto service about a dataset; `receipt` finds the one in the answer. */
+export async function ofLedger<T>(
+  method: string,
+  dataset: string,
+  rest: string,
+  receipt: (answer: T) => Receipt,
+  body?: unknown,
+): Promise<T> {
+  const shown = kept(dataset);
+  const headers: Record<string, string> = shown ? { [HEADER]: header(shown) } : {};
+  const options = body === undefined ? { headers } : { headers, json: body };
+  const answer = await json<T>("crypto", method, `/v1/datasets/${dataset}${rest}`, options);
+  const told = receipt(answer);
+  if (shown && (told.height < shown.height || (told.height === shown.height && told.head !== shown.head))) {
+    throw new Restored();
+  }
+  keep(told);
+  return answer;
+}
+
+/**
+ * The receipt of a dataset's ledger as it is now, to be handed on with a job; where the crypto service is
+ * away or knows of no ledger, the last one seen: the others hold it to that when it is back.
+ */
+export async function receiptOf(dataset: string): Promise<Receipt | undefined> {
+  try {
+    return await ofLedger<Receipt>("GET", dataset, "/receipt", (told) => told);
+  } catch (error) {
+    if (!isMissing(error) && !mayPass(error)) throw error;
+    return kept(dataset);
+  }
+}

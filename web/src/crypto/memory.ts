@@ -1,0 +1,68 @@
+// What this browser remembers of the records that were uploaded from it. Datasets over the same records
+// add up, and no service can know that they are the same: only their holder can.
+//
+// A file is known again by an HMAC-SHA256 under a random key that stays in this browser: over the
+// digests of its slices, since the browser's own function takes no stream. Nothing of this is ever sent.
+import type { Dataset } from "../api/types";
+import { hexadecimal } from "./journal";
+
+const KEY = "fhaim.memory.key";
+const USES = "fhaim.memory.uses";
+const KEY_BYTES = 32;
+/** Bytes of a file that are read at a time. */
+const SLICE = 16 << 20;
+
+/** A dataset that some records were uploaded to. */
+export interface Use {
+  records: string;
+  dataset: string;
+  name: string;
+  /** The whole budget, as a count of 2^-80. */
+  rho: string;
+}
+
+/** Records that were looked up, and the other datasets that they were used for. */
+export interface Used {
+  records: string;
+  before: Use[];
+}
+
+function key(): Uint8Array<ArrayBuffer> {
+  const kept = localStorage.getItem(KEY);
+  if (kept) return Uint8Array.from(kept.split(",").map(Number));
+  const made = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
+  localStorage.setItem(KEY, made.join());
+  return made;
+}
+
+async function digestOf(file: File): Promise<string> {
+  const slices = Math.max(1, Math.ceil(file.size / SLICE));
+  const digests = new Uint8Array(32 * slices);
+  for (let slice = 0; slice < slices; slice++) {
+    const bytes = await file.slice(slice * SLICE, (slice + 1) * SLICE).arrayBuffer();
+    digests.set(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)), 32 * slice);
+  }
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const imported = await crypto.subtle.importKey("raw", key(), algorithm, false, ["sign"]);
+  return hexadecimal(new Uint8Array(await crypto.subtle.sign(algorithm, imported, digests)));
+}
+
+function uses(): Use[] {
+  const text = localStorage.getItem(USES);
+  return text ? (JSON.parse(text) as Use[]) : [];
+}
+
+/** Looks a file up. Where it was used for `dataset` itself, that was asked before: nothing counts. */
+export async function usesOf(file: File, dataset?: Dataset): Promise<Used> {
+  const records = await digestOf(file);
+  const before = uses().filter((use) => use.records === records);
+  const goesOn = before.some((use) => use.dataset === dataset?.id);
+  return { records, before: goesOn ? [] : before };
+}
+
+/** Remembers that records are uploaded to a dataset. */
+export function rememberUse({ records }: Used, { id, name, budget }: Dataset): void {
+  const use: Use = { records, dataset: id, name, rho: budget.exact };
+  const others = uses().filter((other) => other.records !== records || other.dataset !== id);
+  localStorage.setItem(USES, JSON.stringify([...others, use]));
+}
