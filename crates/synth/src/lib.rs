@@ -17,7 +17,6 @@ mod mechanisms;
 mod model;
 mod need;
 mod plaintext;
-mod plan;
 mod saved;
 
 pub use desk::{Desk, Offer, Release};
