@@ -29,6 +29,6 @@ pub use mechanisms::fhaim_l2::{FhaimL2, FhaimL2Options};
 pub use mechanisms::one_ways::OneWaysOnly;
 pub use mechanisms::staged::{Staged, StagedOptions};
 pub use model::{Conditions, Density, FittedModel, Marginals, ModelError};
-pub use need::Mechanisms;
+pub use need::{Mechanisms, need};
 pub use plaintext::{PlaintextSource, exact};
 pub use saved::load_model;
