@@ -2,7 +2,7 @@
 
 use fhaim_domain::Schema;
 use fhaim_protocol::terms::Terms;
-use fhaim_release::Need;
+use fhaim_release::{Need, Options};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -50,8 +50,14 @@ pub struct TermsDocument {
     #[schema(value_type = Option<NeedDocument>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub need: Option<Need>,
-    /// The form the terms are written in: 2 with `need`, and 1 without.
-    #[schema(minimum = 1, maximum = 2)]
+    /// Options of the mechanism, where they are not all to be the default. The generation service
+    /// fills in those that are left out, and refuses by name one that the mechanism does not have.
+    #[schema(value_type = Option<Object>, example = json!({ "beta": 0.7 }))]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub options: Option<Options>,
+    /// The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
+    /// without.
+    #[schema(minimum = 1, maximum = 3)]
     #[serde(default = "first_version")]
     pub version: u8,
 }

@@ -25,16 +25,16 @@ use crate::error::{Error, Result};
 use crate::keys::ERROR_VARIANCE;
 use crate::params::{DEGREE, ParameterSet};
 
-/// Deviations within which every coefficient lies, but for a probability below 2^-128.
+/// Every coefficient lies within so many deviations, but for a probability below 2^-128.
 const TAIL: f64 = 14.0;
 
 /// The noise vector's norm is taken this many times larger than expected.
 const NORM_MARGIN: f64 = 2.0;
 
-/// Deviation of the flood in units of its granularity `2^flood_bits`.
+/// The flood's deviation, counted in units of its granularity `2^flood_bits`.
 pub(crate) const FLOOD_SCALE: u64 = 1 << 26;
 
-/// rho_leak of one release ciphertext and plaintext modulus is at most 2^-LEAK_BITS.
+/// One released ciphertext under one plaintext modulus leaks at most rho = 2^-LEAK_BITS.
 pub const LEAK_BITS: u32 = 30;
 
 const N: f64 = DEGREE as f64;

@@ -23,7 +23,7 @@ use crate::store::{Row, Store, StoreError, Tx};
 
 /// A task is put off for so long at most. One that seems to be put off for longer was put off by
 /// a clock that has been set back since, and waits no more.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// A table of tasks. Clones watch others' leases together.
 #[derive(Clone, Debug)]
@@ -205,7 +205,7 @@ impl Tasks {
         ));
         let query = sqlx::query(oldest)
             .bind(now)
-            .bind(now.saturating_add(millis(LONGEST_PAUSE)));
+            .bind(now.saturating_add(millis(MAX_PAUSE)));
         let query = served.iter().fold(query, |query, owner| query.bind(owner));
         query.fetch_optional(&mut **tx).await
     }
@@ -298,7 +298,7 @@ impl Tasks {
         Ok(given)
     }
 
-    /// Puts a task back for any worker after a while, at most [`LONGEST_PAUSE`]. Whoever changes
+    /// Puts a task back for any worker after a while, at most [`MAX_PAUSE`]. Whoever changes
     /// its state in the same transaction does so afterwards.
     ///
     /// # Errors
@@ -310,7 +310,7 @@ impl Tasks {
         cause: Cause,
         after: Duration,
     ) -> Result<Result<(), Lost>, StoreError> {
-        let until = match millis(after.min(LONGEST_PAUSE)) {
+        let until = match millis(after.min(MAX_PAUSE)) {
             0 => 0, // whatever the clock says
             pause => now().saturating_add(pause),
         };

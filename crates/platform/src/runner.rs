@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::config::Common;
-use crate::lease::{Cause, LONGEST_PAUSE, Lease, Lost, Tasks};
+use crate::lease::{Cause, Lease, Lost, MAX_PAUSE, Tasks};
 use crate::server::with_request_id;
 use crate::shutdown::Shutdown;
 use crate::store::{StoreError, Tx};
@@ -78,7 +78,7 @@ pub struct Policy {
 impl Policy {
     fn pause(&self, doublings: u32) -> Duration {
         let factor = 2u32.saturating_pow(doublings.min(16));
-        self.first_pause.saturating_mul(factor).min(LONGEST_PAUSE)
+        self.first_pause.saturating_mul(factor).min(MAX_PAUSE)
     }
 }
 
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(policy.pause(0), Duration::from_millis(500));
         assert_eq!(policy.pause(3), Duration::from_secs(4));
         for doublings in [7, 31, 32, u32::MAX] {
-            assert_eq!(policy.pause(doublings), LONGEST_PAUSE);
+            assert_eq!(policy.pause(doublings), MAX_PAUSE);
         }
     }
 

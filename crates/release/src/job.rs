@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Bytes of one model cell.
+/// A model's cell takes so many bytes.
 pub const CELL_BYTES: usize = 8;
 
-/// Model cap unless the user names another: 64 MB.
+/// A model may take so many bytes unless the user names another cap: 64 MB.
 pub const DEFAULT_MODEL_BYTES: usize = 64_000_000;
 
 /// The pairs of attributes whose marginals should come out right, and how much each counts.

@@ -33,7 +33,8 @@ pub async fn create(
     new: NewDataset,
 ) -> Result<Put<Dataset>, Failure> {
     let name = checked_name("name", new.name, MAX_NAME)?;
-    let terms = new.terms.0;
+    let terms = new.terms.0.resolve(&Mechanisms);
+    let terms = terms.map_err(|error| Refusal::Terms(error.to_string()))?;
     if let Some(found) = alike(state, owner, id, &name, &terms).await? {
         return Ok(Put::Found(found));
     }

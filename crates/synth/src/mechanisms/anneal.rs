@@ -6,7 +6,7 @@ use super::fitting::check;
 use super::score::MEAN_ABS;
 use crate::Error;
 
-/// Share of the budget for measurements; the rest is for selections.
+/// Measurements have this share of the budget, and selections the rest.
 const MEASURE_SHARE: f64 = 0.9;
 
 /// Upper bound on the rounds for each attribute that options may ask for.

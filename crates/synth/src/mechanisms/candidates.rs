@@ -8,8 +8,8 @@ use crate::Release;
 use fhaim_release::Job;
 use fhaim_release::{Axis, Statistic};
 
-/// Scale at which cells are released where little noise is wanted: the least noise on a cell is
-/// then a sixteenth of the ladder's two counts.
+/// Where little noise is wanted, cells are released times this: the least noise on a cell is then a
+/// sixteenth of the ladder's two counts.
 pub(crate) const CELL_SCALE: i64 = 16;
 
 /// A clique and its weight.

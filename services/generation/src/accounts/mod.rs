@@ -19,8 +19,8 @@ use crate::State;
 use crate::problem::Refusal;
 use crate::store::accounts as store;
 
-/// Longest address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
-const LONGEST_EMAIL: usize = 254;
+/// Upper bound on the characters of an address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
+const MAX_EMAIL: usize = 254;
 
 /// Characters of a password: fewer are guessed, more only cost time.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
@@ -56,7 +56,7 @@ fn normal_email(text: &str) -> Option<String> {
     let sound = !name.is_empty()
         && !host.is_empty()
         && !host.contains('@')
-        && text.len() <= LONGEST_EMAIL
+        && text.len() <= MAX_EMAIL
         && !text.chars().any(|c| c.is_whitespace() || c.is_control());
     sound.then(|| text.to_lowercase())
 }

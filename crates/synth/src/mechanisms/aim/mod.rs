@@ -44,6 +44,10 @@ impl Mechanism for Aim {
         NAME
     }
 
+    fn label(&self) -> &'static str {
+        "AIM"
+    }
+
     fn about(&self) -> &'static str {
         "AIM: the pair that the model gets most wrong, round by round"
     }
