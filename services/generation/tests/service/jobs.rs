@@ -157,10 +157,10 @@ async fn a_job_to_its_end(kind: Kind) {
     let ana = service.user("ana@x.example").await;
     let dataset = ana.ready_dataset(terms()).await;
     let job = ana.new_job(dataset.id).await;
-    assert_eq!(
-        (job.state, job.attempts, job.releases),
-        (JobState::Queued, 0, 0)
-    );
+    // A worker may have taken it before the answer was put together.
+    let taken = (JobState::Running, 1);
+    assert!([(JobState::Queued, 0), taken].contains(&(job.state, job.attempts)));
+    assert_eq!(job.releases, 0);
     // Watched from the beginning, while it runs.
     let watched = ana.events(job.id, 0).await;
     let job = ana.job(job.id).await;
@@ -402,7 +402,7 @@ async fn cancel_and_retry(kind: Kind) {
     assert_eq!((after.state, &after.spent), (JobState::Cancelled, &spent));
 
     let queued: Job = ana.post(&path("retry")).await;
-    assert_eq!(queued.state, JobState::Queued);
+    assert!([JobState::Queued, JobState::Running].contains(&queued.state));
     let done = ana.wait_for(job.id, JobState::Done).await;
     assert!(done.releases > running.releases);
     assert_eq!(
