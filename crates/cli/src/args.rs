@@ -340,6 +340,37 @@ pub enum BenchCommand {
     /// Start the services, and read and download as many users while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),
+    /// Start the services, and measure memory and answers while callers without rights attack them
+    #[command(after_help = SIEGE_EXAMPLES)]
+    Siege(SiegeArguments),
+}
+
+const SIEGE_EXAMPLES: &str = "\
+Examples:
+  fhaim bench siege
+  fhaim bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
+
+/// Flags of `bench siege`.
+#[derive(Debug, Args)]
+pub struct SiegeArguments {
+    /// Requests with methods that nobody knows, to each service
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub methods: usize,
+    /// Sign-ins with an e-mail address of 4 MB
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub sign_ins: usize,
+    /// Bodies of which a quarter is sent, to each service
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub bodies: usize,
+    /// Connections that say nothing, to each service
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub connections: usize,
+    /// Requests of one account for keys of datasets that do not exist
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub keys: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const LOAD_EXAMPLES: &str = "\

@@ -7,6 +7,7 @@ mod fleet;
 pub mod load;
 pub mod mechanisms;
 pub mod pgm;
+pub mod siege;
 mod trial;
 
 use std::path::{Path, PathBuf};
