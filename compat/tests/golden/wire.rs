@@ -85,6 +85,7 @@ fn accounts() {
         aud: vec![Service::Computation, Service::Crypto],
         role: Role::User,
         sub: Some(DATASET),
+        dataset: None,
         iat: 1_795_000_000,
         exp: 1_795_000_600,
         jti: JOB,
@@ -245,7 +246,14 @@ fn problems() {
 #[test]
 fn keys() {
     let terms = wire_terms();
-    json(LANDED, "new-key-set.json", &NewKeySet { terms });
+    json(
+        LANDED,
+        "new-key-set.json",
+        &NewKeySet {
+            terms,
+            voucher: None,
+        },
+    );
     refuses_unknown_fields::<NewKeySet>(LANDED, "new-key-set.json");
     let set = KeySet {
         dataset: DATASET,

@@ -10,7 +10,7 @@ use fhaim_synth::MechanismName;
 
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
-    DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
+    AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
     LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
 };
 use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
@@ -69,6 +69,9 @@ pub enum Command<R: Randomness> {
     /// End the session and forget the login
     #[command(after_help = LOGOUT_EXAMPLES)]
     Logout,
+    /// The account that is signed in
+    #[command(subcommand)]
+    Account(AccountCommand),
     /// Datasets at the services: create, upload, list, show, delete
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),

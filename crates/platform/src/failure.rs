@@ -54,7 +54,10 @@ impl Failure {
     }
 
     fn full() -> Self {
-        Self::unavailable("the service's disk is full: it goes on when its operator has made room")
+        let detail = "the service's disk is full: it goes on when its operator has made room";
+        let mut failure = Self::new(ProblemKind::Full, detail);
+        failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
+        failure
     }
 
     /// With a cause for the log.

@@ -13,6 +13,7 @@ use sqlx::{Any, AnyPool, AssertSqlSafe, Connection, Executor, Row as _, SqlSafeS
 use std::borrow::Cow;
 use std::sync::Once;
 use std::time::Duration;
+use uuid::Uuid;
 
 use crate::config;
 
@@ -140,7 +141,7 @@ impl Store {
     }
 
     async fn migrate(&self, steps: &[Step]) -> Result<(), StoreError> {
-        let migrations = steps.iter().chain([&READINESS]).map(|step| {
+        let migrations = steps.iter().chain([&READINESS, &OWNERS]).map(|step| {
             let sql = match self.dialect {
                 Dialect::Sqlite => step.sqlite,
                 Dialect::Postgres => step.postgres,
@@ -262,6 +263,18 @@ fn keep_to_owner(url: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Makes all transactions of an owner wait for this one that lock them too: what the owner has can
+/// then be counted and added to.
+///
+/// # Errors
+/// A failure of the database.
+pub async fn lock_owner(tx: &mut Tx, owner: Uuid) -> Result<(), StoreError> {
+    let lock = "INSERT INTO owners (owner) VALUES ($1) \
+                ON CONFLICT (owner) DO UPDATE SET owner = excluded.owner";
+    let lock = sqlx::query(lock).bind(owner.to_string());
+    lock.execute(&mut **tx).await.map(drop)
+}
+
 /// Whether an error says that a row with the same key is there already.
 pub fn is_duplicate(error: &StoreError) -> bool {
     error
@@ -324,6 +337,9 @@ pub const COMMON: Step = crate::step!("platform", 1, "signing_keys");
 
 /// The table that [`Store::check`] writes to. Services number their own steps below 1000.
 const READINESS: Step = crate::step!("platform", 1000, "readiness");
+
+/// The table of [`lock_owner`].
+const OWNERS: Step = crate::step!("platform", 1001, "owners");
 
 #[cfg(test)]
 mod tests {

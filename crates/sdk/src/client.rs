@@ -1,8 +1,6 @@
 //! HTTP: addresses, the session, and calls that are tried again.
 
-use fhaim_api::account::{
-    Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Secret, Session,
-};
+use fhaim_api::account::{Account, Credentials, KeyExchange, Refresh, Secret, Session};
 use fhaim_api::problem::Problem;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
@@ -11,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
-use uuid::Uuid;
 
 use crate::receipts::InMemory;
 use crate::{Error, Receipts};
@@ -280,47 +277,6 @@ impl Client {
         Ok(())
     }
 
-    /// The account that is signed in.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn account(&self) -> Result<Account, Error> {
-        let address = format!("{}/v1/account", self.endpoints.generation);
-        self.json(Method::GET, &address, Body::Empty).await
-    }
-
-    /// Makes an API key under an identifier that is new; its text is in the answer and nowhere
-    /// else. The same again, before the key was used, gives another text.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn create_key(&self, id: Uuid, name: &str) -> Result<ApiKeyMade, Error> {
-        let address = format!("{}/v1/api-keys/{id}", self.endpoints.generation);
-        let body = Body::json(&NewApiKey {
-            name: name.to_owned(),
-        });
-        self.json(Method::PUT, &address, body).await
-    }
-
-    /// The account's API keys.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
-        let address = format!("{}/v1/api-keys", self.endpoints.generation);
-        self.list(&address).await
-    }
-
-    /// Ends an API key.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn delete_key(&self, key: Uuid) -> Result<(), Error> {
-        let address = format!("{}/v1/api-keys/{key}", self.endpoints.generation);
-        self.call(Method::DELETE, &address, Body::Empty).await?;
-        Ok(())
-    }
-
     /// All pages of a list.
     pub(crate) async fn list<T: DeserializeOwned>(&self, address: &str) -> Result<Vec<T>, Error> {
         let mut items = Vec::new();
@@ -488,6 +444,7 @@ fn worth_another_try(status: StatusCode) -> bool {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::INSUFFICIENT_STORAGE
     )
 }
 

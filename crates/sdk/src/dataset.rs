@@ -1,7 +1,7 @@
 //! Datasets: made known to all three services, listed, deleted.
 
 use fhaim_api::Digest;
-use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
+use fhaim_api::dataset::{Dataset, NewDataset, Voucher, WireTerms};
 use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
@@ -77,8 +77,12 @@ impl Client {
     }
 
     async fn make_keys(&self, dataset: &Dataset, plan: &Plan) -> Result<KeySet, Error> {
+        let generation = &self.endpoints().generation;
+        let address = format!("{generation}/v1/datasets/{}/voucher", dataset.id);
+        let vouched: Voucher = self.json(Method::GET, &address, Body::Empty).await?;
         let body = Body::json(&NewKeySet {
             terms: dataset.terms.clone(),
+            voucher: Some(vouched.voucher),
         });
         let made = self.of_ledger(Method::PUT, dataset.id, "", body).await;
         let service = &self.endpoints().crypto;

@@ -4,6 +4,7 @@
 //! all three services; [`Client::upload`] encrypts and sends it, and goes on where it stopped;
 //! then jobs run without the holder. Plaintext and noise never leave this crate.
 
+mod account;
 mod client;
 mod dataset;
 mod error;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`routes`] | the HTTP surface |
 //! | [`uploads`] | what holders send: registered, checked object by object, sealed |
+//! | [`limits`] | what an account may have |
 //! | [`batches`] | releases that jobs ask for, and then look at |
 //! | [`runs`] | which window of the noise a job has: assigned by the crypto service |
 //! | [`datasets`] | complete uploads, ready to compute on |
@@ -15,6 +16,7 @@
 
 pub mod batches;
 pub mod datasets;
+pub mod limits;
 pub mod problem;
 pub mod routes;
 pub mod runs;
@@ -37,12 +39,13 @@ use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 5] = [
+pub const STEPS: [Step; 6] = [
     COMMON,
     step!("computation", 2, "uploads"),
     step!("computation", 3, "beats_and_digests"),
     step!("computation", 4, "sealing"),
     step!("computation", 5, "owners"),
+    step!("computation", 6, "limits"),
 ];
 
 /// Configuration.
@@ -57,6 +60,9 @@ pub struct Config {
     /// The largest upload accepted, in bytes.
     #[serde(default = "most_upload_bytes")]
     pub upload_bytes: u64,
+    /// Bytes that all uploads of one account may take together, once they are complete.
+    #[serde(default = "most_stored_bytes")]
+    pub stored_bytes: u64,
     /// What batches may take.
     #[serde(default)]
     pub memory: Memory,
@@ -91,6 +97,10 @@ fn most_upload_bytes() -> u64 {
     64 << 30
 }
 
+fn most_stored_bytes() -> u64 {
+    256 << 30
+}
+
 /// Everything a handler or a worker needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -106,6 +116,7 @@ pub struct State {
     /// Raised when a batch came to an end.
     pub(crate) ended: Arc<Notify>,
     pub(crate) upload_bytes: u64,
+    pub(crate) stored_bytes: u64,
     common: Arc<Common>,
 }
 
@@ -138,11 +149,13 @@ impl Program for State {
             queued: Arc::default(),
             ended: Arc::default(),
             upload_bytes: config.upload_bytes,
+            stored_bytes: config.stored_bytes,
             memory: config.memory,
             common: Arc::new(common.clone()),
             base,
         };
         runs::prepare_landed(&state).await?;
+        limits::prepare_landed(&state).await?;
         Ok(state)
     }
 

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::problem::Refusal;
 use crate::store::uploads as store;
 pub use crate::store::uploads::{Kept, KeyDigests, Stored};
-use crate::{State, runs};
+use crate::{State, limits, runs};
 
 /// The one contribution that a dataset has today.
 pub const WHOLE: u32 = 0;
@@ -81,7 +81,8 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
 ///
 /// # Errors
 /// [`ProblemKind::Conflict`] where it was registered otherwise, [`ProblemKind::NotFound`] where
-/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met.
+/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met,
+/// [`ProblemKind::Quota`] beyond what the account may store.
 pub async fn register(
     state: &State,
     dataset: Uuid,
@@ -98,6 +99,10 @@ pub async fn register(
     let (plan, upload_plan) = outline(&terms, new.layout)?;
     check_layout(&plan, &upload_plan)?;
     check_size(&plan, &upload_plan, state.upload_bytes)?;
+    let bytes = limits::bytes(&plan.set, &upload_plan);
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, owner, bytes).await?;
+    drop(tx); // summed up again where the upload is stored
     let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
     let keys = fetch_keys(state, dataset, &folder, &plan).await?;
     let stored = Stored {
@@ -108,12 +113,34 @@ pub async fn register(
         folder,
         keys: Some(keys),
     };
-    if store::insert(&state.base.store, &stored, upload_plan.columns).await? {
-        return Ok((show(state, &stored).await?, true));
+    match insert(state, &stored, upload_plan.columns, bytes).await {
+        Ok(true) => return Ok((show(state, &stored).await?, true)),
+        Ok(false) => state.base.blobs.delete_folder(&stored.folder).await?,
+        Err(failure) => {
+            if failure.kind() == ProblemKind::Quota {
+                state.base.blobs.delete_folder(&stored.folder).await?;
+            }
+            return Err(failure);
+        }
     }
-    state.base.blobs.delete_folder(&stored.folder).await?;
     let other = find_owned(state, dataset, owner).await?;
     existing(state, &other, &stored.terms, stored.layout).await
+}
+
+/// Stores a new upload, if it is within what its owner may have. Whether it was stored.
+async fn insert(
+    state: &State,
+    stored: &Stored,
+    columns: usize,
+    bytes: u64,
+) -> Result<bool, Failure> {
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, stored.owner, bytes).await?;
+    let inserted = store::insert(&mut tx, stored, columns, bytes).await?;
+    if inserted {
+        tx.commit().await?;
+    }
+    Ok(inserted)
 }
 
 async fn existing(
@@ -148,7 +175,7 @@ pub fn check_layout(plan: &Outline, upload: &UploadPlan) -> Result<(), Refusal> 
 
 /// Refuses an upload that would not fit into memory when it is computed on.
 fn check_size(plan: &Outline, upload: &UploadPlan, most: u64) -> Result<(), Refusal> {
-    let bytes = (upload.object_count() as u64).saturating_mul(object_bytes(&plan.set) as u64);
+    let bytes = limits::bytes(&plan.set, upload);
     if bytes <= most {
         return Ok(());
     }

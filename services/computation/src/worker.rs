@@ -109,7 +109,9 @@ fn is_final(kind: ProblemKind) -> bool {
         | ProblemKind::TooLarge
         | ProblemKind::UnsupportedMediaType
         | ProblemKind::DigestMismatch
+        | ProblemKind::Quota
         | ProblemKind::TooManyRequests
+        | ProblemKind::Full
         | ProblemKind::Unavailable
         | ProblemKind::Internal => false,
     }

@@ -1,6 +1,7 @@
 //! Datasets: what their holders fixed, and how far they are.
 
-use fhaim_api::dataset::{Dataset, DatasetState, NewDataset};
+use fhaim_api::account::Secret;
+use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, Voucher};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
@@ -10,9 +11,10 @@ use fhaim_platform::peer::{Body, PeerError};
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::Mechanisms;
 use reqwest::Method;
+use std::time::Duration;
 use uuid::Uuid;
 
-use crate::State;
+use crate::{State, limits};
 use crate::accounts::checked_name;
 use crate::paging::Cut;
 use crate::problem::Refusal;
@@ -25,7 +27,7 @@ const MAX_NAME: usize = 200;
 ///
 /// # Errors
 /// A name that cannot be used, terms that cannot be met; a dataset of this identifier that is
-/// another, or someone else's.
+/// another, or someone else's; one more than the account may have.
 pub async fn create(
     state: &State,
     owner: Uuid,
@@ -37,10 +39,17 @@ pub async fn create(
     if let Some(found) = alike(state, owner, id, &name, &terms).await? {
         return Ok(Put::Found(found));
     }
+    let mut tx = state.base.store.begin().await?;
+    limits::check_dataset(state, &mut tx, owner).await?;
+    drop(tx); // counted again where the dataset is stored
     let (terms, budget) = planned(state, terms).await?;
-    if store::insert(&state.base.store, (owner, id), &name, &terms, budget).await? {
+    let mut tx = state.base.store.begin().await?;
+    limits::check_dataset(state, &mut tx, owner).await?;
+    if store::insert(&mut tx, (owner, id), &name, &terms, budget).await? {
+        tx.commit().await?;
         return Ok(Put::Made(show(state, owner, id).await?));
     }
+    drop(tx);
     // The same call, made twice at the same moment.
     let found = alike(state, owner, id, &name, &terms).await?;
     found.map(Put::Found).ok_or_else(Failure::not_found)
@@ -99,6 +108,22 @@ pub async fn list(state: &State, owner: Uuid, paging: &Paging) -> Result<Page<Da
     let cut = Cut::new(paging)?;
     let datasets = store::list(&state.base.store, owner, &cut).await?;
     Ok(cut.page(datasets, |dataset| (dataset.created_at, dataset.id)))
+}
+
+/// A voucher is of use for so long: it is shown as soon as it is there.
+const VOUCHER_LIFETIME: Duration = Duration::from_secs(15 * 60);
+
+/// Vouches for an owner's dataset to the crypto service.
+///
+/// # Errors
+/// There is no such dataset.
+pub async fn vouch(state: &State, owner: Uuid, id: Uuid) -> Result<Voucher, Failure> {
+    show(state, owner, id).await?;
+    let voucher = state.base.signer.voucher(owner, id, VOUCHER_LIFETIME)?;
+    Ok(Voucher {
+        voucher: Secret(voucher),
+        expires_in: VOUCHER_LIFETIME.as_secs(),
+    })
 }
 
 /// Marks a dataset as ready, if the computation service has all of its objects.

@@ -12,13 +12,13 @@ use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::datasets::Locked;
 use crate::store::{batches, datasets as parents, jobs as store};
-use crate::{State, datasets};
+use crate::{State, datasets, limits};
 
 /// Queues a job under the identifier that its owner chose. The same again changes nothing.
 ///
 /// # Errors
 /// There is no such dataset, or it is not ready; all of its runs are begun or promised; a job of
-/// this identifier is of another dataset, or someone else's.
+/// this identifier is of another dataset, or someone else's; one more than the account may have.
 pub async fn create(
     state: &State,
     owner: Uuid,
@@ -41,6 +41,7 @@ pub async fn create(
         return Ok(Put::Found(found));
     }
     claim_run(&mut tx, dataset, locked).await?;
+    limits::check_job(state, &mut tx, owner, true).await?;
     if !store::insert(&mut tx, owner, dataset, id).await? {
         // Of another dataset, at the same moment: this one is locked.
         return Err(Refusal::OtherJob.into());
@@ -148,6 +149,7 @@ pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure>
     if !batches::has_asked(&mut tx, id).await? {
         claim_run(&mut tx, dataset, locked).await?;
     }
+    limits::check_job(state, &mut tx, owner, false).await?;
     store::queue_again(&mut tx, id).await?;
     let job = show_after(state, tx, owner, id).await;
     state.wake.notify_one();

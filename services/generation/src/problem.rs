@@ -52,8 +52,29 @@ pub enum Refusal {
     #[error("the key has been used, so that its text is known: make another")]
     UsedKey,
     /// Too many keys.
-    #[error("an account can have {0} keys: delete one first")]
-    TooManyKeys(usize),
+    #[error(
+        "api_keys: an account can have {0} keys: delete one first, or ask who runs this service \
+         for more"
+    )]
+    TooManyKeys(u64),
+    /// Too many datasets.
+    #[error(
+        "datasets: an account can have {0} datasets: delete one first, or ask who runs this \
+         service for more"
+    )]
+    TooManyDatasets(u64),
+    /// Too many jobs.
+    #[error(
+        "jobs: an account can have {0} jobs: delete a dataset, with which its jobs go, or ask who \
+         runs this service for more"
+    )]
+    TooManyJobs(u64),
+    /// Too many jobs queued or running.
+    #[error(
+        "jobs_under_way: an account can have {0} jobs queued or running: wait until one ends, or \
+         cancel one"
+    )]
+    TooManyUnderWay(u64),
     /// A page that is too long, or empty.
     #[error("limit must be 1 to {0}")]
     PageLimit(u32),
@@ -159,6 +180,10 @@ impl Refusal {
             Self::SignUpClosed => ProblemKind::Forbidden,
             Self::Credentials | Self::Token => ProblemKind::Unauthenticated,
             Self::TooManyTries(_) => ProblemKind::TooManyRequests,
+            Self::TooManyKeys(_)
+            | Self::TooManyDatasets(_)
+            | Self::TooManyJobs(_)
+            | Self::TooManyUnderWay(_) => ProblemKind::Quota,
             Self::LastEvent => ProblemKind::Malformed,
             Self::Spent { .. } => ProblemKind::BudgetSpent,
             Self::Email
@@ -177,7 +202,6 @@ impl Refusal {
             Self::AccountExists
             | Self::OtherKey
             | Self::UsedKey
-            | Self::TooManyKeys(_)
             | Self::Deleting
             | Self::OtherDataset
             | Self::NotUploaded

@@ -7,9 +7,10 @@ use axum::response::{IntoResponse, Response};
 use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Session,
 };
-use fhaim_api::dataset::{Dataset, NewDataset};
+use fhaim_api::dataset::{Dataset, NewDataset, Voucher};
 use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, NewJob, ReleasedStatistic};
 use fhaim_api::problem::Problem;
+use fhaim_api::usage::Usage;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Brief, Json, Path, Query};
@@ -28,7 +29,7 @@ use crate::answers::{
 };
 use crate::problem::Refusal;
 use crate::put::Put;
-use crate::{State, accounts, datasets, events, jobs, results, synthetic};
+use crate::{State, accounts, datasets, events, jobs, limits, results, synthetic};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -62,10 +63,12 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(refresh_session))
         .routes(routes!(exchange_key))
         .routes(routes!(show_account))
+        .routes(routes!(show_usage))
         .routes(routes!(list_keys))
         .routes(routes!(make_key, delete_key))
         .routes(routes!(list_datasets))
         .routes(routes!(make_dataset, show_dataset, delete_dataset))
+        .routes(routes!(vouch_for_dataset))
         .routes(routes!(make_dataset_ready))
         .routes(routes!(list_jobs))
         .routes(routes!(make_job))
@@ -175,6 +178,14 @@ async fn show_account(Shared(state): Shared<State>, User(id): User) -> Answer<Ac
     Ok(axum::Json(accounts::show(&state, id).await?))
 }
 
+/// What the account has here, and what it may have.
+#[utoipa::path(get, path = "/v1/usage", tag = "accounts", security(("bearer" = [])),
+    responses((status = 200, description = "One entry a limit", body = Usage),
+        Unauthenticated, Forbidden, Internal, Unavailable))]
+async fn show_usage(Shared(state): Shared<State>, User(owner): User) -> Answer<Usage> {
+    Ok(axum::Json(limits::usage(&state, owner).await?))
+}
+
 /// The caller's API keys.
 #[utoipa::path(get, path = "/v1/api-keys", tag = "accounts", security(("bearer" = [])),
     params(Paging),
@@ -276,6 +287,19 @@ async fn delete_dataset(
 ) -> Result<StatusCode, Failure> {
     datasets::delete(&state, owner, dataset).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Vouches for a dataset: the crypto service makes its keys for whoever shows the answer.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/voucher", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+    responses((status = 200, description = "The voucher", body = Voucher),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn vouch_for_dataset(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Answer<Voucher> {
+    Ok(axum::Json(datasets::vouch(&state, owner, dataset).await?))
 }
 
 /// Marks a dataset as ready for jobs, once the computation service has all of its objects.

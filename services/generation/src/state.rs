@@ -22,7 +22,7 @@ use crate::store::jobs;
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 7] = [
+pub const STEPS: [Step; 8] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
@@ -30,6 +30,7 @@ pub const STEPS: [Step; 7] = [
     step!("generation", 5, "receipts"),
     step!("generation", 10, "lost_answers"),
     step!("generation", 11, "faults"),
+    step!("generation", 12, "limits"),
 ];
 
 /// Plans of new datasets worked out at a time.

@@ -48,6 +48,21 @@ pub struct LoginArguments {
     pub api_key_file: Option<PathBuf>,
 }
 
+/// What to do with the account.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// What the account has at each service, and what it may have
+    #[command(after_help = USAGE_EXAMPLES)]
+    Usage(ListArguments),
+}
+
+const USAGE_EXAMPLES: &str = "\
+Examples:
+  fhaim account usage
+  fhaim account usage --json
+
+Each line names a limit as the service's configuration does: who runs the service can change it.";
+
 /// What to do with datasets.
 #[derive(Debug, Subcommand)]
 pub enum DatasetCommand<R: Randomness> {

@@ -51,6 +51,7 @@ async fn thaw(arguments: &ThawArguments) -> Result<(), Error> {
     let config = match &arguments.data {
         Some(data) => fhaim_crypto::Config {
             common: up::stored(data, Service::Crypto)?,
+            limits: fhaim_crypto::Limits::default(),
         },
         None => config::load(Service::Crypto, arguments.config.as_deref())
             .map_err(|error| Error::Usage(error.to_string()))?,

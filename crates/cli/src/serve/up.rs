@@ -76,11 +76,13 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let common = |service| common(&arguments.data, service, address, lease_seconds);
     let crypto = fhaim_crypto::Config {
         common: common(Service::Crypto)?,
+        limits: fhaim_crypto::Limits::default(),
     };
     let computation = fhaim_computation::Config {
         common: common(Service::Computation)?,
         datasets_in_memory: 2,
         upload_bytes: 64 << 30,
+        stored_bytes: 1 << 40,
         memory: fhaim_computation::Memory::default(),
     };
     let generation = fhaim_generation::Config {

@@ -98,17 +98,22 @@ pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreE
     row.as_ref().map(Stored::from_row).transpose()
 }
 
-/// Adds an upload with one contribution, the whole grid of so many columns, as number 0. Whether
-/// it was added: not where there is one of the dataset.
+/// Adds an upload of so many bytes with one contribution, the whole grid of so many columns, as
+/// number 0. Whether it was added: not where there is one of the dataset, and then the transaction
+/// is of no more use.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn insert(store: &Store, stored: &Stored, columns: usize) -> Result<bool, StoreError> {
+pub async fn insert(
+    tx: &mut Tx,
+    stored: &Stored,
+    columns: usize,
+    bytes: u64,
+) -> Result<bool, StoreError> {
     let dataset = stored.dataset.to_string();
-    let mut tx = store.begin().await?;
     let inserted = sqlx::query(
         "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at, \
-         public_key, evaluation_keys) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+         public_key, evaluation_keys, bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(&dataset)
     .bind(stored.owner.to_string())
@@ -119,7 +124,8 @@ pub async fn insert(store: &Store, stored: &Stored, columns: usize) -> Result<bo
     .bind(clock::now())
     .bind(stored.keys.map(|keys| keys.public.to_string()))
     .bind(stored.keys.map(|keys| keys.evaluation.to_string()))
-    .execute(&mut *tx)
+    .bind(rows::stored(bytes)?)
+    .execute(&mut **tx)
     .await;
     match inserted {
         Err(error) if is_duplicate(&error) => return Ok(false),
@@ -132,10 +138,51 @@ pub async fn insert(store: &Store, stored: &Stored, columns: usize) -> Result<bo
     .bind(&dataset)
     .bind(rows::stored(stored.layout.chunks)?)
     .bind(rows::stored(columns)?)
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
-    tx.commit().await?;
     Ok(true)
+}
+
+/// Bytes that an owner's uploads take, or will when they are complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
+    // A sum is of another type on Postgres than what it adds up.
+    let sum =
+        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM uploads WHERE owner = $1";
+    let row = sqlx::query(sum)
+        .bind(owner.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    rows::number(&row, "bytes")
+}
+
+/// Datasets of whose uploads it is not known what they take.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn unmeasured(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT dataset FROM uploads WHERE bytes IS NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Stores what an upload takes.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_bytes(store: &Store, dataset: Uuid, bytes: u64) -> Result<(), StoreError> {
+    sqlx::query("UPDATE uploads SET bytes = $1 WHERE dataset = $2")
+        .bind(rows::stored(bytes)?)
+        .bind(dataset.to_string())
+        .execute(store.pool())
+        .await?;
+    Ok(())
 }
 
 /// A contribution as it is stored.

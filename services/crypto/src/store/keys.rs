@@ -104,6 +104,33 @@ pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
     }
 }
 
+/// How many key sets an owner has.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// That were not destroyed.
+    pub kept: u64,
+    /// That were made since a time, destroyed or not.
+    pub recent: u64,
+}
+
+/// Counts an owner's key sets; `since` is the time from which they are recent.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, StoreError> {
+    let count = "SELECT COUNT(secret) AS kept, \
+         COUNT(CASE WHEN created_at > $2 THEN 1 END) AS recent FROM key_sets WHERE owner = $1";
+    let row = sqlx::query(count)
+        .bind(owner.to_string())
+        .bind(since)
+        .fetch_one(&mut **tx)
+        .await?;
+    Ok(Counted {
+        kept: rows::number(&row, "kept")?,
+        recent: rows::number(&row, "recent")?,
+    })
+}
+
 /// Forgets a secret key.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use fhaim_platform::{Failure, clock};
 use uuid::Uuid;
 
 use super::{checked_name, tokens};
-use crate::State;
+use crate::{State, limits};
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
@@ -18,9 +18,6 @@ use crate::store::api_keys as store;
 const PREFIX: &str = "fhaim_";
 
 const MAX_NAME: usize = 100;
-
-/// Most keys of an account.
-const MAX_KEYS: usize = 100;
 
 /// Makes a key under the identifier that its owner chose. The same again, before the key was ever
 /// used, gives a new text in the place of one that was lost on the way.
@@ -37,13 +34,14 @@ pub async fn make_key(
     let name = checked_name("name", new.name, MAX_NAME)?;
     let text = Secret(format!("{PREFIX}{}", tokens::random()?.0));
     let mut tx = state.base.store.begin().await?;
-    // The account's row is locked so that two keys cannot both be the last.
+    // The account's row is locked so that no key is added to one that is going.
     if !store::lock_account(&state.base.store, &mut tx, account).await? {
         return Err(Failure::not_found());
     }
     let made = match renew(&mut tx, account, id, &name, &text).await? {
         Some(created_at) => Put::Found(made(id, name, created_at, text)),
         None => {
+            limits::check_key(state, &mut tx, account).await?;
             let now = add(&mut tx, account, id, &name, &text).await?;
             Put::Made(made(id, name, now, text))
         }
@@ -93,9 +91,6 @@ async fn add(
     name: &str,
     text: &Secret,
 ) -> Result<Millis, Failure> {
-    if store::count(tx, account).await? >= MAX_KEYS {
-        return Err(Refusal::TooManyKeys(MAX_KEYS).into());
-    }
     let digest = tokens::digest(text);
     let added = store::insert(tx, (account, id), name, &digest).await?;
     // Of another account, at the same moment: this one's row is locked.

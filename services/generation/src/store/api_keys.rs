@@ -64,18 +64,6 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
     Ok(renewed.rows_affected() > 0)
 }
 
-/// How many keys an account has.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn count(tx: &mut Tx, account: Uuid) -> Result<usize, StoreError> {
-    let row = sqlx::query("SELECT COUNT(*) AS keys FROM api_keys WHERE account = $1")
-        .bind(account.to_string())
-        .fetch_one(&mut **tx)
-        .await?;
-    rows::number(&row, "keys")
-}
-
 /// Adds a key; the time. None where the identifier is taken.
 ///
 /// # Errors

@@ -42,12 +42,13 @@ fn dataset(row: &Row) -> Result<Dataset, StoreError> {
     })
 }
 
-/// Adds a dataset. Whether it was added: not where the identifier is taken.
+/// Adds a dataset. Whether it was added: not where the identifier is taken, and then the
+/// transaction is of no more use.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn insert(
-    store: &Store,
+    tx: &mut Tx,
     (owner, id): (Uuid, Uuid),
     name: &str,
     terms: &Terms,
@@ -65,7 +66,7 @@ pub async fn insert(
     .bind(budget.count().to_string())
     .bind(rows::name(DatasetState::Uploading)?)
     .bind(clock::now())
-    .execute(store.pool())
+    .execute(&mut **tx)
     .await;
     match inserted {
         Err(error) if is_duplicate(&error) => Ok(false),

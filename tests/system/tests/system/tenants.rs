@@ -118,40 +118,42 @@ fn nobody_reaches_anothers_things() {
     services.run("ana", &["download", &job, "--out", "still.csv"]);
 }
 
-/// Whoever knows a dataset's identifier can take it at the crypto service before its upload does, and
-/// nowhere else. Its holder is told what to do, and nothing of whoever did.
+/// Whoever knows a dataset's identifier can take it nowhere: keys are made for whom the generation
+/// service vouches for.
 #[test]
-fn a_taken_identifier_is_said_to_be() {
+fn an_identifier_cannot_be_taken() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     services.sign_up("eve");
     let eve = token(&services, "eve");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = fhaim_platform::peer::http_client().unwrap();
-    let take = |id: &str, service: usize| {
-        let shown = services.json("ana", &["dataset", "show", id]);
+    let id = services.create("ana", &[]);
+    let take = |service: usize, voucher: Option<&str>| {
+        let shown = services.json("ana", &["dataset", "show", &id]);
         let mut payload = body(&shown, service, "/v1/datasets/{dataset}");
         if service == 2 {
             payload.as_object_mut().unwrap().remove("layout");
+        }
+        if let Some(voucher) = voucher {
+            payload["voucher"] = voucher.into();
         }
         let address = format!("{}/v1/datasets/{id}", services.address(service));
         let call = http.put(address).bearer_auth(&eve).json(&payload);
         let answer = runtime.block_on(async { call.send().await.unwrap() });
         answer.status().as_u16()
     };
-    let upload = |id: &str| {
-        let upload = services.command("ana", &["dataset", "upload", id, "--data", "t.csv"]);
-        let words = String::from_utf8_lossy(&upload.stderr).into_owned();
-        (upload.status.success(), words)
-    };
-    let id = services.create("ana", &[]);
-    assert_eq!(take(&id, 2), 201);
-    let (well, words) = upload(&id);
-    let said = words.contains("cannot be used") && words.contains("fhaim dataset create");
-    assert!(!well && said, "{words}");
-    // Another has an identifier of its own.
-    let id = services.create("ana", &[]);
-    assert_eq!([take(&id, 0), take(&id, 1)], [404, 404]);
-    let (well, words) = upload(&id);
-    assert!(well, "{words}");
+    assert_eq!([0, 1, 2].map(|service| take(service, None)), [404, 404, 403]);
+    // What is said of a dataset of hers is of no use either.
+    let hers = services.create("eve", &[]);
+    let address = format!("{}/v1/datasets/{hers}/voucher", services.address(0));
+    let asked = http.get(address).bearer_auth(&eve);
+    let said = runtime.block_on(async { asked.send().await.unwrap().json::<Value>().await });
+    let said = said.unwrap();
+    assert_eq!(take(2, said["voucher"].as_str()), 403);
+    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    let usage = services.json("ana", &["account", "usage"]);
+    let used = |service: usize, limit: usize| usage[NAMES[service]][limit]["used"].as_u64();
+    assert_eq!((used(0, 0), used(2, 0)), (Some(1), Some(1)));
+    assert!(used(1, 0).unwrap() > 1 << 20, "{usage}");
 }
