@@ -31,6 +31,8 @@ pub struct Base {
     pub signer: Arc<Signer>,
     /// Says who is asking.
     pub verifier: Arc<Verifier>,
+    /// A blob that no row names is deleted when it is so old: whoever wrote it is gone.
+    pub orphan_age: Duration,
     peers: BTreeMap<Service, String>,
     http: reqwest::Client,
 }
@@ -60,6 +62,7 @@ impl Base {
         Ok(Self {
             verifier: Arc::new(Verifier::new(signer.clone(), &issuers, http.clone())),
             blobs: Blobs::open(&common.blobs)?,
+            orphan_age: Duration::from_secs(common.orphan_seconds),
             peers: common.peers.clone(),
             store,
             sealer,

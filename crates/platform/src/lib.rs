@@ -9,6 +9,7 @@
 //! | [`blobs`] | a folder or an S3 bucket |
 //! | [`seal`] | secrets at rest |
 //! | [`lease`], [`runner`] | long work that survives its worker, and how it is run |
+//! | [`housekeeping`] | what is deleted stays deleted |
 //! | [`threads`] | long work off the threads that answer |
 //! | [`failure`], [`extract`] | problem documents for everything that goes wrong |
 //! | [`peer`] | calls from service to service |
@@ -22,6 +23,7 @@ pub mod config;
 pub mod connections;
 pub mod extract;
 pub mod failure;
+pub mod housekeeping;
 pub mod lease;
 pub mod peer;
 pub mod program;

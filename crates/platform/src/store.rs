@@ -11,7 +11,8 @@ use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Connection, Executor, Row as _, SqlSafeStr, Transaction};
 use std::borrow::Cow;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -82,7 +83,13 @@ macro_rules! step {
 pub struct Store {
     pool: AnyPool,
     dialect: Dialect,
+    /// Whether something that was deleted may still be in the log.
+    unforgotten: Arc<AtomicBool>,
 }
+
+/// The log is tried to be cut off so often, so far apart.
+const LOG_TRIES: usize = 20;
+const LOG_PAUSE: Duration = Duration::from_millis(50);
 
 impl Store {
     /// Connects, and brings the tables up to date. A database that a newer release has changed,
@@ -135,8 +142,11 @@ impl Store {
         let store = Self {
             pool: options.connect(&url).await?,
             dialect,
+            unforgotten: Arc::default(),
         };
         store.migrate(steps).await?;
+        // Where the last process was killed before it did.
+        store.forget_deleted().await?;
         Ok(store)
     }
 
@@ -237,6 +247,42 @@ impl Store {
             changed += 1;
         }
         Ok(changed)
+    }
+
+    /// Forgets what was deleted: SQLite overwrites it in the database itself, and its log is
+    /// written back and cut off, which has it too. Whether that was done; not where someone reads
+    /// for so long that it has to be tried again. On Postgres what was deleted stays until it
+    /// vacuums, and in its log for as long as that is kept.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn forget_deleted(&self) -> Result<bool, StoreError> {
+        if self.dialect == Dialect::Postgres {
+            return Ok(true);
+        }
+        self.unforgotten.store(true, Ordering::SeqCst);
+        for _ in 0..LOG_TRIES {
+            let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+                .fetch_one(&self.pool)
+                .await?;
+            if row.try_get::<i64, _>(0)? == 0 {
+                self.unforgotten.store(false, Ordering::SeqCst);
+                return Ok(true);
+            }
+            tokio::time::sleep(LOG_PAUSE).await;
+        }
+        Ok(false)
+    }
+
+    /// [`Store::forget_deleted`], if it has to be tried again.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn forget_deleted_if_due(&self) -> Result<(), StoreError> {
+        if self.unforgotten.load(Ordering::SeqCst) {
+            self.forget_deleted().await?;
+        }
+        Ok(())
     }
 
     /// Closes all connections.

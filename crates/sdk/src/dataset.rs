@@ -3,7 +3,7 @@
 use fhaim_api::Digest;
 use fhaim_api::dataset::{Dataset, NewDataset, Voucher, WireTerms};
 use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
-use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_he::{Layout, PublicKey};
 use fhaim_protocol::terms::{Plan, Terms};
@@ -152,24 +152,24 @@ impl Client {
         self.list(&address).await
     }
 
-    /// Deletes a dataset everywhere: its keys first, after which nothing of it can be decrypted,
-    /// then its ciphertexts, then its jobs and results.
+    /// Deletes a dataset everywhere: jobs under way are stopped, then its keys are destroyed, after
+    /// which nothing of it can be decrypted, then its ciphertexts go, then its jobs and results.
     ///
     /// # Errors
     /// What a service refuses; what was deleted before stays deleted, and the call can be made
     /// again.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
-        // Asked first, so that a refusal leaves everything as it is.
         let jobs = match self.jobs(id).await {
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => Vec::new(),
             jobs => jobs?,
         };
-        if let Some(job) = jobs.iter().find(|job| !job.state.is_final()) {
-            let detail = format!("job {} is not at its end: cancel it first", job.id);
-            let problem = Problem::new(ProblemKind::Conflict).with_detail(detail);
-            return Err(Error::Problem {
-                problem: Box::new(problem),
-            });
+        for job in jobs.iter().filter(|job| !job.state.is_final()) {
+            match self.cancel(job.id).await {
+                Ok(_) => {}
+                // It came to its end meanwhile.
+                Err(error) if error.kind() == Some(ProblemKind::Conflict) => {}
+                Err(error) => return Err(error),
+            }
         }
         let services = [
             &self.endpoints().crypto,

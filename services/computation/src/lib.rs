@@ -27,6 +27,7 @@ pub mod worker;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
+use fhaim_platform::housekeeping::{self, Housekeeping};
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
@@ -34,18 +35,20 @@ use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
 use fhaim_platform::{Failure, runner, step};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 6] = [
+pub const STEPS: [Step; 7] = [
     COMMON,
     step!("computation", 2, "uploads"),
     step!("computation", 3, "beats_and_digests"),
     step!("computation", 4, "sealing"),
     step!("computation", 5, "owners"),
     step!("computation", 6, "limits"),
+    step!("computation", 7, "deletion"),
 ];
 
 /// Configuration.
@@ -167,7 +170,19 @@ impl Program for State {
         let common = self.common.clone();
         tokio::join!(
             runner::run(self.clone(), &common, shutdown.clone()),
-            self.base.signer.rotate_when_due(&shutdown),
+            housekeeping::keep(&self, &shutdown),
         );
+    }
+}
+
+impl Housekeeping for State {
+    const FOLDER: &'static str = "uploads";
+
+    async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
+        Ok(store::uploads::folders(&self.base.store).await?)
+    }
+
+    async fn tidy(&self) -> Result<(), Failure> {
+        uploads::finish_deletions(self).await
     }
 }

@@ -106,7 +106,7 @@ async fn show(
     Ok(axum::Json(uploads::show(&state, &stored).await?))
 }
 
-/// Deletes an upload for good.
+/// Deletes an upload for good. Batches under way are stopped.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "uploads",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -118,8 +118,7 @@ async fn delete(
     User(owner): User,
     Path(dataset): Path<Uuid>,
 ) -> Result<StatusCode, Failure> {
-    let stored = uploads::find_owned(&state, dataset, owner).await?;
-    uploads::delete(&state, &stored).await?;
+    uploads::delete(&state, dataset, owner).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -55,8 +55,7 @@ async fn an_account_stores_so_many_bytes() {
     let keys = folders.flatten().filter(|set| set.as_ref().unwrap().path().join("public").exists());
     assert_eq!(keys.count(), 2, "what was refused left its keys");
     register(&fixture, eve).await.unwrap();
-    let stored = uploads::find(&fixture.state, made.dataset).await.unwrap();
-    uploads::delete(&fixture.state, &stored).await.unwrap();
+    uploads::delete(&fixture.state, made.dataset, ana).await.unwrap();
     register(&fixture, ana).await.unwrap();
 }
 

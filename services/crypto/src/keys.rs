@@ -374,5 +374,8 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
         asked.write(&mut tx, true).await?;
     }
     tx.commit().await?;
+    if !state.base.store.forget_deleted().await? {
+        tracing::warn!(%dataset, "the destroyed key is in the database's log for a while yet");
+    }
     Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }

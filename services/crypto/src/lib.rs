@@ -28,12 +28,14 @@ pub mod store;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
+use fhaim_platform::housekeeping::{self, Housekeeping};
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
 use fhaim_platform::threads::Few;
 use fhaim_platform::{Failure, step};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -118,6 +120,18 @@ impl Program for State {
     }
 
     async fn work(self, shutdown: Shutdown) {
-        self.base.signer.rotate_when_due(&shutdown).await;
+        housekeeping::keep(&self, &shutdown).await;
+    }
+}
+
+impl Housekeeping for State {
+    const FOLDER: &'static str = "keys";
+
+    async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
+        Ok(store::keys::folders(&self.base.store).await?)
+    }
+
+    async fn tidy(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }

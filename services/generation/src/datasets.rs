@@ -163,17 +163,15 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
     Err(Refusal::Incomplete(missing).into())
 }
 
-/// Deletes this service's part of a dataset: jobs, releases, models.
+/// Deletes this service's part of a dataset: jobs, releases, models. Jobs under way are stopped:
+/// their workers find nothing to write to.
 ///
 /// # Errors
-/// There is no such dataset; a job is still queued or running.
+/// There is no such dataset.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let locked = store::lock(&state.base.store, &mut tx, owner, id).await?;
     locked.ok_or_else(Failure::not_found)?;
-    if let Some(job) = store::active_job(&mut tx, id).await? {
-        return Err(Refusal::ActiveJob(job).into());
-    }
     store::begin_deletion(&mut tx, id).await?;
     tx.commit().await?;
     state.models.forget(id);
@@ -183,7 +181,9 @@ pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure>
 /// The row goes last, after the blobs: if this is broken off, another finds it.
 async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
     state.base.blobs.delete_folder(&folder(id)).await?;
-    Ok(store::finish_deletion(&state.base.store, id).await?)
+    store::finish_deletion(&state.base.store, id).await?;
+    state.base.store.forget_deleted().await?;
+    Ok(())
 }
 
 /// Goes on with deletions that were broken off.
@@ -197,7 +197,10 @@ pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Where all datasets' blobs are.
+pub const FOLDER: &str = "datasets";
+
 /// Where a dataset's blobs are.
 pub fn folder(dataset: Uuid) -> String {
-    format!("datasets/{dataset}")
+    format!("{FOLDER}/{dataset}")
 }

@@ -110,9 +110,6 @@ pub enum Refusal {
         counted(*.0, "object")
     )]
     Incomplete(u64),
-    /// A job is under way.
-    #[error("job {0} is not at its end: cancel it first")]
-    ActiveJob(Uuid),
     /// A receipt of something else.
     #[error("the receipt is of another dataset, or none")]
     Receipt,
@@ -206,7 +203,6 @@ impl Refusal {
             | Self::OtherDataset
             | Self::NotUploaded
             | Self::Incomplete(_)
-            | Self::ActiveJob(_)
             | Self::OtherJob
             | Self::NotReady
             | Self::Ended

@@ -274,8 +274,8 @@ async fn show_dataset(
     Ok(axum::Json(datasets::show(&state, owner, dataset).await?))
 }
 
-/// Deletes this service's part of a dataset: jobs, releases, models. Refused while a job is
-/// queued or running.
+/// Deletes this service's part of a dataset: jobs, releases, models. Jobs that are queued or
+/// running are stopped.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
     responses((status = 204, description = "Deleted"),

@@ -32,6 +32,7 @@ pub fn in_folder(folder: &Path) -> Common {
         log: Log::default(),
         workers: 1,
         lease_seconds: 1,
+        orphan_seconds: 3600,
         attempt_seconds: 24 * 3600,
     }
 }

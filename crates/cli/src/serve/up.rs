@@ -205,6 +205,7 @@ fn common(
         log: Log::default(),
         workers: 2,
         lease_seconds,
+        orphan_seconds: 3600,
         attempt_seconds: 24 * 3600,
     })
 }

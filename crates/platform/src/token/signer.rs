@@ -17,7 +17,6 @@ use zeroize::Zeroizing;
 use crate::Failure;
 use crate::clock::{self, Millis};
 use crate::seal::Sealer;
-use crate::shutdown::Shutdown;
 use crate::store::Store;
 
 /// A key signs for so long; then a new one takes over.
@@ -71,19 +70,6 @@ impl Signer {
         };
         signer.rotate().await?;
         Ok(signer)
-    }
-
-    /// Rotates once an hour until `shutdown`.
-    pub async fn rotate_when_due(&self, shutdown: &Shutdown) {
-        loop {
-            tokio::select! {
-                () = shutdown.raised() => return,
-                () = tokio::time::sleep(Duration::from_secs(3600)) => {}
-            }
-            if let Err(failure) = self.rotate().await {
-                tracing::error!(%failure, "the signing keys were not rotated");
-            }
-        }
     }
 
     /// Makes a new key if the newest has signed long enough, forgets those that no token can be

@@ -8,7 +8,7 @@ use fhaim_platform::{clock, rows};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
 use sqlx::Row as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// Digests of a dataset's keys, as they came from the crypto service.
@@ -86,16 +86,33 @@ impl Stored {
     }
 }
 
-/// An upload, if there is one.
+/// An upload, if there is one that is not being deleted.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
-    let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1")
+    let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1 AND deleting = 0")
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
         .await?;
     row.as_ref().map(Stored::from_row).transpose()
+}
+
+/// Where the blobs of an owner's upload are, also while it is being deleted.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folder(
+    store: &Store,
+    dataset: Uuid,
+    owner: Uuid,
+) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("SELECT folder FROM uploads WHERE dataset = $1 AND owner = $2")
+        .bind(dataset.to_string())
+        .bind(owner.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| row.try_get("folder")).transpose()
 }
 
 /// Adds an upload of so many bytes with one contribution, the whole grid of so many columns, as
@@ -237,7 +254,10 @@ pub async fn lock(
     contribution: u32,
 ) -> Result<Option<UploadState>, StoreError> {
     let select =
-        store.locking("SELECT state FROM contributions WHERE dataset = $1 AND number = $2");
+        store.locking(
+            "SELECT state FROM contributions WHERE dataset = $1 AND number = $2 \
+             AND EXISTS (SELECT 1 FROM uploads WHERE dataset = $1 AND deleting = 0)",
+        );
     let row = sqlx::query(select)
         .bind(dataset.to_string())
         .bind(i64::from(contribution))
@@ -463,25 +483,67 @@ pub async fn set_receipts(
     Ok(())
 }
 
-/// Deletes all rows of a dataset.
+/// Forgets a dataset's batches and windows, and what its pages are sealed with: whoever works on a
+/// batch finds that it is no longer theirs. The upload is gone for its owner; its row stays, so that
+/// whoever deletes its blobs finds them.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn delete(store: &Store, dataset: Uuid) -> Result<(), StoreError> {
-    let dataset = dataset.to_string();
-    let mut tx = store.begin().await?;
-    for statement in [
+pub async fn begin_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreError> {
+    let statements = [
+        "UPDATE uploads SET deleting = 1, sealing_key = NULL WHERE dataset = $1",
         "DELETE FROM batches WHERE dataset = $1",
         "DELETE FROM jobs WHERE dataset = $1",
         "DELETE FROM windows WHERE dataset = $1",
+    ];
+    each(store, dataset, &statements).await
+}
+
+/// Deletes what is left of a dataset whose blobs are gone.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn finish_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreError> {
+    let statements = [
         "DELETE FROM objects WHERE dataset = $1",
         "DELETE FROM contributions WHERE dataset = $1",
-        "DELETE FROM uploads WHERE dataset = $1",
-    ] {
-        sqlx::query(statement)
-            .bind(&dataset)
-            .execute(&mut *tx)
-            .await?;
+        "DELETE FROM uploads WHERE dataset = $1 AND deleting <> 0",
+    ];
+    each(store, dataset, &statements).await
+}
+
+async fn each(
+    store: &Store,
+    dataset: Uuid,
+    statements: &[&'static str],
+) -> Result<(), StoreError> {
+    let dataset = dataset.to_string();
+    let mut tx = store.begin().await?;
+    for &statement in statements {
+        let statement = sqlx::query(statement).bind(&dataset);
+        statement.execute(&mut *tx).await?;
     }
     tx.commit().await
+}
+
+/// Datasets whose deletion was begun, with their folders.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let found = sqlx::query("SELECT dataset, folder FROM uploads WHERE deleting <> 0")
+        .fetch_all(store.pool())
+        .await?;
+    let pair = |row: &Row| Ok((rows::parsed(row, "dataset")?, row.try_get("folder")?));
+    found.iter().map(pair).collect()
+}
+
+/// Where the blobs of all uploads are.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
+    let found = sqlx::query("SELECT folder FROM uploads");
+    let found = found.fetch_all(store.pool()).await?;
+    found.iter().map(|row| row.try_get("folder")).collect()
 }

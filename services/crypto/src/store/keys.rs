@@ -6,6 +6,7 @@ use fhaim_platform::rows;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_protocol::terms::Terms;
 use sqlx::Row as _;
+use std::collections::BTreeSet;
 use std::fmt;
 use uuid::Uuid;
 
@@ -129,6 +130,17 @@ pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, S
         kept: rows::number(&row, "kept")?,
         recent: rows::number(&row, "recent")?,
     })
+}
+
+/// Where the public parts of key sets are that were not destroyed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
+    let found = sqlx::query("SELECT folder FROM key_sets WHERE secret IS NOT NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found.iter().map(|row| row.try_get("folder")).collect()
 }
 
 /// Forgets a secret key.

@@ -224,20 +224,6 @@ pub async fn stranded(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError>
     row.map(|row| rows::parsed(&row, "id")).transpose()
 }
 
-/// A job of a dataset that is queued or running.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn active_job(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError> {
-    let active =
-        "SELECT id FROM jobs WHERE dataset = $1 AND state IN ('queued', 'running') LIMIT 1";
-    let row = sqlx::query(active)
-        .bind(id.to_string())
-        .fetch_optional(&mut **tx)
-        .await?;
-    row.map(|row| rows::parsed(&row, "id")).transpose()
-}
-
 /// Receipts of a dataset: the one that its owner showed, and those of all jobs' last answers.
 ///
 /// # Errors
@@ -310,6 +296,16 @@ pub async fn finish_deletion(store: &Store, id: Uuid) -> Result<(), StoreError> 
         .execute(store.pool())
         .await?;
     Ok(())
+}
+
+/// All datasets.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT id FROM datasets");
+    let found = found.fetch_all(store.pool()).await?;
+    found.iter().map(|row| rows::parsed(row, "id")).collect()
 }
 
 /// Datasets whose deletion was begun.

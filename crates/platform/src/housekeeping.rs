@@ -1,0 +1,110 @@
+//! What a service does now and then: it goes on with deletions that were broken off, and deletes
+//! what nobody names.
+//!
+//! A row goes after the blobs that it names, so that a deletion that was broken off is found again.
+//! A blob comes before the row that names it, so that one whose service was killed in between is in
+//! nobody's way, and nobody's: when it is old enough, it goes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::blobs::Listed;
+use crate::program::Program;
+use crate::shutdown::Shutdown;
+
+/// Deletions that were broken off are gone on with, and signing keys rotated if due, so often.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// What a service keeps in its blobs.
+pub trait Housekeeping: Program {
+    /// The folder that all of its blobs are in.
+    const FOLDER: &'static str;
+
+    /// The folders below it that the database names.
+    fn folders(&self) -> impl Future<Output = Result<BTreeSet<String>, Failure>> + Send;
+
+    /// Goes on with deletions that were broken off, and forgets what has expired.
+    fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// Blobs of a service that nothing names, of a certain age.
+///
+/// # Errors
+/// A failure of the store or of the blobs.
+pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Listed>, Failure> {
+    let mut found = state.base().blobs.list(S::FOLDER, age).await?;
+    // Asked afterwards, so that what is named by now is spared.
+    let named = state.folders().await?;
+    found.retain(|blob| !is_in(&blob.name, &named));
+    Ok(found)
+}
+
+/// Whether a blob is in one of these folders, or in a folder below one.
+fn is_in(blob: &str, folders: &BTreeSet<String>) -> bool {
+    let mut ends = blob.match_indices('/').map(|(end, _)| end);
+    ends.any(|end| blob.get(..end).is_some_and(|folder| folders.contains(folder)))
+}
+
+/// Keeps a service clean until `shutdown`.
+pub async fn keep<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
+    let age = state.base().orphan_age;
+    let mut swept: Option<tokio::time::Instant> = None;
+    loop {
+        if let Err(failure) = tidy(state).await {
+            tracing::error!(service = %S::SERVICE, %failure, "tidying failed");
+        }
+        if swept.is_none_or(|at| at.elapsed() >= age) {
+            swept = Some(tokio::time::Instant::now());
+            if let Err(failure) = sweep(state, age).await {
+                tracing::error!(service = %S::SERVICE, %failure, "sweeping failed");
+            }
+        }
+        tokio::select! {
+            () = shutdown.raised() => return,
+            () = tokio::time::sleep(EVERY.min(age.max(Duration::from_secs(1)))) => {}
+        }
+    }
+}
+
+async fn tidy<S: Housekeeping>(state: &S) -> Result<(), Failure> {
+    let base = state.base();
+    base.signer.rotate().await?;
+    state.tidy().await?;
+    Ok(base.store.forget_deleted_if_due().await?)
+}
+
+/// Deletes what nobody names.
+async fn sweep<S: Housekeeping>(state: &S, age: Duration) -> Result<(), Failure> {
+    let blobs = &state.base().blobs;
+    let unfinished = blobs.sweep(age).await?;
+    let orphans = orphans(state, age).await?;
+    for orphan in &orphans {
+        blobs.delete(&orphan.name).await?;
+    }
+    if unfinished + orphans.len() > 0 {
+        let (service, orphans) = (S::SERVICE, orphans.len());
+        tracing::info!(%service, unfinished, orphans, "deleted blobs that nothing names");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_is_in_a_folder_and_those_above_it() {
+        let named = BTreeSet::from(["keys/a/1".to_owned()]);
+        for (blob, there) in [
+            ("keys/a/1/public", true),
+            ("keys/a/1/deeper/public", true),
+            ("keys/a/10/public", false),
+            ("keys/a/1", false),
+            ("keys/b/1/public", false),
+            ("", false),
+        ] {
+            assert_eq!(is_in(blob, &named), there, "{blob}");
+        }
+    }
+}
