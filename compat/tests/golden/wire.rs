@@ -70,6 +70,8 @@ fn accounts() {
         "session.json",
         &Session {
             access_token: secret("a.b.c"),
+            computation_token: None,
+            crypto_token: None,
             expires_in: 600,
             refresh_token: Some(secret("r")),
         },

@@ -7,13 +7,15 @@
 mod account;
 mod client;
 mod dataset;
+mod endpoints;
 mod error;
 mod job;
 mod journal;
 mod receipts;
 mod upload;
 
-pub use client::{Client, Endpoints, Keeper, Login};
+pub use client::{Client, Keeper, Login};
+pub use endpoints::Endpoints;
 pub use error::Error;
 pub use job::Events;
 pub use journal::Journal;

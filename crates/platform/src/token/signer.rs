@@ -131,13 +131,18 @@ impl Signer {
         }
     }
 
-    /// A user's token, good for all services.
+    /// A user's token for one service.
     ///
     /// # Errors
     /// If there is no key.
-    pub fn user_token(&self, account: Uuid, lifetime: Duration) -> Result<String, Failure> {
-        let audience = vec![Service::Generation, Service::Computation, Service::Crypto];
-        self.sign((audience, Role::User), Some(account), None, lifetime)
+    pub fn user_token(
+        &self,
+        audience: Service,
+        account: Uuid,
+        lifetime: Duration,
+    ) -> Result<String, Failure> {
+        let to = (vec![audience], Role::User);
+        self.sign(to, Some(account), None, lifetime)
     }
 
     /// This service's token for another.

@@ -2,6 +2,7 @@
 
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::{Claims, Role, Service};
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
@@ -141,9 +142,12 @@ impl Verifier {
         rules.set_audience(&[self.audience.as_str()]);
         rules.set_issuer(&[iss.as_str()]);
         rules.set_required_spec_claims(&["exp", "aud", "iss"]);
-        let claims = jsonwebtoken::decode::<Claims>(token, &key, &rules)
-            .map_err(|_| refused())?
-            .claims;
+        let claims = jsonwebtoken::decode::<Claims>(token, &key, &rules);
+        let claims = claims.map_err(|error| match error.kind() {
+            ErrorKind::InvalidAudience => self.of_another(iss),
+            _ => refused(),
+        });
+        let claims = claims?.claims;
         // Only the generation service knows users.
         let users = iss == Service::Generation && claims.sub.is_some();
         let sound = match claims.role {
@@ -156,6 +160,19 @@ impl Verifier {
         }
         self.check_times(&claims, now)?;
         Ok(claims)
+    }
+
+    /// The refusal of a good token that is for another service.
+    fn of_another(&self, issuer: Service) -> Failure {
+        let here = self.audience;
+        tracing::warn!(%issuer, "a token for another service was shown here");
+        Failure::new(
+            ProblemKind::Unauthenticated,
+            format!(
+                "the token is not for the {here} service: signing in gives one for each. A program \
+                 that shows one to all is of an earlier release: bring it up to date"
+            ),
+        )
     }
 
     /// Refuses a token that is expired, or not issued yet, by more than clocks may differ.

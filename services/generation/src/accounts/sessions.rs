@@ -7,6 +7,7 @@
 //! the token's owner shows a void or a used token, and so ends it.
 
 use fhaim_api::account::{Credentials, Secret, Session};
+use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::clock::Millis;
 use fhaim_platform::store::Tx;
@@ -119,9 +120,14 @@ async fn add_token(
 }
 
 fn session(state: &State, account: Uuid, refresh: Option<Secret>) -> Result<Session, Failure> {
-    let access = state.base.signer.user_token(account, ACCESS_LIFETIME)?;
+    let token = |service| {
+        let token = (state.base.signer).user_token(service, account, ACCESS_LIFETIME);
+        token.map(Secret)
+    };
     Ok(Session {
-        access_token: Secret(access),
+        access_token: token(Service::Generation)?,
+        computation_token: Some(token(Service::Computation)?),
+        crypto_token: Some(token(Service::Crypto)?),
         expires_in: ACCESS_LIFETIME.as_secs(),
         refresh_token: refresh,
     })

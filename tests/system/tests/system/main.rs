@@ -9,6 +9,7 @@
 mod agreement;
 mod asks;
 mod crashes;
+mod deletion;
 mod faults;
 mod flow;
 mod lost;
