@@ -10,8 +10,8 @@ use fhaim_synth::MechanismName;
 
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
-    AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
-    LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
+    AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
+    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
 };
 use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
 

@@ -164,7 +164,9 @@ impl Blobs {
             return Ok(());
         };
         // Of files that are being written the store says nothing.
-        let below = path.parts().fold(PathBuf::clone(root), |path, part| path.join(part.as_ref()));
+        let below = path
+            .parts()
+            .fold(PathBuf::clone(root), |path, part| path.join(part.as_ref()));
         on_disk(move || match std::fs::remove_dir_all(below) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -248,14 +250,20 @@ fn unfinished(
             continue;
         }
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| Some(name.rsplit_once('#')?.1));
-        let staging = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let number = name
+            .to_str()
+            .and_then(|name| Some(name.rsplit_once('#')?.1));
+        let staging =
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if !staging {
             continue;
         }
         let old = match entry.metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
-            metadata => metadata?.modified()?.elapsed().is_ok_and(|since| since >= age),
+            metadata => metadata?
+                .modified()?
+                .elapsed()
+                .is_ok_and(|since| since >= age),
         };
         if old {
             found.push(entry.path());
@@ -301,7 +309,10 @@ mod tests {
         for name in ["a/1/whole", "b/1/whole", "c#1/whole"] {
             blobs.put(name, Bytes::from("x")).await.unwrap();
         }
-        let (ours, others) = (folder.path().join("a/1/half#1"), folder.path().join("b/1/half#2"));
+        let (ours, others) = (
+            folder.path().join("a/1/half#1"),
+            folder.path().join("b/1/half#2"),
+        );
         let write = || [&ours, &others].map(|path| std::fs::write(path, "half").unwrap());
         write();
         assert_eq!(blobs.sweep(Duration::from_secs(60)).await.unwrap(), 0);

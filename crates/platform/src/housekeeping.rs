@@ -43,7 +43,10 @@ pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Li
 /// Whether a blob is in one of these folders, or in a folder below one.
 fn is_in(blob: &str, folders: &BTreeSet<String>) -> bool {
     let mut ends = blob.match_indices('/').map(|(end, _)| end);
-    ends.any(|end| blob.get(..end).is_some_and(|folder| folders.contains(folder)))
+    ends.any(|end| {
+        blob.get(..end)
+            .is_some_and(|folder| folders.contains(folder))
+    })
 }
 
 /// Keeps a service clean until `shutdown`.

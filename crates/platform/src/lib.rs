@@ -14,7 +14,7 @@
 //! | [`failure`], [`extract`] | problem documents for everything that goes wrong |
 //! | [`peer`] | calls from service to service |
 //! | [`program`], [`server`] | a service as a program, and what is around its routes |
-//! | [`telemetry`], [`shutdown`] | logs, metrics, stopping |
+//! | [`telemetry`], [`security`], [`shutdown`] | logs, metrics, stopping |
 
 pub mod base;
 pub mod blobs;
@@ -30,6 +30,7 @@ pub mod program;
 pub mod rows;
 pub mod runner;
 pub mod seal;
+pub mod security;
 pub mod server;
 pub mod shutdown;
 pub mod store;

@@ -83,6 +83,8 @@ macro_rules! step {
 pub struct Store {
     pool: AnyPool,
     dialect: Dialect,
+    /// Where it is, for people.
+    address: Arc<str>,
     /// Whether something that was deleted may still be in the log.
     unforgotten: Arc<AtomicBool>,
 }
@@ -139,9 +141,19 @@ impl Store {
                     Ok(!connection.is_in_transaction())
                 })
             });
+        let address = without_secrets(&config.url);
+        let pool = options.connect(&url).await.map_err(|error| match error {
+            // Of what it tried the pool says nothing: the address is what its operator needs.
+            sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) => {
+                let what = format!("the database at {address} is out of reach: {error}");
+                sqlx::Error::Io(std::io::Error::other(what))
+            }
+            other => other,
+        })?;
         let store = Self {
-            pool: options.connect(&url).await?,
+            pool,
             dialect,
+            address: address.into(),
             unforgotten: Arc::default(),
         };
         store.migrate(steps).await?;
@@ -166,6 +178,11 @@ impl Store {
         });
         let migrator = Migrator::with_migrations(migrations.collect());
         Ok(migrator.run(&self.pool).await?)
+    }
+
+    /// Where the database is, without a name or a password.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// For statements outside a transaction.
@@ -288,6 +305,19 @@ impl Store {
     /// Closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+/// A database's address without who signs in there, and what with.
+fn without_secrets(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or(url);
+    match url.split_once("://") {
+        // A password may have an `@`, what follows it has none.
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, place)) => format!("{scheme}://{place}"),
+            None => url.to_owned(),
+        },
+        None => url.to_owned(),
     }
 }
 
@@ -415,6 +445,27 @@ mod tests {
         ] {
             assert_eq!(postgres_trouble(code), found, "{code}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_database_out_of_reach_is_named_without_its_password() {
+        for (url, address) in [
+            (
+                "postgres://a:p@ss/w@db:5432/x?sslmode=off",
+                "postgres://db:5432/x",
+            ),
+            ("postgres://db/x", "postgres://db/x"),
+            ("sqlite:///var/a.db?mode=rwc", "sqlite:///var/a.db"),
+        ] {
+            assert_eq!(without_secrets(url), address);
+        }
+        let config = config::Database {
+            url: "postgres://crypto:pw@127.0.0.1:9/crypto".to_owned(),
+            connections: 1,
+        };
+        let error = Store::open(&config, &[]).await.unwrap_err().to_string();
+        assert!(error.contains("postgres://127.0.0.1:9/crypto"), "{error}");
+        assert!(!error.contains("pw"), "{error}");
     }
 
     #[cfg(unix)]

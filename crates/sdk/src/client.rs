@@ -443,7 +443,8 @@ mod tests {
     #[test]
     fn a_session_of_an_earlier_release_has_one_token() {
         let one = r#"{"access_token":"a","expires_in":9}"#;
-        let each = r#"{"access_token":"a","computation_token":"b","crypto_token":"c","expires_in":9}"#;
+        let each =
+            r#"{"access_token":"a","computation_token":"b","crypto_token":"c","expires_in":9}"#;
         let services = [Service::Generation, Service::Computation, Service::Crypto];
         for (text, tokens) in [(one, ["a", "a", "a"]), (each, ["a", "b", "c"])] {
             let session: Session = serde_json::from_str(text).unwrap();

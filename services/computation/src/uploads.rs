@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_api::upload::{
     Complete, Contribution, Missing, NewUpload, Upload, UploadState, WireLayout,
 };
@@ -73,7 +74,12 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
     if stored.owner == owner {
         Ok(stored)
     } else {
-        Err(Failure::not_found())
+        Err(Failure::foreign(
+            Service::Computation,
+            owner,
+            "upload",
+            dataset,
+        ))
     }
 }
 

@@ -28,7 +28,9 @@ fn files(folder: &Path) -> Vec<String> {
         true => files(&path),
         false => vec![path.display().to_string()],
     };
-    entries.flat_map(|entry| below(entry.unwrap().path())).collect()
+    entries
+        .flat_map(|entry| below(entry.unwrap().path()))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,8 +63,14 @@ async fn deleting_stops_batches_and_leaves_no_file() {
     let other = uploads::delete(state, dataset, Uuid::new_v4()).await;
     assert_eq!(other.unwrap_err().kind(), ProblemKind::NotFound);
     uploads::delete(state, dataset, owner).await.unwrap();
-    assert!(tasks.renew(&lease).await.unwrap().is_err(), "the batch goes on");
-    assert_eq!(files(&fixture.blobs().join("uploads")), Vec::<String>::new());
+    assert!(
+        tasks.renew(&lease).await.unwrap().is_err(),
+        "the batch goes on"
+    );
+    assert_eq!(
+        files(&fixture.blobs().join("uploads")),
+        Vec::<String>::new()
+    );
     let again = uploads::delete(state, dataset, owner).await.unwrap_err();
     assert_eq!(again.kind(), ProblemKind::NotFound);
     // Its log, too.
@@ -103,7 +111,10 @@ async fn a_deletion_that_is_broken_off_is_gone_on_with() {
     fixture.state.base.blobs = quick;
     // By itself, as when the service starts; by its owner's next call it is the same.
     fixture.state.tidy().await.unwrap();
-    assert_eq!(files(&fixture.blobs().join("uploads")), Vec::<String>::new());
+    assert_eq!(
+        files(&fixture.blobs().join("uploads")),
+        Vec::<String>::new()
+    );
     let again = uploads::delete(&fixture.state, dataset, owner).await;
     assert_eq!(again.unwrap_err().kind(), ProblemKind::NotFound);
 }

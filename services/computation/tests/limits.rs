@@ -49,13 +49,20 @@ async fn an_account_stores_so_many_bytes() {
     };
     assert_eq!(refused.kind(), ProblemKind::Quota);
     let words = refused.problem.to_string();
-    assert!(words.contains("stored_bytes: ") && words.contains("delete a dataset"), "{words}");
+    assert!(
+        words.contains("stored_bytes: ") && words.contains("delete a dataset"),
+        "{words}"
+    );
     let kept = std::fs::read_dir(fixture.blobs().join("uploads")).unwrap();
     let folders = kept.map(|dataset| std::fs::read_dir(dataset.unwrap().path()).unwrap());
-    let keys = folders.flatten().filter(|set| set.as_ref().unwrap().path().join("public").exists());
+    let keys = folders
+        .flatten()
+        .filter(|set| set.as_ref().unwrap().path().join("public").exists());
     assert_eq!(keys.count(), 2, "what was refused left its keys");
     register(&fixture, eve).await.unwrap();
-    uploads::delete(&fixture.state, made.dataset, ana).await.unwrap();
+    uploads::delete(&fixture.state, made.dataset, ana)
+        .await
+        .unwrap();
     register(&fixture, ana).await.unwrap();
 }
 

@@ -8,6 +8,7 @@ use fhaim_api::account::Secret;
 use fhaim_api::dataset::WireTerms;
 use fhaim_api::keys::{KeySet, NewKeySet};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_dp::generator;
 use fhaim_he::{Parameters, SecretKey};
 use fhaim_platform::store::Tx;
@@ -151,7 +152,7 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
     if stored.owner == owner {
         Ok(stored)
     } else {
-        Err(Failure::not_found())
+        Err(Failure::foreign(Service::Crypto, owner, "key set", dataset))
     }
 }
 
@@ -214,7 +215,7 @@ pub async fn create(
     if let Some(stored) = store::find(&state.base.store, dataset).await? {
         return match stored.owner == owner {
             true => existing(state, stored, &terms).await,
-            false => Err(Failure::not_found()),
+            false => Err(Failure::foreign(Service::Crypto, owner, "key set", dataset)),
         };
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
@@ -256,7 +257,12 @@ async fn must_be_vouched_for(
     voucher: Option<Secret>,
 ) -> Result<(), Failure> {
     let voucher = voucher.ok_or(Refusal::Voucher)?;
-    match state.base.verifier.vouches(&voucher.0, owner, dataset).await {
+    match state
+        .base
+        .verifier
+        .vouches(&voucher.0, owner, dataset)
+        .await
+    {
         Ok(true) => Ok(()),
         Err(failure) if failure.kind() != ProblemKind::Unauthenticated => Err(failure),
         _ => Err(Refusal::Voucher.into()),

@@ -30,9 +30,8 @@ async fn sealed(place: &Place, dataset: Uuid) -> Vec<u8> {
 fn places(place: &Place, secrets: &[Vec<u8>]) -> usize {
     let pieces = secrets.iter().flat_map(|secret| secret.chunks_exact(16));
     let pieces: HashSet<&[u8]> = pieces.collect();
-    let files = ["store.db", "store.db-wal", "store.db-shm"].map(|name| {
-        std::fs::read(place.folder.path().join(name)).unwrap_or_default()
-    });
+    let files = ["store.db", "store.db-wal", "store.db-shm"]
+        .map(|name| std::fs::read(place.folder.path().join(name)).unwrap_or_default());
     let found = files.iter().flat_map(|file| file.windows(16));
     found.filter(|window| pieces.contains(window)).count()
 }

@@ -29,7 +29,10 @@ async fn keys_are_made_for_datasets_that_generation_vouches_for() {
         ("of another dataset", generation.voucher(OWNER, other)),
         ("of another account", generation.voucher(other, id)),
         ("a user's token", generation.user_token(OWNER)),
-        ("no token", Some(fhaim_api::account::Secret("a.b.c".to_owned()))),
+        (
+            "no token",
+            Some(fhaim_api::account::Secret("a.b.c".to_owned())),
+        ),
     ] {
         let terms = WireTerms(terms(1));
         let new = NewKeySet { terms, voucher };
@@ -70,10 +73,15 @@ async fn an_account_has_so_many_key_sets_and_makes_so_many_a_day() {
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0].kind(), ProblemKind::Quota);
     let words = refused[0].problem.to_string();
-    assert!(words.contains("key_sets: ") && words.contains("delete a dataset"), "{words}");
+    assert!(
+        words.contains("key_sets: ") && words.contains("delete a dataset"),
+        "{words}"
+    );
     let folders = std::fs::read_dir(place.folder.path().join("blobs/keys")).unwrap();
     let blobs = folders.map(|dataset| std::fs::read_dir(dataset.unwrap().path()).unwrap());
-    let public = blobs.flatten().filter(|set| set.as_ref().unwrap().path().join("public").exists());
+    let public = blobs
+        .flatten()
+        .filter(|set| set.as_ref().unwrap().path().join("public").exists());
     assert_eq!(public.count(), 2, "what was refused left its keys");
 
     let first = made.iter().find_map(|made| made.as_ref().ok()).unwrap();
@@ -87,8 +95,14 @@ async fn an_account_has_so_many_key_sets_and_makes_so_many_a_day() {
     assert!(words.contains("key_sets_a_day: "), "{words}");
 
     let used = limits::usage(&state, OWNER).await.unwrap();
-    let used = used.limits.iter().map(|used| (&*used.limit, used.used, used.most));
-    assert_eq!(used.collect::<Vec<_>>(), [("key_sets", 1, 2), ("key_sets_a_day", 3, 3)]);
+    let used = used
+        .limits
+        .iter()
+        .map(|used| (&*used.limit, used.used, used.most));
+    assert_eq!(
+        used.collect::<Vec<_>>(),
+        [("key_sets", 1, 2), ("key_sets_a_day", 3, 3)]
+    );
     // Others have theirs.
     let (eve, id) = (Uuid::from_u128(2), Uuid::new_v4());
     let new = NewKeySet {

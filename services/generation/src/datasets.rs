@@ -3,6 +3,7 @@
 use fhaim_api::account::Secret;
 use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, Voucher};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
 use fhaim_dp::Rho;
@@ -14,14 +15,17 @@ use reqwest::Method;
 use std::time::Duration;
 use uuid::Uuid;
 
-use crate::{State, limits};
 use crate::accounts::checked_name;
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::datasets as store;
+use crate::{State, limits};
 
 const MAX_NAME: usize = 200;
+
+/// Whose security log it is.
+const SERVICE: Service = Service::Generation;
 
 /// Makes a dataset under the identifier that its holder chose. The same again changes nothing.
 ///
@@ -67,7 +71,7 @@ async fn alike(
         return Ok(None);
     };
     if found.owner != owner {
-        return Err(Failure::not_found());
+        return Err(Failure::foreign(SERVICE, owner, "dataset", id));
     }
     let dataset = found.dataset.ok_or(Refusal::Deleting)?;
     if dataset.name != name || dataset.terms.0.choices() != terms.choices() {
@@ -96,8 +100,12 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failure> {
-    let dataset = store::owned(&state.base.store, owner, id).await?;
-    dataset.ok_or_else(Failure::not_found)
+    match store::find(&state.base.store, id).await? {
+        Some(found) if found.owner != owner => Err(Failure::foreign(SERVICE, owner, "dataset", id)),
+        found => found
+            .and_then(|found| found.dataset)
+            .ok_or_else(Failure::not_found),
+    }
 }
 
 /// An owner's datasets.

@@ -1,6 +1,7 @@
 //! Jobs, as their owners see them.
 
 use fhaim_api::job::{Job, JobState, NewJob};
+use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
@@ -55,7 +56,7 @@ pub async fn create(
 async fn alike(tx: &mut Tx, owner: Uuid, dataset: Uuid, id: Uuid) -> Result<Option<Job>, Failure> {
     match store::find(tx, id).await? {
         None => Ok(None),
-        Some((other, _)) if other != owner => Err(Failure::not_found()),
+        Some((other, _)) if other != owner => Err(foreign(owner, id)),
         Some((_, job)) if job.dataset != dataset => Err(Refusal::OtherJob.into()),
         Some((_, job)) => Ok(Some(job)),
     }
@@ -90,8 +91,18 @@ async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Fai
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
-    let job = store::owned(&state.base.store, owner, id).await?;
-    job.ok_or_else(Failure::not_found)
+    if let Some(job) = store::owned(&state.base.store, owner, id).await? {
+        return Ok(job);
+    }
+    let mut tx = state.base.store.begin().await?;
+    Err(match store::find(&mut tx, id).await? {
+        Some(_) => foreign(owner, id),
+        None => Failure::not_found(),
+    })
+}
+
+fn foreign(owner: Uuid, id: Uuid) -> Failure {
+    Failure::foreign(Service::Generation, owner, "job", id)
 }
 
 /// A dataset's jobs.

@@ -22,12 +22,16 @@ async fn usage(arguments: &ListArguments) -> Result<(), Error> {
         return output::print_json(&used.into_iter().collect::<BTreeMap<_, _>>());
     }
     let line = |service: &str, used: &Used| {
-        let (limit, used, most) = (&used.limit, amount(used, used.used), amount(used, used.most));
+        let (limit, used, most) = (
+            &used.limit,
+            amount(used, used.used),
+            amount(used, used.most),
+        );
         format!("{service:12} {limit:16} {used:>10} of {most}\n")
     };
-    let lines = used.iter().flat_map(|(service, limits)| {
-        limits.iter().map(|used| line(service.as_str(), used))
-    });
+    let lines = used
+        .iter()
+        .flat_map(|(service, limits)| limits.iter().map(|used| line(service.as_str(), used)));
     output::print(&lines.collect::<String>())
 }
 

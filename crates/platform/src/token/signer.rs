@@ -215,4 +215,3 @@ fn signing(id: String, seed: &[u8], made: Millis) -> Result<Signing, Failure> {
         made,
     })
 }
-

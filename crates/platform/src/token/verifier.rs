@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Signer;
 use crate::Failure;
+use crate::security::{self, Event};
 
 /// An issuer is asked for its keys at most so often, whatever key ids are shown.
 pub(crate) const FETCH_EVERY: Duration = Duration::from_secs(2);
@@ -129,14 +130,16 @@ impl Verifier {
 
     /// [`Verifier::verify`] at a time, in seconds since 1970.
     async fn verify_at(&self, token: &str, now: u64) -> Result<Claims, Failure> {
-        let refused = || Failure::bare(ProblemKind::Unauthenticated);
-        let head = jsonwebtoken::decode_header(token).map_err(|_| refused())?;
-        let kid = head.kid.ok_or_else(refused)?;
+        let head = jsonwebtoken::decode_header(token);
+        let head = head.map_err(|_| self.refused("not a token"))?;
+        let kid = head.kid.ok_or_else(|| self.refused("no key id"))?;
         // Who it says it is from, before anything is believed: that one's keys are looked at.
-        let Said { iss } =
-            jsonwebtoken::dangerous::insecure_decode_claims(token).map_err(|_| refused())?;
-        let issuer = self.issuers.get(&iss).ok_or_else(refused)?;
-        let key = self.key(iss, issuer, &kid).await?.ok_or_else(refused)?;
+        let said = jsonwebtoken::dangerous::insecure_decode_claims(token);
+        let Said { iss } = said.map_err(|_| self.refused("no issuer"))?;
+        let issuer = self.issuers.get(&iss);
+        let issuer = issuer.ok_or_else(|| self.refused("an issuer that is not trusted"))?;
+        let key = self.key(iss, issuer, &kid).await?;
+        let key = key.ok_or_else(|| self.refused("a key that its issuer does not have"))?;
         let mut rules = Validation::new(Algorithm::EdDSA);
         rules.validate_exp = false; // below, with words
         rules.set_audience(&[self.audience.as_str()]);
@@ -144,8 +147,8 @@ impl Verifier {
         rules.set_required_spec_claims(&["exp", "aud", "iss"]);
         let claims = jsonwebtoken::decode::<Claims>(token, &key, &rules);
         let claims = claims.map_err(|error| match error.kind() {
-            ErrorKind::InvalidAudience => self.of_another(iss),
-            _ => refused(),
+            ErrorKind::InvalidAudience => self.of_another(),
+            _ => self.refused("a signature or claims that are not good"),
         });
         let claims = claims?.claims;
         // Only the generation service knows users.
@@ -156,16 +159,23 @@ impl Verifier {
             Role::Voucher => users && claims.dataset.is_some(),
         };
         if !sound {
-            return Err(refused());
+            return Err(self.refused("claims that its issuer cannot make"));
         }
         self.check_times(&claims, now)?;
         Ok(claims)
     }
 
+    /// A refusal whose reason is for the log alone.
+    fn refused(&self, reason: &'static str) -> Failure {
+        security::log(self.audience, Event::TokenRefused { reason });
+        Failure::bare(ProblemKind::Unauthenticated)
+    }
+
     /// The refusal of a good token that is for another service.
-    fn of_another(&self, issuer: Service) -> Failure {
+    fn of_another(&self) -> Failure {
         let here = self.audience;
-        tracing::warn!(%issuer, "a token for another service was shown here");
+        let reason = "it is for another service";
+        security::log(here, Event::TokenRefused { reason });
         Failure::new(
             ProblemKind::Unauthenticated,
             format!(
@@ -195,6 +205,8 @@ impl Verifier {
             return Ok(());
         };
         tracing::warn!(%issuer, role = ?claims.role, detail, "a token was refused for its time");
+        let reason = "its time";
+        security::log(here, Event::TokenRefused { reason });
         Err(Failure::new(ProblemKind::Unauthenticated, detail))
     }
 

@@ -253,11 +253,10 @@ pub async fn lock(
     dataset: Uuid,
     contribution: u32,
 ) -> Result<Option<UploadState>, StoreError> {
-    let select =
-        store.locking(
-            "SELECT state FROM contributions WHERE dataset = $1 AND number = $2 \
+    let select = store.locking(
+        "SELECT state FROM contributions WHERE dataset = $1 AND number = $2 \
              AND EXISTS (SELECT 1 FROM uploads WHERE dataset = $1 AND deleting = 0)",
-        );
+    );
     let row = sqlx::query(select)
         .bind(dataset.to_string())
         .bind(i64::from(contribution))
@@ -512,11 +511,7 @@ pub async fn finish_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreEr
     each(store, dataset, &statements).await
 }
 
-async fn each(
-    store: &Store,
-    dataset: Uuid,
-    statements: &[&'static str],
-) -> Result<(), StoreError> {
+async fn each(store: &Store, dataset: Uuid, statements: &[&'static str]) -> Result<(), StoreError> {
     let dataset = dataset.to_string();
     let mut tx = store.begin().await?;
     for &statement in statements {

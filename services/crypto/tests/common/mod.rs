@@ -69,7 +69,9 @@ impl Generation {
 
     /// A user's token.
     pub fn user_token(&self, owner: Uuid) -> Option<Secret> {
-        let token = self.signer.user_token(Service::Crypto, owner, Duration::from_secs(60));
+        let token = self
+            .signer
+            .user_token(Service::Crypto, owner, Duration::from_secs(60));
         Some(Secret(token.unwrap()))
     }
 

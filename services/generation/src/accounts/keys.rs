@@ -1,6 +1,7 @@
 //! API keys: for programs, exchanged for sessions.
 
 use fhaim_api::account::{ApiKey, ApiKeyMade, NewApiKey, Secret};
+use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::clock::Millis;
 use fhaim_platform::store::Tx;
@@ -8,11 +9,11 @@ use fhaim_platform::{Failure, clock};
 use uuid::Uuid;
 
 use super::{checked_name, tokens};
-use crate::{State, limits};
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::api_keys as store;
+use crate::{State, limits};
 
 /// What a key begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "fhaim_";
@@ -72,7 +73,12 @@ async fn renew(
         return Ok(None);
     };
     if found.account != account {
-        return Err(Failure::not_found());
+        return Err(Failure::foreign(
+            Service::Generation,
+            account,
+            "API key",
+            id,
+        ));
     }
     if found.name != name {
         return Err(Refusal::OtherKey.into());

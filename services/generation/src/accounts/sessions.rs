@@ -10,6 +10,7 @@ use fhaim_api::account::{Credentials, Secret, Session};
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::clock::Millis;
+use fhaim_platform::security::{self, Event};
 use fhaim_platform::store::Tx;
 use std::time::Duration;
 use uuid::Uuid;
@@ -42,7 +43,14 @@ pub async fn sign_in(
     let right = state.passwords.verify(credentials.password, hash).await?;
     match id {
         Some(account) if right => begin(state, account).await,
-        _ => Err(Refusal::Credentials.into()),
+        account => {
+            let address = client.0;
+            security::log(
+                Service::Generation,
+                Event::SignInFailed { address, account },
+            );
+            Err(Refusal::Credentials.into())
+        }
     }
 }
 
@@ -56,7 +64,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
     let digest = tokens::digest(token);
     let mut tx = state.base.store.begin().await?;
     let found = store::lock(&state.base.store, &mut tx, &digest).await?;
-    let found = found.ok_or(Refusal::Token)?;
+    let found = found.ok_or_else(|| refused(None))?;
     let exchanged = match found.used {
         Use::Good => store::mark_used(&mut tx, &digest).await?,
         // The answer may have been lost on the way: what was given with it is void.
@@ -68,7 +76,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
         store::end_family(&mut tx, &family).await?;
         tx.commit().await?;
         tracing::warn!(%account, "a refresh token was used twice: its sessions end");
-        return Err(Refusal::Token.into());
+        return Err(refused(Some(account)).into());
     }
     let next = add_token(&mut tx, &family, account, Some(&digest)).await?;
     tx.commit().await?;
@@ -81,7 +89,13 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
 /// A key that is unknown.
 pub async fn exchange(state: &State, key: &Secret) -> Result<Session, Failure> {
     let account = api_keys::used(&state.base.store, &tokens::digest(key)).await?;
-    session(state, account.ok_or(Refusal::Token)?, None)
+    session(state, account.ok_or_else(|| refused(None))?, None)
+}
+
+/// The refusal of a refresh token or a key, which goes to the security log.
+fn refused(account: Option<Uuid>) -> Refusal {
+    security::log(Service::Generation, Event::KeyRefused { account });
+    Refusal::Token
 }
 
 /// Ends the sessions that came from the same sign-in as a refresh token; nothing if there are

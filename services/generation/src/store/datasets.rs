@@ -102,16 +102,6 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> 
     row.map(found).transpose()
 }
 
-/// An owner's dataset, if there is one.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn owned(store: &Store, owner: Uuid, id: Uuid) -> Result<Option<Dataset>, StoreError> {
-    let found = find(store, id).await?;
-    let found = found.filter(|found| found.owner == owner);
-    Ok(found.and_then(|found| found.dataset))
-}
-
 /// An owner's datasets, from a cut on.
 ///
 /// # Errors

@@ -604,7 +604,12 @@ async fn deletion(kind: Kind) {
     let path = format!("/v1/datasets/{}", dataset.id);
     let job = ana.new_job(dataset.id).await;
     ana.wait_for(job.id, JobState::Done).await;
-    assert!(!service.blobs().join(format!("datasets/{under_way}")).exists());
+    assert!(
+        !service
+            .blobs()
+            .join(format!("datasets/{under_way}"))
+            .exists()
+    );
     let blobs = |id: Uuid| service.blobs().join(format!("datasets/{id}/jobs"));
     assert!(
         std::fs::read_dir(blobs(dataset.id))

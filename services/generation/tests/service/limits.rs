@@ -61,14 +61,22 @@ async fn limits_of_an_account(kind: Kind) {
         let cancel = format!("/v1/jobs/{job}/cancel");
         ana.post::<fhaim_api::job::Job>(&cancel).await;
     }
-    assert_names(&problem(ana.put(&fresh(&jobs), json!({})).await, 403).await, "jobs");
+    assert_names(
+        &problem(ana.put(&fresh(&jobs), json!({})).await, 403).await,
+        "jobs",
+    );
 
     ana.new_key("one").await;
-    let another = ana.put(&fresh("/v1/api-keys"), json!({ "name": "two" })).await;
+    let another = ana
+        .put(&fresh("/v1/api-keys"), json!({ "name": "two" }))
+        .await;
     assert_names(&problem(another, 403).await, "api_keys");
 
     let usage: Usage = ana.get("/v1/usage").await;
-    let used = usage.limits.iter().map(|used| (&*used.limit, used.used, used.most));
+    let used = usage
+        .limits
+        .iter()
+        .map(|used| (&*used.limit, used.used, used.most));
     let expected = [
         ("datasets", 2, 2),
         ("jobs", 3, 3),

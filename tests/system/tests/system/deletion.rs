@@ -21,7 +21,9 @@ const CRYPTO: usize = 2;
 type Pieces = HashSet<[u8; 16]>;
 
 fn add(pieces: &mut Pieces, bytes: &[u8]) {
-    let found = bytes.chunks_exact(16).map(|piece| piece.try_into().unwrap());
+    let found = bytes
+        .chunks_exact(16)
+        .map(|piece| piece.try_into().unwrap());
     // What many unlike things have in common says nothing: headers, and zeros.
     let told = |piece: &[u8; 16]| piece.iter().collect::<HashSet<_>>().len() > 8;
     pieces.extend(found.filter(told));
@@ -36,7 +38,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         true => files(&path),
         false => vec![path],
     };
-    entries.flatten().flat_map(|entry| below(entry.path())).collect()
+    entries
+        .flatten()
+        .flat_map(|entry| below(entry.path()))
+        .collect()
 }
 
 /// The file, if any, that holds a piece.
@@ -52,7 +57,10 @@ fn holder(services: &Services, pieces: &Pieces) -> Option<PathBuf> {
 /// All that is kept of a dataset and must be gone when it is deleted.
 fn pieces(services: &Services, dataset: &str) -> Pieces {
     let mut pieces = Pieces::new();
-    let uploads = services.home(COMPUTATION).join("blobs/uploads").join(dataset);
+    let uploads = services
+        .home(COMPUTATION)
+        .join("blobs/uploads")
+        .join(dataset);
     for path in files(&uploads) {
         let name = path.file_name().unwrap();
         // The keys are public, and elsewhere too.
@@ -109,7 +117,10 @@ fn a_deleted_dataset_is_in_no_file() {
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
     let held = holder(&services, &pieces);
     assert!(held.is_none(), "{held:?}");
-    assert_eq!(services.json("ana", &["dataset", "list"]), serde_json::json!([]));
+    assert_eq!(
+        services.json("ana", &["dataset", "list"]),
+        serde_json::json!([])
+    );
 }
 
 /// The job was refused to be deleted after half of it was.
@@ -124,7 +135,11 @@ fn a_dataset_is_deleted_during_its_job() {
         services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
         let shown = services.command("ana", &["dataset", "show", &dataset]);
         assert!(!shown.status.success());
-        must_be_gone(&services, &pieces, &format!("during a job, after {wait} ms"));
+        must_be_gone(
+            &services,
+            &pieces,
+            &format!("during a job, after {wait} ms"),
+        );
     }
     // A worker that was stopped in the middle leaves no page, and goes on with others' batches.
     let other = services.dataset("ana", &[]);
@@ -142,19 +157,23 @@ fn a_deletion_that_is_killed_leaves_nothing() {
         }
         let pieces = pieces(&services, &dataset);
         let service = [COMPUTATION, CRYPTO][point % 2];
+        let services = &services;
         std::thread::scope(|scope| {
             let delete = ["dataset", "delete", &dataset, "--yes"];
-            let deleting = scope.spawn(|| services.command("ana", &["--quiet"]
-                .iter().chain(&delete).copied().collect::<Vec<_>>()));
+            let deleting = scope.spawn(move || services.command("ana", &delete));
             std::thread::sleep(Duration::from_millis(40 * point as u64));
             services.kill(service);
             std::thread::sleep(Duration::from_millis(200));
             services.launch(service);
             services.wait_until_ready();
             let deleted = deleting.join().unwrap();
-            assert!(deleted.status.success(), "{}", String::from_utf8_lossy(&deleted.stderr));
+            assert!(
+                deleted.status.success(),
+                "{}",
+                String::from_utf8_lossy(&deleted.stderr)
+            );
         });
         let place = format!("{} killed at point {point}", NAMES[service]);
-        must_be_gone(&services, &pieces, &place);
+        must_be_gone(services, &pieces, &place);
     }
 }

@@ -144,7 +144,10 @@ fn an_identifier_cannot_be_taken() {
         let answer = runtime.block_on(async { call.send().await.unwrap() });
         answer.status().as_u16()
     };
-    assert_eq!([0, 1, 2].map(|service| take(service, None)), [404, 404, 403]);
+    assert_eq!(
+        [0, 1, 2].map(|service| take(service, None)),
+        [404, 404, 403]
+    );
     // What is said of a dataset of hers is of no use either.
     let hers = services.create("eve", &[]);
     let address = format!("{}/v1/datasets/{hers}/voucher", services.address(0));
@@ -194,7 +197,10 @@ fn what_one_service_is_shown_opens_no_other() {
             let place = format!("{method} {path} of {} with {}'s", NAMES[service], NAMES[of]);
             let (status, words) = call(service, token, (method, path));
             assert_eq!(status, 401, "{place}: {words}");
-            assert!(words.contains("signing in gives one for each"), "{place}: {words}");
+            assert!(
+                words.contains("signing in gives one for each"),
+                "{place}: {words}"
+            );
         }
         if method == "GET" {
             assert_eq!(call(service, &ana[service], (method, path)).0, 200);
