@@ -100,6 +100,25 @@ pub struct KeyExchange {
     pub api_key: Secret,
 }
 
+/// Another password for an account.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassword {
+    /// The one that it has.
+    pub password: Secret,
+    /// The one that it gets: at least 12 characters.
+    #[schema(min_length = 12, max_length = 1024)]
+    pub new_password: Secret,
+}
+
+/// Proof that an account's owner wants it gone.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CloseAccount {
+    /// Its password.
+    pub password: Secret,
+}
+
 /// A new API key, under an identifier of the caller's choice.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

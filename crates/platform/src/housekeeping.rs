@@ -5,8 +5,10 @@
 //! A blob comes before the row that names it, so that one whose service was killed in between is in
 //! nobody's way, and nobody's: when it is old enough, it goes.
 
+use fhaim_api::keys::Receipt;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use uuid::Uuid;
 
 use crate::Failure;
 use crate::blobs::Listed;
@@ -26,6 +28,17 @@ pub trait Housekeeping: Program {
 
     /// Goes on with deletions that were broken off, and forgets what has expired.
     fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// What a service keeps of a dataset, as far as it can be compared with what others keep.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// Whether all of it is there.
+    pub complete: bool,
+    /// Receipts of the crypto service's ledger.
+    pub receipts: Vec<Receipt>,
 }
 
 /// Blobs of a service that nothing names, of a certain age.

@@ -298,6 +298,25 @@ impl Tasks {
         Ok(given)
     }
 
+    /// Takes a task from whoever has it, so that any worker may have it at once: for an operator who
+    /// knows that its worker is gone. Whether somebody had it; one that is there finds out at its
+    /// next write.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn release(&self, id: &str) -> Result<bool, StoreError> {
+        let release = AssertSqlSafe(format!(
+            "UPDATE {} SET lease_token = '', lease_expires = 0 \
+             WHERE id = $1 AND state = 'running' AND lease_token <> ''",
+            self.table
+        ));
+        let done = sqlx::query(release)
+            .bind(id)
+            .execute(self.store.pool())
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
     /// Puts a task back for any worker after a while, at most [`LONGEST_PAUSE`]. Whoever changes
     /// its state in the same transaction does so afterwards.
     ///

@@ -1,6 +1,8 @@
 //! The account that is signed in: what it has, its API keys.
 
-use fhaim_api::account::{Account, ApiKey, ApiKeyMade, NewApiKey};
+use fhaim_api::account::{
+    Account, ApiKey, ApiKeyMade, CloseAccount, NewApiKey, NewPassword, Secret,
+};
 use fhaim_api::token::Service;
 use fhaim_api::usage::{Usage, Used};
 use reqwest::Method;
@@ -71,6 +73,46 @@ impl Client {
     pub async fn delete_key(&self, key: Uuid) -> Result<(), Error> {
         let address = format!("{}/v1/api-keys/{key}", self.endpoints().generation);
         self.call(Method::DELETE, &address, Body::Empty).await?;
+        Ok(())
+    }
+
+    /// Gives the account another password, and ends its sessions but this program's.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn change_password(&self, password: Secret, new: Secret) -> Result<(), Error> {
+        let address = format!("{}/v1/account/password", self.endpoints().generation);
+        let body = Body::json(&NewPassword {
+            password,
+            new_password: new,
+        });
+        let session = self.json(Method::PUT, &address, body).await?;
+        self.take_over(session).await;
+        Ok(())
+    }
+
+    /// Ends all sessions of the account, this program's too. Its API keys stay.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn sign_out_everywhere(&self) -> Result<(), Error> {
+        let address = format!("{}/v1/account/sessions", self.endpoints().generation);
+        self.call(Method::DELETE, &address, Body::Empty).await?;
+        Ok(())
+    }
+
+    /// Deletes all of the account's datasets everywhere, and then the account.
+    ///
+    /// # Errors
+    /// What a service refuses; what was deleted before stays deleted, and the call can be made
+    /// again.
+    pub async fn close_account(&self, password: Secret) -> Result<(), Error> {
+        for dataset in self.datasets().await? {
+            self.delete_dataset(dataset.id).await?;
+        }
+        let address = format!("{}/v1/account", self.endpoints().generation);
+        let body = Body::json(&CloseAccount { password });
+        self.call(Method::DELETE, &address, body).await?;
         Ok(())
     }
 }

@@ -232,6 +232,11 @@ impl Client {
         Ok(token)
     }
 
+    /// Goes on with a session that the service gave in place of the one before.
+    pub(crate) async fn take_over(&self, session: Session) {
+        self.keep(&mut *self.current.lock().await, session, None);
+    }
+
     /// Forgets the session, here and at the service.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ pub mod worker;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
-use fhaim_platform::housekeeping::{self, Housekeeping};
+use fhaim_platform::housekeeping::{self, Held, Housekeeping};
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
@@ -172,6 +172,39 @@ impl Program for State {
             runner::run(self.clone(), &common, shutdown.clone()),
             housekeeping::keep(&self, &shutdown),
         );
+    }
+}
+
+impl From<Common> for Config {
+    /// What a configuration that says nothing more has.
+    fn from(common: Common) -> Self {
+        Self {
+            common,
+            datasets_in_memory: two(),
+            upload_bytes: most_upload_bytes(),
+            stored_bytes: most_stored_bytes(),
+            memory: Memory::default(),
+        }
+    }
+}
+
+impl State {
+    /// What it keeps of each dataset.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn holdings(&self) -> Result<Vec<Held>, Failure> {
+        let store = &self.base.store;
+        let mut all = Vec::new();
+        for dataset in store::uploads::all(store).await? {
+            let receipts = store::uploads::receipts(store, dataset).await?;
+            all.push(Held {
+                dataset,
+                complete: store::uploads::is_complete(store, dataset).await?,
+                receipts: receipts.unwrap_or_default(),
+            });
+        }
+        Ok(all)
     }
 }
 

@@ -124,6 +124,16 @@ impl Program for State {
     }
 }
 
+impl From<Common> for Config {
+    /// What a configuration that says nothing more has.
+    fn from(common: Common) -> Self {
+        Self {
+            common,
+            limits: Limits::default(),
+        }
+    }
+}
+
 impl Housekeeping for State {
     const FOLDER: &'static str = "keys";
 

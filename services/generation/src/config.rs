@@ -22,6 +22,17 @@ fn open() -> bool {
     true
 }
 
+impl From<Common> for Config {
+    /// What a configuration that says nothing more has.
+    fn from(common: Common) -> Self {
+        Self {
+            common,
+            sign_up: open(),
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// Bounds on what one caller may ask for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]

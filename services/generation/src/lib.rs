@@ -32,5 +32,6 @@ mod store;
 mod synthetic;
 mod worker;
 
+pub use accounts::Change;
 pub use config::{Config, Limits};
 pub use state::{STEPS, State};

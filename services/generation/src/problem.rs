@@ -39,6 +39,17 @@ pub enum Refusal {
     /// Wrong credentials, without saying which part.
     #[error("there is no account with this address and password")]
     Credentials,
+    /// Another password than the account's.
+    #[error("password: it is not the account's")]
+    WrongPassword,
+    /// An account that its operator has closed.
+    #[error("the account is disabled: ask who runs this service")]
+    Disabled,
+    /// An account that still has datasets.
+    #[error(
+        "the account has {}: delete them first, at all services", counted(*.0, "dataset")
+    )]
+    HasDatasets(u64),
     /// A token or a key that is unknown or of no more use.
     #[error("this token or key is not accepted: sign in again")]
     Token,
@@ -174,7 +185,7 @@ impl Refusal {
     /// Which problem it is.
     pub fn kind(&self) -> ProblemKind {
         match self {
-            Self::SignUpClosed => ProblemKind::Forbidden,
+            Self::SignUpClosed | Self::Disabled | Self::WrongPassword => ProblemKind::Forbidden,
             Self::Credentials | Self::Token => ProblemKind::Unauthenticated,
             Self::TooManyTries(_) => ProblemKind::TooManyRequests,
             Self::TooManyKeys(_)
@@ -197,6 +208,7 @@ impl Refusal {
             | Self::Impossible(_)
             | Self::Format(_) => ProblemKind::Invalid,
             Self::AccountExists
+            | Self::HasDatasets(_)
             | Self::OtherKey
             | Self::UsedKey
             | Self::Deleting

@@ -3,16 +3,24 @@
 use std::collections::BTreeMap;
 
 use fhaim_api::usage::Used;
+use fhaim_domain::counted;
 
 use super::{
-    args::{AccountCommand, ListArguments},
+    args::{AccountCommand, CloseArguments, ListArguments},
     login,
 };
-use crate::{error::Error, output};
+use crate::{
+    ask::{ask, can_ask},
+    error::Error,
+    output,
+};
 
 pub async fn run(command: &AccountCommand) -> Result<(), Error> {
     match command {
         AccountCommand::Usage(arguments) => usage(arguments).await,
+        AccountCommand::Password => change_password().await,
+        AccountCommand::SignOutEverywhere => sign_out_everywhere().await,
+        AccountCommand::Delete(arguments) => close(arguments).await,
     }
 }
 
@@ -33,6 +41,39 @@ async fn usage(arguments: &ListArguments) -> Result<(), Error> {
         .iter()
         .flat_map(|(service, limits)| limits.iter().map(|used| line(service.as_str(), used)));
     output::print(&lines.collect::<String>())
+}
+
+async fn change_password() -> Result<(), Error> {
+    let client = login::client()?;
+    let old = login::password()?;
+    let new = login::secret("FHAIM_NEW_PASSWORD", "New password: ")?;
+    client.change_password(old, new).await?;
+    output::print("the password is changed; all other sessions have ended\n")
+}
+
+async fn sign_out_everywhere() -> Result<(), Error> {
+    login::client()?.sign_out_everywhere().await?;
+    login::forget()?;
+    output::print("all sessions have ended\n")
+}
+
+async fn close(arguments: &CloseArguments) -> Result<(), Error> {
+    let client = login::client()?;
+    let account = client.account().await?.email;
+    let datasets = client.datasets().await?.len();
+    if !arguments.yes {
+        if !can_ask() {
+            let reason = "there is no terminal to ask: say --yes to delete the account";
+            return Err(Error::Usage(reason.to_owned()));
+        }
+        let datasets = counted(datasets, "dataset");
+        if !ask(&format!("Delete {account}, with its {datasets}, for good?"))? {
+            return Err(Error::Usage("nothing was deleted".to_owned()));
+        }
+    }
+    client.close_account(login::password()?).await?;
+    login::forget()?;
+    output::print(&format!("{account}: deleted\n"))
 }
 
 /// Bytes in megabytes; a count as it is.

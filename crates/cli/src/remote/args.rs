@@ -54,6 +54,44 @@ pub enum AccountCommand {
     /// What the account has at each service, and what it may have
     #[command(after_help = USAGE_EXAMPLES)]
     Usage(ListArguments),
+    /// Change the account's password; all other sessions end
+    #[command(after_help = PASSWORD_EXAMPLES)]
+    Password,
+    /// End all sessions of the account, this one too; API keys stay
+    #[command(after_help = EVERYWHERE_EXAMPLES)]
+    SignOutEverywhere,
+    /// Delete the account with all of its datasets, at all three services
+    #[command(after_help = CLOSE_EXAMPLES)]
+    Delete(CloseArguments),
+}
+
+const PASSWORD_EXAMPLES: &str = "\
+Examples:
+  fhaim account password
+  FHAIM_PASSWORD=old FHAIM_NEW_PASSWORD=new fhaim account password
+
+Both passwords are asked for, or read from FHAIM_PASSWORD and FHAIM_NEW_PASSWORD.";
+
+const EVERYWHERE_EXAMPLES: &str = "\
+Examples:
+  fhaim account sign-out-everywhere
+
+A token that is out is good for a quarter of an hour at most.";
+
+const CLOSE_EXAMPLES: &str = "\
+Examples:
+  fhaim account delete
+  FHAIM_PASSWORD=secret fhaim account delete --yes
+
+Synthetic tables that were downloaded stay where they are; what was spent of a table's privacy stays
+spent.";
+
+/// Flags of `account delete`.
+#[derive(Debug, Args)]
+pub struct CloseArguments {
+    /// Delete it without asking
+    #[arg(long)]
+    pub yes: bool,
 }
 
 const USAGE_EXAMPLES: &str = "\

@@ -12,7 +12,7 @@ use fhaim_platform::base::Base;
 use fhaim_platform::program::{self, Program, ProgramError};
 
 use crate::{args::Command, error::Error, randomness::Randomness};
-pub use admin::AdminCommand;
+pub use admin::args::AdminCommand;
 pub use up::UpArguments;
 
 /// Which service to serve.

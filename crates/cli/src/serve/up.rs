@@ -74,21 +74,14 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let address = address.map_err(|error| Error::Service(error.to_string()))?;
     let lease_seconds = arguments.lease_seconds;
     let common = |service| common(&arguments.data, service, address, lease_seconds);
-    let crypto = fhaim_crypto::Config {
-        common: common(Service::Crypto)?,
-        limits: fhaim_crypto::Limits::default(),
-    };
+    let crypto = fhaim_crypto::Config::from(common(Service::Crypto)?);
     let computation = fhaim_computation::Config {
-        common: common(Service::Computation)?,
-        datasets_in_memory: 2,
-        upload_bytes: 64 << 30,
-        stored_bytes: 1 << 40,
-        memory: fhaim_computation::Memory::default(),
+        stored_bytes: 1 << 40, // whoever runs this has its disk to themselves
+        ..fhaim_computation::Config::from(common(Service::Computation)?)
     };
     let generation = fhaim_generation::Config {
-        common: common(Service::Generation)?,
         sign_up: !arguments.closed,
-        limits: fhaim_generation::Limits::default(),
+        ..fhaim_generation::Config::from(common(Service::Generation)?)
     };
     let crypto = fhaim_crypto::State::open(&crypto).await?;
     let computation = fhaim_computation::State::open(&computation).await?;

@@ -533,6 +533,19 @@ pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, String)>, StoreError> 
     found.iter().map(pair).collect()
 }
 
+/// All datasets whose uploads are not being deleted.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let select = "SELECT dataset FROM uploads WHERE deleting = 0 ORDER BY created_at, dataset";
+    let found = sqlx::query(select).fetch_all(store.pool()).await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
 /// Where the blobs of all uploads are.
 ///
 /// # Errors

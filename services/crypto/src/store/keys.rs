@@ -132,6 +132,20 @@ pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, S
     })
 }
 
+/// Datasets with keys that were not destroyed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let select =
+        "SELECT dataset FROM key_sets WHERE secret IS NOT NULL ORDER BY created_at, dataset";
+    let found = sqlx::query(select).fetch_all(store.pool()).await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
 /// Where the public parts of key sets are that were not destroyed.
 ///
 /// # Errors

@@ -39,12 +39,14 @@ pub async fn sign_in(
     // What is no address is nobody's, and kept nowhere.
     let email = super::normal_email(&credentials.email).unwrap_or_default();
     state.sign_ins.try_account(&email, client)?;
-    let (id, hash) = accounts::of_email(&state.base.store, &email).await?.unzip();
+    let found = accounts::of_email(&state.base.store, &email).await?;
+    let hash = found.as_ref().map(|found| found.hash.clone());
     let right = state.passwords.verify(credentials.password, hash).await?;
-    match id {
-        Some(account) if right => begin(state, account).await,
-        account => {
-            let address = client.0;
+    match found {
+        Some(found) if right && found.disabled => Err(Refusal::Disabled.into()),
+        Some(found) if right => begin(state, found.id).await,
+        found => {
+            let (address, account) = (client.0, found.map(|found| found.id));
             security::log(
                 Service::Generation,
                 Event::SignInFailed { address, account },
@@ -112,7 +114,18 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn begin(state: &State, account: Uuid) -> Result<Session, Failure> {
+/// Ends all sessions of an account. Its API keys stay, and tokens that are out for a quarter of an
+/// hour.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn end_all(state: &State, account: Uuid) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    store::end_all(&mut tx, account).await?;
+    Ok(tx.commit().await?)
+}
+
+pub(super) async fn begin(state: &State, account: Uuid) -> Result<Session, Failure> {
     let mut tx = state.base.store.begin().await?;
     let family = Uuid::new_v4().to_string();
     let token = add_token(&mut tx, &family, account, None).await?;

@@ -288,6 +288,23 @@ pub async fn finish_deletion(store: &Store, id: Uuid) -> Result<(), StoreError> 
     Ok(())
 }
 
+/// All datasets that are not being deleted, and whether their uploads are complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all_states(store: &Store) -> Result<Vec<(Uuid, bool)>, StoreError> {
+    let select = "SELECT id, state FROM datasets WHERE state <> $1 ORDER BY created_at, id";
+    let found = sqlx::query(select)
+        .bind(DELETING)
+        .fetch_all(store.pool())
+        .await?;
+    let pair = |row: &Row| {
+        let state: DatasetState = rows::named(row, "state")?;
+        Ok((rows::parsed(row, "id")?, state == DatasetState::Ready))
+    };
+    found.iter().map(pair).collect()
+}
+
 /// All datasets.
 ///
 /// # Errors
