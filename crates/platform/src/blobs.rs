@@ -212,6 +212,13 @@ impl Blobs {
         .await
     }
 
+    /// Bytes that are free, and all there are, on the disk of a folder.
+    pub fn room(&self) -> Option<(u64, u64)> {
+        let disk = rustix::fs::statvfs(self.folder.as_deref()?).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        Some((bytes(disk.f_bavail), bytes(disk.f_blocks)))
+    }
+
     /// Whether the store can be written to: a full one answers and does no work.
     ///
     /// # Errors

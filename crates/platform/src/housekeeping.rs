@@ -12,11 +12,15 @@ use uuid::Uuid;
 
 use crate::Failure;
 use crate::blobs::Listed;
+use crate::lease::Tasks;
 use crate::program::Program;
 use crate::shutdown::Shutdown;
 
 /// Deletions that were broken off are gone on with, and signing keys rotated if due, so often.
 const EVERY: Duration = Duration::from_secs(60);
+
+/// Gauges are set so often.
+const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
 /// What a service keeps in its blobs.
 pub trait Housekeeping: Program {
@@ -28,6 +32,16 @@ pub trait Housekeeping: Program {
 
     /// Goes on with deletions that were broken off, and forgets what has expired.
     fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Its tasks, where it has any, and what one is called.
+    fn queue(&self) -> Option<(&'static str, &Tasks)> {
+        None
+    }
+
+    /// Sets gauges of its own.
+    fn measure(&self) -> impl Future<Output = Result<(), Failure>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// What a service keeps of a dataset, as far as it can be compared with what others keep.
@@ -62,8 +76,46 @@ fn is_in(blob: &str, folders: &BTreeSet<String>) -> bool {
     })
 }
 
-/// Keeps a service clean until `shutdown`.
+/// Keeps a service clean, and its gauges true, until `shutdown`.
 pub async fn keep<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
+    tokio::join!(clean(state, shutdown), gauges(state, shutdown));
+}
+
+/// Sets gauges now and then: whoever collects them asks for them without a database's help.
+async fn gauges<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
+    let peers = state.base().peers_readiness();
+    loop {
+        if let Err(failure) = measure(state).await {
+            tracing::warn!(service = %S::SERVICE, %failure, "gauges are not set");
+        }
+        // Which does not answer is in the gauge; a peer that is away is no fault of this service.
+        let _ = peers().await;
+        tokio::select! {
+            () = shutdown.raised() => return,
+            () = tokio::time::sleep(MEASURE_EVERY) => {}
+        }
+    }
+}
+
+async fn measure<S: Housekeeping>(state: &S) -> Result<(), Failure> {
+    let (base, service) = (state.base(), S::SERVICE.as_str());
+    let (connections, idle) = base.store.connections();
+    metrics::gauge!("database_connections", "service" => service).set(f64::from(connections));
+    metrics::gauge!("database_connections_idle", "service" => service).set(idle as f64);
+    if let Some((free, all)) = base.blobs.room() {
+        metrics::gauge!("disk_free_bytes", "service" => service).set(free as f64);
+        metrics::gauge!("disk_bytes", "service" => service).set(all as f64);
+    }
+    if let Some((task, tasks)) = state.queue() {
+        let depth = tasks.depth().await?;
+        metrics::gauge!("tasks_queued", "task" => task).set(depth.queued as f64);
+        metrics::gauge!("tasks_running", "task" => task).set(depth.running as f64);
+        metrics::gauge!("task_oldest_seconds", "task" => task).set(depth.oldest_seconds as f64);
+    }
+    state.measure().await
+}
+
+async fn clean<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     let age = state.base().orphan_age;
     let mut swept: Option<tokio::time::Instant> = None;
     loop {

@@ -78,6 +78,9 @@ macro_rules! step {
     };
 }
 
+/// The database drivers are installed once.
+static DRIVERS: Once = Once::new();
+
 /// A connection pool. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -100,7 +103,6 @@ impl Store {
     /// # Errors
     /// No connection, or a migration that cannot be applied.
     pub async fn open(config: &config::Database, steps: &[Step]) -> Result<Self, StoreError> {
-        static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let dialect = if config.url.starts_with("sqlite:") {
             Dialect::Sqlite
@@ -183,6 +185,48 @@ impl Store {
     /// Where the database is, without a name or a password.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Connections that are open, and those of them that nobody uses.
+    pub fn connections(&self) -> (u32, usize) {
+        (self.pool.size(), self.pool.num_idle())
+    }
+
+    /// Copies a SQLite database as it is at this moment into a new file, also while others write to
+    /// it. It is neither made nor brought up to date.
+    ///
+    /// # Errors
+    /// No such database, or a file that is there or cannot be written.
+    pub async fn copy(config: &config::Database, to: &std::path::Path) -> Result<(), StoreError> {
+        DRIVERS.call_once(sqlx::any::install_default_drivers);
+        let mut connection = sqlx::AnyConnection::connect(&config.url).await?;
+        let to = to
+            .to_str()
+            .ok_or_else(|| sqlx::Error::Io(std::io::Error::other("a path that is not UTF-8")))?;
+        // Safe: quotes are doubled, and nothing else ends a text of SQL.
+        let copy = format!("VACUUM INTO '{}'", to.replace('\'', "''"));
+        sqlx::query(AssertSqlSafe(copy))
+            .execute(&mut connection)
+            .await?;
+        connection.close().await
+    }
+
+    /// Whether all pages of a SQLite database are as they must be.
+    ///
+    /// # Errors
+    /// A database that cannot be read, or is damaged.
+    pub async fn check_whole(config: &config::Database) -> Result<(), StoreError> {
+        DRIVERS.call_once(sqlx::any::install_default_drivers);
+        let mut connection = sqlx::AnyConnection::connect(&config.url).await?;
+        let row = sqlx::query("PRAGMA integrity_check")
+            .fetch_one(&mut connection)
+            .await?;
+        let found: String = row.try_get(0)?;
+        connection.close().await?;
+        match found.as_str() {
+            "ok" => Ok(()),
+            _ => Err(sqlx::Error::Io(std::io::Error::other(found))),
+        }
     }
 
     /// For statements outside a transaction.

@@ -31,9 +31,10 @@ use fhaim_platform::housekeeping::{self, Held, Housekeeping};
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
+use fhaim_platform::runner::{self, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::{Failure, runner, step};
+use fhaim_platform::{Failure, step};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -217,5 +218,9 @@ impl Housekeeping for State {
 
     async fn tidy(&self) -> Result<(), Failure> {
         uploads::finish_deletions(self).await
+    }
+
+    fn queue(&self) -> Option<(&'static str, &Tasks)> {
+        Some((Self::TASK, &self.tasks))
     }
 }

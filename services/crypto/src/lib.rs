@@ -144,4 +144,12 @@ impl Housekeeping for State {
     async fn tidy(&self) -> Result<(), Failure> {
         Ok(())
     }
+
+    async fn measure(&self) -> Result<(), Failure> {
+        let ledgers = store::chain::ledgers(&self.base.store).await?;
+        metrics::gauge!("key_sets").set(ledgers.key_sets as f64);
+        metrics::gauge!("datasets_frozen").set(ledgers.frozen as f64);
+        metrics::gauge!("ledger_acts").set(ledgers.acts as f64);
+        Ok(())
+    }
 }

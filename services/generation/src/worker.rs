@@ -63,6 +63,10 @@ impl Housekeeping for State {
         sessions::forget_expired(&self.base.store).await?;
         datasets::finish_deletions(self).await
     }
+
+    fn queue(&self) -> Option<(&'static str, &Tasks)> {
+        Some((Self::TASK, &self.tasks))
+    }
 }
 
 impl Work for State {

@@ -167,7 +167,7 @@ fn common(
     })?;
     let key = folder.join("sealing.key");
     if !key.exists() {
-        write_secret(&key, &Sealer::new_key().map_err(Failure::from)?)?;
+        write_secret(&key, Sealer::new_key().map_err(Failure::from)?.as_bytes())?;
     }
     // Where it listens on all addresses, the services find each other on the loopback one.
     let ip = match address.ip() {
@@ -226,7 +226,8 @@ async fn first_account(
         Err(failure) if failure.kind() == ProblemKind::Conflict => return Ok(None),
         Err(failure) => return Err(failure.into()),
     }
-    write_secret(&path, &format!("{}\n{password}\n", arguments.email))?;
+    let text = format!("{}\n{password}\n", arguments.email);
+    write_secret(&path, text.as_bytes())?;
     Ok(Some(path))
 }
 
@@ -252,7 +253,8 @@ fn say(
     output::print(&text)
 }
 
-fn make_folder(path: &Path) -> Result<(), Error> {
+/// Makes a folder that its owner alone may look into, and those above it.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -264,14 +266,14 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file that its owner alone may read.
-fn write_secret(path: &Path, text: &str) -> Result<(), Error> {
+pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     use std::io::Write;
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         file.sync_all()
     });
     written.map_err(|source| Error::Write {
