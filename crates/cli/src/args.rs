@@ -11,7 +11,8 @@ use fhaim_synth::MechanismName;
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
-    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
+    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, LogoutArguments,
+    ShowArguments,
 };
 use crate::serve::{
     AdminCommand, BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments,
@@ -77,7 +78,7 @@ pub enum Command<R: Randomness> {
     Login(LoginArguments),
     /// End the session and forget the login
     #[command(after_help = LOGOUT_EXAMPLES)]
-    Logout,
+    Logout(LogoutArguments),
     /// The account that is signed in
     #[command(subcommand)]
     Account(AccountCommand),

@@ -19,7 +19,6 @@ pub async fn run(command: &AccountCommand) -> Result<(), Error> {
     match command {
         AccountCommand::Usage(arguments) => usage(arguments).await,
         AccountCommand::Password => change_password().await,
-        AccountCommand::SignOutEverywhere => sign_out_everywhere().await,
         AccountCommand::Delete(arguments) => close(arguments).await,
     }
 }
@@ -49,12 +48,6 @@ async fn change_password() -> Result<(), Error> {
     let new = login::secret("FHAIM_NEW_PASSWORD", "New password: ")?;
     client.change_password(old, new).await?;
     output::print("the password is changed; all other sessions have ended\n")
-}
-
-async fn sign_out_everywhere() -> Result<(), Error> {
-    login::client()?.sign_out_everywhere().await?;
-    login::forget()?;
-    output::print("all sessions have ended\n")
 }
 
 async fn close(arguments: &CloseArguments) -> Result<(), Error> {

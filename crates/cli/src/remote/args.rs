@@ -57,9 +57,6 @@ pub enum AccountCommand {
     /// Change the account's password; all other sessions end
     #[command(after_help = PASSWORD_EXAMPLES)]
     Password,
-    /// End all sessions of the account, this one too; API keys stay
-    #[command(after_help = EVERYWHERE_EXAMPLES)]
-    SignOutEverywhere,
     /// Delete the account with all of its datasets, at all three services
     #[command(after_help = CLOSE_EXAMPLES)]
     Delete(CloseArguments),
@@ -71,12 +68,6 @@ Examples:
   FHAIM_PASSWORD=old FHAIM_NEW_PASSWORD=new fhaim account password
 
 Both passwords are asked for, or read from FHAIM_PASSWORD and FHAIM_NEW_PASSWORD.";
-
-const EVERYWHERE_EXAMPLES: &str = "\
-Examples:
-  fhaim account sign-out-everywhere
-
-A token that is out is good for a quarter of an hour at most.";
 
 const CLOSE_EXAMPLES: &str = "\
 Examples:
@@ -344,7 +335,18 @@ pub struct JobArguments {
 
 pub const LOGOUT_EXAMPLES: &str = "\
 Examples:
-  fhaim logout";
+  fhaim logout
+  fhaim logout --everywhere
+
+API keys stay, and a token that is out is good for a quarter of an hour at most.";
+
+/// Flags of `logout`.
+#[derive(Debug, Args)]
+pub struct LogoutArguments {
+    /// End all sessions of the account, on whatever machine
+    #[arg(long)]
+    pub everywhere: bool,
+}
 
 pub const LEDGER_EXAMPLES: &str = "\
 Examples:

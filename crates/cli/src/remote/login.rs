@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::args::LoginArguments;
+use super::args::{LoginArguments, LogoutArguments};
 use crate::{error::Error, home, output};
 
 #[derive(Serialize, Deserialize)]
@@ -168,8 +168,12 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
 }
 
 /// `fhaim logout`.
-pub async fn logout() -> Result<(), Error> {
-    client()?.sign_out().await?;
+pub async fn logout(arguments: &LogoutArguments) -> Result<(), Error> {
+    let client = client()?;
+    if arguments.everywhere {
+        client.sign_out_everywhere().await?;
+    }
+    client.sign_out().await?;
     forget()
 }
 

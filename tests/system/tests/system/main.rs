@@ -13,6 +13,7 @@ mod deletion;
 mod faults;
 mod flow;
 mod lost;
+mod operators;
 mod outages;
 mod program;
 mod restores;

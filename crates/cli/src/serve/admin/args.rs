@@ -13,10 +13,10 @@ pub enum AdminCommand {
     Thaw(ThawArguments),
     /// Take a job or a batch from a worker that is known to be gone
     #[command(after_help = LEASE_EXAMPLES)]
-    ReleaseLease(LeaseArguments),
+    Release(LeaseArguments),
     /// Queue a refused batch again, after what it was refused for was mended
     #[command(after_help = BATCH_EXAMPLES)]
-    ReopenBatch(BatchArguments),
+    Reopen(BatchArguments),
     /// List blobs that nothing in a service's database names
     #[command(after_help = ORPHANS_EXAMPLES)]
     Orphans(OrphansArguments),
@@ -25,7 +25,7 @@ pub enum AdminCommand {
     Compare(CompareArguments),
     /// Give an account a new password, which is printed; all of its sessions end
     #[command(after_help = ACCOUNT_EXAMPLES)]
-    ResetPassword(AccountArguments),
+    Password(AccountArguments),
     /// Let nobody sign in to an account, nor use its API keys; all of its sessions end
     #[command(after_help = ACCOUNT_EXAMPLES)]
     Disable(AccountArguments),
@@ -44,15 +44,15 @@ Examples:
 
 const LEASE_EXAMPLES: &str = "\
 Examples:
-  fhaim admin release-lease generation JOB --config generation.toml
-  fhaim admin release-lease computation JOB/FIRST --data fhaim-data
+  fhaim admin release generation JOB --config generation.toml
+  fhaim admin release computation JOB/FIRST --data fhaim-data
 
 A lease ends by itself when its worker does not renew it. A worker that is there after all finds out
 at its next write, and stops: nothing is done twice.";
 
 const BATCH_EXAMPLES: &str = "\
 Examples:
-  fhaim admin reopen-batch DATASET JOB FIRST --config computation.toml
+  fhaim admin reopen DATASET JOB FIRST --config computation.toml
 
 The batch is sealed again, to the same bytes, and nothing is paid for twice. `fhaim job retry` does
 the same for the batch that its job waits for.";
@@ -75,7 +75,7 @@ hands, compare what each says of itself instead.";
 
 const ACCOUNT_EXAMPLES: &str = "\
 Examples:
-  fhaim admin reset-password ana@hospital.example --config generation.toml
+  fhaim admin password ana@hospital.example --config generation.toml
   fhaim admin disable ana@hospital.example --data fhaim-data
   fhaim admin enable ana@hospital.example --data fhaim-data
 
@@ -113,7 +113,7 @@ pub struct ThawArguments {
     pub place: Place,
 }
 
-/// Flags of `admin release-lease`.
+/// Flags of `admin release`.
 #[derive(Debug, Args)]
 pub struct LeaseArguments {
     /// Whose task it is
@@ -125,7 +125,7 @@ pub struct LeaseArguments {
     pub place: Place,
 }
 
-/// Flags of `admin reopen-batch`.
+/// Flags of `admin reopen`.
 #[derive(Debug, Args)]
 pub struct BatchArguments {
     /// The dataset
@@ -172,7 +172,7 @@ pub struct CompareArguments {
     pub crypto: Option<PathBuf>,
 }
 
-/// Flags of `admin reset-password`, `admin disable` and `admin enable`.
+/// Flags of `admin password`, `admin disable` and `admin enable`.
 #[derive(Debug, Args)]
 pub struct AccountArguments {
     /// The account's address

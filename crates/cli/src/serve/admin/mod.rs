@@ -24,11 +24,11 @@ pub fn run(command: &AdminCommand) -> Result<(), Error> {
     runtime()?.block_on(async {
         match command {
             AdminCommand::Thaw(arguments) => thaw(&arguments.place, arguments.dataset).await,
-            AdminCommand::ReleaseLease(arguments) => release_lease(arguments).await,
-            AdminCommand::ReopenBatch(arguments) => reopen_batch(arguments).await,
+            AdminCommand::Release(arguments) => release_lease(arguments).await,
+            AdminCommand::Reopen(arguments) => reopen_batch(arguments).await,
             AdminCommand::Orphans(arguments) => orphans::run(arguments).await,
             AdminCommand::Compare(arguments) => compare::run(arguments).await,
-            AdminCommand::ResetPassword(arguments) => reset_password(arguments).await,
+            AdminCommand::Password(arguments) => reset_password(arguments).await,
             AdminCommand::Disable(arguments) => change(arguments, Change::Disable).await,
             AdminCommand::Enable(arguments) => change(arguments, Change::Enable).await,
         }
