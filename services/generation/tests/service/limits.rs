@@ -31,7 +31,7 @@ async fn limits_of_an_account(kind: Kind) {
     };
     let new = serde_json::to_value(new).unwrap();
     // At the same moment: never one too many.
-    let put = || ana.put(&fresh("/v1/datasets"), new.clone());
+    let put = async || ana.put(&fresh("/v1/datasets"), new.clone()).await;
     let (one, two, three) = tokio::join!(put(), put(), put());
     let mut refused = Vec::new();
     for made in [one, two, three] {
