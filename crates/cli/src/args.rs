@@ -10,10 +10,14 @@ use fhaim_synth::MechanismName;
 
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
-    DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
-    LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
+    AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
+    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, LogoutArguments,
+    ShowArguments,
 };
-use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
+use crate::serve::{
+    AdminCommand, BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments,
+    ServeCommand, UP_EXAMPLES, UpArguments,
+};
 
 /// delta unless another is asked for.
 pub const DEFAULT_DELTA: f64 = 1e-9;
@@ -63,12 +67,21 @@ pub enum Command<R: Randomness> {
     /// What an operator does to a service's own store
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Copy what `fhaim up` keeps, also while it runs
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(BackupArguments),
+    /// Put a copy of `fhaim backup` where `fhaim up` finds it
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArguments),
     /// Sign in to the services
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArguments),
     /// End the session and forget the login
     #[command(after_help = LOGOUT_EXAMPLES)]
-    Logout,
+    Logout(LogoutArguments),
+    /// The account that is signed in
+    #[command(subcommand)]
+    Account(AccountCommand),
     /// Datasets at the services: create, upload, list, show, delete
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),

@@ -101,7 +101,11 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
         Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
         Command::Bench(BenchCommand::Siege(arguments)) => bench::siege::run(arguments, &progress),
-        command @ (Command::Up(_) | Command::Serve(_) | Command::Admin(_)) => serve::run(command),
+        command @ (Command::Up(_)
+        | Command::Serve(_)
+        | Command::Admin(_)
+        | Command::Backup(_)
+        | Command::Restore(_)) => serve::run(command),
         command => remote::run(command, &progress),
     }
 }

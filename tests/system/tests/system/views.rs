@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs};
 use fhaim_api::{
     Page,
     batch::{Batch, BatchStatus},
-    dataset::{Dataset, NewDataset},
+    dataset::{Dataset, NewDataset, Voucher},
     job::NewJob,
     keys::{DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, Receipt, RunStanding},
     upload::{Complete, Missing, NewUpload, Upload},
@@ -150,6 +150,10 @@ fn is_known(message: &Message, params: &Parameters) -> bool {
         (HOLDER, GENERATION, "PUT /v1/datasets/{id}") => {
             exactly::<NewDataset>(sent, &place);
             exactly::<Dataset>(received, &place);
+        }
+        (HOLDER, GENERATION, "GET /v1/datasets/{id}/voucher") => {
+            silent();
+            exactly::<Voucher>(received, &place);
         }
         (HOLDER, GENERATION, "GET /v1/datasets/{id}" | "POST /v1/datasets/{id}/ready") => {
             silent();
