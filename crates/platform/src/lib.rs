@@ -11,7 +11,7 @@
 //! | [`lease`], [`runner`] | long work that survives its worker, and how it is run |
 //! | [`housekeeping`] | what is deleted stays deleted |
 //! | [`threads`] | long work off the threads that answer |
-//! | [`failure`], [`extract`] | problem documents for everything that goes wrong |
+//! | [`failure`], [`extract`], [`leftover`] | problem documents for everything that goes wrong, and that they arrive |
 //! | [`peer`] | calls from service to service |
 //! | [`program`], [`server`] | a service as a program, and what is around its routes |
 //! | [`telemetry`], [`security`], [`shutdown`] | logs, metrics, stopping |
@@ -25,6 +25,7 @@ pub mod extract;
 pub mod failure;
 pub mod housekeeping;
 pub mod lease;
+pub mod leftover;
 pub mod peer;
 pub mod program;
 pub mod rows;

@@ -19,7 +19,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::{Failure, telemetry};
+use crate::{Failure, leftover, telemetry};
 
 /// The header that follows a request from service to service.
 pub const REQUEST_ID: &str = "x-request-id";
@@ -78,6 +78,7 @@ pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> R
             },
         ))
         .layer(middleware::from_fn_with_state(service, observe))
+        .layer(middleware::from_fn(leftover::read_out))
 }
 
 fn method_not_allowed() -> Failure {
