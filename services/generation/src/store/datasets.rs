@@ -253,6 +253,21 @@ pub async fn keep_receipt(store: &Store, tx: &mut Tx, receipt: &Receipt) -> Resu
     Ok(())
 }
 
+/// Locks the rows of an owner's dataset's jobs until the transaction ends. To be called before the
+/// dataset's own row is locked: whoever works on a job takes the job's row and then the dataset's,
+/// and of two that took them in another order Postgres would break one off.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_jobs(tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query("UPDATE jobs SET dataset = dataset WHERE dataset = $1 AND owner = $2")
+        .bind(id.to_string())
+        .bind(owner.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
 /// Deletes a dataset's jobs with all that is of them, and hides the dataset from its owner. Its
 /// row stays: if this is the last that happens here, another finds it.
 ///
