@@ -17,7 +17,7 @@ mod source;
 mod statistic;
 
 pub use error::Error;
-pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, Workload};
+pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, WeightedTriple, Workload};
 pub use machine::{Machine, Next, Progress};
 pub use need::{Catalogue, LadderNeed, Need, Refusal};
 pub use phase::Phase;
