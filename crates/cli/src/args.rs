@@ -8,6 +8,8 @@ use clap::{
 };
 use fhaim_synth::MechanismName;
 
+use crate::bench::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
+use crate::federate::args::FederateCommand;
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
@@ -55,6 +57,9 @@ pub enum Command<R: Randomness> {
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
+    /// One table in many hands: divide one, make a synthetic table from the parts
+    #[command(subcommand)]
+    Federate(FederateCommand<R>),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -350,6 +355,9 @@ pub enum BenchCommand {
     /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
+    /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
+    #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
+    Federated(FederatedArguments),
     /// Start the services, and read and download as many users while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),
@@ -474,7 +482,7 @@ pub struct PgmArguments {
     pub json: bool,
 }
 
-fn megabytes(text: &str) -> Result<f64, String> {
+pub fn megabytes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(mb) if mb > 0.0 && mb.is_finite() => Ok(mb),
         _ => Err("a positive number".to_owned()),

@@ -2,6 +2,7 @@
 
 mod coarse;
 pub mod compute;
+pub mod federated;
 mod figures;
 mod fleet;
 pub mod load;

@@ -111,7 +111,8 @@ async fn siege(
             .map_err(|error| Error::Service(error.to_string()))?;
         outcome.seconds.push((attack.name(), seconds));
         for (before, after) in before.into_iter().zip(fleet.usage()) {
-            let own = samples.iter().filter(|s| s.0 == after.service);
+            let service = after.service;
+            let own = samples.iter().filter(move |s| s.0 == service);
             outcome.rows.push(row(&attack, before, after, own));
         }
         phase.finish();
