@@ -270,7 +270,7 @@ async fn an_object_that_finds_no_room_is_worth_another_try() {
         .await;
     assert!(mount("umount", &["-l"]));
     let failure = refused.unwrap_err();
-    assert_eq!(failure.kind(), ProblemKind::Unavailable, "{failure}");
+    assert_eq!(failure.kind(), ProblemKind::Full, "{failure}");
     assert!(failure.problem.retry_after.is_some());
     let digests = fixture.put_all(&stored).await;
     fixture.complete(&stored, &digests).await.unwrap();
