@@ -45,3 +45,5 @@ for manifest in yaml.safe_load_all(manifests.read_text()):
     assert secrets == ([name] if name in names else []), (name, secrets)
 print("ok: each party has its own secrets, store and namespace")
 PYTHON
+
+python3 "$(dirname "$0")/monitoring/check.py"

@@ -65,20 +65,20 @@ pub fn log(service: Service, event: Event) {
     match event {
         Event::SignInFailed { address, account } => {
             let account = told(account);
-            tracing::warn!(target: "security", %service, event = name, %address, account);
+            tracing::warn!(target: "security", %service, event = name, %address, account, "security");
         }
         Event::SignInLimited { address } => {
-            tracing::warn!(target: "security", %service, event = name, %address);
+            tracing::warn!(target: "security", %service, event = name, %address, "security");
         }
         Event::TokenRefused { reason } => {
-            tracing::warn!(target: "security", %service, event = name, reason);
+            tracing::warn!(target: "security", %service, event = name, reason, "security");
         }
         Event::KeyRefused { account } => {
             let account = told(account);
-            tracing::warn!(target: "security", %service, event = name, account);
+            tracing::warn!(target: "security", %service, event = name, account, "security");
         }
         Event::ForeignId { account, what, id } => {
-            tracing::warn!(target: "security", %service, event = name, %account, what, %id);
+            tracing::warn!(target: "security", %service, event = name, %account, what, %id, "security");
         }
     }
 }

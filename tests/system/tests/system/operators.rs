@@ -197,9 +197,10 @@ struct Up {
 }
 
 impl Up {
-    fn start(data: &Path) -> Self {
+    /// At an address of its own: receipts are kept by it.
+    fn start(data: &Path, listen: &str) -> Self {
         let mut child = Command::new(PROGRAM)
-            .args(["up", "--listen", "127.0.0.1:0", "--data"])
+            .args(["up", "--listen", listen, "--data"])
             .arg(data)
             .stdout(Stdio::piped())
             .spawn()
@@ -250,6 +251,9 @@ fn a_copy_is_put_back() {
     let folder = TempDir::new().unwrap();
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     tables::write_small(folder.path(), 300);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = free.local_addr().unwrap().to_string();
+    drop(free);
     let run = |arguments: &[&str]| {
         let (well, words) = fhaim(folder.path(), &data, arguments);
         assert!(well, "{arguments:?}: {words}");
@@ -282,7 +286,7 @@ fn a_copy_is_put_back() {
         let words = run(&["job", "run", dataset, "--watch", "--yes"]);
         words.lines().next().unwrap().to_owned()
     };
-    let up = Up::start(&data);
+    let up = Up::start(&data, &listen);
     login(&up);
     let (still, moved) = (dataset(), dataset());
     let done = job(&still);
@@ -304,7 +308,7 @@ fn a_copy_is_put_back() {
     run(&["restore", "--from", to, "--data", from]);
     let (compared, words) = fhaim(folder.path(), &data, &["admin", "compare", "--data", from]);
     assert!(compared, "{words}");
-    let up = Up::start(&data);
+    let up = Up::start(&data, &listen);
     login(&up);
     run(&["download", &done, "--out", "still.csv"]);
     job(&still);
