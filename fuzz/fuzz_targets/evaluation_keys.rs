@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use fhaim_fuzz::{KEYS, choice, edited, rng, mend_checksum};
+use fhaim_fuzz::{KEYS, choice, edited, mend_checksum, rng};
 use fhaim_he::EvaluationKeys;
 use libfuzzer_sys::fuzz_target;
 

@@ -7,9 +7,9 @@
 use std::sync::{LazyLock, Mutex};
 
 use fhaim_he::{
-    Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext, EvaluationKeys,
-    Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan, PublicKey, SecretKey, Threads,
-    TileTask,
+    Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext,
+    EvaluationKeys, Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan, PublicKey,
+    SecretKey, Threads, TileTask,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -122,7 +122,9 @@ impl Tiles {
             Ok(())
         };
         Threads::default().run(&context, &self.table, tasks, &take)?;
-        Ok(partials.into_inner().expect("nothing panicked while it was held"))
+        Ok(partials
+            .into_inner()
+            .expect("nothing panicked while it was held"))
     }
 }
 

@@ -5,7 +5,7 @@ use fhaim_he::Layout;
 use fhaim_protocol::holder::check_records;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{UploadPlan, object_bytes};
-use fhaim_release::{Generator, Machine, ReleaseRequest, Statistic, UNIT_VARIANCE};
+use fhaim_release::{Generator, ReleaseRequest, Statistic, UNIT_VARIANCE};
 use fhaim_synth::{MechanismName, Mechanisms, Next};
 use serde::Serialize;
 

@@ -98,7 +98,11 @@ fn mechanisms_are_those_that_run_under_encryption() {
     assert!(!names.contains(&"aim"), "{names:?}");
     for mechanism in listed {
         for text in ["label", "about"] {
-            assert!(mechanism[text].as_str().is_some_and(|text| !text.is_empty()));
+            assert!(
+                mechanism[text]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty())
+            );
         }
         let mut terms = terms().choices();
         terms.mechanism = mechanism["name"].as_str().unwrap().to_owned();

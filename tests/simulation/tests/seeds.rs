@@ -71,7 +71,7 @@ fn every_fault_that_is_built_in_is_found() {
         (Mutant::LateSealingKey, 10, 1),
         (Mutant::LostBlobsAreFaults, 13, 7),
         (Mutant::HighestReceiptAlone, 1018, 3),
-        (Mutant::RetryClaimsARun, 6781, 7),
+        (Mutant::RetryClaimsARun, 105688, 7),
     ];
     for (mutant, seed, number) in found {
         assert!(is_found(mutant, seed, number), "{mutant:?}, seed {seed}");
