@@ -167,11 +167,7 @@ impl Blobs {
         let below = path
             .parts()
             .fold(PathBuf::clone(root), |path, part| path.join(part.as_ref()));
-        on_disk(move || match std::fs::remove_dir_all(below) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        })
-        .await
+        on_disk(move || remove_folder(&below)).await
     }
 
     /// Blobs below a folder that are as old as `age`.
@@ -279,6 +275,28 @@ fn unfinished(
     Ok(())
 }
 
+/// How often a folder is removed that somebody still writes to, and the pause in between.
+const REMOVALS: u32 = 20;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
+
+/// Removes a folder with everything in it. A worker that was stopped may be about to write one file
+/// more, which makes the folder one that is not empty: that is gone with the next try.
+fn remove_folder(folder: &std::path::Path) -> std::io::Result<()> {
+    let mut tries = 1..REMOVALS;
+    loop {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                if tries.next().is_none() {
+                    return Err(error);
+                }
+                std::thread::sleep(REMOVAL_PAUSE);
+            }
+            removed => return removed,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,5 +349,28 @@ mod tests {
         assert!(others.exists());
         blobs.get("b/1/whole").await.unwrap();
         blobs.get("c#1/whole").await.unwrap();
+    }
+
+    /// A file that is written while the folder is removed would leave it behind.
+    #[test]
+    fn a_folder_that_is_still_written_to_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("below");
+        let writer = {
+            let below = below.clone();
+            std::thread::spawn(move || {
+                for file in 0..3000 {
+                    // Once the folder is gone there is nothing to write to, as for a worker.
+                    let _ = std::fs::create_dir_all(below.join("page"));
+                    let _ = std::fs::write(below.join(format!("page/{file}")), [0; 64]);
+                }
+            })
+        };
+        while !writer.is_finished() {
+            remove_folder(&below).unwrap();
+        }
+        writer.join().unwrap();
+        remove_folder(&below).unwrap();
+        assert!(!below.exists());
     }
 }
