@@ -39,6 +39,9 @@ pub enum Error {
     /// A workload pair that is not two different attributes of the domain.
     #[error("({0}, {1}) is not a pair of attributes of the domain")]
     WorkloadPair(usize, usize),
+    /// A digit that does not hang on an attribute of the domain, or has other values than it.
+    #[error("attribute {0} is not a digit of another attribute of the domain")]
+    WrongDigit(usize),
     /// A workload without pairs of positive weight.
     #[error("the workload has no pair of positive weight")]
     EmptyWorkload,

@@ -1,9 +1,10 @@
 //! Candidates of the adaptive mechanisms: cliques that may be measured next, their weights, and
 //! which of them the model still has room for.
 
-use fhaim_domain::Clique;
+use fhaim_domain::{Clique, Digit, Domain};
 use fhaim_pgm::{Measurement, ModelGraph};
 
+use super::digits::expected_alone;
 use crate::Release;
 use fhaim_release::Job;
 use fhaim_release::{Axis, Statistic};
@@ -22,9 +23,25 @@ pub(crate) struct Candidate {
     pub(crate) cells: usize,
 }
 
-/// The workload's pairs and, if asked for, all attributes alone.
+/// What is measured before anything is chosen: all attributes that are no digits, and each digit
+/// with what it hangs on.
+pub(crate) fn first_cliques(domain: &Domain) -> Vec<Clique> {
+    let singles = domain
+        .coarse_attributes()
+        .into_iter()
+        .map(|a| Clique::new([a]));
+    singles
+        .chain(domain.digits().iter().map(Digit::clique))
+        .collect()
+}
+
+/// The workload's pairs and, if asked for, all attributes alone that are no digits.
 pub(crate) fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
-    let singles = (0..job.domain.len()).filter(|_| one_ways);
+    let singles = job
+        .domain
+        .coarse_attributes()
+        .into_iter()
+        .filter(|_| one_ways);
     let singles = singles.map(|a| Clique::new([a]));
     let pairs = job.workload.pairs().iter().map(|pair| pair.clique());
     let weights = job.workload.attribute_weights(&job.domain);
@@ -92,8 +109,8 @@ pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statist
     }
 }
 
-/// A release of [`cells_statistic`], for the fit.
-pub(crate) fn cells_measurement(release: &Release) -> Measurement {
+/// A release of [`cells_statistic`], for the fit; of a digit's table, what is to be expected of it.
+pub(crate) fn cells_measurement(domain: &Domain, release: &Release) -> Measurement {
     let statistic = &release.request.statistic;
     let scale = match statistic {
         Statistic::OneWay(axis) | Statistic::Product(axis, _) => axis.largest_value().max(1),
@@ -101,7 +118,12 @@ pub(crate) fn cells_measurement(release: &Release) -> Measurement {
     } as f64;
     let values = release.values.iter().map(|&value| value as f64 / scale);
     let sigma = release.request.sigma() / scale;
-    Measurement::cells(statistic.clique(), values.collect(), sigma)
+    let mut measurement = Measurement::cells(statistic.clique(), values.collect(), sigma);
+    let mut digits = domain.digits().iter();
+    if let Some(digit) = digits.find(|digit| digit.clique() == measurement.clique) {
+        measurement.values = expected_alone(&measurement.values, digit, sigma);
+    }
+    measurement
 }
 
 /// L1 distance of two tables.
@@ -112,7 +134,6 @@ pub(crate) fn l1_distance(one: &[f64], two: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_domain::Domain;
     use fhaim_dp::Rho;
 
     #[test]

@@ -8,6 +8,7 @@ mod anneal;
 pub(crate) mod block;
 mod candidates;
 mod columns;
+mod digits;
 pub mod fhaim_l2;
 mod fitting;
 pub(crate) mod merge;

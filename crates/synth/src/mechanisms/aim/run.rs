@@ -11,7 +11,8 @@ use crate::desk::Desk;
 use crate::engine::Outcome;
 use crate::mechanisms::anneal::Schedule;
 use crate::mechanisms::candidates::{
-    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, l1_distance,
+    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
+    l1_distance,
 };
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
 use crate::mechanisms::score::MEAN_ABS;
@@ -81,8 +82,8 @@ impl<'a> Run<'a> {
             });
         };
         tell(Phase::ONE_WAYS, 1);
-        for attribute in 0..self.job.domain.len() {
-            self.measure(Phase::ONE_WAYS, &Clique::new([attribute]))?;
+        for clique in first_cliques(&self.job.domain) {
+            self.measure(Phase::ONE_WAYS, &clique)?;
         }
         let mut model = self.fit_between(None)?;
         let mut round = 1;
@@ -135,7 +136,8 @@ impl<'a> Run<'a> {
         let answers = source.release(&requests)?;
         let first = self.desk.settle(&answers)?;
         for release in &self.desk.settled()[first..] {
-            self.measurements.push(cells_measurement(release));
+            self.measurements
+                .push(cells_measurement(&self.job.domain, release));
         }
         self.graph.add(clique);
         Ok(true)
