@@ -254,11 +254,11 @@ Examples:
   fhaim schema check patients.schema.json --data patients.csv --missing '?' --json";
 
 /// How a table is written.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct FormatArguments {
-    /// Character between fields
-    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = delimiter)]
-    pub delimiter: u8,
+    /// Character between fields [default: that of the first lines]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
     /// Field that stands for a missing value, beside the empty one (may be repeated)
     #[arg(long, value_name = "TEXT")]
     pub missing: Vec<String>,
@@ -270,16 +270,6 @@ impl FormatArguments {
         let mut texts = vec![String::new()];
         texts.extend(self.missing.iter().cloned());
         texts
-    }
-}
-
-impl Default for FormatArguments {
-    /// Commas, and nothing between them for a missing value.
-    fn default() -> Self {
-        Self {
-            delimiter: b',',
-            missing: Vec::new(),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fhaim_domain::{Schema, Table, counted};
+use fhaim_domain::{Reading, Schema, counted};
 use fhaim_eval::{REPORT_STATEMENT, Report, html_page};
 
 use crate::{
@@ -30,7 +30,9 @@ pub fn run(
     };
     let mut rng = generator(seed, Purpose::Records)?;
     let phase = progress.uncounted("evaluate");
-    let report = fhaim_eval::evaluate(&real, &synthetic, held_out.as_ref(), &mut rng)?;
+    let held_out = held_out.as_ref().map(|held_out| &held_out.table);
+    let mut report = fhaim_eval::evaluate(&real.table, &synthetic.table, held_out, &mut rng)?;
+    report.add_values(&real.values, &synthetic.values);
     phase.finish();
     if let Some(page) = &mut page {
         page.write_bytes(html_page(&report, &[]).as_bytes())?;
@@ -43,8 +45,8 @@ pub fn run(
     }
 }
 
-fn read(arguments: &EvaluateArguments, path: &Path, schema: &Schema) -> Result<Table, Error> {
-    input::table(
+fn read(arguments: &EvaluateArguments, path: &Path, schema: &Schema) -> Result<Reading, Error> {
+    input::reading(
         path,
         schema.clone(),
         &arguments.format,
@@ -57,6 +59,13 @@ fn text(report: &Report) -> String {
         "{}: {} real and {} synthetic records\n",
         report.name, report.real_records, report.synthetic_records
     );
+    for sentence in &report.verdict.sentences {
+        text.push_str(sentence);
+        text.push('\n');
+    }
+    for finding in &report.verdict.findings {
+        text.push_str(&format!("  {:.3}  {}\n", finding.distance, finding.text));
+    }
     for workload in &report.workloads {
         text.push_str(&format!(
             "mean L1 error over {} of {} of {}: {:.4}\n",

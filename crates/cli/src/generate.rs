@@ -2,7 +2,9 @@
 
 use std::{fmt, num::NonZeroUsize, path::Path, time::Instant};
 
-use fhaim_domain::{Domain, Table, WriteOptions, counted, write_csv};
+use fhaim_domain::{
+    Domain, RawColumn, ReadOptions, Table, WriteOptions, counted, read_csv, write_csv,
+};
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{Fact, evaluate, html_page};
 use fhaim_he::Layout;
@@ -63,6 +65,10 @@ pub struct Request<'a> {
     seed: Option<InsecureTestSeed>,
     /// The table.
     pub table: Table,
+    /// Its values as they are, for a report.
+    values: Vec<RawColumn>,
+    /// Byte between the fields of the table, and of the synthetic one.
+    delimiter: u8,
     /// What a holder would fix for it: one run.
     terms: Terms,
     /// What the mechanism may know.
@@ -101,12 +107,19 @@ impl<'a> Request<'a> {
                 .map(Staged::create)
                 .transpose()?,
         };
-        let table = input::table(
-            &arguments.data,
-            schema,
-            &arguments.format,
-            &arguments.strictness,
-        )?;
+        let GenerateArguments {
+            data,
+            format,
+            strictness,
+            ..
+        } = arguments;
+        let (table, values) = if arguments.report.is_some() {
+            let reading = input::reading(data, schema, format, strictness)?;
+            (reading.table, reading.values)
+        } else {
+            (input::table(data, schema, format, strictness)?, Vec::new())
+        };
+        let delimiter = input::delimiter(data, format)?;
         let terms = terms(arguments, &table)?;
         // A run in the clear is charged for ciphertexts too, so that both ways plan and release alike.
         let job = terms.job(arguments.mechanism.releases_squares())?;
@@ -114,6 +127,8 @@ impl<'a> Request<'a> {
             arguments,
             seed,
             table,
+            values,
+            delimiter,
             terms,
             job,
             files,
@@ -151,11 +166,11 @@ impl<'a> Request<'a> {
         let columns = outcome.model.sample(records, &mut rng);
         let synthetic =
             Table::new(self.table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
-        self.write_table(&synthetic, &mut rng)?;
+        let written = self.write_table(&synthetic, &mut rng)?;
         self.write_ledger(outcome)?;
         phase.finish();
         let summary = summary(&self, outcome, records, costs);
-        self.write_report(&synthetic, &summary, &mut rng, progress)?;
+        self.write_report((&synthetic, &written), &summary, &mut rng, progress)?;
         let Files {
             table,
             ledger,
@@ -165,9 +180,10 @@ impl<'a> Request<'a> {
         Ok(summary)
     }
 
+    /// Writes the report on a synthetic table and its text.
     fn write_report(
         &mut self,
-        synthetic: &Table,
+        (synthetic, written): (&Table, &[u8]),
         summary: &Summary,
         rng: &mut impl rand::Rng,
         progress: &Progress,
@@ -176,18 +192,33 @@ impl<'a> Request<'a> {
             return Ok(());
         };
         let phase = progress.uncounted("evaluate");
-        let report = evaluate(&self.table, synthetic, None, rng)?;
+        let mut report = evaluate(&self.table, synthetic, None, rng)?;
+        let options = ReadOptions {
+            delimiter: self.delimiter,
+            keep_values: true,
+            ..ReadOptions::new(self.arguments.out.to_string_lossy())
+        };
+        let again = read_csv(self.table.shared_schema(), written, &options)?;
+        report.add_values(&self.values, &again.values);
         file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?;
         phase.finish();
         Ok(())
     }
 
-    fn write_table(&mut self, table: &Table, rng: &mut impl rand::Rng) -> Result<(), Error> {
+    /// Writes the synthetic table, and gives its text where a report needs it.
+    fn write_table(&mut self, table: &Table, rng: &mut impl rand::Rng) -> Result<Vec<u8>, Error> {
         let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
-        options.delimiter = self.arguments.format.delimiter;
+        options.delimiter = self.delimiter;
+        let mut text = Vec::new();
+        if self.files.report.is_some() {
+            write_csv(table, &mut text, rng, &options)?;
+            self.files.table.write_bytes(&text)?;
+            return Ok(text);
+        }
         self.files
             .table
-            .write(|writer| Ok(write_csv(table, writer, rng, &options)?))
+            .write(|writer| Ok(write_csv(table, writer, rng, &options)?))?;
+        Ok(text)
     }
 
     fn write_ledger(&mut self, outcome: &Outcome) -> Result<(), Error> {

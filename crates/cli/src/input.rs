@@ -2,13 +2,13 @@
 
 use std::{
     fs::{self, File},
-    io::BufReader,
+    io::{BufReader, Cursor, Read},
     path::Path,
 };
 
 use fhaim_domain::{
-    Binning, Kind, OutOfRange, ReadOptions, Reading, Schema, Table, UnknownCategory,
-    UnlistedColumn, counted, read_csv,
+    Binning, Dialect, Encoding, Kind, MAX_SNIFFED, OutOfRange, ReadOptions, Reading, Schema, Table,
+    Transcoder, UnknownCategory, UnlistedColumn, counted, read_csv,
 };
 
 use crate::{
@@ -29,6 +29,47 @@ pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     Ok(BufReader::new(file))
 }
 
+/// A table's text as UTF-8, and the byte between its fields: as asked for, or as its first lines
+/// have it. What is not usual is said on standard error.
+pub fn text(path: &Path, format: &FormatArguments) -> Result<(impl Read, u8), Error> {
+    let (head, dialect, rest) = sniff(path)?;
+    let delimiter = format.delimiter.unwrap_or(dialect.delimiter);
+    let name = path.display();
+    if format.delimiter.is_none() && delimiter != b',' {
+        let shown = char::from(delimiter).escape_default();
+        eprintln!("note: {name}: fields are separated by '{shown}' (--delimiter says otherwise)");
+    }
+    if dialect.encoding != Encoding::Utf8 {
+        eprintln!("note: {name}: read as {}", dialect.encoding);
+    }
+    let whole = Cursor::new(head).chain(rest);
+    Ok((Transcoder::new(whole, dialect.encoding), delimiter))
+}
+
+/// The byte between the fields of a table: as asked for, or as its first lines have it.
+pub fn delimiter(path: &Path, format: &FormatArguments) -> Result<u8, Error> {
+    match format.delimiter {
+        Some(delimiter) => Ok(delimiter),
+        None => Ok(sniff(path)?.1.delimiter),
+    }
+}
+
+/// The first bytes of a file, the dialect that they are in, and the rest.
+fn sniff(path: &Path) -> Result<(Vec<u8>, Dialect, BufReader<File>), Error> {
+    let mut file = open(path)?;
+    let mut head = Vec::new();
+    let read = file
+        .by_ref()
+        .take(MAX_SNIFFED as u64)
+        .read_to_end(&mut head);
+    read.map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let dialect = Dialect::detect(&head);
+    Ok((head, dialect, file))
+}
+
 /// Reads a schema.
 pub fn schema(path: &Path) -> Result<Schema, Error> {
     let json = fs::read(path).map_err(|source| Error::Read {
@@ -45,18 +86,33 @@ pub fn table(
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> Result<Table, Error> {
-    Ok(reading(path, schema, format, strictness)?.table)
+    Ok(read(path, schema, format, strictness, false)?.table)
 }
 
-/// As [`table`], with what was noticed.
+/// As [`table`], with what was noticed, and its values as they are.
 pub fn reading(
     path: &Path,
     schema: Schema,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> Result<Reading, Error> {
-    let options = read_options(path, format, strictness);
-    let reading = read_csv(schema, open(path)?, &options)?;
+    read(path, schema, format, strictness, true)
+}
+
+fn read(
+    path: &Path,
+    schema: Schema,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+    keep_values: bool,
+) -> Result<Reading, Error> {
+    let (text, delimiter) = text(path, format)?;
+    let options = ReadOptions {
+        delimiter,
+        keep_values,
+        ..read_options(path, format, strictness)
+    };
+    let reading = read_csv(schema, text, &options)?;
     remark(&reading);
     Ok(reading)
 }
@@ -67,7 +123,6 @@ fn read_options(
     strictness: &StrictnessArguments,
 ) -> ReadOptions {
     let mut options = ReadOptions::new(path.to_string_lossy());
-    options.delimiter = format.delimiter;
     options.missing = format.missing();
     if strictness.use_other {
         options.unknown = UnknownCategory::Other;
@@ -120,6 +175,6 @@ fn may_hold_integers(kind: &Kind) -> bool {
             let (min, max) = (binning.min(), binning.max());
             !binning.integer() && Binning::new(min, max, binning.bins().into(), true).is_ok()
         }
-        Kind::Categorical { .. } => false,
+        Kind::Categorical { .. } | Kind::Part { .. } => false,
     }
 }

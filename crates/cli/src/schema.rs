@@ -12,8 +12,12 @@ use crate::{
 
 /// Drafts a schema; what its owner must know goes to standard error.
 pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
-    let options = infer_options(arguments);
-    let draft = infer_schema(input::open(&arguments.data)?, &options)?;
+    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
+    let options = InferOptions {
+        delimiter,
+        ..infer_options(arguments)
+    };
+    let draft = infer_schema(text, &options)?;
     let json = draft.schema.to_json();
     match &arguments.out {
         Some(path) => {
@@ -40,7 +44,6 @@ fn infer_options(arguments: &InferArguments) -> InferOptions {
     options.leave_out.clone_from(&arguments.leave_out);
     options.bins = arguments.bins;
     options.max_categories = arguments.max_categories;
-    options.delimiter = arguments.format.delimiter;
     options.missing = arguments.format.missing();
     options
 }

@@ -64,17 +64,22 @@ pub struct Coarsening {
     pub to: usize,
 }
 
-/// Cells of all pairs' marginals together.
+/// Cells of all pairs' marginals together, and of the table of each digit with what it hangs on.
 pub fn pair_cells(domain: &Domain) -> u64 {
     // ((sum n)^2 - sum n^2) / 2, added up without the squares: sums stay below 2^64 for any
     // schema (at most 100,000 one-hot columns), and saturate for a wider domain.
     let mut before = 0u64;
     let mut cells = 0u64;
-    for &size in domain.sizes() {
+    for attribute in domain.coarse_attributes() {
+        let size = domain.size(attribute);
         cells = cells.saturating_add(before.saturating_mul(size as u64));
         before = before.saturating_add(size as u64);
     }
-    cells
+    let digits = domain
+        .digits()
+        .iter()
+        .filter_map(|digit| domain.cells(&digit.clique()));
+    digits.fold(cells, |cells, digit| cells.saturating_add(digit as u64))
 }
 
 /// What `schema` costs. Suggestions bring all pairs' cells down to `limit`; without a limit,
@@ -83,12 +88,26 @@ pub fn check_schema(schema: &Schema, limit: Option<u64>) -> SchemaCost {
     let domain = schema.domain();
     let total = pair_cells(domain);
     let one_hot_columns = domain.columns();
+    let coarse: usize = domain
+        .coarse_attributes()
+        .iter()
+        .map(|&a| domain.size(a))
+        .sum();
     let columns = schema
         .columns()
         .iter()
-        .map(|column| {
+        .enumerate()
+        .map(|(attribute, column)| {
             let size = column.size();
-            let cells = size as u64 * (one_hot_columns - size) as u64;
+            let digit = domain
+                .digits()
+                .iter()
+                .find(|digit| digit.fine() == attribute);
+            let others = match digit {
+                Some(digit) => domain.size(digit.coarse()),
+                None => coarse - size,
+            };
+            let cells = size as u64 * others as u64;
             ColumnCost {
                 name: column.name().to_owned(),
                 size,
@@ -105,7 +124,7 @@ pub fn check_schema(schema: &Schema, limit: Option<u64>) -> SchemaCost {
     SchemaCost {
         columns,
         one_hot_columns,
-        pairs: domain.len() * domain.len().saturating_sub(1) / 2,
+        pairs: domain.pairs().len(),
         pair_cells: total,
         largest_pair: largest_pair(schema),
         suggestions: suggestions(schema, &coarsened),
@@ -114,7 +133,7 @@ pub fn check_schema(schema: &Schema, limit: Option<u64>) -> SchemaCost {
 }
 
 fn largest_pair(schema: &Schema) -> Option<PairCost> {
-    let mut order: Vec<usize> = (0..schema.columns().len()).collect();
+    let mut order = schema.domain().coarse_attributes();
     order.sort_by_key(|&attribute| std::cmp::Reverse(schema.domain().size(attribute)));
     let [first, second] = *order.get(..2)? else {
         return None;
@@ -132,8 +151,12 @@ fn largest_pair(schema: &Schema) -> Option<PairCost> {
 fn coarsen(domain: &Domain, limit: Option<u64>) -> Domain {
     let mut sizes = domain.sizes().to_vec();
     loop {
-        let coarsened = Domain::new(sizes.clone());
-        let widest = sizes.iter_mut().max_by_key(|size| **size);
+        let coarsened = Domain::with_digits(sizes.clone(), domain.digits().to_vec());
+        let coarse = sizes
+            .iter_mut()
+            .enumerate()
+            .filter(|(a, _)| !domain.is_digit(*a));
+        let widest = coarse.map(|(_, size)| size).max_by_key(|size| **size);
         match (widest, limit) {
             (Some(size), Some(limit)) if *size > 2 && pair_cells(&coarsened) > limit => {
                 *size = size.div_ceil(2);

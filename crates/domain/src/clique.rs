@@ -2,16 +2,104 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The number of values of each attribute, by attribute index.
+/// A fine attribute that hangs on a coarse one: given the coarse value, it depends on nothing
+/// else, and it has only so many values beside each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Digit {
+    coarse: usize,
+    fine: usize,
+    parts: Vec<u32>,
+}
+
+impl Digit {
+    /// The attribute `fine`, which has `parts[v]` values beside value v of `coarse`.
+    pub fn new(coarse: usize, fine: usize, parts: Vec<u32>) -> Self {
+        Self {
+            coarse,
+            fine,
+            parts,
+        }
+    }
+
+    /// The attribute that it hangs on.
+    pub fn coarse(&self) -> usize {
+        self.coarse
+    }
+
+    /// The attribute that hangs.
+    pub fn fine(&self) -> usize {
+        self.fine
+    }
+
+    /// How many values the fine attribute has beside each of the coarse one's, the first ones.
+    pub fn parts(&self) -> &[u32] {
+        &self.parts
+    }
+
+    /// The two attributes.
+    pub fn clique(&self) -> Clique {
+        Clique::new([self.coarse, self.fine])
+    }
+}
+
+/// The number of values of each attribute, by attribute index, and which of them are digits of
+/// others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Domain {
     sizes: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    digits: Vec<Digit>,
 }
 
 impl Domain {
-    /// A domain from attribute sizes (each at least 1).
+    /// A domain from attribute sizes (each at least 1), none of them a digit.
     pub fn new(sizes: Vec<usize>) -> Self {
-        Self { sizes }
+        Self::with_digits(sizes, Vec::new())
+    }
+
+    /// A domain from attribute sizes (each at least 1), some of which are digits of others.
+    pub fn with_digits(sizes: Vec<usize>, digits: Vec<Digit>) -> Self {
+        Self { sizes, digits }
+    }
+
+    /// The fine attributes and what each hangs on.
+    pub fn digits(&self) -> &[Digit] {
+        &self.digits
+    }
+
+    /// Whether an attribute is a digit of another.
+    pub fn is_digit(&self, attribute: usize) -> bool {
+        self.digits.iter().any(|digit| digit.fine == attribute)
+    }
+
+    /// The first digit that is not one of this domain's attributes beside another of them, or
+    /// has other values than there are.
+    pub fn wrong_digit(&self) -> Option<usize> {
+        let fits = |digit: &Digit| {
+            let coarse = self.sizes.get(digit.coarse);
+            let fine = self.sizes.get(digit.fine).copied().unwrap_or(0);
+            let parts = digit.parts.iter().map(|&parts| parts as usize);
+            let hangs = self
+                .digits
+                .iter()
+                .filter(|other| other.fine == digit.fine)
+                .count()
+                == 1;
+            coarse == Some(&digit.parts.len())
+                && digit.coarse < digit.fine
+                && hangs
+                && !self.is_digit(digit.coarse)
+                && parts.into_iter().all(|parts| (1..=fine).contains(&parts))
+        };
+        self.digits
+            .iter()
+            .find(|digit| !fits(digit))
+            .map(Digit::fine)
+    }
+
+    /// The attributes that are no digits, ascending: what workloads are made of.
+    pub fn coarse_attributes(&self) -> Vec<usize> {
+        (0..self.len()).filter(|&a| !self.is_digit(a)).collect()
     }
 
     /// Sizes by attribute index.
@@ -47,28 +135,24 @@ impl Domain {
         self.sizes.iter().sum()
     }
 
-    /// All pairs of attributes, in lexicographic order: the default workload.
+    /// All pairs of attributes that are no digits, in lexicographic order: the default workload.
     pub fn pairs(&self) -> Vec<Clique> {
-        let d = self.len();
-        (0..d)
-            .flat_map(|a| (a + 1..d).map(move |b| Clique::new([a, b])))
-            .collect()
+        self.subsets(2).collect()
     }
 
-    /// All sets of `size` attributes, in lexicographic order: a workload.
+    /// All sets of `size` attributes that are no digits, in lexicographic order: a workload.
     pub fn subsets(&self, size: usize) -> Subsets {
-        let next = (size <= self.len()).then(|| (0..size).collect());
-        Subsets {
-            attributes: self.len(),
-            next,
-        }
+        let attributes = self.coarse_attributes();
+        let next = (size <= attributes.len()).then(|| (0..size).collect());
+        Subsets { attributes, next }
     }
 }
 
 /// Iterator over all sets of attributes of one size; see [`Domain::subsets`].
 #[derive(Clone, Debug)]
 pub struct Subsets {
-    attributes: usize,
+    attributes: Vec<usize>,
+    /// Places in `attributes`.
     next: Option<Vec<usize>>,
 }
 
@@ -81,7 +165,7 @@ impl Iterator for Subsets {
         // The last place that can still move right; all after it stand at their last.
         let place = (0..size)
             .rev()
-            .find(|&i| current[i] + size < self.attributes + i);
+            .find(|&i| current[i] + size < self.attributes.len() + i);
         self.next = place.map(|place| {
             let mut next = current.clone();
             let first = next[place] + 1;
@@ -90,7 +174,13 @@ impl Iterator for Subsets {
             }
             next
         });
-        Some(Clique(current))
+        // Places are ascending, and so are the attributes at them.
+        Some(Clique(
+            current
+                .iter()
+                .map(|&place| self.attributes[place])
+                .collect(),
+        ))
     }
 }
 
@@ -160,6 +250,31 @@ impl Clique {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_in_no_workload() {
+        let digit = Digit::new(1, 2, vec![2, 1]);
+        let domain = Domain::with_digits(vec![3, 2, 2, 4], vec![digit]);
+        assert_eq!(domain.wrong_digit(), None);
+        let pairs: Vec<Clique> = domain.pairs();
+        assert_eq!(pairs, [[0, 1], [0, 3], [1, 3]].map(Clique::new));
+        assert_eq!(
+            domain.subsets(3).collect::<Vec<_>>(),
+            [Clique::new([0, 1, 3])]
+        );
+        let json = serde_json::to_string(&Domain::new(vec![2])).unwrap();
+        assert_eq!(json, r#"{"sizes":[2]}"#);
+        for wrong in [
+            Digit::new(1, 4, vec![2, 1]),
+            Digit::new(1, 2, vec![2]),
+            Digit::new(1, 2, vec![2, 3]),
+            Digit::new(1, 2, vec![2, 0]),
+            Digit::new(3, 2, vec![1; 4]),
+        ] {
+            let domain = Domain::with_digits(vec![3, 2, 2, 4], vec![wrong.clone()]);
+            assert_eq!(domain.wrong_digit(), Some(wrong.fine()), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn subsets_are_complete_and_in_order() {

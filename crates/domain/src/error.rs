@@ -101,6 +101,19 @@ pub enum Error {
         /// The text.
         token: String,
     },
+    /// More records than there are different identifiers.
+    #[error(
+        "column {column:?}: its pattern has {capacity} identifiers for {records} records: write \
+         longer ones"
+    )]
+    Identifiers {
+        /// Name of the column.
+        column: String,
+        /// Different identifiers.
+        capacity: u64,
+        /// Records to write.
+        records: u64,
+    },
     /// No schema can be drafted.
     #[error("{file}: no schema can be drafted: {}", join(.problems))]
     Infer {
@@ -181,6 +194,39 @@ pub enum CellProblem {
         min: f64,
         /// The upper limit.
         max: f64,
+    },
+    /// Not a date or time of the column's format.
+    #[error("{value:?} is not a date or time written as {example:?} is")]
+    NotAMoment {
+        /// The cell.
+        value: String,
+        /// A moment in the column's format.
+        example: String,
+    },
+    /// A date outside the schema's limits.
+    #[error("{value:?} is outside the schema's range from {first} to {last}")]
+    OutOfTime {
+        /// The cell.
+        value: String,
+        /// The first moment of the first day.
+        first: String,
+        /// The first moment of the last day.
+        last: String,
+    },
+    /// A moment too early or too late after the one that it is relative to.
+    #[error(
+        "{value:?} is {units} units after the column that it is relative to, and the schema has \
+         {min} to {max}"
+    )]
+    OutOfLapse {
+        /// The cell.
+        value: String,
+        /// Units between the two.
+        units: i64,
+        /// The fewest.
+        min: i64,
+        /// The most.
+        max: i64,
     },
     /// A category that the schema does not have.
     #[error("{0:?} is not one of the schema's categories")]

@@ -4,34 +4,57 @@
 //! as codes into it. Nothing here touches files, threads or the clock: readers and writers are
 //! the caller's, so that the crate also builds for the browser.
 
+mod build;
+mod calendar;
 mod check;
 mod clique;
+mod codes;
+mod column;
 mod counted;
+mod decimal;
+mod dialect;
+mod encode;
 mod error;
+mod field;
+mod form;
+mod identifier;
 mod infer;
 mod numeric;
 mod one_hot;
+mod ordered;
+mod problem;
+mod raw;
 mod read;
 mod records;
 mod schema;
 mod table;
+mod value;
 mod write;
 
+pub use calendar::{FormatProblem, Moment, TimeFormat};
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
-pub use clique::{Clique, Domain, Subsets};
+pub use clique::{Clique, Digit, Domain, Subsets};
+pub use column::{Column, Kind};
 pub use counted::counted;
+pub use decimal::{Decimal, MAX_DECIMALS};
+pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
+pub use field::{Field, Output};
+pub use identifier::{Identifier, PatternProblem};
 pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, InferProblem, Note, infer_schema};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
+pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
+pub use problem::{ColumnProblem, SchemaProblem};
+pub use raw::{RawColumn, RawValues};
 pub use read::{
     Adjusted, OutOfRange, ReadOptions, Reading, UnknownCategory, UnlistedColumn, read_csv,
 };
 pub use records::MAX_RECORD_BYTES;
 pub use schema::{
-    Column, ColumnProblem, Kind, MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT,
-    MAX_SCHEMA_BYTES, Schema, SchemaProblem, Value,
+    MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES, Schema,
 };
 pub use table::{MAX_COUNTED_CELLS, Table};
+pub use value::Value;
 pub use write::{WriteOptions, write_csv};
 
 /// The examples of the README, which are tests.

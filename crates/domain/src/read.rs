@@ -3,7 +3,10 @@
 use std::{collections::HashMap, io::Read, sync::Arc};
 
 use crate::{
-    Binning, CellProblem, Column, Error, HeaderProblem, Kind, Schema, Table, records::Records,
+    Error, HeaderProblem, RawColumn, Schema, Table,
+    encode::{Encoder, Moments},
+    field::Meaning,
+    records::Records,
     schema::cut,
 };
 
@@ -55,6 +58,8 @@ pub struct ReadOptions {
     pub unlisted: UnlistedColumn,
     /// Most records.
     pub max_records: usize,
+    /// Whether to keep the values as they are beside their codes, for a report.
+    pub keep_values: bool,
 }
 
 impl ReadOptions {
@@ -69,6 +74,7 @@ impl ReadOptions {
             out_of_range: OutOfRange::default(),
             unlisted: UnlistedColumn::default(),
             max_records: 1 << 22,
+            keep_values: false,
         }
     }
 }
@@ -92,10 +98,13 @@ pub struct Adjusted {
 pub struct Reading {
     /// The table.
     pub table: Table,
-    /// By attribute, what was changed or noticed.
+    /// By attribute, what was changed or noticed: for a field of several, at the first.
     pub adjusted: Vec<Adjusted>,
     /// Columns of the file that were left out.
     pub left_out: Vec<String>,
+    /// By field, its values as they are, where [`ReadOptions::keep_values`] asked for them.
+    /// Private: the table itself.
+    pub values: Vec<RawColumn>,
 }
 
 /// Reads a CSV table with a header, record by record. Columns may stand in any order. In each
@@ -112,15 +121,14 @@ pub fn read_csv(
 ) -> Result<Reading, Error> {
     let schema = schema.into();
     let mut records = Records::open(&options.file, options.delimiter, input)?;
-    let fields = match_header(&schema, &records, options)?;
+    let places = match_header(&schema, &records, options)?;
     let left_out = unlisted(&schema, records.header());
-    let encoders: Vec<Encoder<'_>> = schema
-        .columns()
-        .iter()
-        .map(|column| Encoder::new(column, options))
+    let mut encoders: Vec<Encoder<'_>> = (schema.fields().iter().zip(places))
+        .filter_map(|(field, place)| Encoder::new(&schema, field, place?, options))
         .collect();
-    let mut columns = vec![Vec::new(); encoders.len()];
-    let mut adjusted = vec![Adjusted::default(); encoders.len()];
+    let mut columns = vec![Vec::new(); schema.columns().len()];
+    let mut adjusted = vec![Adjusted::default(); columns.len()];
+    let mut moments = Moments::default();
     while records.advance()? {
         if records.row() > options.max_records as u64 {
             return Err(Error::Records {
@@ -128,11 +136,17 @@ pub fn read_csv(
                 limit: options.max_records,
             });
         }
-        for (attribute, encoder) in encoders.iter().enumerate() {
-            let code = encoder
-                .code(records.bytes(fields[attribute]), &mut adjusted[attribute])
-                .map_err(|problem| records.refuse(fields[attribute], problem))?;
-            columns[attribute].push(code);
+        moments.clear();
+        for encoder in &mut encoders {
+            let place = encoder.place;
+            encoder
+                .encode(
+                    records.bytes(place),
+                    &mut moments,
+                    &mut columns,
+                    &mut adjusted,
+                )
+                .map_err(|problem| records.refuse(place, problem))?;
         }
     }
     if records.row() == 0 {
@@ -140,32 +154,35 @@ pub fn read_csv(
             file: options.file.clone(),
         });
     }
-    drop(encoders);
+    let values = encoders
+        .into_iter()
+        .filter_map(Encoder::into_values)
+        .collect();
     Ok(Reading {
         table: Table::new(schema, columns)?,
         adjusted,
         left_out,
+        values,
     })
 }
 
-/// For each column of the schema, its field in the file.
+/// For each field of the schema, its place in the file; `None` for one that is not read.
 fn match_header<R: Read>(
     schema: &Schema,
     records: &Records<R>,
     options: &ReadOptions,
-) -> Result<Vec<usize>, Error> {
+) -> Result<Vec<Option<usize>>, Error> {
     let header = records.header();
-    let position: HashMap<&str, usize> = header
-        .iter()
-        .enumerate()
-        .map(|(field, name)| (name.as_str(), field))
-        .collect();
-    let mut fields = Vec::with_capacity(schema.columns().len());
-    for column in schema.columns() {
-        match position.get(column.name()) {
-            Some(&field) => fields.push(field),
+    let position: HashMap<&str, usize> = (header.iter().map(String::as_str)).zip(0..).collect();
+    let mut places = Vec::with_capacity(schema.fields().len());
+    for field in schema.fields() {
+        // A synthetic table lacks what is left out, and may lack identifiers.
+        let read = !matches!(field.meaning, Meaning::LeftOut | Meaning::Identifier(_));
+        match position.get(field.name()) {
+            Some(&place) => places.push(read.then_some(place)),
+            None if !read => places.push(None),
             None => {
-                let problem = HeaderProblem::Missing(cut(column.name()));
+                let problem = HeaderProblem::Missing(cut(field.name()));
                 return Err(records.refuse_header(problem));
             }
         }
@@ -175,96 +192,12 @@ fn match_header<R: Read>(
     {
         return Err(records.refuse_header(HeaderProblem::Unlisted(cut(name))));
     }
-    Ok(fields)
+    Ok(places)
 }
 
 fn unlisted(schema: &Schema, header: &[String]) -> Vec<String> {
-    header
-        .iter()
-        .filter(|name| schema.position(name).is_none())
-        .cloned()
-        .collect()
-}
-
-/// What turns the fields of one column into codes.
-struct Encoder<'a> {
-    column: &'a Column,
-    options: &'a ReadOptions,
-    /// Codes of categories by their bytes; empty for a numeric column.
-    codes: HashMap<&'a [u8], u32>,
-}
-
-impl<'a> Encoder<'a> {
-    fn new(column: &'a Column, options: &'a ReadOptions) -> Self {
-        let codes = match column.kind() {
-            Kind::Numeric(_) => HashMap::new(),
-            Kind::Categorical { categories, .. } => {
-                categories.iter().map(String::as_bytes).zip(0..).collect()
-            }
-        };
-        Self {
-            column,
-            options,
-            codes,
-        }
-    }
-
-    fn code(&self, field: &[u8], adjusted: &mut Adjusted) -> Result<u32, CellProblem> {
-        if let Some(&code) = self.codes.get(field) {
-            return Ok(code);
-        }
-        let text = std::str::from_utf8(field).map_err(|_| CellProblem::NotUtf8)?;
-        if is_missing(text, &self.options.missing) {
-            adjusted.missing += 1;
-            return self.column.null_code().ok_or(CellProblem::Missing);
-        }
-        match self.column.kind() {
-            Kind::Numeric(binning) => self.bin(binning, text, adjusted),
-            Kind::Categorical { other, .. } => self.other(*other, text, adjusted),
-        }
-    }
-
-    fn bin(
-        &self,
-        binning: &Binning,
-        text: &str,
-        adjusted: &mut Adjusted,
-    ) -> Result<u32, CellProblem> {
-        let value = parse_number(text).ok_or_else(|| CellProblem::NotANumber(cut(text)))?;
-        if binning.integer() && value.fract() != 0.0 {
-            return Err(CellProblem::NotAnInteger(cut(text)));
-        }
-        adjusted.fractions += u64::from(value.fract() != 0.0);
-        if let Some(bin) = binning.bin(value) {
-            return Ok(bin);
-        }
-        let nearest = binning.clamp(value).and_then(|value| binning.bin(value));
-        match (self.options.out_of_range, nearest) {
-            (OutOfRange::Clamp, Some(bin)) => {
-                adjusted.clamped += 1;
-                Ok(bin)
-            }
-            _ => Err(CellProblem::OutOfRange {
-                value: cut(text),
-                min: binning.min(),
-                max: binning.max(),
-            }),
-        }
-    }
-
-    fn other(
-        &self,
-        other: Option<u32>,
-        text: &str,
-        adjusted: &mut Adjusted,
-    ) -> Result<u32, CellProblem> {
-        if self.options.unknown == UnknownCategory::Refuse {
-            return Err(CellProblem::UnknownCategory(cut(text)));
-        }
-        let code = other.ok_or_else(|| CellProblem::NoOther(cut(text)))?;
-        adjusted.other += 1;
-        Ok(code)
-    }
+    let known = |name: &str| schema.fields().iter().any(|field| field.name() == name);
+    header.iter().filter(|name| !known(name)).cloned().collect()
 }
 
 /// Whether `text` is one of the texts that stand for a missing value.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rand::Rng;
 
-use crate::{Column, Error, Kind, Table, Value, read::parse_number};
+use crate::{Error, Field, Kind, Schema, Table, Value, field::Meaning, read::parse_number};
 
 /// How to write a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct WriteOptions {
     pub delimiter: u8,
     /// What stands for a missing value.
     pub missing: String,
+    /// Records of the table that were written before these: identifiers go on from there.
+    pub before: u64,
 }
 
 impl WriteOptions {
@@ -24,6 +26,7 @@ impl WriteOptions {
             file: file.into(),
             delimiter: b',',
             missing: String::new(),
+            before: 0,
         }
     }
 }
@@ -41,9 +44,14 @@ pub fn write_csv(
     rng: &mut (impl Rng + ?Sized),
     options: &WriteOptions,
 ) -> Result<(), Error> {
-    let columns = table.schema().columns();
-    for column in columns {
-        check_missing_text(column, &options.missing)?;
+    let schema = table.schema();
+    check_identifiers(
+        schema,
+        options.before.saturating_add(table.records() as u64),
+    )?;
+    let fields = || schema.fields().iter().filter(|field| field.is_written());
+    for field in fields() {
+        check_missing_text(schema, field, &options.missing)?;
     }
     let failed = |error: csv::Error| Error::Io {
         file: options.file.clone(),
@@ -53,18 +61,17 @@ pub fn write_csv(
         .delimiter(options.delimiter)
         .from_writer(output);
     writer
-        .write_record(columns.iter().map(Column::name))
+        .write_record(fields().map(Field::name))
         .map_err(failed)?;
+    let mut values = Vec::with_capacity(schema.fields().len());
     for row in 0..table.records() {
-        for (attribute, column) in columns.iter().enumerate() {
-            // A table's codes are within its schema: there is always a value.
-            let value = column
-                .decode(table.column(attribute)[row], rng)
-                .unwrap_or(Value::Null);
+        let code = |attribute: usize| table.column(attribute)[row];
+        schema.values(&code, options.before + row as u64, rng, &mut values);
+        for value in &values {
             match value {
                 Value::Null => writer.write_field(&options.missing),
                 Value::Category(category) => writer.write_field(category),
-                Value::Number(number) => writer.write_field(number.to_string()),
+                other => writer.write_field(other.to_string()),
             }
             .map_err(failed)?;
         }
@@ -76,14 +83,39 @@ pub fn write_csv(
     })
 }
 
+/// Refuses a table with more records than one of its columns has identifiers.
+fn check_identifiers(schema: &Schema, records: u64) -> Result<(), Error> {
+    for field in schema.fields() {
+        if let Some(capacity) = field.capacity().filter(|&capacity| capacity < records) {
+            return Err(Error::Identifiers {
+                column: field.name().to_owned(),
+                capacity,
+                records,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a text for missing values that would be read back as a value.
-fn check_missing_text(column: &Column, token: &str) -> Result<(), Error> {
-    let is_value = match column.kind() {
-        Kind::Categorical { categories, .. } => categories.iter().any(|name| name == token),
-        Kind::Numeric(_) => parse_number(token).is_some(),
+fn check_missing_text(schema: &Schema, field: &Field, token: &str) -> Result<(), Error> {
+    let kind = schema
+        .columns()
+        .get(field.attributes().start)
+        .map(|column| column.kind());
+    let is_value = match (&field.meaning, kind) {
+        (Meaning::Plain, Some(Kind::Categorical { categories, .. })) => {
+            categories.iter().any(|name| name == token)
+        }
+        (Meaning::Plain, _) => parse_number(token).is_some(),
+        (Meaning::Number(style, _), _) => style.parse(token).is_some(),
+        (Meaning::Time(time), _) => time.format.read(token).is_some(),
+        (Meaning::Lapse(lapse), _) => lapse.format.read(token).is_some(),
+        (Meaning::Code(book), _) => book.place(token).is_some(),
+        (Meaning::Identifier(_) | Meaning::LeftOut, _) => false,
     };
-    if column.nullable() && is_value {
-        let column = column.name().to_owned();
+    if field.nullable() && is_value {
+        let column = field.name().to_owned();
         return Err(Error::MissingToken {
             column,
             token: token.to_owned(),

@@ -41,11 +41,13 @@ fn columns_are_drafted_by_what_they_hold() {
     let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
     assert_eq!(
         written,
-        json!({"name": "t", "target": "sex", "columns": [
+        json!({"version": 2, "name": "t", "target": "sex", "columns": [
             {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "nullable": true},
             {"name": "zip", "kind": "categorical", "categories": ["00", "01", "02", "03"]},
-            {"name": "age", "kind": "numeric", "min": 15, "max": 90, "bins": 10, "integer": true},
-            {"name": "bmi", "kind": "numeric", "min": 16, "max": 38, "bins": 10},
+            {"name": "age", "kind": "number", "integer": true, "digits": 10,
+             "edges": [15, 24, 30, 37, 45, 53, 59, 65, 73, 81, 90]},
+            {"name": "bmi", "kind": "number", "decimals": 1, "trailing_zeros": true, "digits": 31,
+             "edges": [16, 19, 21, 23, 25, 27, 29, 31, 33, 35, 38]},
             {"name": "children", "kind": "categorical", "categories": ["0", "1", "2", "3", "4"]},
             {"name": "note", "kind": "categorical", "categories": ["?"]},
         ]})
@@ -71,7 +73,11 @@ fn columns_are_drafted_by_what_they_hold() {
 }
 
 #[test]
-fn columns_that_cannot_be_drafted_are_named_together() {
+fn columns_that_the_first_version_cannot_say_are_named_together() {
+    let options = || InferOptions {
+        first_version: true,
+        ..options()
+    };
     let mut csv = "who,empty,ok\n".to_owned();
     for row in 0..101 {
         csv.push_str(&format!("person {row},,1\n"));
@@ -105,16 +111,20 @@ fn columns_that_cannot_be_drafted_are_named_together() {
 
 #[test]
 fn a_row_number_is_noticed() {
-    let draft = infer(
-        &example(),
-        &InferOptions {
+    for first_version in [true, false] {
+        let options = InferOptions {
             max_categories: 60,
+            first_version,
             ..options()
-        },
-    )
-    .unwrap();
-    let note = draft.notes.iter().find(|note| note.column == "id").unwrap();
-    assert!(note.to_string().contains("counts the rows"));
+        };
+        let draft = infer(&example(), &options).unwrap();
+        let note = draft.notes.iter().find(|note| note.column == "id").unwrap();
+        assert!(note.to_string().contains("counts the rows"));
+        let (numeric, identifier) = ("\"kind\": \"numeric\"", "\"pattern\": \"sequence\"");
+        let json = draft.schema.to_json();
+        assert_eq!(json.contains(numeric), first_version);
+        assert_eq!(json.contains(identifier), !first_version);
+    }
 }
 
 #[test]

@@ -36,16 +36,19 @@ pub fn cramers_v(counts: &[u64], width: usize) -> f64 {
     (phi_squared / (smaller - 1) as f64).clamp(0.0, 1.0).sqrt()
 }
 
-/// Cramér's V of all pairs of columns: a symmetric matrix with ones on its diagonal.
+/// Cramér's V of all pairs of columns that are no digits, in their order: a symmetric matrix with
+/// ones on its diagonal.
 ///
 /// # Errors
 /// A pair with too many cells to count.
 pub fn association_matrix(table: &Table) -> Result<Vec<Vec<f64>>, Error> {
-    let attributes = table.domain().len();
-    let mut matrix = vec![vec![1.0; attributes]; attributes];
+    let attributes = table.domain().coarse_attributes();
+    let place = |attribute: usize| attributes.partition_point(|&other| other < attribute);
+    let mut matrix = vec![vec![1.0; attributes.len()]; attributes.len()];
     for pair in table.domain().pairs() {
         if let [a, b] = *pair.attributes() {
             let v = cramers_v(&table.counts(&pair)?, table.domain().size(b));
+            let (a, b) = (place(a), place(b));
             matrix[a][b] = v;
             matrix[b][a] = v;
         }

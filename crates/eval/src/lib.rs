@@ -13,6 +13,8 @@ mod likelihood;
 mod prediction;
 mod regression;
 mod report;
+mod values;
+mod verdict;
 mod workload;
 
 pub use association::{association_matrix, cramers_v};
@@ -26,6 +28,8 @@ pub use report::{
     Association, ColumnReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError, WorkloadReport,
     evaluate,
 };
+pub use values::{Shares, ValueReport, ValueShares, compare_values};
+pub use verdict::{Copies, Finding, Reliance, Verdict, count_copies};
 pub use workload::{marginal_l1, model_workload_error, workload_error};
 
 /// The examples of the README, which are tests.

@@ -28,12 +28,12 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// All columns but the target.
+    /// All columns but the target and digits, which say nothing without what they hang on.
     pub(crate) fn without(table: &Table, target: usize) -> Self {
         let mut columns = Vec::new();
         let mut weights = 0;
         for (attribute, &size) in table.domain().sizes().iter().enumerate() {
-            if attribute != target {
+            if attribute != target && !table.domain().is_digit(attribute) {
                 columns.push((attribute, weights));
                 weights += size;
             }

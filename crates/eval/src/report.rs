@@ -1,6 +1,6 @@
 //! Everything that is said about a synthetic table, as data.
 
-use fhaim_domain::{Clique, Kind, Table};
+use fhaim_domain::{Clique, Column, Kind, RawColumn, Table, counted};
 use rand::Rng;
 use serde::Serialize;
 
@@ -9,6 +9,8 @@ use crate::{
     association::association_matrix,
     closeness::{Closeness, closeness},
     prediction::{Prediction, Target, predict, target_of},
+    values::{ValueReport, compare_values},
+    verdict::{Copies, Verdict, count_copies, verdict},
     workload::marginal_l1,
 };
 
@@ -30,14 +32,24 @@ pub struct Report {
     pub statement: &'static str,
     /// Name of the table.
     pub name: String,
+    /// SHA-256 of what gives the schema's codes their meaning, in hexadecimal.
+    pub schema_digest: String,
+    /// The version of the program that made the report.
+    pub version: &'static str,
+    /// What may be relied on, in words, the worst first.
+    pub verdict: Verdict,
     /// Real records compared with.
     pub real_records: usize,
     /// Synthetic records.
     pub synthetic_records: usize,
     /// Records of the real population that the synthetic table was not made from, if given.
     pub held_out_records: Option<usize>,
-    /// By column.
+    /// By column of codes that is no digit.
     pub columns: Vec<ColumnReport>,
+    /// By column, value by value; empty until [`Report::add_values`].
+    pub values: Vec<ValueReport>,
+    /// Records copied, value by value; absent until [`Report::add_values`].
+    pub copies: Option<Copies>,
     /// Workload errors over all sets of one, two and three columns.
     pub workloads: Vec<WorkloadReport>,
     /// Total variation distance of every pair of columns, a symmetric matrix; its diagonal has
@@ -60,6 +72,8 @@ pub struct ColumnReport {
     pub name: String,
     /// Whether it is numeric, its values being bins.
     pub numeric: bool,
+    /// What its values below are: categories, or so many bins.
+    pub binning: String,
     /// Half the L1 distance of the two distributions: from 0 to 1.
     pub total_variation: f64,
     /// Its values, in words.
@@ -125,9 +139,19 @@ pub fn evaluate(
     let singles: Vec<Clique> = real.domain().subsets(1).collect();
     let prediction = prediction(real, synthetic, held_out, rng)?;
     let triples = spaced_subsets(real, 3, MAX_TRIPLES);
-    Ok(Report {
+    let mut report = Report {
         statement: REPORT_STATEMENT,
         name: real.schema().name().to_owned(),
+        schema_digest: real
+            .schema()
+            .digest()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        version: env!("CARGO_PKG_VERSION"),
+        verdict: Verdict::default(),
+        values: Vec::new(),
+        copies: None,
         real_records: real.records(),
         synthetic_records: synthetic.records(),
         held_out_records: held_out.map(Table::records),
@@ -142,7 +166,42 @@ pub fn evaluate(
         no_prediction: prediction.as_ref().err().cloned(),
         prediction: prediction.ok(),
         closeness: held_out.map(|held_out| closeness(real, held_out, synthetic, rng)),
-    })
+    };
+    report.verdict = verdict(&report);
+    Ok(report)
+}
+
+impl Report {
+    /// Compares the tables value by value as well, as they were read with
+    /// [`fhaim_domain::ReadOptions::keep_values`], and gives the verdict anew.
+    pub fn add_values(&mut self, real: &[RawColumn], synthetic: &[RawColumn]) {
+        self.values = compare_values(real, synthetic);
+        self.copies = count_copies(real, synthetic);
+        self.verdict = verdict(self);
+    }
+}
+
+/// What a column's codes are, in words.
+fn binning(table: &Table, attribute: usize, column: &Column) -> String {
+    let values = column.size() - usize::from(column.nullable());
+    let digit = table
+        .domain()
+        .digits()
+        .iter()
+        .find(|digit| digit.coarse() == attribute);
+    let most = digit.and_then(|digit| digit.parts().iter().copied().max());
+    match (column.kind(), most) {
+        (Kind::Categorical { .. }, _) => format!("{values} categories"),
+        (Kind::Numeric(_), _) => format!("{}, drawn evenly within", counted(values, "even bin")),
+        (Kind::Part { .. }, Some(parts)) => {
+            format!(
+                "{} of up to {}",
+                counted(values, "group"),
+                counted(parts, "part")
+            )
+        }
+        (Kind::Part { .. }, None) => counted(values, "group"),
+    }
 }
 
 fn check_schemas(real: &Table, synthetic: &Table, held_out: Option<&Table>) -> Result<(), Error> {
@@ -158,7 +217,8 @@ fn check_schemas(real: &Table, synthetic: &Table, held_out: Option<&Table>) -> R
 
 fn column_reports(real: &Table, synthetic: &Table) -> Result<Vec<ColumnReport>, Error> {
     let mut reports = Vec::with_capacity(real.domain().len());
-    for (attribute, column) in real.schema().columns().iter().enumerate() {
+    for attribute in real.domain().coarse_attributes() {
+        let column = &real.schema().columns()[attribute];
         let clique = Clique::new([attribute]);
         let shares = |table: &Table| -> Result<Vec<f64>, Error> {
             let counts = table.counts(&clique)?;
@@ -169,7 +229,8 @@ fn column_reports(real: &Table, synthetic: &Table) -> Result<Vec<ColumnReport>, 
         };
         reports.push(ColumnReport {
             name: column.name().to_owned(),
-            numeric: matches!(column.kind(), Kind::Numeric(_)),
+            numeric: column.ordered(),
+            binning: binning(real, attribute, column),
             total_variation: marginal_l1(real, synthetic, &clique)? / 2.0,
             labels: (0..column.size())
                 .map(|code| column.label(code as u32))
@@ -193,10 +254,12 @@ fn set_errors(real: &Table, synthetic: &Table, sets: Vec<Clique>) -> Result<SetE
 fn pair_errors(real: &Table, synthetic: &Table) -> Result<(SetErrors, Vec<Vec<f64>>), Error> {
     let pairs = set_errors(real, synthetic, real.domain().pairs())?;
     let singles = set_errors(real, synthetic, real.domain().subsets(1).collect())?;
-    let attributes = real.domain().len();
-    let mut matrix = vec![vec![0.0; attributes]; attributes];
+    let attributes = real.domain().coarse_attributes();
+    let place = |attribute: usize| attributes.partition_point(|&other| other < attribute);
+    let mut matrix = vec![vec![0.0; attributes.len()]; attributes.len()];
     for (clique, l1) in singles.iter().chain(&pairs) {
         if let [a, .., b] | [a @ b] = *clique.attributes() {
+            let (a, b) = (place(a), place(b));
             matrix[a][b] = l1 / 2.0;
             matrix[b][a] = l1 / 2.0;
         }
@@ -207,7 +270,7 @@ fn pair_errors(real: &Table, synthetic: &Table) -> Result<(SetErrors, Vec<Vec<f6
 /// All sets of `size` columns, or if there are more than `most`, about as many, evenly spaced in
 /// lexicographic order.
 fn spaced_subsets(table: &Table, size: usize, most: usize) -> Vec<Clique> {
-    let step = binomial(table.domain().len(), size)
+    let step = binomial(table.domain().coarse_attributes().len(), size)
         .div_ceil(most as u64)
         .max(1);
     table
@@ -238,7 +301,7 @@ fn workload_report(real: &Table, order: usize, errors: &[(Clique, f64)]) -> Work
     WorkloadReport {
         order,
         sets: errors.len(),
-        of: binomial(real.domain().len(), order),
+        of: binomial(real.domain().coarse_attributes().len(), order),
         mean_l1: if errors.is_empty() {
             0.0
         } else {

@@ -48,19 +48,17 @@ impl WeightedPair {
 }
 
 impl Workload {
-    /// All pairs of attributes, each with weight 1, in lexicographic order.
+    /// All pairs of attributes that are no digits, each with weight 1, in lexicographic order.
     pub fn all_pairs(domain: &Domain) -> Self {
-        let d = domain.len();
-        let pairs = (0..d)
-            .flat_map(|a| {
-                (a + 1..d).map(move |b| WeightedPair {
-                    attributes: [a, b],
-                    weight: 1,
-                })
+        let attributes = domain.coarse_attributes();
+        let pairs = attributes.iter().enumerate().flat_map(|(place, &a)| {
+            attributes[place + 1..].iter().map(move |&b| WeightedPair {
+                attributes: [a, b],
+                weight: 1,
             })
-            .collect();
+        });
         Self {
-            pairs,
+            pairs: pairs.collect(),
             triples: Vec::new(),
         }
     }
@@ -272,7 +270,10 @@ impl Job {
         }) {
             return Err(Error::WorkloadTriple(triple.attributes));
         }
-        if self.workload.sets().next().is_none() && self.domain.len() > 1 {
+        if let Some(digit) = self.domain.wrong_digit() {
+            return Err(Error::WrongDigit(digit));
+        }
+        if self.workload.sets().next().is_none() && self.domain.coarse_attributes().len() > 1 {
             return Err(Error::EmptyWorkload);
         }
         if self.rho == Rho::ZERO {
@@ -292,6 +293,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::Digit;
 
     #[test]
     fn all_pairs_weights_add_up() {
@@ -380,6 +382,16 @@ mod tests {
         assert!(matches!(
             capped.check(),
             Err(Error::ModelCap { cells: 5, cap: 39 })
+        ));
+        let digit = |parts| Job {
+            domain: Domain::with_digits(vec![2, 3], vec![Digit::new(0, 1, parts)]),
+            workload: Workload { pairs: Vec::new() },
+            ..job(vec![2, 3])
+        };
+        assert!(digit(vec![3, 1]).check().is_ok());
+        assert!(matches!(
+            digit(vec![3, 4]).check(),
+            Err(Error::WrongDigit(1))
         ));
         let mut broke = job(vec![2, 3]);
         broke.rho = Rho::ZERO;

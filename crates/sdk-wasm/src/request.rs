@@ -101,6 +101,8 @@ impl DraftRequest {
             delimiter: self.format.delimiter(),
             missing: self.format.missing(),
             leave_out: self.leave_out.clone(),
+            // The page edits kinds of the first version.
+            first_version: true,
             ..InferOptions::new(&self.format.file, &self.name)
         }
     }

@@ -46,7 +46,7 @@ fn kept_codes(table: &Table, attribute: usize) -> Vec<u32> {
     let column = &table.schema().columns()[attribute];
     let values = (0..column.size() as u32).filter(|&v| Some(v) != column.null_code());
     match column.kind() {
-        Kind::Numeric(_) => values.collect(),
+        Kind::Numeric(_) | Kind::Part { .. } => values.collect(),
         Kind::Categorical { .. } => values
             .filter(|v| table.column(attribute).contains(v))
             .collect(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 mod help;
+mod hospital;
 mod memory;
 mod openapi;
 mod refusals;

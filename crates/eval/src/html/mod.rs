@@ -2,6 +2,7 @@
 
 mod bars;
 mod heatmap;
+mod verdict;
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,6 +13,7 @@ use crate::{
 };
 use bars::Bars;
 use heatmap::{Heatmap, NARROW, Scale, WIDE};
+use verdict::{ValuesSection, VerdictSection};
 
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
@@ -56,7 +58,7 @@ impl Display for Escaped<'_> {
 }
 
 /// The first characters of a label, for where there is little room.
-fn shorten(label: &str, longest: usize) -> String {
+pub(crate) fn shorten(label: &str, longest: usize) -> String {
     if label.chars().count() <= longest {
         return label.to_owned();
     }
@@ -108,7 +110,9 @@ impl Display for Page<'_> {
              <body>\n<main>\n"
         )?;
         self.header(out)?;
+        VerdictSection(self.report).fmt(out)?;
         self.summary(out)?;
+        ValuesSection(&self.report.values).fmt(out)?;
         self.columns(out)?;
         self.pairs(out)?;
         self.association(out)?;
@@ -208,9 +212,10 @@ impl Page<'_> {
             write!(
                 out,
                 "<figure class=\"panel\">\n<figcaption><span class=\"name\">{}</span> \
-                 <span class=\"tag\">TV {:.3}</span></figcaption>\n{}</figure>\n",
+                 <span class=\"tag\">TV {:.3}</span></figcaption>\n<p class=\"quiet\">{}</p>\n{}</figure>\n",
                 Escaped(&column.name),
                 column.total_variation,
+                Escaped(&column.binning),
                 Bars(column)
             )?;
         }

@@ -94,6 +94,16 @@ impl BlockAxis {
         }
     }
 
+    /// The axis of all `size` categories, each as it is.
+    pub fn cells(attribute: usize, size: usize) -> Self {
+        Self {
+            attribute,
+            groups: (0..size as u32).collect(),
+            k: size,
+            form: Form::Indicators,
+        }
+    }
+
     /// w: a block of scale s has noise of standard deviation s times the factors of its axes.
     pub fn noise_factor(&self) -> f64 {
         match self.form {

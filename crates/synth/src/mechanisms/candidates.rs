@@ -1,9 +1,10 @@
 //! Candidates of the adaptive mechanisms: cliques that may be measured next, their weights, and
 //! which of them the model still has room for.
 
-use fhaim_domain::Clique;
+use fhaim_domain::{Clique, Digit, Domain};
 use fhaim_pgm::{Measurement, ModelGraph};
 
+use super::digits::expected_alone;
 use crate::Release;
 use fhaim_release::Job;
 use fhaim_release::{Axis, Statistic};
@@ -23,10 +24,26 @@ pub struct Candidate {
     pub cells: usize,
 }
 
+/// What is measured before anything is chosen: all attributes that are no digits, and each digit
+/// with what it hangs on.
+pub(crate) fn first_cliques(domain: &Domain) -> Vec<Clique> {
+    let singles = domain
+        .coarse_attributes()
+        .into_iter()
+        .map(|a| Clique::new([a]));
+    singles
+        .chain(domain.digits().iter().map(Digit::clique))
+        .collect()
+}
+
 /// The workload's pairs and triples, the pairs within triples, and, if asked for, all attributes
-/// alone; by size, then in lexicographic order.
+/// alone that are no digits; by size, then in lexicographic order.
 pub fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
-    let singles = (0..job.domain.len()).filter(|_| one_ways);
+    let singles = job
+        .domain
+        .coarse_attributes()
+        .into_iter()
+        .filter(|_| one_ways);
     let singles = singles.map(|a| Clique::new([a]));
     let pairs = job.workload.within_pairs();
     let pairs = pairs.pairs().iter().map(|pair| pair.clique());
@@ -93,8 +110,8 @@ pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statist
     }
 }
 
-/// A release of [`cells_statistic`], for the fit.
-pub(crate) fn cells_measurement(release: &Release) -> Measurement {
+/// A release of [`cells_statistic`], for the fit; of a digit's table, what is to be expected of it.
+pub(crate) fn cells_measurement(domain: &Domain, release: &Release) -> Measurement {
     let statistic = &release.request.statistic;
     let scale = match statistic {
         Statistic::OneWay(axis) | Statistic::Product(axis, _) => axis.largest_value().max(1),
@@ -102,7 +119,12 @@ pub(crate) fn cells_measurement(release: &Release) -> Measurement {
     } as f64;
     let values = release.values.iter().map(|&value| value as f64 / scale);
     let sigma = release.request.sigma() / scale;
-    Measurement::cells(statistic.clique(), values.collect(), sigma)
+    let mut measurement = Measurement::cells(statistic.clique(), values.collect(), sigma);
+    let mut digits = domain.digits().iter();
+    if let Some(digit) = digits.find(|digit| digit.clique() == measurement.clique) {
+        measurement.values = expected_alone(&measurement.values, digit, sigma);
+    }
+    measurement
 }
 
 /// L1 distance of two tables.
@@ -113,7 +135,6 @@ pub(crate) fn l1_distance(one: &[f64], two: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_domain::Domain;
     use fhaim_dp::Rho;
 
     #[test]

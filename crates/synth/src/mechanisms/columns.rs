@@ -1,9 +1,12 @@
-//! The total and the 1-ways: what mechanisms start from that measure residual contrasts.
+//! The total, the 1-ways and the tables of digits: what mechanisms start from that measure
+//! residual contrasts.
 
+use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Rho;
 use fhaim_pgm::Measurement;
 
 use super::block::Block;
+use super::digits;
 use super::prior::expected_counts;
 use crate::Error;
 use crate::desk::{Desk, Offer, shares};
@@ -72,10 +75,12 @@ impl Measured {
     }
 }
 
-/// The total and the 1-ways of a job, with their costs.
+/// The total, the 1-ways and the tables of digits of a job, with their costs.
 #[derive(Clone, Debug)]
 pub(crate) struct OneWays {
-    /// The total first, then one block for each attribute that has a choice.
+    domain: Domain,
+    /// The total first, then one block for each attribute that has a choice and is no digit, then
+    /// one table for each digit.
     pub(crate) items: Vec<Measured>,
     /// c^(2/3) of each item.
     pub(crate) weights: Vec<f64>,
@@ -88,14 +93,19 @@ impl OneWays {
         let mut items = vec![Measured::new(Block::total())];
         let mut costs = vec![TOTAL_COST * job.workload.weight().max(1.0)];
         for (attribute, &size) in job.domain.sizes().iter().enumerate() {
-            if size > 1 {
+            if size > 1 && !job.domain.is_digit(attribute) {
                 items.push(Measured::new(Block::one_way(attribute, size)));
                 // An attribute outside the workload is still to be drawn from.
                 let weight = job.workload.weight_of(attribute).max(1.0);
                 costs.push(weight * (size as f64 - 1.0));
             }
         }
+        for digit in job.domain.digits() {
+            items.push(Measured::new(digits::block(&job.domain, digit)));
+            costs.push(digits::cost(digit));
+        }
         Self {
+            domain: job.domain.clone(),
             items,
             weights: costs.iter().map(|cost| cost.powf(2.0 / 3.0)).collect(),
             estimates: Vec::new(),
@@ -134,7 +144,38 @@ impl OneWays {
             }
             Some(measurement)
         };
-        self.estimates = self.items.iter().filter_map(estimate).collect();
+        let (singles, tables): (Vec<_>, Vec<_>) =
+            (self.items.iter().filter_map(estimate)).partition(|m| m.clique.len() < 2);
+        self.estimates = singles;
+        for table in tables {
+            let digits = self.domain.digits().iter();
+            let Some(digit) = digits
+                .into_iter()
+                .find(|digit| digit.clique() == table.clique)
+            else {
+                continue;
+            };
+            let coarse = self.estimated(digit.coarse(), total);
+            let expected = digits::expected_table(&table.values, digit, &coarse, table.sigma);
+            self.estimates.push(Measurement {
+                values: expected,
+                ..table
+            });
+        }
+    }
+
+    /// The counts of an attribute as they are estimated; all records in its one category where
+    /// it has no other.
+    fn estimated(&self, attribute: usize, total: f64) -> Vec<f64> {
+        let clique = Clique::new([attribute]);
+        let found = self.estimates.iter().find(|m| m.clique == clique);
+        match found {
+            Some(m) => {
+                let mean = total / m.values.len() as f64;
+                m.values.iter().map(|value| value + mean).collect()
+            }
+            None => vec![total; self.domain.size(attribute)],
+        }
     }
 
     /// What the fit sees.
@@ -146,7 +187,6 @@ impl OneWays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_domain::Domain;
     use fhaim_release::Statistic;
 
     #[test]

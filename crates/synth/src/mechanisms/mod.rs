@@ -8,6 +8,7 @@ mod anneal;
 pub(crate) mod block;
 pub(crate) mod candidates;
 mod columns;
+mod digits;
 pub mod fhaim_l2;
 pub(crate) mod fitting;
 pub(crate) mod merge;

@@ -17,7 +17,9 @@ const MAX_RECORDS: usize = 1 << 16;
 pub struct Block {
     /// Codes.
     pub table: Table,
-    /// Randomness for [`fhaim_domain::Column::decode`], row by row.
+    /// The number of its first record, counted from 0: identifiers are made of it.
+    pub first: u64,
+    /// Randomness for [`fhaim_domain::Schema::values`], row by row.
     pub values: ChaCha20Rng,
 }
 
@@ -89,6 +91,7 @@ impl Iterator for Blocks {
         let table = Table::new(self.schema.clone(), columns);
         Some(table.map_err(io::Error::other).map(|table| Block {
             table,
+            first: number * records,
             values: self.stream(2 * number + 1),
         }))
     }

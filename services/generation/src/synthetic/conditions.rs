@@ -1,6 +1,6 @@
 //! Conditions on the records of a synthetic table: `race=Asian,"city=Leuven, Belgium"`.
 
-use fhaim_domain::{Column, Kind, Schema};
+use fhaim_domain::{Field, Kind, Schema};
 use fhaim_platform::Failure;
 use fhaim_synth::ModelError;
 
@@ -38,24 +38,21 @@ pub enum ConditionError {
 
 /// Reads conditions: attribute and code, in the order written. Conditions are separated by
 /// commas; one that has a comma itself is put in double quotes, with quotes in it doubled. A
-/// number stands for the bin it falls into; nothing after the `=` stands for a missing value.
+/// number stands for the bin it falls into, or its digit; nothing after the `=` stands for a missing value.
 ///
 /// # Errors
 /// See [`ConditionError`].
 pub fn parse(text: &str, schema: &Schema) -> Result<Vec<(usize, u32)>, ConditionError> {
     let mut conditions: Vec<(usize, u32)> = Vec::new();
-    for field in fields(text)? {
-        let (attribute, value) = split(&field, schema)?;
-        let column = &schema.columns()[attribute];
-        let code = code(column, value).ok_or_else(|| ConditionError::Value {
-            column: column.name().to_owned(),
-            value: value.to_owned(),
-            known: known(column),
-        })?;
-        match conditions.iter().find(|(other, _)| *other == attribute) {
-            None => conditions.push((attribute, code)),
-            Some(&(_, other)) if other == code => {}
-            Some(_) => return Err(ConditionError::Twice(column.name().to_owned())),
+    for text in fields(text)? {
+        let (field, value) = split(&text, schema)?;
+        let codes = schema.codes_of(field, value);
+        for (attribute, code) in codes.ok_or_else(|| unknown(schema, field, value))? {
+            match conditions.iter().find(|(other, _)| *other == attribute) {
+                None => conditions.push((attribute, code)),
+                Some(&(_, other)) if other == code => {}
+                Some(_) => return Err(ConditionError::Twice(field.name().to_owned())),
+            }
         }
     }
     Ok(conditions)
@@ -88,44 +85,44 @@ fn fields(text: &str) -> Result<Vec<String>, ConditionError> {
     Ok(fields)
 }
 
-/// The column and the value of a condition; both may have `=` in them.
-fn split<'a>(field: &'a str, schema: &Schema) -> Result<(usize, &'a str), ConditionError> {
-    let mut splits = field
+/// The field and the value of a condition; both may have `=` in them.
+fn split<'a, 's>(
+    text: &'a str,
+    schema: &'s Schema,
+) -> Result<(&'s Field, &'a str), ConditionError> {
+    let mut splits = text
         .match_indices('=')
-        .map(|(i, _)| (&field[..i], &field[i + 1..]));
-    let known = splits.find_map(|(name, value)| Some((schema.position(name)?, value)));
-    known.ok_or_else(|| match field.split_once('=') {
+        .map(|(i, _)| (&text[..i], &text[i + 1..]));
+    let known = splits.find_map(|(name, value)| {
+        let field = schema.fields().iter().find(|field| field.name() == name)?;
+        Some((field, value))
+    });
+    known.ok_or_else(|| match text.split_once('=') {
         Some((name, _)) => ConditionError::Column(name.to_owned()),
-        None => ConditionError::Form(field.to_owned()),
+        None => ConditionError::Form(text.to_owned()),
     })
 }
 
-fn code(column: &Column, value: &str) -> Option<u32> {
-    let named = (0..column.size() as u32).find(|&code| column.label(code) == value);
-    match column.kind() {
-        Kind::Categorical { categories, .. } => {
-            let place = categories.iter().position(|category| category == value);
-            place.map(|code| code as u32).or(named)
+/// What a column has instead of a value that it has not.
+fn unknown(schema: &Schema, field: &Field, value: &str) -> ConditionError {
+    let column = schema.columns().get(field.attributes().start);
+    let known = column.map_or_else(String::new, |column| {
+        if let Kind::Numeric(binning) = column.kind() {
+            return format!("numbers from {} to {}", binning.min(), binning.max());
         }
-        Kind::Numeric(binning) => {
-            let number = value.trim().parse().ok();
-            number.and_then(|number| binning.bin(number)).or(named)
+        let size = column.size() as u32;
+        let labels = (0..size.min(VALUES_NAMED)).map(|code| column.label(code));
+        let mut known = labels.collect::<Vec<_>>().join(", ");
+        if size > VALUES_NAMED {
+            known.push_str(&format!(" and {} more", size - VALUES_NAMED));
         }
+        known
+    });
+    ConditionError::Value {
+        column: field.name().to_owned(),
+        value: value.to_owned(),
+        known,
     }
-    .or_else(|| column.null_code().filter(|_| value.is_empty()))
-}
-
-fn known(column: &Column) -> String {
-    if let Kind::Numeric(binning) = column.kind() {
-        return format!("numbers from {} to {}", binning.min(), binning.max());
-    }
-    let size = column.size() as u32;
-    let labels = (0..size.min(VALUES_NAMED)).map(|code| column.label(code));
-    let mut known = labels.collect::<Vec<_>>().join(", ");
-    if size > VALUES_NAMED {
-        known.push_str(&format!(" and {} more", size - VALUES_NAMED));
-    }
-    known
 }
 
 /// What a model's refusal of conditions means to who asked for them.
@@ -171,6 +168,26 @@ mod tests {
         assert_eq!(read("\"race=Black, other\",age=1"), [(0, 1), (1, 0)]);
         assert_eq!(read("\"race=a\"\"b\""), [(0, 2)]);
         assert_eq!(read("race=a\"b,race=a\"b"), [(0, 2)]);
+    }
+
+    #[test]
+    fn a_value_is_its_group_and_its_digit() {
+        let json = br#"{"version":2,"name":"t","columns":[
+            {"name":"age","kind":"number","integer":true,"min":0,"max":99,"bins":10,"digits":10},
+            {"name":"day","kind":"date","format":"%d.%m.%Y","min":"2024-01-01","max":"2024-12-31",
+             "bins":12,"digits":31},
+            {"name":"icd","kind":"code","codes":["A00","A01","B20"],"prefix":1},
+            {"name":"id","kind":"identifier","pattern":"uuid"}]}"#;
+        let schema = Schema::from_json("t.json", json).unwrap();
+        let read = |text: &str| parse(text, &schema);
+        assert_eq!(read("age=47").unwrap(), [(0, 4), (1, 7)]);
+        assert_eq!(read("age=40 to 49").unwrap(), [(0, 4)]);
+        assert_eq!(read("age=40 to 49,age=47").unwrap(), [(0, 4), (1, 7)]);
+        assert!(matches!(read("age=106"), Err(ConditionError::Value { .. })));
+        assert_eq!(read("day=01.01.2024").unwrap(), [(2, 0), (3, 0)]);
+        assert_eq!(read("icd=A01").unwrap(), [(4, 0), (5, 1)]);
+        assert_eq!(read("icd=A").unwrap(), [(4, 0)]);
+        assert!(matches!(read("id=7"), Err(ConditionError::Value { .. })));
     }
 
     #[test]

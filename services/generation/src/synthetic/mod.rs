@@ -15,7 +15,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::job::{Draw, TableFormat};
-use fhaim_domain::{Schema, WriteOptions, write_csv};
+use fhaim_domain::{Field, Schema, WriteOptions, write_csv};
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
 use fhaim_synth::FittedModel;
@@ -86,6 +86,7 @@ async fn blocks(
         Some(_) => return Err(Refusal::Rows(MAX_ROWS).into()),
         None => (model.total().round() as u64).clamp(1, MAX_ROWS),
     };
+    check_identifiers(&schema, rows)?;
     let seed = match draw.seed {
         Some(seed) => seed,
         None => OsRng.try_next_u64().map_err(Failure::internal)?,
@@ -105,6 +106,20 @@ async fn blocks(
         given.map_err(|error| conditions::explain(&error, &conditions, &schema))?
     };
     Ok(Blocks::new(schema, model, rows, seed))
+}
+
+/// Refuses more rows than a column has identifiers for.
+fn check_identifiers(schema: &Schema, rows: u64) -> Result<(), Failure> {
+    let few = |field: &&Field| field.capacity().is_some_and(|capacity| capacity < rows);
+    match schema.fields().iter().find(few) {
+        None => Ok(()),
+        Some(field) => {
+            let (name, capacity) = (field.name(), field.capacity().unwrap_or(0));
+            let text =
+                format!("rows: column {name:?} has {capacity} different identifiers at most");
+            Err(Refusal::Format(text).into())
+        }
+    }
 }
 
 fn headers(
@@ -160,9 +175,10 @@ fn write(mut pipe: Pipe, schema: &Schema, blocks: Blocks, format: TableFormat) {
 }
 
 fn write_blocks(pipe: &mut Pipe, blocks: Blocks) -> io::Result<()> {
-    let options = WriteOptions::new("synthetic.csv");
+    let mut options = WriteOptions::new("synthetic.csv");
     for (number, block) in blocks.enumerate() {
         let mut block = block?;
+        options.before = block.first;
         let written = if number == 0 {
             write_csv(&block.table, &mut *pipe, &mut block.values, &options)
         } else {

@@ -1,6 +1,6 @@
 //! Tables as Parquet: a block of records is a row group.
 
-use fhaim_domain::{Column, Kind, Schema, Value};
+use fhaim_domain::{Field, Output, Schema, Value};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -68,18 +68,18 @@ fn plain(error: ParquetError) -> io::Error {
 }
 
 fn file_type(schema: &Schema) -> Result<TypePtr, ParquetError> {
-    let columns = schema.columns().iter().map(|column| {
-        let (physical, logical) = match column.kind() {
-            Kind::Categorical { .. } => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Numeric(binning) if binning.integer() => (Physical::INT64, None),
-            Kind::Numeric(_) => (Physical::DOUBLE, None),
+    let columns = written(schema).map(|field| {
+        let (physical, logical) = match field.output(schema.columns()) {
+            Output::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Output::Integer => (Physical::INT64, None),
+            Output::Number => (Physical::DOUBLE, None),
         };
-        let repetition = if column.nullable() {
+        let repetition = if field.nullable() {
             Repetition::OPTIONAL
         } else {
             Repetition::REQUIRED
         };
-        let column = Type::primitive_type_builder(column.name(), physical)
+        let column = Type::primitive_type_builder(field.name(), physical)
             .with_logical_type(logical)
             .with_repetition(repetition);
         column.build().map(Arc::new)
@@ -87,6 +87,11 @@ fn file_type(schema: &Schema) -> Result<TypePtr, ParquetError> {
     let columns = columns.collect::<Result<_, _>>()?;
     let table = Type::group_type_builder("schema").with_fields(columns);
     table.build().map(Arc::new)
+}
+
+/// The fields that a table has.
+fn written(schema: &Schema) -> impl Iterator<Item = &Field> {
+    schema.fields().iter().filter(|field| field.is_written())
 }
 
 /// The values of one column of a block.
@@ -100,41 +105,32 @@ struct Chunk {
     values: Values,
     /// For each record, 1 if it has a value; empty in a column that is not nullable.
     present: Vec<i16>,
-    /// Categories by code.
-    categories: Vec<ByteArray>,
 }
 
 impl Chunk {
-    fn new(column: &Column) -> Self {
-        let mut categories = Vec::new();
-        let values = match column.kind() {
-            Kind::Categorical {
-                categories: names, ..
-            } => {
-                categories.extend(names.iter().map(|name| ByteArray::from(name.as_str())));
-                Values::Texts(Vec::new())
-            }
-            Kind::Numeric(binning) if binning.integer() => Values::Integers(Vec::new()),
-            Kind::Numeric(_) => Values::Doubles(Vec::new()),
+    fn new(field: &Field, schema: &Schema) -> Self {
+        let values = match field.output(schema.columns()) {
+            Output::Text => Values::Texts(Vec::new()),
+            Output::Integer => Values::Integers(Vec::new()),
+            Output::Number => Values::Doubles(Vec::new()),
         };
         Self {
             values,
             present: Vec::new(),
-            categories,
         }
     }
 
-    fn push(&mut self, code: u32, value: Value<'_>) {
-        match (&mut self.values, value) {
-            (Values::Texts(texts), Value::Category(_)) => {
-                texts.push(self.categories[code as usize].clone());
-            }
-            // Whole: the column holds integers.
-            (Values::Integers(integers), Value::Number(number)) => integers.push(number as i64),
-            (Values::Doubles(doubles), Value::Number(number)) => doubles.push(number),
-            _ => {}
-        }
+    fn push(&mut self, value: Value<'_>) {
         self.present.push(i16::from(value != Value::Null));
+        if value == Value::Null {
+            return;
+        }
+        match &mut self.values {
+            Values::Texts(texts) => texts.push(ByteArray::from(value.to_string().as_str())),
+            // Whole: the column holds integers.
+            Values::Integers(integers) => integers.extend(value.number().map(|n| n as i64)),
+            Values::Doubles(doubles) => doubles.extend(value.number()),
+        }
     }
 
     fn write(
@@ -168,22 +164,29 @@ fn write_group(
     schema: &Schema,
     mut block: Block,
 ) -> Result<(), ParquetError> {
-    let columns = schema.columns();
-    let mut chunks: Vec<Chunk> = columns.iter().map(Chunk::new).collect();
+    let mut chunks: Vec<Chunk> = written(schema)
+        .map(|field| Chunk::new(field, schema))
+        .collect();
+    let mut values = Vec::with_capacity(chunks.len());
     // Row by row, so that numbers are those of the CSV with the same seed.
     for row in 0..block.table.records() {
-        for (attribute, column) in columns.iter().enumerate() {
-            let code = block.table.column(attribute)[row];
-            let value = column.decode(code, &mut block.values);
-            chunks[attribute].push(code, value.unwrap_or(Value::Null));
+        let code = |attribute: usize| block.table.column(attribute)[row];
+        schema.values(
+            &code,
+            block.first + row as u64,
+            &mut block.values,
+            &mut values,
+        );
+        for (chunk, &value) in chunks.iter_mut().zip(&values) {
+            chunk.push(value);
         }
     }
     let mut group = file.next_row_group()?;
-    for (chunk, column) in chunks.iter().zip(columns) {
+    for (chunk, field) in chunks.iter().zip(written(schema)) {
         let Some(writer) = group.next_column()? else {
             return Err(ParquetError::General("a column is missing".to_owned()));
         };
-        chunk.write(writer, column.nullable())?;
+        chunk.write(writer, field.nullable())?;
     }
     group.close()?;
     Ok(())

@@ -11,7 +11,8 @@ use crate::desk::{Desk, Offer};
 use crate::engine::Outcome;
 use crate::mechanisms::anneal::Schedule;
 use crate::mechanisms::candidates::{
-    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, l1_distance,
+    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
+    l1_distance,
 };
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_to_total};
 use crate::mechanisms::score::MEAN_ABS;
@@ -91,8 +92,8 @@ impl<'a> Run<'a> {
             let total = self.desk.settled()[first].values[0];
             self.total = Some(total.max(1) as f64);
         }
-        for attribute in 0..self.job.domain.len() {
-            self.measure(Phase::ONE_WAYS, &Clique::new([attribute]))?;
+        for clique in first_cliques(&self.job.domain) {
+            self.measure(Phase::ONE_WAYS, &clique)?;
         }
         let mut model = self.fit_between(None)?;
         let mut round = 1;
@@ -145,7 +146,8 @@ impl<'a> Run<'a> {
         };
         let first = self.release(phase, offer)?;
         for release in &self.desk.settled()[first..] {
-            self.measurements.push(cells_measurement(release));
+            self.measurements
+                .push(cells_measurement(&self.job.domain, release));
         }
         self.graph.add(clique);
         Ok(true)

@@ -39,10 +39,13 @@ pub(super) fn need(job: &Job, options: FhaimL2Options) -> Result<LadderNeed, Err
     let fine = cells_statistic(job, &Clique::new([0]), CELL_SCALE);
     let fine = desk.offer(fine, 1.0 / (2.0 * FINE_BELOW * FINE_BELOW), u64::MAX)?;
     let fine = fine.as_ref().map_or(1, Offer::variance_units);
+    let digits = job.domain.digits().iter();
+    let digits = digits.filter_map(|digit| job.domain.cells(&digit.clique()));
     Ok(LadderNeed {
         cells: rounds
             .saturating_mul(largest.unwrap_or(0).saturating_add(scored))
-            .saturating_add(job.domain.columns()),
+            .saturating_add(job.domain.columns())
+            .saturating_add(digits.sum()),
         largest_variance_units: [scores.variance_units(), cells.variance_units(), fine]
             .into_iter()
             .fold(1, u64::max),

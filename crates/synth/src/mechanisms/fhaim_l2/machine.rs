@@ -9,7 +9,8 @@ use crate::desk::{Desk, Offer};
 use crate::engine::{Next, Outcome};
 use crate::mechanisms::anneal::Schedule;
 use crate::mechanisms::candidates::{
-    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, l1_distance,
+    CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
+    l1_distance,
 };
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
 use fhaim_release::Job;
@@ -74,7 +75,8 @@ impl FhaimL2Machine {
         let first = self.desk.settle(answers)?;
         for release in &self.desk.settled()[first..] {
             self.graph.add(&release.request.statistic.clique());
-            self.measurements.push(cells_measurement(release));
+            self.measurements
+                .push(cells_measurement(&self.job.domain, release));
         }
         Ok(())
     }
@@ -100,9 +102,10 @@ impl FhaimL2Machine {
     }
 
     fn ask_one_ways(&mut self) -> Result<Next, Error> {
-        let offers = (0..self.job.domain.len())
-            .map(|a| {
-                let offer = self.offer_cells(&Clique::new([a]))?;
+        let offers = first_cliques(&self.job.domain)
+            .iter()
+            .map(|clique| {
+                let offer = self.offer_cells(clique)?;
                 offer.ok_or(Error::budget_too_small(self.job.rho))
             })
             .collect::<Result<_, Error>>()?;

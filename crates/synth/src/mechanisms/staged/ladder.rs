@@ -90,9 +90,18 @@ fn largest_stage_units(job: &Job) -> u64 {
 }
 
 /// The most that a release of the mechanism is charged for its ciphertexts: a 1-way of the widest
-/// attribute may take several pages, blocks take one.
+/// attribute and the table of a digit may take several pages, blocks take one.
 fn largest_leak(job: &Job) -> Rho {
-    let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
+    let digits = job.domain.digits().iter();
+    let tables = digits.filter_map(|digit| job.domain.cells(&digit.clique()));
+    let widest = job
+        .domain
+        .sizes()
+        .iter()
+        .copied()
+        .chain(tables)
+        .max()
+        .unwrap_or(1);
     // A few ciphertexts' leak is far below 2^48; were it not, nothing could be paid for.
     job.leak.of(widest).unwrap_or(job.rho)
 }

@@ -246,6 +246,11 @@ pub fn plan(
     candidates: &mut [Candidate],
 ) -> bool {
     let mut graph = ModelGraph::unrefined(domain.len());
+    for digit in domain.digits() {
+        graph.refine(digit.coarse(), domain.size(digit.coarse()));
+        graph.refine(digit.fine(), domain.size(digit.fine()));
+        graph.add(&digit.clique());
+    }
     for candidate in candidates.iter() {
         candidate.join(candidate.standing, &mut graph);
     }

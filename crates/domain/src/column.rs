@@ -1,0 +1,141 @@
+//! Attributes: what one column of codes stands for.
+
+use rand::Rng;
+
+use crate::{Binning, value::Value};
+
+/// What the codes of a column stand for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// One of a list of categories; code c stands for `categories[c]`.
+    Categorical {
+        /// The categories, in the order of their codes.
+        categories: Vec<String>,
+        /// The code that values outside the list may be given, where the holder asks for it.
+        other: Option<u32>,
+    },
+    /// A number in one of a few bins; code b stands for bin b.
+    Numeric(Binning),
+    /// A part of a value (its bin, its digit, its hour): code c stands for `labels[c]`, and what
+    /// the value is, [`crate::Schema::values`] works out from all parts together.
+    Part {
+        /// What the codes stand for, for people.
+        labels: Vec<String>,
+        /// Whether the codes are in an order that says something, as bins are.
+        ordered: bool,
+    },
+}
+
+impl Kind {
+    /// Number of values, nulls left out.
+    fn len(&self) -> usize {
+        match self {
+            Self::Categorical { categories, .. } => categories.len(),
+            Self::Numeric(binning) => binning.bins() as usize,
+            Self::Part { labels, .. } => labels.len(),
+        }
+    }
+}
+
+/// One attribute of a [`crate::Schema`]: a column of codes, of which the table's own columns have
+/// one each, or several (see [`crate::Field`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) nullable: bool,
+}
+
+impl Column {
+    /// The column's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the column holds.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Whether values may be missing.
+    pub fn nullable(&self) -> bool {
+        self.nullable
+    }
+
+    /// Number of codes: categories or bins, and one more for nulls in a nullable column.
+    pub fn size(&self) -> usize {
+        self.kind.len() + usize::from(self.nullable)
+    }
+
+    /// The code of a missing value, the last one, in a nullable column.
+    pub fn null_code(&self) -> Option<u32> {
+        // At most MAX_CATEGORIES or MAX_BINS.
+        self.nullable.then(|| self.kind.len() as u32)
+    }
+
+    /// Whether neighbouring codes stand for neighbouring values.
+    pub fn ordered(&self) -> bool {
+        match self.kind {
+            Kind::Categorical { .. } => false,
+            Kind::Numeric(_) => true,
+            Kind::Part { ordered, .. } => ordered,
+        }
+    }
+
+    /// The value `code` stands for, a number drawn from its bin (see [`Binning::sample`]), or a
+    /// part's label; `None` if there is no such code.
+    pub fn decode(&self, code: u32, rng: &mut (impl Rng + ?Sized)) -> Option<Value<'_>> {
+        if self.null_code() == Some(code) {
+            return Some(Value::Null);
+        }
+        match &self.kind {
+            Kind::Categorical { categories, .. } => {
+                let category = categories.get(code as usize)?;
+                Some(Value::Category(category))
+            }
+            Kind::Numeric(binning) => {
+                (code < binning.bins()).then(|| Value::Number(binning.sample(code, rng)))
+            }
+            Kind::Part { labels, .. } => Some(Value::Category(labels.get(code as usize)?)),
+        }
+    }
+
+    /// What `code` stands for, in words for a person: a category, the limits of a bin (its
+    /// integers, in a column of integers), `(missing)`, or `(none)` if there is no such code.
+    pub fn label(&self, code: u32) -> String {
+        if self.null_code() == Some(code) {
+            return "(missing)".to_owned();
+        }
+        match &self.kind {
+            Kind::Categorical {
+                categories: texts, ..
+            }
+            | Kind::Part { labels: texts, .. } => match texts.get(code as usize) {
+                Some(text) => text.clone(),
+                None => "(none)".to_owned(),
+            },
+            Kind::Numeric(binning) if code >= binning.bins() => "(none)".to_owned(),
+            Kind::Numeric(binning) if binning.integer() => match binning.numbers(code) {
+                (first, last) if first == last => first.to_string(),
+                (first, last) => format!("{first} to {last}"),
+            },
+            Kind::Numeric(binning) => {
+                let (low, high) = binning.edges(code);
+                // Three digits past the width's first: exact for any limits a person would write.
+                let decimals = binning.decimals() as usize + 1;
+                format!("{} to {}", short(low, decimals), short(high, decimals))
+            }
+        }
+    }
+}
+
+/// `value` with at most `decimals` decimals and no zeros at the end of them.
+fn short(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,140 @@
+//! Numbers as whole steps of a decimal place, read and written as people write them.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::{MAX_MAGNITUDE, ordered::OrderedProblem, read::parse_number};
+
+/// A number may have so many decimals.
+pub const MAX_DECIMALS: u32 = 9;
+
+/// How a column's numbers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DecimalStyle {
+    /// Decimals of a step, at most [`MAX_DECIMALS`].
+    pub(crate) decimals: u32,
+    /// Whether zeros at the end of the decimals are written.
+    pub(crate) trailing_zeros: bool,
+    /// Whether a comma stands before the decimals.
+    pub(crate) comma: bool,
+}
+
+/// A number of a column, written as the column's numbers are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decimal {
+    step: i64,
+    style: DecimalStyle,
+}
+
+impl Decimal {
+    /// The number itself.
+    pub fn value(&self) -> f64 {
+        // Steps are below 2^53 and the power is exact: one rounding.
+        self.step as f64 / self.style.scale()
+    }
+}
+
+impl DecimalStyle {
+    /// 10^decimals.
+    fn scale(self) -> f64 {
+        10u64.pow(self.decimals.min(MAX_DECIMALS)) as f64
+    }
+
+    /// The number written in `text`.
+    pub(crate) fn parse(self, text: &str) -> Option<f64> {
+        if !self.comma {
+            return parse_number(text);
+        }
+        // A point would be one between thousands, or a number of another column.
+        if text.contains('.') {
+            return None;
+        }
+        parse_number(&text.replacen(',', ".", 1))
+    }
+
+    /// The step nearest to `value`; `None` past what steps can count.
+    pub(crate) fn step(self, value: f64) -> Option<i64> {
+        let step = (value * self.scale()).round();
+        (step.abs() <= MAX_MAGNITUDE).then_some(step as i64)
+    }
+
+    /// The step that is `value`.
+    ///
+    /// # Errors
+    /// [`OrderedProblem::Step`] where there is none.
+    pub(crate) fn exact_step(self, value: f64) -> Result<i64, OrderedProblem> {
+        let step = self.step(value).ok_or(OrderedProblem::Step(value))?;
+        let distance = (step as f64 / self.scale() - value).abs();
+        if distance > 1e-9 * value.abs().max(1e-6) {
+            return Err(OrderedProblem::Step(value));
+        }
+        Ok(step)
+    }
+
+    /// The number of a step.
+    pub(crate) fn number(self, step: i64) -> Decimal {
+        Decimal { step, style: self }
+    }
+}
+
+impl Display for Decimal {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let scale = 10u64.pow(self.style.decimals.min(MAX_DECIMALS));
+        let magnitude = self.step.unsigned_abs();
+        let sign = if self.step < 0 { "-" } else { "" };
+        write!(out, "{sign}{}", magnitude / scale)?;
+        let width = self.style.decimals as usize;
+        let decimals = format!("{:0width$}", magnitude % scale);
+        let shown = if self.style.trailing_zeros {
+            decimals.as_str()
+        } else {
+            decimals.trim_end_matches('0')
+        };
+        if width == 0 || shown.is_empty() {
+            return Ok(());
+        }
+        let mark = if self.style.comma { ',' } else { '.' };
+        write!(out, "{mark}{shown}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn style(decimals: u32, trailing_zeros: bool, comma: bool) -> DecimalStyle {
+        DecimalStyle {
+            decimals,
+            trailing_zeros,
+            comma,
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_their_columns_are() {
+        let show = |step, style: DecimalStyle| style.number(step).to_string();
+        assert_eq!(show(-1250, style(2, false, false)), "-12.5");
+        assert_eq!(show(-1250, style(2, true, true)), "-12,50");
+        assert_eq!(show(5, style(2, false, false)), "0.05");
+        assert_eq!(show(300, style(2, false, false)), "3");
+        assert_eq!(show(7, style(0, true, true)), "7");
+        assert_eq!(style(1, false, true).parse("3,5"), Some(3.5));
+        assert_eq!(style(1, false, true).parse("3.5"), None);
+        assert_eq!(style(1, false, true).parse("1,2,3"), None);
+        assert!(style(1, false, false).exact_step(0.25).is_err());
+        assert_eq!(style(2, false, false).exact_step(0.29), Ok(29));
+        assert_eq!(style(9, false, false).step(1e12), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_returns_from_its_text(step in -1_000_000_000_000i64..1_000_000_000_000,
+                                        decimals in 0u32..=9, zeros: bool, comma: bool) {
+            let style = style(decimals, zeros, comma);
+            let text = style.number(step).to_string();
+            let value = style.parse(&text).unwrap();
+            prop_assert_eq!(style.step(value), Some(step));
+            prop_assert_eq!(style.number(step).value(), value);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! From a field of a record to the codes of its attributes.
+
+use std::collections::HashMap;
+
+use crate::{
+    Binning, CellProblem, Column, Field, Kind, OutOfRange, RawColumn, ReadOptions, Schema,
+    UnknownCategory,
+    calendar::{DAY, TimeFormat},
+    codes::CodeBook,
+    decimal::DecimalStyle,
+    field::{Lapse, Meaning, Time},
+    ordered::Ordered,
+    raw::RawKeeper,
+    read::{Adjusted, is_missing, parse_number},
+    schema::cut,
+};
+
+/// The moments of a record's fields so far, which others may be relative to.
+#[derive(Debug, Default)]
+pub(crate) struct Moments(HashMap<usize, i64>);
+
+impl Moments {
+    /// Begins another record.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// What turns the texts of one field into codes.
+pub(crate) struct Encoder<'a> {
+    field: &'a Field,
+    /// Index of the field in the schema.
+    index: usize,
+    /// The field's columns of codes.
+    columns: &'a [Column],
+    /// Where the field stands in the file.
+    pub(crate) place: usize,
+    options: &'a ReadOptions,
+    /// Codes of categories by their bytes; empty for other kinds.
+    codes: HashMap<&'a [u8], u32>,
+    kept: Option<RawKeeper>,
+}
+
+/// What a text was read as: its codes, coarse and fine in turn, and its number if it has one.
+struct Read {
+    codes: Vec<(u32, u32)>,
+    number: Option<f64>,
+}
+
+impl Read {
+    fn code(code: u32, number: Option<f64>) -> Self {
+        Self {
+            codes: vec![(code, 0)],
+            number,
+        }
+    }
+}
+
+impl<'a> Encoder<'a> {
+    /// An encoder of a field that is read; `None` for one that has no attributes.
+    pub(crate) fn new(
+        schema: &'a Schema,
+        field: &'a Field,
+        place: usize,
+        options: &'a ReadOptions,
+    ) -> Option<Self> {
+        let columns = schema.columns().get(field.attributes())?;
+        let first = columns.first()?;
+        let codes = match first.kind() {
+            Kind::Categorical { categories, .. } => {
+                categories.iter().map(String::as_bytes).zip(0..).collect()
+            }
+            Kind::Numeric(_) | Kind::Part { .. } => HashMap::new(),
+        };
+        let numbers = match &field.meaning {
+            Meaning::Plain => matches!(first.kind(), Kind::Numeric(_)),
+            Meaning::Number(..) | Meaning::Time(_) | Meaning::Lapse(_) => true,
+            _ => false,
+        };
+        let index = schema
+            .fields()
+            .iter()
+            .position(|other| std::ptr::eq(other, field))?;
+        Some(Self {
+            field,
+            index,
+            columns,
+            place,
+            options,
+            codes,
+            kept: options.keep_values.then(|| RawKeeper::new(numbers)),
+        })
+    }
+
+    /// The values that were kept, if they were.
+    pub(crate) fn into_values(self) -> Option<RawColumn> {
+        let name = self.field.name().to_owned();
+        self.kept.map(|kept| kept.finish(name))
+    }
+
+    /// Adds the codes of a text to `columns`, which are those of all attributes.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn encode(
+        &mut self,
+        bytes: &[u8],
+        moments: &mut Moments,
+        columns: &mut [Vec<u32>],
+        adjusted: &mut [Adjusted],
+    ) -> Result<(), CellProblem> {
+        let attributes = self.field.attributes();
+        let text = std::str::from_utf8(bytes).map_err(|_| CellProblem::NotUtf8)?;
+        // Adjustments of a field are kept with its first attribute, which it has.
+        let noted = adjusted
+            .get_mut(attributes.start)
+            .ok_or(CellProblem::Missing)?;
+        let read = self.read(text, moments, noted)?;
+        if let Some(kept) = &mut self.kept {
+            kept.push(
+                read.is_some().then_some(text),
+                read.as_ref().and_then(|r| r.number),
+            );
+        }
+        let mut pairs = read.map(|read| read.codes).unwrap_or_default().into_iter();
+        for part in &self.field.parts {
+            let Some(column) = self.columns.get(part.coarse - attributes.start) else {
+                continue;
+            };
+            // Without a value every coarse column has its code for that: they are nullable.
+            let missing = (column.null_code().unwrap_or(0), 0);
+            let (coarse, fine) = pairs.next().unwrap_or(missing);
+            for (attribute, code) in [(Some(part.coarse), coarse), (part.fine, fine)] {
+                if let Some(codes) = attribute.and_then(|attribute| columns.get_mut(attribute)) {
+                    codes.push(code);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a text stands for; `None` if it is missing.
+    fn read(
+        &self,
+        text: &str,
+        moments: &mut Moments,
+        noted: &mut Adjusted,
+    ) -> Result<Option<Read>, CellProblem> {
+        if let Some(&code) = self.codes.get(text.as_bytes()) {
+            return Ok(Some(Read::code(code, None)));
+        }
+        if is_missing(text, &self.options.missing) {
+            return self.missing(noted);
+        }
+        let read = match &self.field.meaning {
+            Meaning::Plain => match self.columns.first().map(Column::kind) {
+                Some(Kind::Numeric(binning)) => self.bin(binning, text, noted)?,
+                Some(Kind::Categorical { other, .. }) => {
+                    let other = other.map(|code| (code, 0));
+                    Read::code(self.other(other, text, noted)?.0, None)
+                }
+                _ => return Err(CellProblem::Missing),
+            },
+            Meaning::Number(style, ordered) => self.number(*style, ordered, text, noted)?,
+            Meaning::Time(time) => self.time(time, text, moments, noted)?,
+            Meaning::Lapse(lapse) => {
+                let Some(&base) = moments.0.get(&lapse.base) else {
+                    // What it is relative to is missing.
+                    read_moment(&lapse.format, text)?;
+                    return self.missing(noted);
+                };
+                self.lapse(lapse, base, text, noted)?
+            }
+            Meaning::Code(book) => self.book(book, text, noted)?,
+            Meaning::Identifier(_) | Meaning::LeftOut => return Ok(None),
+        };
+        Ok(Some(read))
+    }
+
+    fn missing(&self, noted: &mut Adjusted) -> Result<Option<Read>, CellProblem> {
+        noted.missing += 1;
+        if self.field.nullable() {
+            Ok(None)
+        } else {
+            Err(CellProblem::Missing)
+        }
+    }
+
+    fn bin(
+        &self,
+        binning: &Binning,
+        text: &str,
+        noted: &mut Adjusted,
+    ) -> Result<Read, CellProblem> {
+        let value = parse_number(text).ok_or_else(|| CellProblem::NotANumber(cut(text)))?;
+        if binning.integer() && value.fract() != 0.0 {
+            return Err(CellProblem::NotAnInteger(cut(text)));
+        }
+        noted.fractions += u64::from(value.fract() != 0.0);
+        if let Some(bin) = binning.bin(value) {
+            return Ok(Read::code(bin, Some(value)));
+        }
+        let nearest = binning.clamp(value).and_then(|value| binning.bin(value));
+        match (self.options.out_of_range, nearest) {
+            (OutOfRange::Clamp, Some(bin)) => {
+                noted.clamped += 1;
+                Ok(Read::code(bin, Some(value)))
+            }
+            _ => Err(CellProblem::OutOfRange {
+                value: cut(text),
+                min: binning.min(),
+                max: binning.max(),
+            }),
+        }
+    }
+
+    fn number(
+        &self,
+        style: DecimalStyle,
+        ordered: &Ordered,
+        text: &str,
+        noted: &mut Adjusted,
+    ) -> Result<Read, CellProblem> {
+        let value = style
+            .parse(text)
+            .ok_or_else(|| CellProblem::NotANumber(cut(text)))?;
+        if style.decimals == 0 && value.fract() != 0.0 {
+            return Err(CellProblem::NotAnInteger(cut(text)));
+        }
+        noted.fractions += u64::from(value.fract() != 0.0);
+        let place = style
+            .step(value)
+            .and_then(|step| self.place(ordered, step, noted));
+        let place = place.ok_or_else(|| {
+            let (min, max) = ordered.limits();
+            CellProblem::OutOfRange {
+                value: cut(text),
+                min: style.number(min).value(),
+                max: style.number(max).value(),
+            }
+        })?;
+        Ok(Read {
+            codes: vec![place],
+            number: Some(value),
+        })
+    }
+
+    /// The codes of a step, or where the holder asks for it, of the nearest limit.
+    fn place(&self, ordered: &Ordered, step: i64, noted: &mut Adjusted) -> Option<(u32, u32)> {
+        if let Some(place) = ordered.encode(step) {
+            return Some(place);
+        }
+        if self.options.out_of_range == OutOfRange::Refuse {
+            return None;
+        }
+        noted.clamped += 1;
+        ordered.encode(ordered.clamp(step))
+    }
+
+    fn time(
+        &self,
+        time: &Time,
+        text: &str,
+        moments: &mut Moments,
+        noted: &mut Adjusted,
+    ) -> Result<Read, CellProblem> {
+        let moment = read_moment(&time.format, text)?;
+        moments.0.insert(self.index, moment);
+        let day = moment.div_euclid(DAY);
+        let place = self.place(&time.days, day, noted).ok_or_else(|| {
+            let (first, last) = time.days.limits();
+            let show = |day: i64| time.format.show(day * DAY).to_string();
+            CellProblem::OutOfTime {
+                value: cut(text),
+                first: show(first),
+                last: show(last),
+            }
+        })?;
+        let mut codes = vec![place];
+        let minute = moment.rem_euclid(DAY) / 60;
+        codes.extend(time.clock.as_ref().and_then(|clock| clock.encode(minute)));
+        Ok(Read {
+            codes,
+            number: Some(moment as f64),
+        })
+    }
+
+    fn lapse(
+        &self,
+        lapse: &Lapse,
+        base: i64,
+        text: &str,
+        noted: &mut Adjusted,
+    ) -> Result<Read, CellProblem> {
+        let moment = read_moment(&lapse.format, text)?;
+        let units = lapse.between(base, moment);
+        let place = self.place(&lapse.units, units, noted).ok_or_else(|| {
+            let (min, max) = lapse.units.limits();
+            CellProblem::OutOfLapse {
+                value: cut(text),
+                units,
+                min,
+                max,
+            }
+        })?;
+        Ok(Read {
+            codes: vec![place],
+            number: Some(moment as f64),
+        })
+    }
+
+    fn book(&self, book: &CodeBook, text: &str, noted: &mut Adjusted) -> Result<Read, CellProblem> {
+        let place = match book.place(text) {
+            Some(place) => place,
+            None => self.other(book.other(), text, noted)?,
+        };
+        Ok(Read {
+            codes: vec![place],
+            number: None,
+        })
+    }
+
+    fn other(
+        &self,
+        other: Option<(u32, u32)>,
+        text: &str,
+        noted: &mut Adjusted,
+    ) -> Result<(u32, u32), CellProblem> {
+        if self.options.unknown == UnknownCategory::Refuse {
+            return Err(CellProblem::UnknownCategory(cut(text)));
+        }
+        let code = other.ok_or_else(|| CellProblem::NoOther(cut(text)))?;
+        noted.other += 1;
+        Ok(code)
+    }
+}
+
+impl Schema {
+    /// The codes of a field's attributes that a value stands for, as a person would write it: a
+    /// value of the table, a label of the field's first column, or nothing for a missing value.
+    /// Attributes that the value leaves open are not among them. `None` for what the field does
+    /// not have.
+    pub fn codes_of(&self, field: &Field, text: &str) -> Option<Vec<(usize, u32)>> {
+        let first = field.parts.first()?.coarse;
+        let column = self.columns().get(first)?;
+        let named = || (0..column.size() as u32).find(|&code| column.label(code) == text);
+        let places = match &field.meaning {
+            Meaning::Plain => match column.kind() {
+                Kind::Numeric(binning) => parse_number(text)
+                    .and_then(|number| binning.bin(number))
+                    .map(|bin| vec![(bin, 0)]),
+                Kind::Categorical { categories, .. } => {
+                    let place = categories.iter().position(|category| category == text);
+                    place.map(|code| vec![(code as u32, 0)])
+                }
+                Kind::Part { .. } => None,
+            },
+            Meaning::Number(style, ordered) => {
+                let step = style.parse(text).and_then(|value| style.step(value));
+                step.and_then(|step| ordered.encode(step))
+                    .map(|place| vec![place])
+            }
+            Meaning::Time(time) => time.format.read(text).and_then(|moment| {
+                let mut places = vec![time.days.encode(moment.div_euclid(DAY))?];
+                if let Some(clock) = &time.clock {
+                    places.push(clock.encode(moment.rem_euclid(DAY) / 60)?);
+                }
+                Some(places)
+            }),
+            Meaning::Lapse(lapse) => {
+                let units = text.trim().parse().ok();
+                units
+                    .and_then(|units| lapse.units.encode(units))
+                    .map(|place| vec![place])
+            }
+            Meaning::Code(book) => book.place(text).map(|place| vec![place]),
+            Meaning::Identifier(_) | Meaning::LeftOut => None,
+        };
+        let Some(places) = places else {
+            let missing = || column.null_code().filter(|_| text.is_empty());
+            return Some(vec![(first, named().or_else(missing)?)]);
+        };
+        let mut codes = Vec::new();
+        for (part, (coarse, fine)) in field.parts.iter().zip(places) {
+            codes.push((part.coarse, coarse));
+            codes.extend(part.fine.map(|attribute| (attribute, fine)));
+        }
+        Some(codes)
+    }
+}
+
+fn read_moment(format: &TimeFormat, text: &str) -> Result<i64, CellProblem> {
+    let moment = format.read(text);
+    moment.ok_or_else(|| CellProblem::NotAMoment {
+        value: cut(text),
+        example: format.show(0).to_string(),
+    })
+}

@@ -1,0 +1,384 @@
+//! What kind a column is drafted as.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::{
+    InferOptions, InferProblem, numbers,
+    profile::{Numbers, Profile},
+    times,
+};
+use crate::{
+    Binning,
+    decimal::DecimalStyle,
+    form::{Bound, ColumnForm, KindForm},
+};
+
+/// These texts often stand for a missing value.
+const MISSING_LOOKALIKES: [&str; 12] = [
+    "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "-", ".",
+];
+
+/// A code is at most so long, and a column has so many of them.
+const MAX_CODE_LENGTH: usize = 12;
+const MAX_CODES: usize = 5_000;
+
+/// Chapters that codes may be drafted into.
+const MAX_CHAPTERS: usize = 64;
+
+/// Fewer records than this do not tell identifiers from values that happen to differ.
+const MIN_RECORDS_OF_IDENTIFIERS: u64 = 20;
+
+/// A column's form and, where there is something to look at, a sentence.
+type Drafted = (ColumnForm, Option<String>);
+
+/// Drafts a column.
+pub(super) fn form(
+    name: &str,
+    profile: &Profile,
+    options: &InferOptions,
+) -> Result<Drafted, InferProblem> {
+    let empty = |kind| ColumnForm::empty(name.to_owned(), kind, profile.missing);
+    if profile.texts.is_empty() {
+        if options.first_version {
+            return Err(InferProblem::NoValues(name.to_owned()));
+        }
+        return Ok(left_out(name, "every value is missing"));
+    }
+    if !options.first_version
+        && let Some(drafted) = times::form(name, profile, options)
+    {
+        return Ok(drafted);
+    }
+    if let Some(style) = profile.number_style()
+        && !few_numbers(profile, style, options)
+    {
+        return if options.first_version {
+            numeric(empty(KindForm::Numeric), profile, options)
+        } else if profile.counting && profile.present > 2 {
+            Ok(identifier(name, "sequence", "it counts the rows"))
+        } else {
+            Ok(number(empty(KindForm::Number), style, profile, options))
+        };
+    }
+    if profile.texts.len() <= options.max_categories && !profile.overflowed {
+        let form = ColumnForm {
+            categories: Some(sorted_texts(profile)),
+            ..empty(KindForm::Categorical)
+        };
+        let rare = MISSING_LOOKALIKES
+            .iter()
+            .find(|token| profile.texts.iter().any(|t| t == *token));
+        let note = rare.map(|token| {
+            format!("if {token:?} stands for a missing value, say so and draft again")
+        });
+        // A column of few records that all differ is one of names or the like.
+        if options.first_version || !all_differ(profile) {
+            return Ok((form, note));
+        }
+    }
+    if options.first_version {
+        return Err(InferProblem::TooManyTexts {
+            column: name.to_owned(),
+            limit: options.max_categories,
+        });
+    }
+    Ok(many_texts(name, profile))
+}
+
+fn all_differ(profile: &Profile) -> bool {
+    profile.present >= MIN_RECORDS_OF_IDENTIFIERS && profile.texts.len() as u64 == profile.present
+}
+
+/// Identifiers, codes, or free text.
+fn many_texts(name: &str, profile: &Profile) -> Drafted {
+    if all_differ(profile) || profile.overflowed {
+        return match pattern(profile) {
+            Some(pattern) => identifier(
+                name,
+                &pattern,
+                "every value is of one form and no two are alike",
+            ),
+            None => left_out(name, "every value is different, as in names and free text"),
+        };
+    }
+    let code = |text: &String| {
+        let short = text.chars().count() <= MAX_CODE_LENGTH;
+        short && !text.contains(char::is_whitespace)
+    };
+    if profile.texts.len() <= MAX_CODES
+        && profile.texts.iter().all(code)
+        && let Some(prefix) = best_prefix(&profile.texts)
+    {
+        let mut form = ColumnForm::empty(name.to_owned(), KindForm::Code, profile.missing);
+        form.prefix = Some(prefix);
+        form.codes = Some(sorted_texts(profile));
+        let note = format!(
+            "its {} codes were read off the records, in chapters of the first {}: put the code \
+             book's, with an `other` for what it lacks",
+            profile.texts.len(),
+            crate::counted(prefix, "character")
+        );
+        return (form, Some(note));
+    }
+    let different = profile.texts.len();
+    left_out(
+        name,
+        &format!("{different} different texts, as in names and free text"),
+    )
+}
+
+/// The prefix with the fewest one-hot columns: chapters and the most codes of one.
+fn best_prefix(texts: &[String]) -> Option<usize> {
+    let cost = |prefix: usize| {
+        let mut chapters: BTreeMap<String, usize> = BTreeMap::new();
+        for text in texts {
+            *chapters
+                .entry(text.chars().take(prefix).collect())
+                .or_default() += 1;
+        }
+        let largest = chapters.values().copied().max().unwrap_or(0);
+        let fits = chapters.len() <= MAX_CHAPTERS && largest <= crate::MAX_DIGITS as usize;
+        fits.then_some((chapters.len() + largest, prefix))
+    };
+    (1..=4).filter_map(cost).min().map(|(_, prefix)| prefix)
+}
+
+fn left_out(name: &str, reason: &str) -> Drafted {
+    let form = ColumnForm {
+        reason: Some(reason.to_owned()),
+        ..ColumnForm::empty(name.to_owned(), KindForm::LeftOut, false)
+    };
+    (form, Some(format!("left out: {reason}")))
+}
+
+fn identifier(name: &str, pattern: &str, why: &str) -> Drafted {
+    let form = ColumnForm {
+        pattern: Some(pattern.to_owned()),
+        ..ColumnForm::empty(name.to_owned(), KindForm::Identifier, false)
+    };
+    (
+        form,
+        Some(format!(
+            "{why}: taken for an identifier, and made anew on sampling"
+        )),
+    )
+}
+
+/// The pattern that all texts are of: as long as each other, and at each place a digit, a letter
+/// of one case, or always the same character.
+fn pattern(profile: &Profile) -> Option<String> {
+    let mut texts = profile.texts.iter();
+    let first: Vec<char> = texts.next()?.chars().collect();
+    let class = |letter: char| match letter {
+        '0'..='9' => Some("[0-9]"),
+        'a'..='z' => Some("[a-z]"),
+        'A'..='Z' => Some("[A-Z]"),
+        _ => None,
+    };
+    let mut same = vec![true; first.len()];
+    for text in texts {
+        let letters: Vec<char> = text.chars().collect();
+        let alike = letters.len() == first.len()
+            && (letters.iter().zip(&first))
+                .all(|(&x, &y)| x == y || class(x).is_some_and(|c| class(y) == Some(c)));
+        if !alike {
+            return is_uuid(profile).then(|| "uuid".to_owned());
+        }
+        for (same, (x, y)) in same.iter_mut().zip(letters.iter().zip(&first)) {
+            *same &= x == y;
+        }
+    }
+    let mut places: Vec<(String, usize)> = Vec::new();
+    for (&letter, same) in first.iter().zip(same) {
+        let place = match class(letter) {
+            Some(class) if letter.is_ascii_digit() || !same => class.to_owned(),
+            _ if "[]{}".contains(letter) || letter.is_control() => return None,
+            _ => letter.to_string(),
+        };
+        match places.last_mut() {
+            Some((last, times)) if *last == place && place.len() > 1 => *times += 1,
+            _ => places.push((place, 1)),
+        }
+    }
+    let written = places.iter().map(|(place, times)| match times {
+        1 => place.clone(),
+        times => format!("{place}{{{times}}}"),
+    });
+    let digits = places.iter().any(|(place, _)| place.len() > 1);
+    digits.then(|| written.collect())
+}
+
+fn is_uuid(profile: &Profile) -> bool {
+    profile.texts.iter().all(|text| {
+        let groups: Vec<usize> = text.split('-').map(str::len).collect();
+        let hex = |letter: char| letter == '-' || letter.is_ascii_hexdigit();
+        groups == [8, 4, 4, 4, 12] && text.chars().all(hex)
+    })
+}
+
+/// Whether a column of numbers is better taken for categorical: few different ones, each always
+/// written the same way.
+fn few_numbers(profile: &Profile, style: Numbers, options: &InferOptions) -> bool {
+    let style = decimal_style(style, 0);
+    let values = || profile.texts.iter().filter_map(|text| style.parse(text));
+    // Adding zero makes the bits of -0 those of 0.
+    let different: HashSet<u64> = values().map(|value| (value + 0.0).to_bits()).collect();
+    if different.len() <= 1 {
+        return !profile.overflowed;
+    }
+    let few = profile.texts.len() <= options.max_number_categories && !profile.overflowed;
+    few && different.len() == profile.texts.len()
+}
+
+fn decimal_style(style: Numbers, decimals: u32) -> DecimalStyle {
+    DecimalStyle {
+        decimals,
+        trailing_zeros: decimals > 0 && style.decimals.0 == style.decimals.1,
+        comma: style.comma,
+    }
+}
+
+/// Numbers in bins with digits.
+fn number(
+    mut form: ColumnForm,
+    written: Numbers,
+    profile: &Profile,
+    options: &InferOptions,
+) -> Drafted {
+    let plain = decimal_style(written, 0);
+    let values = profile.texts.iter().filter_map(|text| plain.parse(text));
+    let limits = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
+        (min.min(value), max.max(value))
+    });
+    let decimals = numbers::decimals_within(written.decimals.0, limits);
+    let style = decimal_style(written, decimals);
+    let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
+    for (text, count) in profile.counted() {
+        if let Some(step) = style.parse(text).and_then(|value| style.step(value)) {
+            *steps.entry(step).or_default() += count;
+        }
+    }
+    if style.decimals == 0 && written.decimals.0 == 0 {
+        form.integer = Some(true);
+    } else {
+        form.decimals = Some(u64::from(style.decimals));
+        form.trailing_zeros = style.trailing_zeros.then_some(true);
+    }
+    // Past the texts that are remembered the limits are still known.
+    if profile.overflowed {
+        for limit in [profile.limits.0, profile.limits.1] {
+            steps.extend(
+                style
+                    .step(limit)
+                    .filter(|step| !steps.contains_key(step))
+                    .map(|s| (s, 1)),
+            );
+        }
+    }
+    form.decimal_comma = style.comma.then_some(true);
+    let (first, last) = numbers::fill(&mut form, style, &steps, options);
+    let mut note = format!(
+        "the range from {} to {} and where bins begin were read off the records and rounded: put \
+         what is publicly known",
+        style.number(first),
+        style.number(last)
+    );
+    if form.special.is_some() {
+        note.push_str("; its special values are those of many records, or made of nines");
+    }
+    (form, Some(note))
+}
+
+/// Numbers in even bins, as the first version has them.
+fn numeric(
+    mut form: ColumnForm,
+    profile: &Profile,
+    options: &InferOptions,
+) -> Result<Drafted, InferProblem> {
+    let integers = profile
+        .number_style()
+        .is_some_and(|style| style.decimals.0 == 0);
+    let (min, max) = round_outward(profile.limits.0, profile.limits.1, integers);
+    let bins = u64::from(options.bins);
+    let bins = if integers {
+        bins.min((max - min) as u64 + 1)
+    } else {
+        bins
+    };
+    Binning::new(min, max, bins, integers).map_err(|problem| InferProblem::Binning {
+        column: form.name.clone(),
+        problem,
+    })?;
+    form.min = Some(Bound::Number(min));
+    form.max = Some(Bound::Number(max));
+    form.bins = Some(bins);
+    form.integer = integers.then_some(true);
+    let note = if profile.counting {
+        "it counts the rows: leave it out".to_owned()
+    } else {
+        format!(
+            "the limits {min} and {max} were read off the records and rounded outward: put the \
+             range that is publicly known"
+        )
+    };
+    Ok((form, Some(note)))
+}
+
+/// Numbers by value, other texts by their characters.
+fn sorted_texts(profile: &Profile) -> Vec<String> {
+    let texts: BTreeSet<&String> = profile.texts.iter().collect();
+    let mut texts: Vec<String> = texts.into_iter().cloned().collect();
+    if let Some(style) = profile.number_style() {
+        let style = decimal_style(style, 0);
+        let value = |text: &String| style.parse(text).unwrap_or(f64::INFINITY);
+        texts.sort_by(|one, two| value(one).total_cmp(&value(two)));
+    }
+    texts
+}
+
+/// Limits that are multiples of 1, 2 or 5 times a power of ten near a tenth of the range, the
+/// lower one at most `min` and the upper one at least `max`.
+fn round_outward(min: f64, max: f64, integers: bool) -> (f64, f64) {
+    let target = (max - min) / 10.0;
+    let power = 10f64.powf(target.log10().floor());
+    let factor = match target / power {
+        ratio if ratio < 1.5 => 1.0,
+        ratio if ratio < 3.5 => 2.0,
+        ratio if ratio < 7.5 => 5.0,
+        _ => 10.0,
+    };
+    let step = if integers {
+        (factor * power).max(1.0).round()
+    } else {
+        factor * power
+    };
+    // Division by the inverse keeps decimals short: 3 * 0.1 is not 0.3, but 3 / 10 is.
+    let multiple = |count: f64| {
+        if step < 1.0 {
+            count / (1.0 / step).round()
+        } else {
+            count * step
+        }
+    };
+    let (low, high) = (
+        multiple((min / step).floor()),
+        multiple((max / step).ceil()),
+    );
+    (low.min(min), high.max(max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_rounded_outward() {
+        assert_eq!(round_outward(0.0, 17.0, true), (0.0, 18.0));
+        assert_eq!(round_outward(0.0, 199.0, true), (0.0, 200.0));
+        assert_eq!(round_outward(0.0, 67.1, false), (0.0, 70.0));
+        assert_eq!(round_outward(0.078, 2.42, false), (0.0, 2.6));
+        assert_eq!(round_outward(21.0, 81.0, true), (20.0, 85.0));
+        assert_eq!(round_outward(-0.31, 0.29, false), (-0.35, 0.3));
+        assert_eq!(round_outward(3.0, 4.0, true), (3.0, 4.0));
+    }
+}

@@ -1,0 +1,230 @@
+//! A first draft of a schema, read off a table for the holder to correct and confirm.
+//!
+//! A schema is public, and what is read off private records is not: the smallest and largest
+//! value of a column, or a category that one person has, says something about them. So this
+//! never runs by itself, and what it drafts is the holder's to judge before it is used.
+
+mod kinds;
+mod numbers;
+mod profile;
+mod times;
+
+use std::{fmt, io::Read};
+
+use crate::{
+    BinningProblem, Error, HeaderProblem, MAX_COLUMNS, Schema,
+    form::{ColumnForm, SchemaForm},
+    records::Records,
+};
+use profile::Profile;
+
+/// What the holder must be told with every draft.
+pub const DRAFT_STATEMENT: &str = "This is a draft. Its categories and limits were read off the \
+records, so they may tell something about a person in them. A schema is public and must not \
+depend on the records. Correct it from public knowledge (the questionnaire, the code book, the \
+physical range of a measurement), remove what only the records could have told, and confirm that \
+it may be public before you use it.";
+
+/// How to draft a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InferOptions {
+    /// Name of the table's file, for errors.
+    pub file: String,
+    /// Name of the schema.
+    pub name: String,
+    /// Name of the target column, if there is one.
+    pub target: Option<String>,
+    /// Byte between fields.
+    pub delimiter: u8,
+    /// Fields that stand for a missing value.
+    pub missing: Vec<String>,
+    /// Columns to leave out.
+    pub leave_out: Vec<String>,
+    /// Most categories of a column of texts.
+    pub max_categories: usize,
+    /// Most different numbers of a column that is taken for categorical.
+    pub max_number_categories: usize,
+    /// Bins of a column of numbers or dates (fewer where it has fewer values).
+    pub bins: u32,
+    /// Whether to draft kinds of the first version alone: numbers in even bins, and an error for
+    /// a column that is neither numbers nor categories.
+    pub first_version: bool,
+}
+
+impl InferOptions {
+    /// Commas; only an empty field is missing; up to 100 categories, up to 10 different numbers
+    /// as categories, 10 bins. `file` is named in errors.
+    pub fn new(file: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            name: name.into(),
+            target: None,
+            delimiter: b',',
+            missing: vec![String::new()],
+            leave_out: Vec::new(),
+            max_categories: 100,
+            max_number_categories: 10,
+            bins: 10,
+            first_version: false,
+        }
+    }
+}
+
+/// A schema that its owner has not confirmed yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// The draft.
+    pub schema: Schema,
+    /// What to look at, column by column.
+    pub notes: Vec<Note>,
+}
+
+impl Draft {
+    /// What the holder must be told with the draft: [`DRAFT_STATEMENT`].
+    pub fn statement(&self) -> &'static str {
+        DRAFT_STATEMENT
+    }
+}
+
+/// Something for the holder to look at in a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Name of the column.
+    pub column: String,
+    /// What to look at, as a sentence.
+    pub text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "column {:?}: {}", self.column, self.text)
+    }
+}
+
+/// Why a column cannot be drafted.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InferProblem {
+    /// Every value is missing.
+    #[error("column {0:?} has no values: leave it out")]
+    NoValues(String),
+    /// Too many different texts: names, identifiers, addresses.
+    #[error(
+        "column {column:?} has more than {limit} different texts, as identifiers and free text \
+         have: leave it out, or recode it into few categories"
+    )]
+    TooManyTexts {
+        /// Name of the column.
+        column: String,
+        /// The bound.
+        limit: usize,
+    },
+    /// A column asked to be left out, or the target, is not there.
+    #[error("there is no column {0:?}")]
+    NoColumn(String),
+    /// Numbers that no bins can hold.
+    #[error("column {column:?}: {problem}")]
+    Binning {
+        /// Name of the column.
+        column: String,
+        /// What is wrong.
+        problem: BinningProblem,
+    },
+}
+
+/// Drafts a schema from a CSV table. Numbers become bins with digits, limits rounded outward, or
+/// categories where there are few different ones; dates and times become what they are, later
+/// ones relative to earlier ones; texts become categories, codes or identifiers; what is none of
+/// these is left out, with the reason.
+///
+/// # Errors
+/// With [`InferOptions::first_version`], a column whose texts are too many or which has no value
+/// (all such columns are named in one error); a broken CSV file (as in [`crate::read_csv`]), no
+/// records, no column that can be kept.
+pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, Error> {
+    let mut records = Records::open(&options.file, options.delimiter, input)?;
+    check_named_columns(records.header(), options)?;
+    let kept: Vec<usize> = (0..records.header().len())
+        .filter(|&field| !options.leave_out.contains(&records.header()[field]))
+        .collect();
+    if !(1..=MAX_COLUMNS).contains(&kept.len()) {
+        let problem = HeaderProblem::Columns {
+            found: kept.len(),
+            limit: MAX_COLUMNS,
+        };
+        return Err(records.refuse_header(problem));
+    }
+    let mut profiles: Vec<Profile> = kept.iter().map(|_| Profile::new()).collect();
+    while records.advance()? {
+        for (profile, &field) in profiles.iter_mut().zip(&kept) {
+            let text = records
+                .text(field)
+                .map_err(|problem| records.refuse(field, problem))?;
+            profile.see(text, &options.missing);
+        }
+    }
+    if records.row() == 0 {
+        return Err(Error::Empty {
+            file: options.file.clone(),
+        });
+    }
+    let names = kept.iter().map(|&field| records.header()[field].as_str());
+    draft(names.zip(&profiles), options)
+}
+
+fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), Error> {
+    let problems: Vec<InferProblem> = options
+        .leave_out
+        .iter()
+        .chain(&options.target)
+        .filter(|name| !header.contains(name))
+        .map(|name| InferProblem::NoColumn(name.clone()))
+        .collect();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Infer {
+        file: options.file.clone(),
+        problems,
+    })
+}
+
+fn draft<'a>(
+    columns: impl Iterator<Item = (&'a str, &'a Profile)>,
+    options: &InferOptions,
+) -> Result<Draft, Error> {
+    let columns: Vec<(&str, &Profile)> = columns.collect();
+    let (mut forms, mut notes, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for &(name, profile) in &columns {
+        match kinds::form(name, profile, options) {
+            Ok((form, text)) => {
+                forms.push(form);
+                notes.extend(text.map(|text| Note {
+                    column: name.to_owned(),
+                    text,
+                }));
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::Infer {
+            file: options.file.clone(),
+            problems,
+        });
+    }
+    times::relate(&columns, &mut forms, &mut notes);
+    let version = forms.iter().any(|form: &ColumnForm| !form.kind.is_first());
+    let form = SchemaForm {
+        version: version.then_some(2),
+        name: options.name.clone(),
+        source: None,
+        target: options.target.clone(),
+        columns: forms,
+    };
+    let schema = Schema::try_from(form).map_err(|problem| Error::Schema {
+        file: options.file.clone(),
+        problem,
+    })?;
+    Ok(Draft { schema, notes })
+}

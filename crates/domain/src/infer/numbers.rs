@@ -1,0 +1,213 @@
+//! Bins with digits for the numbers of a column.
+
+use std::collections::BTreeMap;
+
+use super::InferOptions;
+use crate::{
+    MAX_DECIMALS,
+    decimal::DecimalStyle,
+    form::{Bound, ColumnForm},
+};
+
+/// A value of so large a share of the records stands alone.
+const SPECIAL_SHARE: f64 = 0.05;
+
+/// So many values stand alone.
+const MAX_SPECIAL: usize = 8;
+
+/// A bin has so many digits at most where each is to be one value.
+const MAX_RESOLVED: i64 = 64;
+
+/// A bin has so many digits where its values are too many for one each.
+const EVEN_DIGITS: u64 = 16;
+
+/// Decimals that a column's range gives room for: more would not be told apart by anyone.
+pub(super) fn decimals_within(found: u32, (min, max): (f64, f64)) -> u32 {
+    let magnitude = min.abs().max(max.abs()).max(1e-9).log10().ceil();
+    let most = (12.0 - magnitude).clamp(0.0, f64::from(MAX_DECIMALS)) as u32;
+    found.min(most)
+}
+
+/// Fills in `special` and where bins begin, for steps and how often each occurs. Returns the
+/// first and the last step of a bin.
+pub(super) fn fill(
+    form: &mut ColumnForm,
+    style: DecimalStyle,
+    steps: &BTreeMap<i64, u64>,
+    options: &InferOptions,
+) -> (i64, i64) {
+    let total: u64 = steps.values().sum();
+    let special = special(steps, total);
+    let bound = |step: i64| Bound::Number(style.number(step).value());
+    if !special.is_empty() {
+        form.special = Some(special.iter().map(|&step| bound(step)).collect());
+    }
+    let rest: Vec<(i64, u64)> = (steps.iter())
+        .filter(|(step, _)| !special.contains(step))
+        .map(|(&step, &count)| (step, count))
+        .collect();
+    let (first, last) = match (rest.first(), rest.last()) {
+        (Some(first), Some(last)) => (first.0, last.0),
+        // Every value stands alone: a bin beside them, for what else may come.
+        _ => {
+            let largest = special.last().copied().unwrap_or(0);
+            (largest + 1, largest + 1)
+        }
+    };
+    let (first, last) = outward(first, last);
+    let bins = i64::from(options.bins.max(1));
+    if last - first < bins {
+        form.min = Some(bound(first));
+        form.max = Some(bound(last));
+        form.bins = Some((last - first + 1) as u64);
+        // Bins of special values alone are none: one bin then.
+        let alone = |step: &i64| (first..=last).contains(step);
+        if special.iter().any(alone) {
+            form.bins = Some(1);
+            form.digits = Some((last - first + 1) as u64).filter(|&digits| digits > 1);
+        }
+        return (first, last);
+    }
+    let resolved = last - first < bins * MAX_RESOLVED;
+    let edges = edges(&rest, (first, last), bins, resolved);
+    let widest = edges
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap_or(1)
+        + 1;
+    let digits = if resolved {
+        widest.min(MAX_RESOLVED + 1) as u64
+    } else {
+        EVEN_DIGITS
+    };
+    form.digits = Some(digits).filter(|&digits| digits > 1);
+    form.edges = Some(edges.into_iter().map(bound).collect());
+    (first, last)
+}
+
+/// The values that stand alone: those of many records, and a number made of nines far from all
+/// others, as stands for a missing one.
+fn special(steps: &BTreeMap<i64, u64>, total: u64) -> Vec<i64> {
+    let mut heavy: Vec<(i64, u64)> = (steps.iter())
+        .filter(|&(_, &count)| count as f64 >= SPECIAL_SHARE * total as f64)
+        .map(|(&step, &count)| (step, count))
+        .collect();
+    heavy.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    heavy.truncate(MAX_SPECIAL);
+    let mut special: Vec<i64> = heavy.into_iter().map(|(step, _)| step).collect();
+    let mut largest = steps.keys().rev();
+    if let (Some(&last), Some(&before), Some(&first)) =
+        (largest.next(), largest.next(), steps.keys().next())
+    {
+        let nines = last >= 99 && last.to_string().bytes().all(|byte| byte == b'9');
+        let far = last.saturating_sub(before) > before.saturating_sub(first);
+        if nines && far && !special.contains(&last) {
+            special.push(last);
+        }
+    }
+    special.sort_unstable();
+    special
+}
+
+/// Edges between which bins have about as many records, and where `resolved` at most
+/// [`MAX_RESOLVED`] steps.
+fn edges(rest: &[(i64, u64)], (first, last): (i64, i64), bins: i64, resolved: bool) -> Vec<i64> {
+    let total: u64 = rest.iter().map(|(_, count)| count).sum();
+    let mut quantiles: Vec<i64> = vec![first];
+    let mut seen = 0;
+    for &(step, count) in rest {
+        let reached = (seen as i128 * i128::from(bins)) / i128::from(total.max(1));
+        if reached >= quantiles.len() as i128 && step > first && step < last {
+            quantiles.push(step);
+        }
+        seen += count;
+    }
+    quantiles.push(last);
+    let mut edges: Vec<i64> = quantiles.clone();
+    for i in 1..quantiles.len() - 1 {
+        edges[i] = rounded(quantiles[i - 1], quantiles[i], quantiles[i + 1]);
+    }
+    edges.dedup();
+    if !resolved {
+        return edges;
+    }
+    let mut narrow: Vec<i64> = Vec::with_capacity(edges.len());
+    for pair in edges.windows(2) {
+        let pieces = ((pair[1] - pair[0] - 1) / MAX_RESOLVED + 1).max(1);
+        narrow.extend((0..pieces).map(|piece| pair[0] + piece * (pair[1] - pair[0]) / pieces));
+    }
+    narrow.push(last);
+    narrow
+}
+
+/// An edge moved to a round number near it: it is read off the records, and need not be one of
+/// their values.
+fn rounded(before: i64, edge: i64, after: i64) -> i64 {
+    let gap = (edge - before).min(after - edge) / 2;
+    let mut unit = 1;
+    while unit * 10 <= gap {
+        unit *= 10;
+    }
+    (edge + unit / 2).div_euclid(unit) * unit
+}
+
+/// Limits that are multiples of 1, 2 or 5 times a power of ten near a tenth of the range, the
+/// lower one at most `first` and the upper one at least `last`.
+fn outward(first: i64, last: i64) -> (i64, i64) {
+    let mut unit = 1i64;
+    let range = last - first;
+    let mut factors = [2, 5, 10].into_iter().cycle();
+    let mut power = 1i64;
+    while let Some(factor) = factors.next().filter(|_| unit * 15 < range) {
+        unit = power * factor;
+        if factor == 10 {
+            power = unit;
+        }
+    }
+    let (low, high) = (
+        first.div_euclid(unit) * unit,
+        -(-last).div_euclid(unit) * unit,
+    );
+    // A column without negative numbers is drafted without.
+    (if first >= 0 { low.max(0) } else { low }, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_rounded_outward() {
+        assert_eq!(outward(0, 17), (0, 18));
+        assert_eq!(outward(0, 199), (0, 200));
+        assert_eq!(outward(21, 81), (20, 85));
+        assert_eq!(outward(-31, 29), (-35, 30));
+        assert_eq!(outward(3, 4), (3, 4));
+    }
+
+    #[test]
+    fn edges_have_about_as_many_records_between_them_and_are_round() {
+        let rest: Vec<(i64, u64)> = (0..10_000).map(|step| (step, 1)).collect();
+        let edges = edges(&rest, (0, 10_000), 10, false);
+        assert_eq!(edges.len(), 11);
+        assert!(edges[1..10].iter().all(|edge| edge % 100 == 0), "{edges:?}");
+        let few = super::edges(&rest[..300], (0, 300), 3, true);
+        assert!(
+            few.windows(2).all(|pair| pair[1] - pair[0] <= MAX_RESOLVED),
+            "{few:?}"
+        );
+    }
+
+    #[test]
+    fn spikes_and_nines_stand_alone() {
+        let mut steps: BTreeMap<i64, u64> = (1..60).map(|step| (step, 1)).collect();
+        steps.insert(0, 900);
+        steps.insert(999, 3);
+        assert_eq!(special(&steps, 962), [0, 999]);
+        steps.remove(&999);
+        steps.insert(99, 1);
+        // 99 beside 59 is no further than 59 is from 0.
+        assert_eq!(special(&steps, 962), [0]);
+    }
+}

@@ -1,0 +1,259 @@
+//! What is remembered of a column while it is read for a draft.
+
+use std::collections::HashMap;
+
+use crate::{
+    calendar::TimeFormat,
+    decimal::DecimalStyle,
+    read::{is_missing, parse_number},
+};
+
+/// So many different texts of a column are remembered, and of a column that may be dates.
+const MAX_TEXTS: usize = 1 << 16;
+const MAX_MOMENTS: usize = 1 << 20;
+
+/// Formats of dates that are tried, the likelier first.
+const DATES: [&str; 7] = [
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%-d.%-m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%-d/%-m/%Y",
+    "%-m/%-d/%Y",
+];
+
+/// What may follow a date: the coarser clock first, which others read as well.
+const CLOCKS: [&str; 5] = ["%H:00:00", "%H:%M:00", "%H:%M:%S", "%H:00", "%H:%M"];
+
+/// A format that all texts so far are of.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) text: String,
+    pub(super) format: TimeFormat,
+    pub(super) clock: bool,
+}
+
+/// All formats that are tried.
+fn candidates() -> Vec<Candidate> {
+    let candidate = |text: String, clock| {
+        let format = TimeFormat::parse(&text, clock).ok()?;
+        Some(Candidate {
+            text,
+            format,
+            clock,
+        })
+    };
+    let dates = DATES
+        .iter()
+        .filter_map(|date| candidate((*date).to_owned(), false));
+    let separated = DATES
+        .iter()
+        .flat_map(|date| [' ', 'T'].map(|letter| format!("{date}{letter}")));
+    let clocks = separated.flat_map(|date| CLOCKS.map(|clock| format!("{date}{clock}")));
+    dates
+        .chain(clocks.filter_map(|text| candidate(text, true)))
+        .collect()
+}
+
+/// How a column's texts would be read as numbers of one decimal mark.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) comma: bool,
+    /// Whether every text so far is a number so written.
+    pub(super) all: bool,
+    /// The most and the fewest decimals of a text.
+    pub(super) decimals: (u32, u32),
+}
+
+/// What is remembered of a column.
+pub(super) struct Profile {
+    /// Texts by index, and their counts.
+    pub(super) texts: Vec<String>,
+    pub(super) counts: Vec<u64>,
+    index: HashMap<String, u32>,
+    /// More different texts than are remembered.
+    pub(super) overflowed: bool,
+    pub(super) missing: bool,
+    /// Records with a value.
+    pub(super) present: u64,
+    /// A column of points, and one of commas.
+    pub(super) numbers: [Numbers; 2],
+    /// Smallest and largest number, read with points.
+    pub(super) limits: (f64, f64),
+    /// The last number, and whether each was one more than the one before.
+    last: Option<f64>,
+    pub(super) counting: bool,
+    pub(super) formats: Vec<Candidate>,
+    /// By record, the text's index, while it may be a date.
+    rows: Vec<Option<u32>>,
+}
+
+impl Profile {
+    pub(super) fn new() -> Self {
+        let numbers = |comma| Numbers {
+            comma,
+            all: true,
+            decimals: (0, u32::MAX),
+        };
+        Self {
+            texts: Vec::new(),
+            counts: Vec::new(),
+            index: HashMap::new(),
+            overflowed: false,
+            missing: false,
+            present: 0,
+            numbers: [numbers(false), numbers(true)],
+            limits: (f64::INFINITY, f64::NEG_INFINITY),
+            last: None,
+            counting: true,
+            formats: candidates(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(super) fn see(&mut self, text: &str, missing: &[String]) {
+        let dated = !self.formats.is_empty();
+        if is_missing(text, missing) {
+            self.missing = true;
+            if dated {
+                self.rows.push(None);
+            }
+            return;
+        }
+        self.present += 1;
+        if self.counting {
+            let number = parse_number(text);
+            let next = |last: f64| number.is_some_and(|value| value - last == 1.0);
+            self.counting = number.is_some() && self.last.is_none_or(next);
+            self.last = number;
+        }
+        let index = match self.index.get(text) {
+            Some(&index) => {
+                self.counts[index as usize] += 1;
+                Some(index)
+            }
+            None => self.see_first(text),
+        };
+        if self.formats.is_empty() {
+            self.rows = Vec::new();
+        } else {
+            self.rows.push(index);
+        }
+    }
+
+    /// A text that is seen for the first time, or past the number that is remembered.
+    fn see_first(&mut self, text: &str) -> Option<u32> {
+        self.formats
+            .retain(|candidate| candidate.format.read(text).is_some());
+        for numbers in &mut self.numbers {
+            numbers.see(text);
+        }
+        if let Some(value) = parse_number(text) {
+            self.limits = (self.limits.0.min(value), self.limits.1.max(value));
+        }
+        let limit = if self.formats.is_empty() {
+            MAX_TEXTS
+        } else {
+            MAX_MOMENTS
+        };
+        if self.texts.len() >= limit {
+            self.overflowed = true;
+            return None;
+        }
+        let index = self.texts.len() as u32;
+        self.texts.push(text.to_owned());
+        self.counts.push(1);
+        self.index.insert(text.to_owned(), index);
+        Some(index)
+    }
+
+    /// Texts and how often each occurs.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
+        self.texts
+            .iter()
+            .map(String::as_str)
+            .zip(self.counts.iter().copied())
+    }
+
+    /// By record, the moments in a format that all texts are of.
+    pub(super) fn moments(&self, format: &TimeFormat) -> Vec<Option<i64>> {
+        let read: Vec<Option<i64>> = self.texts.iter().map(|text| format.read(text)).collect();
+        let moment = |row: &Option<u32>| row.and_then(|row| read[row as usize]);
+        self.rows.iter().map(moment).collect()
+    }
+
+    /// How its numbers are written, if all texts are numbers: with points rather than commas
+    /// where both would do.
+    pub(super) fn number_style(&self) -> Option<Numbers> {
+        self.numbers.into_iter().find(|numbers| numbers.all)
+    }
+}
+
+impl Numbers {
+    fn see(&mut self, text: &str) {
+        if !self.all {
+            return;
+        }
+        let style = DecimalStyle {
+            comma: self.comma,
+            ..DecimalStyle::default()
+        };
+        self.all = style.parse(text).is_some() && !is_padded(text);
+        let mark = if self.comma { ',' } else { '.' };
+        let decimals = text
+            .trim()
+            .split_once(mark)
+            .map_or("", |(_, decimals)| decimals);
+        // An exponent says nothing of decimals: as many as are kept at most.
+        let digits = decimals.bytes().all(|byte| byte.is_ascii_digit());
+        let exponent = text.contains(['e', 'E']);
+        let count = if digits && !exponent {
+            decimals.len() as u32
+        } else {
+            crate::MAX_DECIMALS
+        };
+        self.decimals = (self.decimals.0.max(count), self.decimals.1.min(count));
+    }
+}
+
+/// Whether a text of digits begins with a zero that a number would lose, as postal codes do.
+fn is_padded(text: &str) -> bool {
+    let text = text.trim();
+    text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padded_digits_are_not_numbers() {
+        assert!(is_padded("01234"));
+        assert!(!is_padded("0"));
+        assert!(!is_padded("0.5"));
+    }
+
+    #[test]
+    fn the_first_format_that_reads_all_texts_is_taken() {
+        let first = |texts: &[&str]| {
+            let mut profile = Profile::new();
+            texts.iter().for_each(|text| profile.see(text, &[]));
+            profile
+                .formats
+                .first()
+                .map(|candidate| candidate.text.clone())
+        };
+        assert_eq!(first(&["2024-01-31"]).unwrap(), "%Y-%m-%d");
+        assert_eq!(
+            first(&["31.01.2024 07:05", "01.02.2024 23:59"]).unwrap(),
+            "%d.%m.%Y %H:%M"
+        );
+        assert_eq!(
+            first(&["2024-01-31T07:05:00"]).unwrap(),
+            "%Y-%m-%dT%H:%M:00"
+        );
+        assert_eq!(first(&["1/31/2024", "12/1/2024"]).unwrap(), "%-m/%-d/%Y");
+        assert_eq!(first(&["2024-01-31", "x"]), None);
+    }
+}

@@ -1,0 +1,330 @@
+//! Ordered values in groups, and groups in parts: what digits are made of.
+//!
+//! A number, a date or a duration is a whole number of *steps* (a decimal place, a day, an hour).
+//! Its steps are put into groups, which are the codes of a coarse attribute, and each group's
+//! into parts, which are the codes of a fine one that hangs on it: c + f one-hot columns tell
+//! apart up to c * f values. A special value has a group of its own.
+
+use rand::Rng;
+
+/// A group may have so many parts: the size of a fine attribute.
+pub const MAX_DIGITS: u32 = 1_024;
+
+/// A column may have so many parts in all.
+pub const MAX_PARTS: usize = 100_000;
+
+/// Why groups cannot be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OrderedProblem {
+    /// Edges that do not ascend by at least one step each.
+    #[error("`edges` must be at least two and each must be larger than the one before")]
+    Edges,
+    /// Fewer than one bin, or more than there are steps.
+    #[error("`bins` must be from 1 to {0}, the number of different values from `min` to `max`")]
+    Bins(u64),
+    /// Neither or both ways to say where bins begin.
+    #[error("say where bins begin: either `edges`, or `min`, `max` and `bins`")]
+    Limits,
+    /// `digits` out of range.
+    #[error("`digits` must be from 1 to {MAX_DIGITS}, not {0}")]
+    Digits(u64),
+    /// Too many parts.
+    #[error("bins times digits must be at most {MAX_PARTS}: use fewer of either")]
+    Parts,
+    /// The same special value twice.
+    #[error("a special value appears twice")]
+    RepeatedSpecial,
+    /// A bin all of whose values are special.
+    #[error("bin {0} has no value that is not special: leave it out")]
+    OnlySpecial(usize),
+    /// A number that is no multiple of the step, or too large.
+    #[error("{0} is not a value of this column: it has more decimals, or is too large")]
+    Step(f64),
+}
+
+/// Steps from the first to the last, both included.
+pub(crate) type Span = (i64, i64);
+
+/// A coarse code: a special value, or a bin and its parts.
+#[derive(Clone, Debug, PartialEq)]
+struct Group {
+    special: bool,
+    /// Ascending and without gaps; at least one, each with a step that is not special.
+    parts: Vec<Span>,
+}
+
+impl Group {
+    fn span(&self) -> Span {
+        let first = self.parts.first().map_or(0, |part| part.0);
+        let last = self.parts.last().map_or(first, |part| part.1);
+        (first, last)
+    }
+}
+
+/// Steps in groups and parts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ordered {
+    /// In ascending order of their first steps, a special value before the bin it lies in.
+    groups: Vec<Group>,
+    /// Special steps with their groups, ascending.
+    special: Vec<(i64, u32)>,
+    /// Bins with their groups, ascending.
+    bins: Vec<(Span, u32)>,
+}
+
+impl Ordered {
+    /// Groups from special values and bins (ascending, without gaps), each bin in at most
+    /// `digits` parts of about as many steps.
+    ///
+    /// # Errors
+    /// See [`OrderedProblem`].
+    pub(crate) fn new(special: &[i64], bins: &[Span], digits: u32) -> Result<Self, OrderedProblem> {
+        if !(1..=MAX_DIGITS).contains(&digits) {
+            return Err(OrderedProblem::Digits(digits.into()));
+        }
+        if bins.len().saturating_mul(digits as usize) > MAX_PARTS {
+            return Err(OrderedProblem::Parts);
+        }
+        let mut special = special.to_vec();
+        special.sort_unstable();
+        if special.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(OrderedProblem::RepeatedSpecial);
+        }
+        let mut groups: Vec<Group> = special.iter().map(|&step| alone(step)).collect();
+        for (index, &bin) in bins.iter().enumerate() {
+            let parts = cut(bin, digits, &special);
+            if parts.is_empty() {
+                return Err(OrderedProblem::OnlySpecial(index + 1));
+            }
+            let special = false;
+            groups.push(Group { special, parts });
+        }
+        groups.sort_by_key(|group| (group.span().0, !group.special));
+        let numbered = |special: bool| {
+            let groups = groups.iter().zip(0u32..);
+            groups.filter(move |(group, _)| group.special == special)
+        };
+        Ok(Self {
+            special: numbered(true).map(|(g, code)| (g.span().0, code)).collect(),
+            bins: bins
+                .iter()
+                .copied()
+                .zip(numbered(false).map(|(_, code)| code))
+                .collect(),
+            groups,
+        })
+    }
+
+    /// Parts of each group: the values that the fine attribute may have beside each coarse one.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.groups.iter().map(|group| group.parts.len() as u32)
+    }
+
+    /// The smallest and the largest step of a bin.
+    pub(crate) fn limits(&self) -> Span {
+        let first = self.bins.first().map_or(0, |(span, _)| span.0);
+        let last = self.bins.last().map_or(first, |(span, _)| span.1);
+        (first, last)
+    }
+
+    /// The group and the part of a step; `None` outside of all.
+    pub(crate) fn encode(&self, step: i64) -> Option<(u32, u32)> {
+        if let Ok(index) = self.special.binary_search_by_key(&step, |&(step, _)| step) {
+            return Some((self.special[index].1, 0));
+        }
+        let after = self.bins.partition_point(|(span, _)| span.0 <= step);
+        let &(span, code) = self.bins.get(after.checked_sub(1)?)?;
+        let parts = &self.groups.get(code as usize)?.parts;
+        // A step between two parts would be special.
+        let part = parts
+            .partition_point(|part| part.0 <= step)
+            .saturating_sub(1);
+        (step <= span.1).then_some((code, part as u32))
+    }
+
+    /// The nearest step that a bin has.
+    pub(crate) fn clamp(&self, step: i64) -> i64 {
+        let (first, last) = self.limits();
+        step.clamp(first, last.max(first))
+    }
+
+    /// A step drawn evenly from those of a part that are not special. A part that the group does
+    /// not have, which a model may give a little mass, stands for another of its parts; a group
+    /// past the last for the last.
+    pub(crate) fn sample(&self, group: u32, part: u32, rng: &mut (impl Rng + ?Sized)) -> i64 {
+        let last = self.groups.len().saturating_sub(1);
+        let Some(group) = self.groups.get((group as usize).min(last)) else {
+            return 0;
+        };
+        let (first, last) = group.parts[part as usize % group.parts.len()];
+        if group.special || first == last {
+            return first;
+        }
+        let begin = self.special.partition_point(|&(step, _)| step < first);
+        let end = self.special.partition_point(|&(step, _)| step <= last);
+        // Every part of a bin has a step that is not special: the range is not empty.
+        let mut step = rng.random_range(first..=last - (end - begin) as i64);
+        for &(special, _) in &self.special[begin..end] {
+            step += i64::from(special <= step);
+        }
+        step
+    }
+
+    /// What each group stands for: its first and last step, once for one step.
+    pub(crate) fn labels(&self, show: impl Fn(i64) -> String) -> Vec<String> {
+        let label = |group: &Group| match group.span() {
+            (first, last) if first == last => show(first),
+            (first, last) => format!("{} to {}", show(first), show(last)),
+        };
+        self.groups.iter().map(label).collect()
+    }
+}
+
+fn alone(step: i64) -> Group {
+    Group {
+        special: true,
+        parts: vec![(step, step)],
+    }
+}
+
+/// A bin in at most `digits` parts; parts of special values alone are left out.
+fn cut((first, last): Span, digits: u32, special: &[i64]) -> Vec<Span> {
+    let steps = i128::from(last) - i128::from(first) + 1;
+    let count = steps.clamp(0, digits.into());
+    let edge = |part: i128| (i128::from(first) + part * steps / count.max(1)) as i64;
+    let mut parts: Vec<Span> = Vec::with_capacity(count as usize);
+    for part in 0..count {
+        let span = (edge(part), edge(part + 1) - 1);
+        let begin = special.partition_point(|&step| step < span.0);
+        let end = special.partition_point(|&step| step <= span.1);
+        if ((end - begin) as i128) < i128::from(span.1) - i128::from(span.0) + 1 {
+            parts.push(span);
+        }
+    }
+    parts
+}
+
+/// Bins from edges: each from its edge to before the next, the last to the last edge.
+///
+/// # Errors
+/// [`OrderedProblem::Edges`].
+pub(crate) fn bins_between(edges: &[i64]) -> Result<Vec<Span>, OrderedProblem> {
+    if edges.len() < 2 || edges.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(OrderedProblem::Edges);
+    }
+    let mut bins: Vec<Span> = edges
+        .windows(2)
+        .map(|pair| (pair[0], pair[1] - 1))
+        .collect();
+    if let Some(last) = bins.last_mut() {
+        last.1 += 1;
+    }
+    Ok(bins)
+}
+
+/// `bins` bins of about as many steps from `min` to `max`, both included.
+///
+/// # Errors
+/// [`OrderedProblem::Edges`], [`OrderedProblem::Bins`].
+pub(crate) fn even_bins((min, max): Span, bins: u64) -> Result<Vec<Span>, OrderedProblem> {
+    if min > max {
+        return Err(OrderedProblem::Edges);
+    }
+    let steps = max.abs_diff(min).saturating_add(1);
+    let most = steps.min(crate::MAX_BINS.into());
+    if !(1..=most).contains(&bins) {
+        return Err(OrderedProblem::Bins(most));
+    }
+    Ok(cut((min, max), bins as u32, &[]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+    #[test]
+    fn special_values_stand_alone_and_are_never_drawn_from_bins() {
+        let ordered = Ordered::new(&[0, 999], &[(0, 9), (10, 19)], 4).unwrap();
+        assert_eq!(ordered.parts().collect::<Vec<_>>(), [1, 4, 4, 1]);
+        assert_eq!(ordered.encode(0), Some((0, 0)));
+        assert_eq!(ordered.encode(1), Some((1, 0)));
+        assert_eq!(ordered.encode(19), Some((2, 3)));
+        assert_eq!(ordered.encode(999), Some((3, 0)));
+        assert_eq!(ordered.encode(20), None);
+        assert_eq!(ordered.encode(-1), None);
+        let labels = ordered.labels(|step| step.to_string());
+        assert_eq!(labels, ["0", "0 to 9", "10 to 19", "999"]);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut seen = [0; 3];
+        for _ in 0..3000 {
+            let step = ordered.sample(1, 0, &mut rng);
+            seen[step as usize] += 1;
+        }
+        // The first part of (0, 9) is 0 and 1, and 0 is special.
+        assert_eq!(seen, [0, 3000, 0]);
+    }
+
+    #[test]
+    fn a_part_of_special_values_alone_is_no_part() {
+        let ordered = Ordered::new(&[3], &[(3, 5)], 3).unwrap();
+        assert_eq!(ordered.parts().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(ordered.encode(4), Some((1, 0)));
+        assert_eq!(
+            Ordered::new(&[3], &[(3, 3), (4, 5)], 3),
+            Err(OrderedProblem::OnlySpecial(1))
+        );
+    }
+
+    #[test]
+    fn what_makes_no_groups_is_refused() {
+        assert_eq!(bins_between(&[1]), Err(OrderedProblem::Edges));
+        assert_eq!(bins_between(&[1, 1]), Err(OrderedProblem::Edges));
+        assert_eq!(bins_between(&[1, 3, 6]), Ok(vec![(1, 2), (3, 6)]));
+        assert_eq!(even_bins((0, 4), 6), Err(OrderedProblem::Bins(5)));
+        assert_eq!(even_bins((0, 4), 2), Ok(vec![(0, 1), (2, 4)]));
+        assert_eq!(
+            even_bins((i64::MIN, i64::MAX), 0),
+            Err(OrderedProblem::Bins(10_000))
+        );
+        assert_eq!(
+            Ordered::new(&[], &[(0, 9)], 0),
+            Err(OrderedProblem::Digits(0))
+        );
+        assert_eq!(
+            Ordered::new(&[1, 1], &[(0, 9)], 1),
+            Err(OrderedProblem::RepeatedSpecial)
+        );
+        let wide = vec![(0, 9); 1000];
+        assert_eq!(Ordered::new(&[], &wide, 1000), Err(OrderedProblem::Parts));
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_drawn_from_a_part_returns_to_it(
+            mut edges in proptest::collection::btree_set(-200i64..200, 2..9),
+            special in proptest::collection::btree_set(-220i64..220, 0..6),
+            digits in 1u32..20, seed: u64,
+        ) {
+            edges.insert(300);
+            let edges: Vec<i64> = edges.into_iter().collect();
+            let special: Vec<i64> = special.into_iter().collect();
+            let bins = bins_between(&edges).unwrap();
+            if let Ok(ordered) = Ordered::new(&special, &bins, digits) {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                for (group, parts) in (0u32..).zip(ordered.parts()) {
+                    for part in 0..parts {
+                        let step = ordered.sample(group, part, &mut rng);
+                        prop_assert_eq!(ordered.encode(step), Some((group, part)));
+                    }
+                }
+                for step in -230..310 {
+                    let known = special.contains(&step) || (edges[0]..=300).contains(&step);
+                    prop_assert_eq!(ordered.encode(step).is_some(), known);
+                }
+            }
+        }
+    }
+}

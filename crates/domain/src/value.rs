@@ -1,0 +1,46 @@
+//! Values as they stand in a table.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::{Decimal, Identifier, Moment};
+
+/// A value as it stands in a table, decoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// No value.
+    Null,
+    /// A category or a code.
+    Category(&'a str),
+    /// A number of a `numeric` column.
+    Number(f64),
+    /// A number of a `number` column, written as the column's numbers are.
+    Decimal(Decimal),
+    /// A date or a time, written in the column's format.
+    Moment(Moment<'a>),
+    /// A new identifier.
+    Identifier(Identifier<'a>),
+}
+
+impl Value<'_> {
+    /// The number, of a column of numbers.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Decimal(decimal) => Some(decimal.value()),
+            _ => None,
+        }
+    }
+}
+
+impl Display for Value<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => Ok(()),
+            Self::Category(category) => out.write_str(category),
+            Self::Number(number) => number.fmt(out),
+            Self::Decimal(decimal) => decimal.fmt(out),
+            Self::Moment(moment) => moment.fmt(out),
+            Self::Identifier(identifier) => identifier.fmt(out),
+        }
+    }
+}

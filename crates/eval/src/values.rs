@@ -1,0 +1,279 @@
+//! Two columns compared value by value, not bin by bin.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fhaim_domain::{RawColumn, RawValues};
+use serde::Serialize;
+
+/// A column of numbers with more different ones than this share of its records is taken for
+/// continuous: that single values differ then says nothing.
+const MAX_DISCRETE_SHARE: f64 = 0.1;
+
+/// How close the values of one field are in both tables.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ValueReport {
+    /// The field's name.
+    pub name: String,
+    /// Different values of the real column.
+    pub different: usize,
+    /// Half the L1 distance of the distributions of single values, from 0 to 1; absent for
+    /// numbers of which hardly any two are alike.
+    pub total_variation: Option<f64>,
+    /// Kolmogorov-Smirnov distance of numbers, from 0 to 1: the largest difference of the shares
+    /// of records below a number.
+    pub kolmogorov_smirnov: Option<f64>,
+    /// Wasserstein distance of numbers over the real column's range: by what share of it a
+    /// record's value has to move on average.
+    pub wasserstein: Option<f64>,
+    /// Share of the records without a value.
+    pub missing: Shares,
+    /// The value whose share differs most.
+    pub furthest: Option<ValueShares>,
+}
+
+/// A share of the records of each table, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Shares {
+    /// Of the real records.
+    pub real: f64,
+    /// Of the synthetic records.
+    pub synthetic: f64,
+}
+
+impl Shares {
+    /// How far they are apart.
+    pub fn distance(&self) -> f64 {
+        (self.real - self.synthetic).abs()
+    }
+}
+
+/// A value and how often it occurs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ValueShares {
+    /// The value, as it is.
+    pub value: String,
+    /// Its shares.
+    pub shares: Shares,
+}
+
+impl ValueReport {
+    /// The distance by which the column is judged, from 0 to 1: that of single values where they
+    /// say something, else that of numbers; and never less than what missing values differ by.
+    pub fn distance(&self) -> f64 {
+        let values = self
+            .total_variation
+            .or(self.kolmogorov_smirnov)
+            .unwrap_or(0.0);
+        values.max(self.missing.distance())
+    }
+}
+
+/// Compares the columns of two tables, those that both have. What is a moment in seconds counts
+/// as a number.
+pub fn compare_values(real: &[RawColumn], synthetic: &[RawColumn]) -> Vec<ValueReport> {
+    let other = |name: &str| synthetic.iter().find(|column| column.name == name);
+    real.iter()
+        .filter_map(|column| Some(compare(column, other(&column.name)?)))
+        .collect()
+}
+
+fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
+    let (one, two) = (shares(real), shares(synthetic));
+    let records = records(real);
+    let different = one.keys().filter(|value| value.is_some()).count();
+    let numbers = (numbers(real), numbers(synthetic));
+    let continuous =
+        numbers.0.is_some() && different as f64 > MAX_DISCRETE_SHARE * records.max(1) as f64;
+    let missing = |shares: &Counted| shares.get(&None).copied().unwrap_or(0.0);
+    let mut values: Vec<&Option<Key>> = one.keys().chain(two.keys()).collect();
+    values.sort_unstable();
+    values.dedup();
+    let pair = |value: &Option<Key>| Shares {
+        real: one.get(value).copied().unwrap_or(0.0),
+        synthetic: two.get(value).copied().unwrap_or(0.0),
+    };
+    let distance: f64 = values
+        .iter()
+        .map(|value| pair(value).distance())
+        .sum::<f64>()
+        / 2.0;
+    let furthest = values.iter().filter(|value| value.is_some());
+    let furthest = furthest.max_by(|x, y| pair(x).distance().total_cmp(&pair(y).distance()));
+    let distances = match &numbers {
+        (Some(one), Some(two)) if !one.is_empty() && !two.is_empty() => {
+            Some(number_distances(one, two))
+        }
+        _ => None,
+    };
+    ValueReport {
+        name: real.name.clone(),
+        different,
+        total_variation: (!continuous).then_some(distance),
+        kolmogorov_smirnov: distances.map(|(ks, _)| ks),
+        wasserstein: distances.map(|(_, wasserstein)| wasserstein),
+        missing: Shares {
+            real: missing(&one),
+            synthetic: missing(&two),
+        },
+        furthest: furthest.filter(|_| !continuous).and_then(|value| {
+            Some(ValueShares {
+                value: value.as_ref()?.text(),
+                shares: pair(value),
+            })
+        }),
+    }
+}
+
+/// A value: a number by its bits in ascending order, or a text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Key {
+    Number(u64),
+    Text(String),
+}
+
+impl Key {
+    fn number(value: f64) -> Self {
+        // The bits of negative numbers descend, those of others ascend after them.
+        let bits = (value + 0.0).to_bits();
+        let negative = bits >> 63 == 1;
+        Self::Number(if negative { !bits } else { bits | (1 << 63) })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(key) => {
+                let bits = if key >> 63 == 1 {
+                    key & !(1 << 63)
+                } else {
+                    !key
+                };
+                f64::from_bits(bits).to_string()
+            }
+        }
+    }
+}
+
+type Counted = BTreeMap<Option<Key>, f64>;
+
+fn records(column: &RawColumn) -> usize {
+    match &column.values {
+        RawValues::Numbers(values) => values.len(),
+        RawValues::Texts { values, .. } => values.len(),
+    }
+}
+
+/// The share of each value, `None` being a missing one.
+fn shares(column: &RawColumn) -> Counted {
+    let mut counts: HashMap<Option<Key>, u64> = HashMap::new();
+    match &column.values {
+        RawValues::Numbers(values) => {
+            values
+                .iter()
+                .for_each(|v| *counts.entry(v.map(Key::number)).or_default() += 1);
+        }
+        RawValues::Texts { values, names } => {
+            let mut by_index = vec![0u64; names.len()];
+            for value in values {
+                match value.and_then(|value| by_index.get_mut(value as usize)) {
+                    Some(count) => *count += 1,
+                    None => *counts.entry(None).or_default() += 1,
+                }
+            }
+            let named = names.iter().zip(by_index);
+            counts.extend(named.map(|(name, count)| (Some(Key::Text(name.clone())), count)));
+        }
+    }
+    let records = records(column).max(1) as f64;
+    counts
+        .into_iter()
+        .map(|(value, count)| (value, count as f64 / records))
+        .collect()
+}
+
+/// The numbers of a column, ascending; `None` for texts.
+fn numbers(column: &RawColumn) -> Option<Vec<f64>> {
+    let RawValues::Numbers(values) = &column.values else {
+        return None;
+    };
+    let mut numbers: Vec<f64> = values.iter().flatten().copied().collect();
+    numbers.sort_by(f64::total_cmp);
+    Some(numbers)
+}
+
+/// Kolmogorov-Smirnov distance, and the Wasserstein distance over the range of `real`, of two
+/// ascending lists of at least one number.
+fn number_distances(real: &[f64], synthetic: &[f64]) -> (f64, f64) {
+    let mut all: Vec<f64> = real.iter().chain(synthetic).copied().collect();
+    all.sort_by(f64::total_cmp);
+    let below = |numbers: &[f64], value: f64| {
+        numbers.partition_point(|&number| number <= value) as f64 / numbers.len() as f64
+    };
+    let (mut largest, mut area) = (0.0f64, 0.0);
+    for pair in all.windows(2) {
+        if pair[0] < pair[1] {
+            let gap = (below(real, pair[0]) - below(synthetic, pair[0])).abs();
+            largest = largest.max(gap);
+            area += gap * (pair[1] - pair[0]);
+        }
+    }
+    let range = real.last().unwrap_or(&0.0) - real.first().unwrap_or(&0.0);
+    (largest, if range > 0.0 { area / range } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(values: &[f64]) -> RawColumn {
+        RawColumn {
+            name: "x".to_owned(),
+            values: RawValues::Numbers(
+                values
+                    .iter()
+                    .map(|&v| Some(v).filter(|v| !v.is_nan()))
+                    .collect(),
+            ),
+        }
+    }
+
+    #[test]
+    fn distances_are_those_computed_by_hand() {
+        let (real, synthetic) = (
+            column(&[0.0, 0.0, 0.0, 10.0]),
+            column(&[0.0, 5.0, 10.0, f64::NAN]),
+        );
+        let report = compare(&real, &synthetic);
+        // Continuous would be more than a tenth: two of four values. Lists so short say little.
+        assert_eq!(report.total_variation, None);
+        assert_eq!(
+            report.missing,
+            Shares {
+                real: 0.0,
+                synthetic: 0.25
+            }
+        );
+        let ks = report.kolmogorov_smirnov.unwrap();
+        assert!((ks - (0.75 - 1.0 / 3.0)).abs() < 1e-12);
+        // |3/4 - 1/3| over 5 and |3/4 - 2/3| over 5, of a range of 10.
+        let area = (0.75 - 1.0 / 3.0) * 5.0 + (0.75 - 2.0 / 3.0) * 5.0;
+        assert!((report.wasserstein.unwrap() - area / 10.0).abs() < 1e-12);
+        let long = |values: &[f64]| column(&values.repeat(10));
+        let report = compare(
+            &long(&[0.0, 0.0, 0.0, 10.0]),
+            &long(&[0.0, 5.0, 10.0, f64::NAN]),
+        );
+        // 0: 3/4 and 1/4; 5: 0 and 1/4; missing: 0 and 1/4; 10 alike.
+        assert_eq!(report.total_variation, Some(0.5));
+        assert_eq!(report.furthest.unwrap().value, "0");
+    }
+
+    #[test]
+    fn numbers_keep_their_order_as_keys() {
+        let numbers = [-7.5, -1.0, 0.0, 1e-9, 3.0, 1e12];
+        let keys: Vec<Key> = numbers.iter().map(|&number| Key::number(number)).collect();
+        assert!(keys.is_sorted());
+        let texts: Vec<String> = keys.iter().map(Key::text).collect();
+        assert_eq!(texts, numbers.map(|number| number.to_string()));
+    }
+}
