@@ -336,7 +336,7 @@ pub struct CheckArguments {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Run all mechanisms on the tables in FHAIM_DATA_DIR, in the clear
+    /// Run all mechanisms on the tables in FHAIM_DATA_DIR, or on your own, in the clear
     #[command(after_help = MECHANISMS_EXAMPLES)]
     Mechanisms(MechanismsArguments),
     /// Compute every cell of every pair of the tables in FHAIM_DATA_DIR under encryption
@@ -428,7 +428,7 @@ const MECHANISMS_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
-  FHAIM_DATA_DIR=data fhaim bench mechanisms diabetes --coarse --mechanism staged";
+  fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8";
 
 /// Flags of `bench mechanisms`.
 #[derive(Debug, Args)]
@@ -444,13 +444,15 @@ pub struct MechanismsArguments {
     /// Runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub seeds: u64,
-    /// Code the tables more coarsely: at most 8 bins, no categories that never occur, and missing
-    /// values as the first category
-    #[arg(long)]
-    pub coarse: bool,
-    /// Most memory a model may take, in MB; by default 0.5, and 1 on adult-32
-    #[arg(long, value_name = "MB", value_parser = megabytes)]
-    pub model_mb: Option<f64>,
+    /// A table of your own, in CSV (may be repeated); instead of the published ones, or beside those named
+    #[arg(long, value_name = "CSV")]
+    pub data: Vec<PathBuf>,
+    /// Its schema (once for each table, in the same order)
+    #[arg(long, value_name = "JSON")]
+    pub schema: Vec<PathBuf>,
+    /// Most memory a model may take, in MB (may be repeated)
+    #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
+    pub model_mb: Vec<f64>,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,

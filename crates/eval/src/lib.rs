@@ -23,7 +23,7 @@ pub use closeness::Closeness;
 pub use error::Error;
 pub use html::{Fact, html_page};
 pub use likelihood::{Likelihood, likelihood};
-pub use prediction::{MAX_CLASSES, Prediction, Scores, auc};
+pub use prediction::{MAX_CLASSES, Prediction, Scores, auc, predict_held_out};
 pub use report::{
     Association, ColumnReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError, WorkloadReport,
     evaluate,

@@ -82,6 +82,24 @@ fn with_target(table: &Table, attribute: usize, classes: usize) -> Option<Table>
     table.select(&rows).ok()
 }
 
+/// Trains on `real` and on `synthetic`, and tests on records that neither was made from. `None`
+/// where the schema names no target that can be predicted, or a table has no record with one.
+///
+/// # Errors
+/// Tables of different schemas.
+pub fn predict_held_out(
+    real: &Table,
+    synthetic: &Table,
+    test: &Table,
+) -> Result<Option<Prediction>, Error> {
+    match target_of(real) {
+        Target::Column { attribute, classes } => {
+            predict([real, synthetic, test], (attribute, classes), false)
+        }
+        Target::None(_) => Ok(None),
+    }
+}
+
 /// Trains on `real` and on `synthetic`, tests on `test`. `None` if one of them has no record with
 /// a target.
 pub(crate) fn predict(

@@ -35,7 +35,7 @@ struct Row {
 /// Measures the tables named, or all.
 pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for dataset in datasets(&arguments.datasets, false)? {
+    for dataset in datasets(&arguments.datasets)? {
         let phase = progress.uncounted(format!("compute {}", dataset.name));
         rows.push(measure(&dataset)?);
         phase.finish();

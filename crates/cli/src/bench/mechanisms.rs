@@ -1,11 +1,10 @@
-//! `fhaim bench mechanisms`: the workload errors of docs/MECHANISM.md's table.
-//!
-//! As there, models are capped at 0.5 MB, and at 1 MB on adult-32.
+//! `fhaim bench mechanisms`: how good mechanisms are on a table, in the clear, at one or more caps of
+//! the model.
 
-use super::trial::{Contender, Setting, Trial, mean_and_error, trial};
+use super::trial::{Contender, MAX_TRIPLES, Setting, Trial, mean_and_error, trial};
 use serde::Serialize;
 
-use super::{datasets, figures};
+use super::{Dataset, datasets};
 use crate::{
     args::{DEFAULT_DELTA, MechanismsArguments},
     error::Error,
@@ -13,7 +12,14 @@ use crate::{
     progress::Progress,
 };
 
-/// A contender on a table at one budget.
+/// A mean over the seeds, and its standard error: 0 where there is one seed.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Figure {
+    mean: f64,
+    standard_error: f64,
+}
+
+/// A contender on a table at one budget and one cap.
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
@@ -22,17 +28,23 @@ struct Row {
     seeds: u64,
     /// Cap of the model.
     model_bytes: usize,
-    /// Mean L1 workload error against the rows seen, and its standard error.
-    error: f64,
-    standard_error: f64,
-    /// The figure to match, if there is one.
-    to_match: Option<f64>,
+    /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
+    pairs: Figure,
     /// The same against the rows not seen.
-    error_unseen: f64,
-    /// The same of as many records drawn from the model, against the rows seen.
-    error_sampled: f64,
+    pairs_unseen: Figure,
+    /// The worst pair's, against the rows seen.
+    worst_pair: Figure,
+    /// Of as many records drawn from the model as it saw, against those: mean over the pairs.
+    sampled_pairs: Figure,
+    /// The same over triples, all or the same ones for everybody.
+    sampled_triples: Figure,
+    /// The same against the rows not seen.
+    sampled_triples_unseen: Figure,
+    /// Accuracy on the rows not seen of a classifier trained on drawn records, where the schema
+    /// names a target, and of the same one trained on the rows seen.
+    accuracy: Option<[Figure; 2]>,
     /// Mean seconds of a run.
-    seconds: f64,
+    seconds: Figure,
     trials: Vec<Trial>,
 }
 
@@ -40,68 +52,75 @@ struct Row {
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
     let contenders = contenders(&arguments.mechanism)?;
-    for dataset in datasets(&arguments.datasets, arguments.coarse)? {
+    for dataset in tables(arguments)? {
         for contender in &contenders {
-            let mechanism = contender.name;
             for &epsilon in &arguments.epsilon {
-                let name = format!("{} {mechanism} e{epsilon}", dataset.name);
-                let phase = progress.counted(name, arguments.seeds, "runs");
-                let setting = Setting {
-                    epsilon,
-                    delta: DEFAULT_DELTA,
-                    model_bytes: model_bytes(arguments, &dataset.name),
-                };
-                let mut trials = Vec::new();
-                for seed in 0..arguments.seeds {
-                    trials.push(trial(&dataset.table, contender, &setting, seed)?);
-                    phase.reach(seed + 1);
+                for &megabytes in &arguments.model_mb {
+                    let setting = Setting {
+                        epsilon,
+                        delta: DEFAULT_DELTA,
+                        model_bytes: (megabytes * 1e6) as usize,
+                    };
+                    rows.push(measure(
+                        &dataset,
+                        contender,
+                        setting,
+                        arguments.seeds,
+                        progress,
+                    )?);
                 }
-                phase.finish();
-                rows.push(row(dataset.name.clone(), mechanism, &setting, trials));
             }
         }
     }
     if arguments.json {
         return output::print_json(&rows);
     }
-    let mut text = String::from(
-        "dataset        mechanism                           epsilon  error (s.e.)      to match  behind    unseen sampled  seconds  seeds      MB\n",
-    );
-    for row in &rows {
-        text.push_str(&format!(
-            "{:14} {:34} {:>8}  {:.5} ({:.5}) {:>17}    {:.4}  {:.4} {:>8.2} {:>6} {:>7.1}\n",
-            row.dataset,
-            row.mechanism,
-            row.epsilon,
-            row.error,
-            row.standard_error,
-            comparison(row),
-            row.error_unseen,
-            row.error_sampled,
-            row.seconds,
-            row.seeds,
-            row.model_bytes as f64 / 1e6
-        ));
+    output::print(&text(&rows))
+}
+
+/// The tables given with their schemas, or else the published ones.
+fn tables(arguments: &MechanismsArguments) -> Result<Vec<Dataset>, Error> {
+    if arguments.data.is_empty() && arguments.schema.is_empty() {
+        return datasets(&arguments.datasets);
     }
-    output::print(&text)
-}
-
-/// The figure to match, and how far behind it the error is, in standard errors of their
-/// difference, taking the figure's to be like ours; better ones are below 0. One run has no
-/// standard error.
-fn comparison(row: &Row) -> String {
-    let Some(figure) = row.to_match else {
-        return String::new();
+    if arguments.data.len() != arguments.schema.len() {
+        return Err(Error::Usage(format!(
+            "--data is given {} and --schema {} times: every table needs its schema, in the same \
+             order",
+            arguments.data.len(),
+            arguments.schema.len()
+        )));
+    }
+    let mut all = match arguments.datasets.as_slice() {
+        [] => Vec::new(),
+        named => datasets(named)?,
     };
-    let difference = std::f64::consts::SQRT_2 * row.standard_error;
-    let behind = (difference > 0.0).then(|| format!("{:+.1}", (row.error - figure) / difference));
-    format!("{figure:.4}  {:>6}", behind.unwrap_or_default())
+    for (data, schema) in arguments.data.iter().zip(&arguments.schema) {
+        all.push(super::read_own(data, schema)?);
+    }
+    Ok(all)
 }
 
-/// The cap asked for, or the one of the published figures.
-fn model_bytes(arguments: &MechanismsArguments, dataset: &str) -> usize {
-    let published = if dataset == "adult-32" { 1.0 } else { 0.5 };
-    (arguments.model_mb.unwrap_or(published) * 1e6) as usize
+fn measure(
+    dataset: &Dataset,
+    contender: &Contender,
+    setting: Setting,
+    seeds: u64,
+    progress: &Progress,
+) -> Result<Row, Error> {
+    let (epsilon, megabytes) = (setting.epsilon, setting.model_bytes as f64 / 1e6);
+    let name = format!(
+        "{} {} e{epsilon} {megabytes} MB",
+        dataset.name, contender.name
+    );
+    let phase = progress.counted(name, seeds, "runs");
+    let mut trials = Vec::new();
+    for seed in 0..seeds {
+        trials.push(trial(&dataset.table, contender, &setting, seed)?);
+        phase.reach(seed + 1);
+    }
+    phase.finish();
+    Ok(row(dataset.name.clone(), contender.name, setting, trials))
 }
 
 /// The contenders whose names contain `wanted`; all without one.
@@ -109,26 +128,80 @@ fn contenders(wanted: &Option<String>) -> Result<Vec<Contender>, Error> {
     let mut rows = Contender::table_rows()?;
     if let Some(wanted) = wanted {
         rows.retain(|contender| contender.name.contains(wanted.as_str()));
+        if rows.is_empty() {
+            let known: Vec<_> = Contender::table_rows()?.iter().map(|c| c.name).collect();
+            let known = known.join("\", \"");
+            return Err(Error::Usage(format!(
+                "no mechanism has {wanted:?} in its name: there are \"{known}\""
+            )));
+        }
     }
     Ok(rows)
 }
 
-fn row(dataset: String, mechanism: &'static str, setting: &Setting, trials: Vec<Trial>) -> Row {
-    let mean =
-        |value: fn(&Trial) -> f64| mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
-    let (error, standard_error) = mean(|trial| trial.error);
+fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<Trial>) -> Row {
+    let figure = |value: &dyn Fn(&Trial) -> f64| {
+        let (mean, standard_error) =
+            mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
+        Figure {
+            mean,
+            standard_error,
+        }
+    };
+    let predicted = trials.iter().all(|trial| trial.accuracy.is_some());
+    let accuracy = |k: usize| {
+        let of = |trial: &Trial| trial.accuracy.map_or(0.0, |accuracy| accuracy[k]);
+        figure(&of)
+    };
     Row {
-        to_match: figures::to_match(mechanism, &dataset, setting.epsilon),
         dataset,
         mechanism,
         epsilon: setting.epsilon,
         seeds: trials.len() as u64,
         model_bytes: setting.model_bytes,
-        error,
-        standard_error,
-        error_unseen: mean(|trial| trial.error_unseen).0,
-        error_sampled: mean(|trial| trial.error_sampled).0,
-        seconds: mean(|trial| trial.seconds).0,
+        pairs: figure(&|trial| trial.pairs),
+        pairs_unseen: figure(&|trial| trial.pairs_unseen),
+        worst_pair: figure(&|trial| trial.worst_pair),
+        sampled_pairs: figure(&|trial| trial.sampled_pairs),
+        sampled_triples: figure(&|trial| trial.sampled_triples),
+        sampled_triples_unseen: figure(&|trial| trial.sampled_triples_unseen),
+        accuracy: predicted.then(|| [accuracy(0), accuracy(1)]),
+        seconds: figure(&|trial| trial.seconds),
         trials,
     }
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "dataset        mechanism                          epsilon     MB  pairs (s.e.)       \
+         unseen   worst  drawn: pairs triples unseen  accuracy   real  seconds seeds\n",
+    );
+    for row in rows {
+        let accuracy = row.accuracy.map_or_else(
+            || format!("{:>9} {:>6}", "-", "-"),
+            |[drawn, real]| format!("{:>9.3} {:>6.3}", drawn.mean, real.mean),
+        );
+        text.push_str(&format!(
+            "{:14} {:34} {:>7} {:>6.1}  {:.5} ({:.5})  {:>7.4} {:>7.4}       {:>7.4} {:>7.4} \
+             {:>6.4} {accuracy} {:>8.2} {:>5}\n",
+            row.dataset,
+            row.mechanism,
+            row.epsilon,
+            row.model_bytes as f64 / 1e6,
+            row.pairs.mean,
+            row.pairs.standard_error,
+            row.pairs_unseen.mean,
+            row.worst_pair.mean,
+            row.sampled_pairs.mean,
+            row.sampled_triples.mean,
+            row.sampled_triples_unseen.mean,
+            row.seconds.mean,
+            row.seeds,
+        ));
+    }
+    text.push_str(&format!(
+        "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the rows held out. \
+         Triples: all, or {MAX_TRIPLES} of them, the same for everybody.\n"
+    ));
+    text
 }

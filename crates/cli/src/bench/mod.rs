@@ -1,9 +1,7 @@
 //! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
 
-mod coarse;
 pub mod compute;
 pub mod federated;
-mod figures;
 mod fleet;
 pub mod load;
 pub mod mechanisms;
@@ -37,7 +35,7 @@ pub struct Dataset {
 }
 
 /// Reads the tables named, all of them if none is.
-fn datasets(wanted: &[String], coarse: bool) -> Result<Vec<Dataset>, Error> {
+fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
     let folder = std::env::var_os(FOLDER)
         .map(PathBuf::from)
         .ok_or(Error::Environment(FOLDER, "of the published tables"))?;
@@ -53,19 +51,27 @@ fn datasets(wanted: &[String], coarse: bool) -> Result<Vec<Dataset>, Error> {
     TABLES
         .iter()
         .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name))
-        .map(|(name, file)| read(&folder, name, file, coarse))
+        .map(|(name, file)| read(&folder, name, file))
         .collect()
 }
 
-fn read(folder: &Path, name: &str, file: &str, coarse: bool) -> Result<Dataset, Error> {
+/// A table of the user's own, named as its file.
+fn read_own(data: &Path, schema: &Path) -> Result<Dataset, Error> {
+    let schema = input::schema(schema)?;
+    let options = ReadOptions::new(data.to_string_lossy());
+    let table = read_csv(schema, input::open(data)?, &options)?.table;
+    let name = data.file_stem().unwrap_or(data.as_os_str());
+    Ok(Dataset {
+        name: name.to_string_lossy().into_owned(),
+        table,
+    })
+}
+
+fn read(folder: &Path, name: &str, file: &str) -> Result<Dataset, Error> {
     let schema = input::schema(&folder.join(format!("{name}.schema.json")))?;
     let path = folder.join(file);
     let options = ReadOptions::new(path.to_string_lossy());
-    let table = if coarse {
-        coarse::read(&schema, &path)?
-    } else {
-        read_csv(schema, input::open(&path)?, &options)?.table
-    };
+    let table = read_csv(schema, input::open(&path)?, &options)?.table;
     Ok(Dataset {
         name: name.to_owned(),
         table,

@@ -2,20 +2,25 @@
 //!
 //! For each seed the mechanism sees a random 80% of the rows; its error is the mean over the
 //! workload's pairs of ||M_q/N - Mhat_q/Nhat||_1, with M the exact marginals of the rows it saw and
-//! Mhat those of its model.
+//! Mhat those of its model. Triples, and a classifier trained on what is drawn, are judged on
+//! records drawn from the model, as its users would.
 
 use std::time::Instant;
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
+use fhaim_eval::workload_error;
 use fhaim_release::Job;
 use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
-use rand::{SeedableRng, rngs::StdRng};
+use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Share of the rows that a mechanism sees.
 const SEEN: f64 = 0.8;
+
+/// Most triples that are compared.
+pub const MAX_TRIPLES: usize = 200;
 
 /// A mechanism with its options, under the name that the tables have for it.
 #[derive(Debug)]
@@ -71,12 +76,21 @@ pub struct Setting {
 pub struct Trial {
     /// The seed.
     pub seed: u64,
-    /// Mean L1 workload error against the rows seen.
-    pub error: f64,
+    /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
+    pub pairs: f64,
     /// The same against the rows not seen.
-    pub error_unseen: f64,
-    /// The same of as many records drawn from the model as it saw.
-    pub error_sampled: f64,
+    pub pairs_unseen: f64,
+    /// The worst pair's, against the rows seen.
+    pub worst_pair: f64,
+    /// Mean L1 error of all pairs against the rows seen, of as many records drawn from the model.
+    pub sampled_pairs: f64,
+    /// The same of triples: all, or [`MAX_TRIPLES`].
+    pub sampled_triples: f64,
+    /// The same against the rows not seen.
+    pub sampled_triples_unseen: f64,
+    /// Accuracy on the rows not seen of a classifier trained on drawn records, and of the same one
+    /// trained on the rows seen; none where the schema names no target.
+    pub accuracy: Option<[f64; 2]>,
     /// Seconds of the run.
     pub seconds: f64,
     /// rho spent.
@@ -98,30 +112,35 @@ pub fn trial(
     contender: &Contender,
     setting: &Setting,
     seed: u64,
-) -> Result<Trial, Error> {
+) -> Result<Trial, crate::error::Error> {
     let mut rng = StdRng::seed_from_u64(seed);
     let seen_records = (table.records() as f64 * SEEN).round() as usize;
-    let (seen, unseen) = table.split(seen_records, &mut rng)?;
-    let rho = accounting::rho(setting.epsilon, setting.delta)?;
+    let (seen, unseen) = table.split(seen_records, &mut rng).map_err(Error::from)?;
+    let rho = accounting::rho(setting.epsilon, setting.delta).map_err(Error::from)?;
     let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
     job.model_bytes = setting.model_bytes;
-    let cliques: Vec<Clique> = job
-        .workload
-        .pairs()
-        .iter()
-        .map(|pair| pair.clique())
-        .collect();
+    let pairs = table.domain().pairs();
     let started = Instant::now();
     let mechanism = &contender.mechanism;
     let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
     let seconds = started.elapsed().as_secs_f64();
     let model = outcome.model.as_ref();
+    let of_seen = errors(&seen, model, &pairs)?;
+    let of_unseen = errors(&unseen, model, &pairs)?;
+    let columns = model.sample(seen.records(), &mut rng);
+    let drawn = Table::new(table.shared_schema(), columns).map_err(Error::from)?;
+    let triples = triples(table);
+    let report = fhaim_eval::predict_held_out(&seen, &drawn, &unseen)?;
     let cells = outcome.releases.iter().map(|release| release.values.len());
     Ok(Trial {
         seed,
-        error: workload_error(&seen, model, &cliques)?,
-        error_unseen: workload_error(&unseen, model, &cliques)?,
-        error_sampled: sampled_error(&seen, model, &cliques, &mut rng)?,
+        pairs: mean_and_error(&of_seen).0,
+        pairs_unseen: mean_and_error(&of_unseen).0,
+        worst_pair: of_seen.iter().copied().fold(0.0, f64::max),
+        sampled_pairs: workload_error(&seen, &drawn, &pairs)?,
+        sampled_triples: workload_error(&seen, &drawn, &triples)?,
+        sampled_triples_unseen: workload_error(&unseen, &drawn, &triples)?,
+        accuracy: report.map(|report| [report.synthetic.accuracy, report.real.accuracy]),
         seconds,
         rho: outcome.spent.to_f64(),
         releases: outcome.releases.len(),
@@ -130,50 +149,34 @@ pub fn trial(
     })
 }
 
-/// (1/P) sum over `cliques` of ||M_q/N - Mhat_q/Nhat||_1.
+/// All triples of a table's attributes, or the same [`MAX_TRIPLES`] of them every time.
+fn triples(table: &Table) -> Vec<Clique> {
+    let all: Vec<Clique> = table.domain().subsets(3).collect();
+    let mut rng = StdRng::seed_from_u64(3);
+    if all.len() <= MAX_TRIPLES {
+        return all;
+    }
+    all.choose_multiple(&mut rng, MAX_TRIPLES).cloned().collect()
+}
+
+/// ||M_q/N - Mhat_q/Nhat||_1 for each clique.
 ///
 /// # Errors
 /// A model over another domain.
-fn workload_error(
-    table: &Table,
-    model: &dyn FittedModel,
-    cliques: &[Clique],
-) -> Result<f64, Error> {
+fn errors(table: &Table, model: &dyn FittedModel, cliques: &[Clique]) -> Result<Vec<f64>, Error> {
     let no_marginals = Error::Internal("a model of the table has no marginals");
     let marginals = model.marginals().ok_or(no_marginals)?;
     let marginals = marginals.marginals_of(cliques)?;
     let (records, total) = (table.records() as f64, model.total());
-    let mut sum = 0.0;
-    for (clique, marginal) in cliques.iter().zip(&marginals) {
+    let pairs = cliques.iter().zip(&marginals);
+    let errors = pairs.map(|(clique, marginal)| {
         let counts = table.counts(clique)?;
         let cells = counts.iter().zip(marginal);
-        sum += cells
+        Ok(cells
             .map(|(&m, mu)| (m as f64 / records - mu / total).abs())
-            .sum::<f64>();
-    }
-    Ok(sum / cliques.len().max(1) as f64)
-}
-
-/// (1/P) sum over `cliques` of ||M_q/N - M'_q/N||_1, M' the marginals of as many records drawn
-/// from the model as the table has.
-///
-/// # Errors
-/// A model over another domain.
-fn sampled_error(
-    table: &Table,
-    model: &dyn FittedModel,
-    cliques: &[Clique],
-    rng: &mut StdRng,
-) -> Result<f64, Error> {
-    let columns = model.sample(table.records(), rng);
-    let drawn = Table::new(table.shared_schema(), columns)?;
-    let mut sum = 0.0;
-    for clique in cliques {
-        let (seen, drawn) = (table.counts(clique)?, drawn.counts(clique)?);
-        let cells = seen.iter().zip(&drawn);
-        sum += cells.map(|(&m, &x)| m.abs_diff(x) as f64).sum::<f64>();
-    }
-    Ok(sum / (cliques.len() * table.records()).max(1) as f64)
+            .sum())
+    });
+    errors.collect()
 }
 
 /// Mean and standard error of the mean.

@@ -48,6 +48,27 @@ fn a_draft_is_a_schema_and_says_that_it_is_a_draft() {
 }
 
 #[test]
+fn mechanisms_are_compared_on_a_table_of_ones_own() {
+    let folder = folder(table(200), SCHEMA);
+    let bench = "bench mechanisms --data t.csv --schema t.schema.json --seeds 2 --epsilon 1 \
+                 --epsilon 10 --model-mb 1 --model-mb 8 --mechanism one-ways --json";
+    let output = fhaim(folder.path(), &bench.split_whitespace().collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!((&row["dataset"], &row["seeds"]), (&"t".into(), &2.into()));
+        let error = |name: &str| row[name]["mean"].as_f64().unwrap();
+        assert!(error("worst_pair") >= error("pairs"));
+        assert!(error("sampled_pairs") > 0.0 && error("sampled_pairs") < 2.0);
+    }
+    let unpaired = "bench mechanisms --data t.csv";
+    let output = fhaim(folder.path(), &unpaired.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("every table needs its schema"));
+}
+
+#[test]
 fn a_bench_without_its_tables_says_what_to_set() {
     let folder = TempDir::new().unwrap();
     for (bench, variable) in [
