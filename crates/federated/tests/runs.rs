@@ -1,5 +1,7 @@
 //! Whole runs: every method, what each party pays, and one party against AIM.
 
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
 use std::sync::Arc;
 
 use fhaim_domain::{Clique, Schema, Table};

@@ -110,40 +110,53 @@ pub fn run(
     let finished = federate(arguments.method, setting, &tables, seed, progress)?;
     remember(&known, arguments, &finished.ledgers);
 
-    let Finished { outcome, ledgers } = finished;
-    let modelled = (outcome.model.total().round() as usize).max(1);
+    let modelled = (finished.outcome.model.total().round() as usize).max(1);
     let records = arguments.records.map_or(modelled, NonZeroUsize::get);
     let mut rng = generator(seed, Purpose::Records)?;
-    let columns = outcome.model.sample(records, &mut rng);
+    let columns = finished.outcome.model.sample(records, &mut rng);
     let synthetic = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
     options.delimiter = arguments.format.delimiter;
     out.write(|writer| Ok(write_csv(&synthetic, writer, &mut rng, &options)?))?;
-    let largest = ledgers.iter().map(PartyLedger::spent).max();
-    let name = synthetic.schema().name();
     if let Some(file) = &mut ledger {
-        let text = output::to_json(&ledger_file(arguments, name, &files, &ledgers))?;
+        let name = synthetic.schema().name();
+        let text = output::to_json(&ledger_file(arguments, name, &files, &finished.ledgers))?;
         file.write_bytes(text.as_bytes())?;
     }
     commit_all([out].into_iter().chain(ledger))?;
+    let summary = summary(arguments, &synthetic, &finished, rho);
     report(
         arguments,
         &Summary {
-            dataset: name.to_owned(),
-            method: arguments.method.to_string(),
-            epsilon: arguments.epsilon,
-            delta: arguments.delta,
-            rho: rho.to_f64(),
-            largest_rho_spent: largest.map_or(0.0, Rho::to_f64),
-            parties: tables.len(),
-            rounds: outcome.rounds,
-            measurements: outcome.measurements,
-            dropped: outcome.dropped,
-            records,
             seconds: start.elapsed().as_secs_f64(),
-            out: arguments.out.to_string_lossy().into_owned(),
+            ..summary
         },
     )
+}
+
+fn summary(
+    arguments: &FederateArguments,
+    synthetic: &Table,
+    finished: &Finished,
+    rho: Rho,
+) -> Summary {
+    let Finished { outcome, ledgers } = finished;
+    let largest = ledgers.iter().map(PartyLedger::spent).max();
+    Summary {
+        dataset: synthetic.schema().name().to_owned(),
+        method: arguments.method.to_string(),
+        epsilon: arguments.epsilon,
+        delta: arguments.delta,
+        rho: rho.to_f64(),
+        largest_rho_spent: largest.map_or(0.0, Rho::to_f64),
+        parties: ledgers.len(),
+        rounds: outcome.rounds,
+        measurements: outcome.measurements,
+        dropped: outcome.dropped,
+        records: synthetic.records(),
+        seconds: 0.0,
+        out: arguments.out.to_string_lossy().into_owned(),
+    }
 }
 
 /// The CSV files of a folder, by name.

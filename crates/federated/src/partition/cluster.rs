@@ -6,7 +6,7 @@ use rand::{Rng, RngCore};
 use super::draw::normal;
 
 /// Principal components that records are compared by.
-const COMPONENTS: usize = 4;
+const COMPONENTS: usize = 2;
 
 /// Steps of the power iteration for one component.
 const POWER_STEPS: usize = 100;

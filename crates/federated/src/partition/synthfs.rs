@@ -30,7 +30,7 @@ pub fn synthfs(
     if parties == 0 || records == 0 {
         return Err(Error::TooFewRecords { parties, records });
     }
-    let mut columns = vec![Vec::with_capacity(parties * records); SYNTHFS_ATTRIBUTES];
+    let mut columns = vec![Vec::new(); SYNTHFS_ATTRIBUTES];
     for _ in 0..parties {
         for column in &mut columns {
             let mean = f64::from(zipf(LARGEST_MEAN, skew, rng));

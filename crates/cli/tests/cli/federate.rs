@@ -1,0 +1,125 @@
+//! A table divided among parties, and a synthetic one made from the parts.
+
+use std::fs;
+
+use crate::{SCHEMA, fhaim, folder, names, stderr, table};
+
+const SPLIT: [&str; 10] = [
+    "federate",
+    "split",
+    "--data",
+    "t.csv",
+    "--schema",
+    "t.schema.json",
+    "--out",
+    "parts",
+    "--rule",
+    "ns",
+];
+
+const RUN: [&str; 8] = [
+    "federate",
+    "run",
+    "--parts",
+    "parts",
+    "--schema",
+    "t.schema.json",
+    "--out",
+    "s.csv",
+];
+
+#[test]
+fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
+    let csv = table(240);
+    let folder = folder(&csv, SCHEMA);
+    let split = fhaim(folder.path(), &[&SPLIT[..], &["--parties", "6"]].concat());
+    assert!(split.status.success(), "{}", stderr(&split));
+    let said = String::from_utf8(split.stdout).unwrap();
+    assert_eq!(said, "6 parties of 40 to 40 records each in parts\n");
+
+    let parts = folder.path().join("parts");
+    let part_names = names(&parts);
+    assert_eq!(part_names.len(), 6);
+    let mut lines: Vec<String> = Vec::new();
+    for name in &part_names {
+        let text = fs::read_to_string(parts.join(name)).unwrap();
+        let (header, records) = text.split_once('\n').unwrap();
+        assert_eq!(header, csv.lines().next().unwrap());
+        lines.extend(records.lines().map(str::to_owned));
+    }
+    lines.sort();
+    let mut expected: Vec<&str> = csv.lines().skip(1).collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+
+    for method in ["aug-private", "naive", "random", "naive-bayes", "dist-aim"] {
+        let more = [
+            "--method",
+            method,
+            "--epsilon",
+            "5",
+            "--participation",
+            "0.5",
+        ];
+        let files = [
+            "--ledger",
+            "ledger.json",
+            "--records",
+            "50",
+            "--yes",
+            "--json",
+        ];
+        let run = fhaim(folder.path(), &[&RUN[..], &more, &files].concat());
+        assert!(run.status.success(), "{method}: {}", stderr(&run));
+        let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let share = |name: &str| summary[name].as_f64().unwrap();
+        assert!(share("largest_rho_spent") > 0.0);
+        assert!(share("largest_rho_spent") <= share("rho"));
+        let synthetic = fs::read_to_string(folder.path().join("s.csv")).unwrap();
+        assert_eq!(synthetic.lines().count(), 51);
+        let ledger = fs::read(folder.path().join("ledger.json")).unwrap();
+        let ledger: serde_json::Value = serde_json::from_slice(&ledger).unwrap();
+        assert_eq!(ledger["parties"].as_array().unwrap().len(), 6);
+        assert_eq!(ledger["method"], method);
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_in_one_line() {
+    let folder = folder(table(30), SCHEMA);
+    let refused = |arguments: &[&str], says: &str| {
+        let output = fhaim(folder.path(), arguments);
+        let errors = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(says), "{says:?} is not in: {errors}");
+    };
+    refused(
+        &[&SPLIT[..], &["--parties", "31"]].concat(),
+        "31 parties cannot",
+    );
+    let ruled = |rule| [&SPLIT[..9], &[rule, "--parties", "3"]].concat();
+    refused(&ruled("dli:-1"), "must be a positive number");
+    refused(&ruled("kmeans"), "choose ns, cluster");
+
+    assert!(fhaim(folder.path(), &ruled("ns")).status.success());
+    refused(&ruled("ns"), "parts is not empty");
+    let with = |more: &[&'static str]| [&RUN[..], more].concat();
+    refused(&with(&["--epsilon", "0"]), "epsilon must be");
+    refused(
+        &with(&["--epsilon", "1", "--method", "aug-oracle"]),
+        "not private",
+    );
+    refused(
+        &with(&["--epsilon", "1", "--participation", "2"]),
+        "participation must be",
+    );
+    refused(
+        &with(&["--epsilon", "1", "--most-rounds", "11"]),
+        "rounds of a party",
+    );
+    fs::create_dir(folder.path().join("none")).unwrap();
+    let mut elsewhere = with(&["--epsilon", "1"]);
+    elsewhere[3] = "none";
+    refused(&elsewhere, "no CSV file");
+    assert!(!folder.path().join("s.csv").exists());
+}
