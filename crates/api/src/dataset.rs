@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Cost;
+use crate::account::Secret;
 
 /// What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
 /// works out the plan for itself.
@@ -100,6 +101,15 @@ pub struct NewDataset {
     pub name: String,
     /// What is fixed for good.
     pub terms: WireTerms,
+}
+
+/// What the crypto service wants to see before it makes a dataset's keys.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Voucher {
+    /// Says, signed by the generation service, that the dataset is there and the account's.
+    pub voucher: Secret,
+    /// Seconds until it is of no more use.
+    pub expires_in: u64,
 }
 
 /// How far a dataset is.

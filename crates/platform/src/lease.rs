@@ -44,6 +44,17 @@ struct Watched {
     since: Instant,
 }
 
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// Tasks that wait.
+    pub queued: i64,
+    /// Tasks that somebody has.
+    pub running: i64,
+    /// Seconds since the oldest of both was made.
+    pub oldest_seconds: i64,
+}
+
 /// A task taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -296,6 +307,50 @@ impl Tasks {
         let given = self.free(&mut tx, lease, 0, "faults = 0").await?;
         tx.commit().await?;
         Ok(given)
+    }
+
+    /// How many tasks wait, how many somebody has, and how old the oldest of both is.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn depth(&self) -> Result<Depth, StoreError> {
+        let count = AssertSqlSafe(format!(
+            "SELECT COUNT(CASE WHEN state = 'queued' THEN 1 END) AS queued, \
+             COUNT(CASE WHEN state = 'running' THEN 1 END) AS running, \
+             COALESCE(MIN(created_at), 0) AS oldest \
+             FROM {} WHERE state IN ('queued', 'running')",
+            self.table
+        ));
+        let row = sqlx::query(count).fetch_one(self.store.pool()).await?;
+        let oldest: Millis = row.try_get("oldest")?;
+        let age = match oldest {
+            0 => 0,
+            oldest => now().saturating_sub(oldest).max(0),
+        };
+        Ok(Depth {
+            queued: row.try_get("queued")?,
+            running: row.try_get("running")?,
+            oldest_seconds: age / 1000,
+        })
+    }
+
+    /// Takes a task from whoever has it, so that any worker may have it at once: for an operator who
+    /// knows that its worker is gone. Whether somebody had it; one that is there finds out at its
+    /// next write.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn release(&self, id: &str) -> Result<bool, StoreError> {
+        let release = AssertSqlSafe(format!(
+            "UPDATE {} SET lease_token = '', lease_expires = 0 \
+             WHERE id = $1 AND state = 'running' AND lease_token <> ''",
+            self.table
+        ));
+        let done = sqlx::query(release)
+            .bind(id)
+            .execute(self.store.pool())
+            .await?;
+        Ok(done.rows_affected() > 0)
     }
 
     /// Puts a task back for any worker after a while, at most [`MAX_PAUSE`]. Whoever changes

@@ -151,6 +151,11 @@ pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
     }
 }
 
+/// Counts how an attempt ended.
+fn ended_as<W: Work>(end: &'static str) {
+    metrics::counter!("task_attempts_total", "task" => W::TASK, "end" => end).increment(1);
+}
+
 #[derive(Clone)]
 struct Runner<W> {
     work: W,
@@ -241,6 +246,13 @@ impl<W: Work> Runner<W> {
                 () = self.shutdown.raised() => return self.give_back(lease).await,
             }
         };
+        ended_as::<W>(match &ended {
+            Ok(()) => "done",
+            Err(Stop::Lost) => "lost",
+            Err(Stop::Failed(_)) => "failed",
+            Err(Stop::Fault(_)) => "fault",
+            Err(Stop::Outage(_)) => "outage",
+        });
         let stop = match ended {
             Ok(()) => {
                 tracing::info!(task, id, "done");

@@ -18,7 +18,7 @@ mod source;
 mod statistic;
 
 pub use error::Error;
-pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, Workload};
+pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, WeightedTriple, Workload};
 pub use machine::{Machine, Next, Progress};
 pub use need::{Catalogue, Choice, Generator, LadderNeed, Need, Options, Refusal};
 pub use phase::Phase;

@@ -441,7 +441,9 @@ async fn call(
 fn stop_of(failure: &Failure) -> Stop {
     match failure.kind {
         ProblemKind::Unauthenticated
+        | ProblemKind::Quota
         | ProblemKind::TooManyRequests
+        | ProblemKind::Full
         | ProblemKind::Unavailable
         | ProblemKind::Internal => Stop::Outage,
         _ => Stop::Failed(format!("the computation service: {}", failure.detail)),

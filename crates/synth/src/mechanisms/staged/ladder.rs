@@ -13,7 +13,7 @@ use fhaim_release::LadderNeed;
 /// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
 /// options.
 pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
-    job.check()?;
+    job.check_pairs()?;
     let one_ways = OneWays::new(job);
     let sizes = job.domain.sizes();
     let over_pairs = |axis_cells: fn(usize) -> usize| {
