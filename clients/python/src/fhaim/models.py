@@ -853,8 +853,16 @@ class Terms:
     out, and refuses another; the holder's program works it out too.
     """
 
+    options: dict[str, Any] | None = None
+    """Options of the mechanism, where they are not all to be the default. The generation service
+    fills in those that are left out, and refuses by name one that the mechanism does not
+    have.
+    """
+
     version: int | None = None
-    """The form the terms are written in: 2 with `need`, and 1 without."""
+    """The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
+    without.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

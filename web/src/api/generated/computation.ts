@@ -393,6 +393,11 @@ export interface components {
             model_bytes: number;
             need?: components["schemas"]["Need"] | null;
             /**
+             * @description Options of the mechanism, where they are not all to be the default. The generation service
+             *     fills in those that are left out, and refuses by name one that the mechanism does not have.
+             */
+            options?: Record<string, never> | null;
+            /**
              * Format: int64
              * @description No table of the dataset has more records. Public.
              */
@@ -411,7 +416,8 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The form the terms are written in: 2 with `need`, and 1 without.
+             * @description The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
+             *     without.
              */
             version?: number;
         };
