@@ -53,7 +53,7 @@ pub struct TermsDocument {
     pub need: Option<Need>,
     /// Options of the mechanism, where they are not all to be the default. The generation service
     /// fills in those that are left out, and refuses by name one that the mechanism does not have.
-    #[schema(value_type = Option<Object>, example = json!({ "beta": 0.7 }))]
+    #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub options: Option<Options>,
     /// The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
