@@ -385,7 +385,10 @@ mod tests {
         ));
         let digit = |parts| Job {
             domain: Domain::with_digits(vec![2, 3], vec![Digit::new(0, 1, parts)]),
-            workload: Workload { pairs: Vec::new() },
+            workload: Workload {
+                pairs: Vec::new(),
+                triples: Vec::new(),
+            },
             ..job(vec![2, 3])
         };
         assert!(digit(vec![3, 1]).check().is_ok());

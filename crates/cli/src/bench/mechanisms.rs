@@ -141,8 +141,7 @@ fn contenders(wanted: &Option<String>) -> Result<Vec<Contender>, Error> {
 
 fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<Trial>) -> Row {
     let figure = |value: &dyn Fn(&Trial) -> f64| {
-        let (mean, standard_error) =
-            mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
+        let (mean, standard_error) = mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
         Figure {
             mean,
             standard_error,

@@ -156,7 +156,9 @@ fn triples(table: &Table) -> Vec<Clique> {
     if all.len() <= MAX_TRIPLES {
         return all;
     }
-    all.choose_multiple(&mut rng, MAX_TRIPLES).cloned().collect()
+    all.choose_multiple(&mut rng, MAX_TRIPLES)
+        .cloned()
+        .collect()
 }
 
 /// ||M_q/N - Mhat_q/Nhat||_1 for each clique.

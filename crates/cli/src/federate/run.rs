@@ -116,7 +116,9 @@ pub fn run(
     let columns = finished.outcome.model.sample(records, &mut rng);
     let synthetic = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
-    options.delimiter = arguments.format.delimiter;
+    if let Some(first) = files.first() {
+        options.delimiter = input::delimiter(first, &arguments.format)?;
+    }
     out.write(|writer| Ok(write_csv(&synthetic, writer, &mut rng, &options)?))?;
     if let Some(file) = &mut ledger {
         let name = synthetic.schema().name();

@@ -31,7 +31,8 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
         rows.iter().for_each(|&row| owners[row] = party);
     }
     make_folder(out)?;
-    write(data, format.delimiter, &owners, parties.len(), out)?;
+    let delimiter = input::delimiter(data, format)?;
+    write(data, delimiter, &owners, parties.len(), out)?;
     let sizes = parties.iter().map(Vec::len);
     let (least, most) = (sizes.clone().min(), sizes.max());
     let count = match parties.len() {

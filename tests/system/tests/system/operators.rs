@@ -89,15 +89,21 @@ fn readiness_names_the_peer_that_is_away() {
         other => Err(format!("{other:?}")),
     });
     assert!(services.is_ready(1), "it is ready itself");
-    let metrics = ask(&format!("{}/metrics", services.address(1)), None, None).1;
-    for name in [
-        "tasks_queued{task=\"batch\"} 0",
-        "peer_up{peer=\"crypto\"} 0",
-        "disk_free_bytes{service=\"computation\"}",
-        "database_connections{service=\"computation\"}",
-    ] {
-        assert!(metrics.contains(name), "{name}: {metrics}");
-    }
+    // Gauges are set every few seconds.
+    until(|| {
+        let metrics = ask(&format!("{}/metrics", services.address(1)), None, None).1;
+        let mut names = [
+            "tasks_queued{task=\"batch\"} 0",
+            "peer_up{peer=\"crypto\"} 0",
+            "disk_free_bytes{service=\"computation\"}",
+            "database_connections{service=\"computation\"}",
+        ]
+        .into_iter();
+        match names.find(|name| !metrics.contains(name)) {
+            Some(missing) => Err(format!("{missing}: {metrics}")),
+            None => Ok(()),
+        }
+    });
 }
 
 /// The command of an operator, on the store of a service that runs.
