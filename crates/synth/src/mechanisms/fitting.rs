@@ -43,7 +43,6 @@ pub(super) fn fit_to_total(
         tolerance,
         total,
         max_bytes: job.model_bytes.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
-        ..FitOptions::default()
     };
     Ok(fit(&job.domain, measurements, &options, warm_start)?)
 }
