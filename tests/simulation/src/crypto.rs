@@ -69,7 +69,6 @@ fn receipt(tip: Tip) -> Receipt {
 }
 
 /// What the protocol's refusal or fault is for whoever asked.
-#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
 fn failure(error: Error) -> Failure {
     let kind = match &error {
         Error::Frozen(Freeze::Restored) => ProblemKind::Restored,
@@ -420,7 +419,7 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Err
         book: book.clone(),
     };
     let ruling = Ruling::release(book.clone(), entries, released);
-    Ok(Outcome::Ruled(ruling))
+    Ok(Outcome::Ruled(Box::new(ruling)))
 }
 
 /// A request to begin a run.
