@@ -333,7 +333,7 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
         return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
     }
     let mut machine = mechanism.start(job.clone())?;
-    let (_, ladder) = encryption(job.record_bound, &mechanism.need(job)?)?;
+    let (_, ladder) = encryption(job.record_bound, &mechanism.need(job)?, &job.holders)?;
     let ladder = Ladder::draw(ladder, &mut rng);
     let mut source = PlaintextSource::with_ladder(table, &ladder);
     Ok(fhaim_synth::run(

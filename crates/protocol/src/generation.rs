@@ -234,9 +234,7 @@ impl<M: Machine + ?Sized> Run<M> {
 /// # Errors
 /// A statistic or a variance that no mechanism asks for.
 pub fn cost(request: &ReleaseRequest, job: &Job) -> Result<Rho, RunError> {
-    let price = request
-        .price(job.record_bound, &job.leak)
-        .map_err(crate::Error::from)?;
+    let price = request.price(&job.tariff()).map_err(crate::Error::from)?;
     price.total().ok_or(RunError::Contradiction)
 }
 

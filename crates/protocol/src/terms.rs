@@ -11,7 +11,7 @@ use crate::crypto::ciphertext_leak;
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
-use fhaim_release::{Catalogue, Job, Need, UNIT_VARIANCE, Workload};
+use fhaim_release::{Catalogue, Holders, Job, Need, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Standard deviations of noise that a released value must have room for: beyond them lies less
@@ -103,6 +103,8 @@ pub struct Outline {
     pub domain: Domain,
     /// N: the table has at most so many records.
     pub record_bound: u64,
+    /// Who holds it, and on whose noise prices rely.
+    pub holders: Holders,
 }
 
 impl Terms {
@@ -164,7 +166,7 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = encryption(self.record_bound, &need)?;
+        let (set, run_ladder) = encryption(self.record_bound, &need, &Holders::one())?;
         Ok(Plan {
             set,
             budget: accounting::rho(self.epsilon, self.delta)?,
@@ -182,7 +184,8 @@ impl Terms {
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
-        let (set, run_ladder) = encryption(self.record_bound, &self.named_need()?)?;
+        let (set, run_ladder) =
+            encryption(self.record_bound, &self.named_need()?, &Holders::one())?;
         Ok(Outline {
             set,
             run_budget: budget.share(self.runs),
@@ -191,6 +194,7 @@ impl Terms {
             run_ladder,
             domain: self.schema.domain().clone(),
             record_bound: self.record_bound,
+            holders: Holders::one(),
         })
     }
 
@@ -323,13 +327,17 @@ fn leak(squares: bool) -> Result<Leak, Error> {
     })
 }
 
-/// Parameters and noise for one run over so many records at most.
+/// Parameters and noise for one run over so many records at most, with noise of all holders.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
-pub fn encryption(record_bound: u64, need: &Need) -> Result<(ParameterSet, LadderPlan), Error> {
-    let variance = UNIT_VARIANCE as f64 * need.ladder.largest_variance_units as f64;
-    let noise = (NOISE_REACH * variance.sqrt()).ceil() as u128;
+pub fn encryption(
+    record_bound: u64,
+    need: &Need,
+    holders: &Holders,
+) -> Result<(ParameterSet, LadderPlan), Error> {
+    let variance = holders.fit_variance(need.ladder.largest_variance_units);
+    let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
     let largest = need.largest_cell.saturating_add(noise);
     let set = ParameterSet::choose(record_bound, largest, need.squares)?;
     Ok((set, need.ladder.plan()?))

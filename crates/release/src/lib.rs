@@ -8,15 +8,19 @@
 
 pub mod codec;
 mod error;
+mod holders;
 mod job;
 mod machine;
 mod need;
 mod phase;
+mod replacement;
 mod request;
 mod source;
 mod statistic;
+mod tariff;
 
 pub use error::Error;
+pub use holders::{Holders, MAX_HOLDERS};
 pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, Workload};
 pub use machine::{Machine, Next, Progress};
 pub use need::{Catalogue, LadderNeed, Need, Refusal};
@@ -24,6 +28,7 @@ pub use phase::Phase;
 pub use request::{ReleaseRequest, UNIT_VARIANCE};
 pub use source::{Source, SourceError};
 pub use statistic::{Axis, SquaredTerm, Statistic};
+pub use tariff::Tariff;
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

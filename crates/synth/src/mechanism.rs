@@ -75,7 +75,8 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Error> {
         let mut machine = self.start(job.clone())?;
-        let mut source = PlaintextSource::with_rng(table, rng);
+        let source = PlaintextSource::with_rng(table, rng);
+        let mut source = source.of_holders(job.holders.count());
         run(machine.as_mut(), &mut source, progress)
     }
 }

@@ -5,8 +5,7 @@ use fhaim_domain::Clique;
 use fhaim_pgm::{Measurement, ModelGraph};
 
 use crate::Release;
-use fhaim_release::Job;
-use fhaim_release::{Axis, Statistic};
+use fhaim_release::{Axis, Holders, Job, Statistic};
 
 /// Scale at which cells are released where little noise is wanted: the least noise on a cell is
 /// then a sixteenth of the ladder's two counts.
@@ -92,15 +91,16 @@ pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statist
     }
 }
 
-/// A release of [`cells_statistic`], for the fit.
-pub(crate) fn cells_measurement(release: &Release) -> Measurement {
+/// A release of [`cells_statistic`] with the noise of all `holders`, for the fit.
+pub(crate) fn cells_measurement(release: &Release, holders: &Holders) -> Measurement {
     let statistic = &release.request.statistic;
     let scale = match statistic {
         Statistic::OneWay(axis) | Statistic::Product(axis, _) => axis.largest_value().max(1),
         Statistic::Total | Statistic::SquaredScores(_) => 1,
     } as f64;
     let values = release.values.iter().map(|&value| value as f64 / scale);
-    let sigma = release.request.sigma() / scale;
+    let variance = holders.fit_variance(release.request.variance_units);
+    let sigma = (variance as f64).sqrt() / scale;
     Measurement::cells(statistic.clique(), values.collect(), sigma)
 }
 

@@ -135,7 +135,8 @@ impl<'a> Run<'a> {
         let answers = source.release(&requests)?;
         let first = self.desk.settle(&answers)?;
         for release in &self.desk.settled()[first..] {
-            self.measurements.push(cells_measurement(release));
+            self.measurements
+                .push(cells_measurement(release, &self.job.holders));
         }
         self.graph.add(clique);
         Ok(true)
