@@ -17,6 +17,9 @@ pub enum Error {
     /// A statistic, a job or a noise need that cannot be.
     #[error(transparent)]
     Release(#[from] fhaim_release::Error),
+    /// A job that cannot be gone on with.
+    #[error(transparent)]
+    Run(fhaim_release::Refusal),
     /// The mechanism refuses the terms.
     #[error(transparent)]
     Mechanism(fhaim_release::Refusal),

@@ -66,7 +66,9 @@ pub async fn begin(state: &State, call: &Call, new: &NewRun) -> Result<RunStandi
     let (job, begun) = (call.job(), standing.begin(&rules, call.job(), new.upload.0));
     let Begun { run, link } = match begun {
         Err(none @ Error::NoRunLeft(_)) => {
-            return Err(spent(&mut tx, &rules, &standing, none.to_string()).await?.into());
+            return Err(spent(&mut tx, &rules, &standing, none.to_string())
+                .await?
+                .into());
         }
         begun => begun.map_err(ledger::failure)?,
     };
@@ -106,7 +108,9 @@ async fn spent(
         }
     }
     let last = standing.jobs().iter().rev().take(MAX_NAMED);
-    let last: Vec<String> = last.map(|job| Uuid::from_bytes(job.0).to_string()).collect();
+    let last: Vec<String> = last
+        .map(|job| Uuid::from_bytes(job.0).to_string())
+        .collect();
     Ok(Refusal::Spent(format!(
         "{reason}; they went to {}: where one was forgotten before its end, `fhaim job run DATASET \
          --job ID` goes on with it, and nothing is paid for twice",

@@ -105,12 +105,7 @@ impl Standing {
     /// # Errors
     /// [`Error::Frozen`]; [`Error::OtherUpload`] for another upload than the first run was begun
     /// with; [`Error::NoRunLeft`].
-    pub fn begin(
-        &mut self,
-        rules: &Rules,
-        job: JobId,
-        upload: [u8; 32],
-    ) -> Result<Begun, Error> {
+    pub fn begin(&mut self, rules: &Rules, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         self.check_open()?;
         if self.upload.is_some_and(|known| known != upload) {
             return Err(Error::OtherUpload);

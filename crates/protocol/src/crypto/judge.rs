@@ -149,7 +149,11 @@ impl Book {
     ///
     /// # Errors
     /// Entries and answers that do not fit each other or the run.
-    pub(super) fn restore(&mut self, entries: Vec<Entry>, answers: Vec<Vec<i64>>) -> Result<(), Error> {
+    pub(super) fn restore(
+        &mut self,
+        entries: Vec<Entry>,
+        answers: Vec<Vec<i64>>,
+    ) -> Result<(), Error> {
         if entries.len() != answers.len() {
             return Err(Error::Request("as many answers are stored as debits"));
         }
