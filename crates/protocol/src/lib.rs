@@ -32,6 +32,7 @@ pub mod holder;
 pub mod joint;
 pub mod local;
 pub mod request;
+pub mod roster;
 pub mod sealing;
 mod squares;
 pub mod terms;

@@ -8,7 +8,9 @@
 //! could otherwise sign for them.
 
 use crate::Error;
+use crate::counts::CountTables;
 use crate::request::DatasetId;
+use crate::terms::Terms;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use fhaim_domain::Schema;
 use fhaim_dp::hex_digest;
@@ -79,7 +81,9 @@ impl Roster {
     pub fn check(&self, schema: &Schema, record_bound: u64) -> Result<Holders, Error> {
         let count = u32::try_from(self.holders.len()).unwrap_or(u32::MAX);
         if self.holders.is_empty() || count > MAX_HOLDERS {
-            return Err(refuse(format!("{count} holders: there must be 1 to {MAX_HOLDERS}")));
+            return Err(refuse(format!(
+                "{count} holders: there must be 1 to {MAX_HOLDERS}"
+            )));
         }
         for (number, member) in self.holders.iter().enumerate() {
             self.check_member(number, member)?;
@@ -145,9 +149,14 @@ impl Roster {
         let mut owners = vec![None; schema.columns().len()];
         for (holder, member) in (0u32..).zip(&self.holders) {
             for name in &member.columns {
-                let owner = schema.position(name).and_then(|column| owners.get_mut(column));
+                let owner = schema
+                    .position(name)
+                    .and_then(|column| owners.get_mut(column));
                 let owner = owner.ok_or_else(|| {
-                    refuse(format!("holder {}: the schema has no column {name:?}", holder + 1))
+                    refuse(format!(
+                        "holder {}: the schema has no column {name:?}",
+                        holder + 1
+                    ))
                 })?;
                 if owner.replace(holder).is_some() {
                     return Err(refuse(format!("column {name:?} is named twice")));
@@ -164,6 +173,75 @@ impl Roster {
 
 fn refuse(what: String) -> Error {
     Error::Terms(format!("roster: {what}"))
+}
+
+/// What a holder uploads beside its noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contribution {
+    /// One-hot records, as the FHAIM paper has it: whatever is asked for later can be computed.
+    #[default]
+    Records,
+    /// The counts of all pairs of columns, of a holder who has all columns: megabytes for any number of
+    /// records, of which no party sees even the order of magnitude; statistics of three columns
+    /// cannot be asked for later.
+    Counts,
+}
+
+impl Contribution {
+    pub(crate) fn is_records(&self) -> bool {
+        *self == Self::Records
+    }
+}
+
+impl Terms {
+    /// Who holds the table, and on whose noise its price relies.
+    ///
+    /// # Errors
+    /// A roster that is none of the schema's: see [`Roster::check`].
+    pub fn holders(&self) -> Result<Holders, Error> {
+        match &self.roster {
+            None => Ok(Holders::one()),
+            Some(roster) => roster.check(&self.schema, self.record_bound),
+        }
+    }
+
+    /// Refuses what the services cannot do yet: they keep one holder's upload of records for a dataset.
+    ///
+    /// # Errors
+    /// [`Error::Terms`], naming the field.
+    pub fn check_served(&self) -> Result<(), Error> {
+        let field = match (&self.roster, self.contribution) {
+            (None, Contribution::Records) => return Ok(()),
+            (Some(_), _) => "roster",
+            (None, Contribution::Counts) => "contribution",
+        };
+        Err(Error::Terms(format!(
+            "{field}: the services keep one holder's records for a dataset: leave the field out"
+        )))
+    }
+
+    /// The tables of counts that each holder uploads, where it uploads counts.
+    ///
+    /// # Errors
+    /// More counts than a contribution holds; holders of columns, who cannot count by themselves.
+    pub fn count_tables(&self) -> Result<Option<CountTables>, Error> {
+        if self.contribution.is_records() {
+            return Ok(None);
+        }
+        if self.holders()?.owners().is_some() {
+            return Err(Error::Terms(
+                "contribution: holders of columns cannot count pairs by themselves: use records"
+                    .to_owned(),
+            ));
+        }
+        CountTables::new(self.schema.domain()).map(Some)
+    }
+
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let roster = self.roster.as_ref();
+        roster.map_or_else(Vec::new, |roster| roster.holders.clone())
+    }
 }
 
 /// What every holder signs. Digests are over bytes as they are stored.
@@ -211,7 +289,11 @@ pub struct MemberSignature(pub [u8; 64]);
 
 impl From<MemberSignature> for String {
     fn from(signature: MemberSignature) -> Self {
-        signature.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        signature
+            .0
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 
@@ -281,7 +363,8 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
 
     fn schema() -> Schema {
-        let column = |name| format!(r#"{{"name":"{name}","kind":"categorical","categories":["x","y"]}}"#);
+        let column =
+            |name| format!(r#"{{"name":"{name}","kind":"categorical","categories":["x","y"]}}"#);
         let columns = ["a", "b", "c"].map(column).join(",");
         let json = format!(r#"{{"name":"t","columns":[{columns}]}}"#);
         Schema::from_json("t.json", json.as_bytes()).unwrap()
@@ -309,7 +392,10 @@ mod tests {
     fn a_roster_says_who_has_what() {
         let records = roster(Partition::Records, &[&[], &[], &[]]);
         let holders = records.check(&schema(), 303).unwrap();
-        assert_eq!((holders.count(), holders.honest(), holders.owners()), (3, 1, None));
+        assert_eq!(
+            (holders.count(), holders.honest(), holders.owners()),
+            (3, 1, None)
+        );
         let columns = roster(Partition::Columns, &[&["c", "a"], &["b"]]);
         let holders = columns.check(&schema(), 101).unwrap();
         assert_eq!(holders.owners(), Some(&[0, 1, 0][..]));
@@ -330,9 +416,21 @@ mod tests {
         refused(&roster(Partition::Records, &[]), 200, "holders");
         refused(&roster(Partition::Records, &[&["a"], &[]]), 300, "columns");
         refused(&roster(Partition::Columns, &[&["a"], &["b"]]), 300, "\"c\"");
-        refused(&roster(Partition::Columns, &[&["a", "c"], &["b", "c"]]), 300, "twice");
-        refused(&roster(Partition::Columns, &[&["a", "c", "d"], &["b"]]), 300, "\"d\"");
-        refused(&roster(Partition::Columns, &[&["a", "b", "c"], &[]]), 300, "attribute");
+        refused(
+            &roster(Partition::Columns, &[&["a", "c"], &["b", "c"]]),
+            300,
+            "twice",
+        );
+        refused(
+            &roster(Partition::Columns, &[&["a", "c", "d"], &["b"]]),
+            300,
+            "\"d\"",
+        );
+        refused(
+            &roster(Partition::Columns, &[&["a", "b", "c"], &[]]),
+            300,
+            "attribute",
+        );
         let change = |change: &dyn Fn(&mut Roster)| {
             let mut changed = records.clone();
             change(&mut changed);
@@ -340,11 +438,23 @@ mod tests {
         };
         refused(&change(&|r| r.honest = 3), 300, "relied upon");
         refused(&change(&|r| r.honest = 0), 300, "relied upon");
-        refused(&change(&|r| r.holders[1].key = r.holders[0].key), 300, "key");
+        refused(
+            &change(&|r| r.holders[1].key = r.holders[0].key),
+            300,
+            "key",
+        );
         refused(&change(&|r| r.holders[1].key = [0; 32]), 300, "key");
-        refused(&change(&|r| r.holders[1].account = r.holders[0].account.clone()), 300, "account");
+        refused(
+            &change(&|r| r.holders[1].account = r.holders[0].account.clone()),
+            300,
+            "account",
+        );
         refused(&change(&|r| r.holders[0].account.push(' ')), 300, "account");
-        refused(&change(&|r| r.holders[0].record_bound = 0), 300, "record_bound");
+        refused(
+            &change(&|r| r.holders[0].record_bound = 0),
+            300,
+            "record_bound",
+        );
     }
 
     /// A signature is for one dataset, one set of terms and one set of keys, each to the bit.
@@ -359,7 +469,9 @@ mod tests {
         };
         let signature = key(0).sign(&agreement);
         agreement.verify(&roster.holders[0], &signature).unwrap();
-        let other = agreement.verify(&roster.holders[1], &signature).unwrap_err();
+        let other = agreement
+            .verify(&roster.holders[1], &signature)
+            .unwrap_err();
         assert!(other.to_string().contains("holder1@example.org"));
         for bit in 0..8 * 32 {
             let (byte, mask) = (bit / 8, 1 << (bit % 8));
@@ -382,8 +494,15 @@ mod tests {
     fn signatures_are_read_strictly() {
         let signature = MemberSignature([0xab; 64]);
         let json = serde_json::to_string(&signature).unwrap();
-        assert_eq!(serde_json::from_str::<MemberSignature>(&json).unwrap(), signature);
-        for wrong in [json.replace("ab", "AB"), json.replacen("ab", "", 1), json.replacen("ab", "+1", 1)] {
+        assert_eq!(
+            serde_json::from_str::<MemberSignature>(&json).unwrap(),
+            signature
+        );
+        for wrong in [
+            json.replace("ab", "AB"),
+            json.replacen("ab", "", 1),
+            json.replacen("ab", "+1", 1),
+        ] {
             assert!(serde_json::from_str::<MemberSignature>(&wrong).is_err());
         }
     }

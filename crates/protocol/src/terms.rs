@@ -8,6 +8,7 @@
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
+use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
@@ -27,6 +28,9 @@ const MAX_COLUMNS: usize = 50_000;
 
 /// The version of terms that name what the mechanism needs.
 pub const VERSION: u8 = 2;
+
+/// The version of terms that have a roster, or another contribution than records.
+const PARTIES_VERSION: u8 = 4;
 
 /// The version of terms before that.
 const FIRST_VERSION: u8 = 1;
@@ -60,6 +64,12 @@ pub struct Terms {
     /// What a run of the mechanism needs; absent until [`Terms::complete`] has filled it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub need: Option<Need>,
+    /// The holders, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub roster: Option<Roster>,
+    /// What each holder uploads beside its noise.
+    #[serde(skip_serializing_if = "Contribution::is_records", default)]
+    pub contribution: Contribution,
 }
 
 fn first_version() -> u8 {
@@ -83,6 +93,8 @@ pub struct Plan {
     pub runs: u32,
     /// Noise of one run.
     pub run_ladder: LadderPlan,
+    /// The roster's holders, all of whom have to sign.
+    pub members: Vec<Member>,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -105,6 +117,8 @@ pub struct Outline {
     pub record_bound: u64,
     /// Who holds it, and on whose noise prices rely.
     pub holders: Holders,
+    /// The roster's holders, all of whom have to sign.
+    pub members: Vec<Member>,
 }
 
 impl Terms {
@@ -122,6 +136,17 @@ impl Terms {
             model_bytes: fhaim_release::DEFAULT_MODEL_BYTES,
             target_weight: 1,
             need: None,
+            roster: None,
+            contribution: Contribution::Records,
+        }
+    }
+
+    /// The version of their form once they are complete.
+    fn complete_version(&self) -> u8 {
+        if self.roster.is_some() || !self.contribution.is_records() {
+            PARTIES_VERSION
+        } else {
+            VERSION
         }
     }
 
@@ -144,7 +169,7 @@ impl Terms {
             )));
         }
         self.need = Some(need);
-        self.version = VERSION;
+        self.version = self.complete_version();
         Ok(self)
     }
 
@@ -166,13 +191,14 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = encryption(self.record_bound, &need, &Holders::one())?;
+        let (set, run_ladder) = encryption(self.record_bound, &need, &job.holders)?;
         Ok(Plan {
             set,
             budget: accounting::rho(self.epsilon, self.delta)?,
             run_ladder,
             job,
             runs: self.runs,
+            members: self.members(),
         })
     }
 
@@ -184,8 +210,8 @@ impl Terms {
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
-        let (set, run_ladder) =
-            encryption(self.record_bound, &self.named_need()?, &Holders::one())?;
+        let holders = self.holders()?;
+        let (set, run_ladder) = encryption(self.record_bound, &self.named_need()?, &holders)?;
         Ok(Outline {
             set,
             run_budget: budget.share(self.runs),
@@ -194,21 +220,32 @@ impl Terms {
             run_ladder,
             domain: self.schema.domain().clone(),
             record_bound: self.record_bound,
-            holders: Holders::one(),
+            holders,
+            members: self.members(),
         })
     }
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (VERSION, Some(need)) => Ok(need),
-            (FIRST_VERSION | VERSION, _) => Err(Error::Terms(
+            (version @ (VERSION | PARTIES_VERSION), Some(need))
+                if version == self.complete_version() =>
+            {
+                Ok(need)
+            }
+            (FIRST_VERSION | VERSION | PARTIES_VERSION, Some(_)) => Err(Error::Terms(format!(
+                "version: terms with a roster or a contribution are of version {PARTIES_VERSION}, \
+                 and no others; these are of version {}: leave out version and need to have them \
+                 filled in",
+                self.version
+            ))),
+            (FIRST_VERSION | VERSION | PARTIES_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} and {VERSION}: use a newer one"
+                 {FIRST_VERSION}, {VERSION} and {PARTIES_VERSION}: use a newer one"
             ))),
         }
     }
@@ -218,7 +255,7 @@ impl Terms {
     ///
     /// # Errors
     /// A budget that is none, no runs or too many, a record bound or weight of zero, a domain or
-    /// model cap that no mechanism can do with.
+    /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
     pub fn job(&self, squares: bool) -> Result<Job, Error> {
         self.check_numbers()?;
         self.check_size()?;
@@ -227,6 +264,8 @@ impl Terms {
         let mut job = Job::new(domain.clone(), budget.share(self.runs), self.record_bound);
         job.leak = leak(squares)?;
         job.model_bytes = self.model_bytes;
+        job.holders = self.holders()?;
+        self.count_tables()?;
         if let Some(target) = self.schema.target()
             && self.target_weight > 1
         {

@@ -86,6 +86,7 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
         domain: domain.clone(),
         record_bound: 1000,
         holders: Holders::one(),
+        members: Vec::new(),
         runs: jobs as u32,
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: run,

@@ -18,7 +18,7 @@ use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::upload::{Upload, UploadPlan};
 use fhaim_release::{
-    Axis, Holders, Job, ReleaseRequest, Source, SquaredTerm, Statistic, UNIT_VARIANCE,
+    Axis, Holders, Job, ReleaseRequest, Run, Source, SquaredTerm, Statistic, UNIT_VARIANCE,
 };
 use fhaim_synth::{MechanismName, PlaintextSource};
 use rand::{Rng, SeedableRng};
@@ -90,6 +90,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
         domain: domain.clone(),
         record_bound: BOUND,
         holders: holders.clone(),
+        members: Vec::new(),
         runs: 1,
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: plan,
@@ -237,8 +238,9 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
         };
         let mut setting = setting(P1, &holders, rows, need.ladder.plan().unwrap());
         let run = |source: &mut dyn Source| {
-            let mut machine = mechanism.start(job.clone()).unwrap();
-            fhaim_synth::run(machine.as_mut(), source, &mut |_| ()).unwrap()
+            let machine = mechanism.start(job.clone()).unwrap();
+            let run = Run::new(machine, job.clone(), Vec::new()).unwrap();
+            fhaim_synth::drive(run, source, &mut |_| ()).unwrap()
         };
         let encrypted = run(&mut setting.source);
         let mut clear = PlaintextSource::with_ladder(&setting.pooled, &setting.ladder);
@@ -299,6 +301,7 @@ fn counts_setting(set: ParameterSet, holders: &Holders, rows: &[usize]) -> Setti
         domain: domain.clone(),
         record_bound: BOUND,
         holders: holders.clone(),
+        members: Vec::new(),
         runs: 1,
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: ladder_plan(),

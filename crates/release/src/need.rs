@@ -3,7 +3,7 @@
 use fhaim_dp::LadderPlan;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Job};
+use crate::{Error, Job, Machine};
 
 /// The most that a mechanism may ask of a noise ladder: a public function of schema, workload,
 /// rho, record bound, caps and options, and never of the data.
@@ -61,4 +61,16 @@ pub trait Catalogue {
     /// # Errors
     /// As [`Catalogue::squares`]; what the mechanism refuses of the job.
     fn need(&self, mechanism: &str, job: &Job) -> Result<Need, Refusal>;
+}
+
+/// The mechanisms that a program can run, by name.
+pub trait Generator: Catalogue {
+    /// A run of any of them.
+    type Machine: Machine + ?Sized;
+
+    /// A run of a mechanism, ready for its first step.
+    ///
+    /// # Errors
+    /// As [`Catalogue::need`].
+    fn start(&self, mechanism: &str, job: Job) -> Result<Box<Self::Machine>, Refusal>;
 }

@@ -9,10 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Error;
-use crate::engine::{AnyMachine, Outcome, run};
+use crate::engine::{AnyMachine, Outcome, drive};
 use crate::plaintext::PlaintextSource;
-use fhaim_release::Progress;
-use fhaim_release::{Job, LadderNeed};
+use fhaim_release::{Job, LadderNeed, Progress, Run};
 
 /// A mechanism with its options: a way to spend a budget on releases and to fit a model to them.
 ///
@@ -74,10 +73,10 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         rng: &mut dyn RngCore,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Error> {
-        let mut machine = self.start(job.clone())?;
+        let run = Run::new(self.start(job.clone())?, job.clone(), Vec::new())?;
         let source = PlaintextSource::with_rng(table, rng);
         let mut source = source.of_holders(job.holders.count());
-        run(machine.as_mut(), &mut source, progress)
+        drive(run, &mut source, progress)
     }
 }
 

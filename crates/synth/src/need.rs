@@ -1,8 +1,9 @@
 //! What a run of a mechanism needs of noise and encryption, for those who do not know mechanisms.
 
 use fhaim_domain::Clique;
-use fhaim_release::{Catalogue, Job, Need, Refusal, SquaredTerm, Statistic};
+use fhaim_release::{Catalogue, Generator, Job, Need, Refusal, SquaredTerm, Statistic};
 
+use crate::engine::AnyMachine;
 use crate::mechanisms::block::{Block, BlockAxis, MAX_CENTRED};
 use crate::mechanisms::merge::Merges;
 use crate::{Error, MechanismName};
@@ -22,6 +23,14 @@ impl Catalogue for Mechanisms {
 
     fn need(&self, mechanism: &str, job: &Job) -> Result<Need, Refusal> {
         Ok(mechanism.parse::<MechanismName>()?.need(job)?)
+    }
+}
+
+impl Generator for Mechanisms {
+    type Machine = AnyMachine;
+
+    fn start(&self, mechanism: &str, job: Job) -> Result<Box<AnyMachine>, Refusal> {
+        Ok(mechanism.parse::<MechanismName>()?.start(job)?)
     }
 }
 

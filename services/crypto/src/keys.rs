@@ -13,7 +13,9 @@ use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::Caller;
 use fhaim_platform::{Failure, clock};
-use fhaim_protocol::crypto::chain::{Act, ReceiptKey, Tip};
+use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
+use fhaim_protocol::crypto::history::Standing;
+use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Outline, Plan, Terms};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -84,7 +86,7 @@ impl Stored {
         let standing = ledger::standing(&mut tx, self.dataset).await?;
         tx.commit().await?;
         let receipt_key = URL_SAFE_NO_PAD.encode(self.receipt_key(state)?.public());
-        let receipt = ledger::receipt(state, &self, standing.tip)?;
+        let receipt = ledger::receipt(state, &self, standing.tip())?;
         let spent = ledger::total(runs.iter().map(|run| run.ledger.spent()))?;
         Ok(KeySet {
             dataset: self.dataset,
@@ -264,7 +266,8 @@ async fn insert(state: &State, stored: &Stored) -> Result<bool, Failure> {
         return Ok(false);
     }
     let (dataset, made) = (stored.dataset, stored.made()?);
-    ledger::append(&mut tx, dataset, Tip::default(), &made, None).await?;
+    let made = Standing::new(DatasetId(dataset.into_bytes())).append(made);
+    ledger::append(&mut tx, dataset, &made.map_err(ledger::failure)?, None).await?;
     let asked = Asked {
         dataset,
         actor: Caller::User(stored.owner),
@@ -316,9 +319,9 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
     let stored = lock(state, &mut tx, dataset).await?;
     if !stored.is_destroyed() {
         store::forget_secret(&mut tx, dataset).await?;
-        let standing = ledger::standing(&mut tx, dataset).await?;
-        let destroyed = Act::KeysDestroyed;
-        ledger::append(&mut tx, dataset, standing.tip, &destroyed, None).await?;
+        let mut standing = ledger::standing(&mut tx, dataset).await?;
+        let destroyed = standing.append(Act::KeysDestroyed);
+        ledger::append(&mut tx, dataset, &destroyed.map_err(ledger::failure)?, None).await?;
         let asked = Asked {
             dataset,
             actor: Caller::User(owner),

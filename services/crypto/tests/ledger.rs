@@ -18,7 +18,7 @@ use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
 use fhaim_platform::token::Peer;
-use fhaim_protocol::crypto::chain::{Act, Freeze};
+use fhaim_protocol::crypto::chain::Freeze;
 use fhaim_protocol::terms::Terms;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -195,15 +195,11 @@ async fn a_dataset_that_goes_on_again_says_so_in_its_log() {
     let place = Place::new();
     let state = place.open().await;
     let id = dataset(&state, 1).await;
-    let frozen = Act::Frozen {
-        reason: Freeze::Noise,
-    };
     let store = Store::open(&place.config.common.database, &STEPS).await;
     let mut tx = store.unwrap().begin().await.unwrap();
-    let tip = ledger::standing(&mut tx, id).await.unwrap().tip;
-    ledger::append(&mut tx, id, tip, &frozen, None)
-        .await
-        .unwrap();
+    let mut standing = ledger::standing(&mut tx, id).await.unwrap();
+    let frozen = standing.freeze(Freeze::Noise).unwrap().unwrap();
+    ledger::append(&mut tx, id, &frozen, None).await.unwrap();
     tx.commit().await.unwrap();
     ledger::thaw(&state, id).await.unwrap();
     let log = [

@@ -1,6 +1,6 @@
 //! Workers: they take jobs under leases and see them through.
 //!
-//! A worker drives a [`Run`]: what the run wants stored goes into the database, in one transaction
+//! A worker drives a [`fhaim_release::Run`]: what the run wants stored goes into the database, in one transaction
 //! with the event that tells of it and with proof that the lease still holds; what it asks for
 //! goes to the computation service. Whatever ends a worker, the next one finds the job where the
 //! last transaction left it.
@@ -17,9 +17,9 @@ use fhaim_platform::runner::{self, Policy, Stop, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
-use fhaim_protocol::generation::{Action, Batch, Run, RunError, StoredBatch};
-use fhaim_protocol::terms::Terms;
-use fhaim_synth::{AnyMachine, MechanismName, Outcome};
+use fhaim_protocol::generation;
+use fhaim_release::{Action, Batch, StoredBatch};
+use fhaim_synth::{Mechanisms, Outcome};
 use reqwest::Method;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -125,7 +125,7 @@ struct Released {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
-fn failed(error: RunError) -> Stop {
+fn failed(error: impl ToString) -> Stop {
     Stop::Failed(error.to_string())
 }
 
@@ -145,7 +145,7 @@ impl<'a> Attempt<'a> {
     /// Sees the job through to its end.
     async fn drive(&self, stored: Vec<StoredBatch>) -> Result<(), Stop> {
         let terms = self.task.terms.clone();
-        let run = blocking(move || start(&terms, stored)).await?;
+        let run = blocking(move || generation::start(&Mechanisms, &terms, stored)).await?;
         let mut run = run.map_err(failed)?;
         loop {
             let action;
@@ -161,7 +161,7 @@ impl<'a> Attempt<'a> {
                 }
                 Action::Ask(batch) => {
                     let (answers, receipt) = self.ask(&batch).await?;
-                    let answers = run.answered(answers).map_err(failed)?;
+                    let answers = run.decrypted(answers).map_err(failed)?;
                     let released = Released {
                         answers,
                         receipt,
@@ -205,7 +205,7 @@ impl<'a> Attempt<'a> {
     async fn ask(&self, batch: &Batch) -> Result<(Vec<Vec<i64>>, Option<Receipt>), Stop> {
         let first = batch
             .first()
-            .ok_or_else(|| failed(RunError::Contradiction))?;
+            .ok_or_else(|| failed("a batch without a release"))?;
         let (dataset, job) = (self.task.dataset, self.task.job);
         let path = format!("/v1/datasets/{dataset}/jobs/{job}/batches/{first}");
         // What was refused before is asked for anew by whoever tries the job again, once.
@@ -355,13 +355,4 @@ fn stop_of(error: PeerError) -> Stop {
         }
         PeerError::Unsigned => Stop::Fault(Failure::internal(error)),
     }
-}
-
-/// The mechanism of a dataset's terms, with what is stored of its run.
-fn start(terms: &Terms, stored: Vec<StoredBatch>) -> Result<Run<AnyMachine>, RunError> {
-    let refused = |error: fhaim_synth::Error| RunError::Mechanism(error.into());
-    let job = terms.plan()?.job;
-    let mechanism: MechanismName = terms.mechanism.parse().map_err(refused)?;
-    let machine = mechanism.start(job.clone()).map_err(refused)?;
-    Run::new(machine, job, stored)
 }

@@ -8,8 +8,8 @@ use crate::world::{Envelope, Failure, Node, W};
 use fhaim_api::batch::{self, BatchStatus};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
-use fhaim_protocol::generation::{Action, Batch, Run, StoredBatch};
 use fhaim_protocol::request::JobId;
+use fhaim_release::{Action, Batch, Run, StoredBatch};
 use fhaim_synth::Outcome;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -333,7 +333,7 @@ async fn drive(w: &W, lease: &Lease) -> Result<(), Stop> {
             }
             Action::Ask(batch) => {
                 let (answers, receipt, known) = ask(w, lease, &batch).await?;
-                let answers = run.answered(answers).map_err(|e| failed(&e))?;
+                let answers = run.decrypted(answers).map_err(|e| failed(&e))?;
                 store_answers(w, lease, &batch, &answers, receipt, known).await?;
             }
             Action::Finish(outcome, _) => return finish(w, lease, outcome, run.spent()).await,

@@ -8,6 +8,7 @@
 use crate::Error;
 use crate::crypto::ciphertext_leak;
 use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
+use crate::roster::Member;
 use crate::terms::{Outline, Plan};
 use crate::window::{Placed, Placement, Window};
 use fhaim_domain::{Domain, counted};
@@ -25,6 +26,8 @@ pub struct Rules {
     pub record_bound: u64,
     /// Who holds it, and on whose noise prices rely.
     pub holders: Holders,
+    /// The roster's holders, all of whom have to sign; none where there is no roster.
+    pub members: Vec<Member>,
     /// Runs its budget is shared by.
     pub runs: u32,
     /// What one run may cost.
@@ -43,6 +46,7 @@ impl Rules {
             domain: plan.job.domain.clone(),
             record_bound: plan.job.record_bound,
             holders: plan.job.holders.clone(),
+            members: plan.members.clone(),
             runs: plan.runs,
             run_budget: plan.job.rho,
             run_ladder: plan.run_ladder,
@@ -57,6 +61,7 @@ impl Rules {
             domain: outline.domain.clone(),
             record_bound: outline.record_bound,
             holders: outline.holders.clone(),
+            members: outline.members.clone(),
             runs: outline.runs,
             run_budget: outline.run_budget,
             run_ladder: outline.run_ladder,
@@ -64,16 +69,13 @@ impl Rules {
         }
     }
 
-    /// The run for the next job, where `begun` have one.
+    /// The run for the next job, where so many have begun.
     ///
     /// # Errors
     /// [`Error::NoRunLeft`].
-    pub fn next_run(&self, begun: u32) -> Result<u32, Error> {
-        if begun < self.runs {
-            Ok(begun)
-        } else {
-            Err(Error::NoRunLeft(self.runs))
-        }
+    pub(super) fn next_run(&self, begun: usize) -> Result<u32, Error> {
+        let run = u32::try_from(begun).ok().filter(|&run| run < self.runs);
+        run.ok_or(Error::NoRunLeft(self.runs))
     }
 
     /// What releases are priced by.
@@ -161,7 +163,11 @@ impl Book {
     ///
     /// # Errors
     /// Entries and answers that do not fit each other or the run.
-    pub fn restore(&mut self, entries: Vec<Entry>, answers: Vec<Vec<i64>>) -> Result<(), Error> {
+    pub(super) fn restore(
+        &mut self,
+        entries: Vec<Entry>,
+        answers: Vec<Vec<i64>>,
+    ) -> Result<(), Error> {
         if entries.len() != answers.len() {
             return Err(Error::Request("as many answers are stored as debits"));
         }
@@ -276,6 +282,7 @@ mod tests {
             domain: Domain::new(sizes),
             record_bound: 1000,
             holders: Holders::one(),
+            members: Vec::new(),
             runs: 1,
             run_budget: Rho::ratio_up(1, 1).unwrap(),
             run_ladder: LadderPlan::for_any_order(100_000, 1 << 30).unwrap(),

@@ -5,6 +5,7 @@ use fhaim_api::Digest;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
+use fhaim_protocol::crypto::history::Link;
 use uuid::Uuid;
 
 /// The end of a dataset's chain, if it has one.
@@ -47,14 +48,15 @@ pub async fn head(
     row.as_ref().map(head_of).transpose()
 }
 
-/// Acts that begin runs, freeze or thaw, in order.
+/// Acts that make keys, sign, withdraw, begin runs, freeze or thaw, in order.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn standing_acts(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
     let acts = sqlx::query(
         "SELECT act FROM chain WHERE dataset = $1 \
-         AND kind IN ('run-begun', 'frozen', 'thawed') ORDER BY height",
+         AND kind IN ('keys-made', 'signed', 'withdrawn', 'run-begun', 'frozen', 'thawed') \
+         ORDER BY height",
     )
     .bind(dataset.to_string())
     .fetch_all(&mut **tx)
@@ -97,7 +99,7 @@ pub async fn releases_of(
     released.iter().map(pair).collect()
 }
 
-/// Adds an act, with the integers that it released, at a height. Whether it was added: not where
+/// Adds a link, with the integers that it releases, at its height. Whether it was added: not where
 /// the chain is as high, and then the transaction is of no more use.
 ///
 /// # Errors
@@ -105,12 +107,13 @@ pub async fn releases_of(
 pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
-    at: Tip,
-    (act, text): (&Act, &str),
+    link: &Link,
     answers: Option<&[Vec<i64>]>,
 ) -> Result<bool, StoreError> {
-    let (kind, job) = match act {
+    let (kind, job) = match &link.act {
         Act::KeysMade { .. } => ("keys-made", None),
+        Act::Signed { .. } => ("signed", None),
+        Act::Withdrawn { .. } => ("withdrawn", None),
         Act::RunBegun { job, .. } => ("run-begun", Some(*job)),
         Act::Released { job, .. } => ("released", Some(*job)),
         Act::Frozen { .. } => ("frozen", None),
@@ -123,12 +126,12 @@ pub async fn append(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(dataset.to_string())
-    .bind(rows::stored(at.height)?)
+    .bind(rows::stored(link.tip.height)?)
     .bind(kind)
     .bind(job.map(|job| Uuid::from_bytes(job.0).to_string()))
-    .bind(text)
+    .bind(&link.text)
     .bind(answers.map(rows::to_json).transpose()?)
-    .bind(Digest(at.head).to_string())
+    .bind(Digest(link.tip.head).to_string())
     .bind(clock::now())
     .execute(&mut **tx)
     .await;

@@ -6,6 +6,7 @@
 mod ladder;
 mod machine;
 mod options;
+mod plan;
 
 use serde_json::Value;
 
