@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use fhaim_fuzz::{TILES, choice, edited, seal_object};
+use fhaim_fuzz::{TILES, choice, edited, mend_checksum};
 use fhaim_he::Partial;
 use libfuzzer_sys::fuzz_target;
 
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     let valid = &VALID[usize::from(how & 1)];
     let mut bytes = edited(valid, data);
     if how & 2 == 0 {
-        seal_object(&mut bytes);
+        mend_checksum(&mut bytes);
     }
     let params = TILES.params();
     if let Ok(partial) = Partial::from_bytes(params, &bytes) {

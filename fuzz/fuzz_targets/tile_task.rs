@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use fhaim_fuzz::{TILES, choice, edited, seal_object};
+use fhaim_fuzz::{TILES, choice, edited, mend_checksum};
 use fhaim_he::TileTask;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let how = choice(&mut data);
     let mut bytes = edited(&VALID, data);
     if how & 1 == 0 {
-        seal_object(&mut bytes);
+        mend_checksum(&mut bytes);
     }
     let params = TILES.params();
     if let Ok(task) = TileTask::from_bytes(params, &bytes) {

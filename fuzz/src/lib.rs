@@ -1,4 +1,4 @@
-//! What the targets share: valid encodings, changed as the fuzzer says and sealed again.
+//! What the targets share: valid encodings, changed as the fuzzer says and given a checksum to match.
 //!
 //! Encodings are large, and all of them end in a checksum: a fuzzer that made them from nothing
 //! would never get past it. So the targets that need it read the fuzzer's bytes as changes to a
@@ -169,7 +169,7 @@ pub fn edited(valid: &[u8], mut script: &[u8]) -> Vec<u8> {
 }
 
 /// Mends the checksum of an encoded object of fhaim-he.
-pub fn seal_object(bytes: &mut [u8]) {
+pub fn mend_checksum(bytes: &mut [u8]) {
     if let Some((header, body)) = bytes.split_first_chunk_mut::<HEADER>() {
         let digest = Sha256::new()
             .chain_update(&header[..16])
@@ -180,7 +180,7 @@ pub fn seal_object(bytes: &mut [u8]) {
 }
 
 /// Ends bytes in the SHA-256 of them.
-pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub fn with_digest(mut bytes: Vec<u8>) -> Vec<u8> {
     let digest = Sha256::digest(&bytes);
     bytes.extend_from_slice(&digest);
     bytes

@@ -19,7 +19,7 @@ pub fn start<G: Generator>(
     stored: Vec<StoredBatch>,
 ) -> Result<Run<G::Machine>, Error> {
     let job = terms.plan()?.job;
-    let machine = generator.start(&terms.mechanism, job.clone());
+    let machine = generator.start(terms.choice(), job.clone());
     let machine = machine.map_err(Error::Mechanism)?;
     let run = Run::new(machine, job, stored);
     run.map_err(|error: RunError<_>| Error::Run(error.into()))

@@ -9,7 +9,7 @@ use crate::window::Window;
 use fhaim_domain::Clique;
 use fhaim_release::{ReleaseRequest, Source, SourceError};
 
-/// Digest of the upload's manifest where nothing is uploaded.
+/// Stands for the digest of the upload's manifest, since nothing is uploaded.
 const NO_MANIFEST: [u8; 32] = [0; 32];
 
 /// A source of releases that cannot be looked behind: requests go to the computation entity, its

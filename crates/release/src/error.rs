@@ -39,6 +39,12 @@ pub enum Error {
     /// A workload pair that is not two different attributes of the domain.
     #[error("({0}, {1}) is not a pair of attributes of the domain")]
     WorkloadPair(usize, usize),
+    /// A workload triple that is not three different attributes of the domain, or is there twice.
+    #[error("{0:?} is not a triple of attributes of the domain, or is in the workload twice")]
+    WorkloadTriple([usize; 3]),
+    /// A workload with a triple, for a mechanism that takes pairs.
+    #[error("the workload has the triple {0:?}, and this mechanism takes pairs of attributes only")]
+    PairsOnly([usize; 3]),
     /// A workload without pairs of positive weight.
     #[error("the workload has no pair of positive weight")]
     EmptyWorkload,

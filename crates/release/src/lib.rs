@@ -22,9 +22,9 @@ mod tariff;
 
 pub use error::Error;
 pub use holders::{Holders, MAX_HOLDERS};
-pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, Workload};
+pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, WeightedTriple, Workload};
 pub use machine::{Machine, Next, Progress};
-pub use need::{Catalogue, Generator, LadderNeed, Need, Refusal};
+pub use need::{Catalogue, Choice, Generator, LadderNeed, Need, Options, Refusal};
 pub use phase::Phase;
 pub use request::{ReleaseRequest, UNIT_VARIANCE};
 pub use run::{Action, Batch, Run, RunError, StoredBatch};

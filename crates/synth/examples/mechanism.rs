@@ -63,6 +63,10 @@ impl Mechanism for Counts {
         NAME
     }
 
+    fn label(&self) -> &'static str {
+        "Toy"
+    }
+
     fn about(&self) -> &'static str {
         "Counts of every column, in one batch"
     }

@@ -22,7 +22,10 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// Its name, as users write it and as terms keep it: lower case, hyphens between.
     fn name(&self) -> &'static str;
 
-    /// One line for `--help`.
+    /// A few words by which people choose it, in the page.
+    fn label(&self) -> &'static str;
+
+    /// One line for `--help` and the page.
     fn about(&self) -> &'static str;
 
     /// Whether it reads the records themselves, and so has no place under encryption.

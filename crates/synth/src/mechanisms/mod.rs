@@ -6,10 +6,10 @@
 pub mod aim;
 mod anneal;
 pub(crate) mod block;
-mod candidates;
+pub(crate) mod candidates;
 mod columns;
 pub mod fhaim_l2;
-mod fitting;
+pub(crate) mod fitting;
 pub(crate) mod merge;
 pub mod one_ways;
 mod prior;

@@ -6,6 +6,7 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
 use fhaim_protocol::crypto::history::Link;
+use sqlx::Row as _;
 use uuid::Uuid;
 
 /// The end of a dataset's chain, if it has one.
@@ -46,6 +47,35 @@ pub async fn head(
         .fetch_optional(store.pool())
         .await?;
     row.as_ref().map(head_of).transpose()
+}
+
+/// How much there is of ledgers.
+#[derive(Clone, Copy, Debug)]
+pub struct Ledgers {
+    /// Key sets that were not destroyed.
+    pub key_sets: i64,
+    /// Datasets of which nothing is released, for whatever reason, until an operator has looked.
+    pub frozen: i64,
+    /// Acts of all chains.
+    pub acts: i64,
+}
+
+/// Counts what there is of ledgers.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
+    let count = "SELECT (SELECT COUNT(secret) FROM key_sets) AS key_sets, \
+         (SELECT COUNT(*) FROM chain) AS acts, \
+         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'frozen' AND NOT EXISTS \
+         (SELECT 1 FROM chain AS later WHERE later.dataset = chain.dataset \
+         AND later.kind = 'thawed' AND later.height > chain.height)) AS frozen";
+    let row = sqlx::query(count).fetch_one(store.pool()).await?;
+    Ok(Ledgers {
+        key_sets: row.try_get("key_sets")?,
+        frozen: row.try_get("frozen")?,
+        acts: row.try_get("acts")?,
+    })
 }
 
 /// Acts that make keys, sign, withdraw, begin runs, freeze or thaw, in order.

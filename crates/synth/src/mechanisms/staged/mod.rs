@@ -41,6 +41,10 @@ impl Mechanism for Staged {
         NAME
     }
 
+    fn label(&self) -> &'static str {
+        "Staged"
+    }
+
     fn about(&self) -> &'static str {
         "A probe of all pairs, then those that matter, each in as many groups as the budget bears"
     }
