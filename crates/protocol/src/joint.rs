@@ -126,7 +126,7 @@ pub fn join_uploads(
     params: &Parameters,
     domain: &Domain,
     holders: &Holders,
-    uploads: Vec<Upload>,
+    uploads: &[Upload],
 ) -> Result<Upload, Error> {
     let contribution = |upload: &Upload| Contribution {
         plan: upload.plan,

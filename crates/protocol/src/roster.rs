@@ -81,7 +81,7 @@ impl Roster {
     pub fn check(&self, schema: &Schema, record_bound: u64) -> Result<Holders, Error> {
         let count = u32::try_from(self.holders.len()).unwrap_or(u32::MAX);
         if self.holders.is_empty() || count > MAX_HOLDERS {
-            return Err(refuse(format!(
+            return Err(refuse(&format!(
                 "{count} holders: there must be 1 to {MAX_HOLDERS}"
             )));
         }
@@ -98,7 +98,7 @@ impl Roster {
 
     fn check_member(&self, number: usize, member: &Member) -> Result<(), Error> {
         let account = &member.account;
-        let of = |what: &str| Err(refuse(format!("holder {}: {what}", number + 1)));
+        let of = |what: &str| Err(refuse(&format!("holder {}: {what}", number + 1)));
         if account.is_empty() || account.len() > MAX_ACCOUNT_BYTES || account.trim() != account {
             return of("account: it must be a name without space at its ends");
         }
@@ -137,7 +137,7 @@ impl Roster {
             ),
         };
         if allowed > record_bound {
-            return Err(refuse(format!(
+            return Err(refuse(&format!(
                 "{rule} {allowed}, and the dataset's is {record_bound}: raise record_bound to that"
             )));
         }
@@ -153,25 +153,25 @@ impl Roster {
                     .position(name)
                     .and_then(|column| owners.get_mut(column));
                 let owner = owner.ok_or_else(|| {
-                    refuse(format!(
+                    refuse(&format!(
                         "holder {}: the schema has no column {name:?}",
                         holder + 1
                     ))
                 })?;
                 if owner.replace(holder).is_some() {
-                    return Err(refuse(format!("column {name:?} is named twice")));
+                    return Err(refuse(&format!("column {name:?} is named twice")));
                 }
             }
         }
         let missing = owners.iter().position(Option::is_none);
         if let Some(column) = missing.and_then(|missing| schema.columns().get(missing)) {
-            return Err(refuse(format!("no holder has column {:?}", column.name())));
+            return Err(refuse(&format!("no holder has column {:?}", column.name())));
         }
         Ok(owners.into_iter().flatten().collect())
     }
 }
 
-fn refuse(what: String) -> Error {
+fn refuse(what: &str) -> Error {
     Error::Terms(format!("roster: {what}"))
 }
 

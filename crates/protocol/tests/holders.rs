@@ -103,7 +103,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     let ladders: Vec<Ladder> = parts.iter().map(|_| Ladder::draw(plan, &mut rng)).collect();
     let uploads = parts.iter().zip(&ladders);
     let uploads = uploads.map(|(part, ladder)| upload(part, ladder, &public, &mut rng));
-    let upload = join_uploads(&params, &domain, holders, uploads.collect()).unwrap();
+    let upload = join_uploads(&params, &domain, holders, &uploads.collect::<Vec<_>>()).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     Setting {
@@ -229,7 +229,7 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
         let mut job = Job::new(domain, rho, BOUND);
         job.leak.ciphertext = fhaim_protocol::crypto::ciphertext_leak().unwrap();
         job.holders = holders.clone();
-        let need = mechanism.need(&job).unwrap();
+        let need = fhaim_synth::need(&*mechanism, &job).unwrap();
         let rows = [400, 300, 500];
         let rows = if holders.owners().is_some() {
             &rows[..1]
@@ -268,7 +268,8 @@ fn parts_that_do_not_make_a_table_are_refused() {
     };
     let one = of(&whole, plan);
     let other = of(&whole, LadderPlan::for_any_order(500, 1 << 20).unwrap());
-    let join = |holders: &Holders, uploads| join_uploads(&params, &domain, holders, uploads);
+    let join =
+        |holders: &Holders, uploads: Vec<Upload>| join_uploads(&params, &domain, holders, &uploads);
     let two = by_records(2, 1);
     assert!(join(&two, vec![one.clone(), one.clone()]).is_ok());
     assert!(join(&two, vec![one.clone()]).is_err());

@@ -421,7 +421,7 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Err
         book: book.clone(),
     };
     let ruling = Ruling::release(book.clone(), entries, released);
-    Ok(Outcome::Ruled(ruling))
+    Ok(Outcome::Ruled(Box::new(ruling)))
 }
 
 /// A request to begin a run.

@@ -56,7 +56,7 @@ pub enum Outcome {
     /// The integers that were released for it before.
     Repeated(Vec<Vec<i64>>),
     /// What is to be appended to the dataset's chain, before anyone is told of it.
-    Ruled(Ruling),
+    Ruled(Box<Ruling>),
 }
 
 /// Judges and decrypts a batch of the job whose run is `book`.
@@ -78,12 +78,13 @@ pub fn decrypt<C>(
     };
     let before = book.clone();
     let Ok(answers) = read(decryptor, request) else {
-        return Ok(Outcome::Ruled(Ruling::freeze(before)));
+        return Ok(Outcome::Ruled(Box::new(Ruling::freeze(before))));
     };
     let entries = grant.entries().to_vec();
     let book = book.clone().with(grant, answers.clone());
     let released = Released { answers, book };
-    Ok(Outcome::Ruled(Ruling::release(before, entries, released)))
+    let ruling = Ruling::release(before, entries, released);
+    Ok(Outcome::Ruled(Box::new(ruling)))
 }
 
 /// The cells of each release, from the pages that carry them.
