@@ -22,6 +22,7 @@ fn entry() -> Entry {
         digest: [9; 32],
         delta2_squared: 1,
         variance_units: 77,
+        honest: 1,
         cells: 1,
         leak: Rho::ratio_up(1, 1 << 40).unwrap(),
     })

@@ -10,6 +10,7 @@ fn debit(number: u32, variance_units: u64) -> Debit {
         digest: [number as u8; 32],
         delta2_squared: (1 << 20) + u128::from(number),
         variance_units,
+        honest: 1,
         cells: 12,
         leak: Rho::ratio_up(3, 1 << 40).unwrap(),
     }

@@ -177,7 +177,7 @@ pub fn estimate(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, plan) = encryption(job.record_bound, &need)?;
+    let (set, plan) = encryption(job.record_bound, &need, &job.holders)?;
     let setup = Setup { set, plan };
     let plan = setup.upload_plan(domain, records)?;
     let upload = plan.ciphertext_count() as u64;

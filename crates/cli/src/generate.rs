@@ -368,7 +368,8 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
         return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
     }
     let run = Run::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
-    let (_, ladder) = encryption(job.record_bound, &fhaim_synth::need(&*mechanism, job)?)?;
+    let need = fhaim_synth::need(&*mechanism, job)?;
+    let (_, ladder) = encryption(job.record_bound, &need, &job.holders)?;
     let ladder = Ladder::draw(ladder, &mut rng);
     let mut source = PlaintextSource::with_ladder(table, &ladder);
     let run = run.map_err(fhaim_synth::Error::from)?;

@@ -56,6 +56,9 @@ pub enum Error {
         /// Positions not used so far.
         left: usize,
     },
+    /// Ladders that cannot be added: none at all, or of different sizes.
+    #[error("holders' noise ladders are added if they are of one size, and there is at least one")]
+    LadderSum,
     /// A ladder of no level, of too many, or of too many positions.
     #[error("a noise ladder of {levels} levels and {positions} positions is not supported")]
     LadderSize {

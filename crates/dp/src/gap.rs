@@ -20,14 +20,14 @@ use crate::{BASE_VARIANCE, Digits, Error, Rho};
 const MARGIN: f64 = 1.0 + 1e-6;
 
 /// The bound gamma on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| for the sum of the ladder
-/// samples that `variance_units` is made of, all y. Zero when it is a single sample, and where
-/// the bound is below the smallest double: at variances of some hundred.
-pub fn log_ratio_bound(variance_units: u64) -> f64 {
+/// samples that `variance_units` is made of at each of `honest` holders, all y. Zero when it is a
+/// single sample, and where the bound is below the smallest double: at variances of some hundred.
+pub fn log_ratio_bound(variance_units: u64, honest: u32) -> f64 {
     let mut sum = 0.0;
     let mut gamma = 0.0;
     for (level, digit) in Digits::of(variance_units).iter() {
         let variance = (BASE_VARIANCE << (2 * level)) as f64;
-        for _ in 0..digit {
+        for _ in 0..digit as u64 * u64::from(honest) {
             if sum > 0.0 {
                 gamma += 5.0 * (-2.0 * PI * PI / (1.0 / sum + 1.0 / variance)).exp();
             }
@@ -37,20 +37,26 @@ pub fn log_ratio_bound(variance_units: u64) -> f64 {
     gamma * MARGIN
 }
 
-/// What a release of `cells` numbers costs beyond Delta_2^2 / (2 sigma^2) because its noise is a
-/// sum of ladder samples: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up. A single sample
+/// What a release of `cells` numbers costs beyond Delta_2^2 / (2 sigma^2) because the noise of
+/// `honest` holders, sigma^2 = 4 honest `variance_units`, is a sum of ladder samples:
+/// `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up. A single sample
 /// costs nothing; a sum of samples costs 2^-80 at least, since its gap is positive even where it
 /// is too small for a double.
 ///
 /// # Errors
 /// [`Error::Rho`] if the cost does not fit.
-pub fn gap_rho(delta2_squared: u128, variance_units: u64, cells: u64) -> Result<Rho, Error> {
+pub fn gap_rho(
+    delta2_squared: u128,
+    variance_units: u64,
+    cells: u64,
+    honest: u32,
+) -> Result<Rho, Error> {
     let samples: usize = Digits::of(variance_units).iter().map(|(_, d)| d).sum();
-    if samples <= 1 {
+    if samples as u64 * u64::from(honest) <= 1 {
         return Ok(Rho::ZERO);
     }
-    let tau = 2.0 * log_ratio_bound(variance_units);
-    let variance = variance_units as f64 * BASE_VARIANCE as f64;
+    let tau = 2.0 * log_ratio_bound(variance_units, honest);
+    let variance = variance_units as f64 * BASE_VARIANCE as f64 * f64::from(honest);
     let ratio = (delta2_squared as f64 / variance).sqrt();
     let spread = tau * (cells as f64).sqrt();
     let gap = Rho::from_f64_up((ratio * spread + spread * spread / 2.0) * MARGIN)?;
@@ -96,17 +102,29 @@ mod tests {
     #[test]
     fn single_samples_have_no_gap_and_sums_a_tiny_one() {
         for level in 0..26 {
-            assert_eq!(log_ratio_bound(1 << (2 * level)), 0.0);
+            assert_eq!(log_ratio_bound(1 << (2 * level), 1), 0.0);
         }
         // Two base samples (variance 4 each) are the worst two: 5 exp(-4 pi^2).
-        let worst = log_ratio_bound(2);
+        let worst = log_ratio_bound(2, 1);
         assert!((worst / (5.0 * (-4.0 * PI * PI).exp()) - 1.0).abs() < 1e-5);
         for units in 3..5_000 {
-            assert!(log_ratio_bound(units) < 2.0 * worst);
+            assert!(log_ratio_bound(units, 1) < 2.0 * worst);
         }
-        assert_eq!(gap_rho(1, 16, 1_000_000), Ok(Rho::ZERO));
-        let gap = gap_rho(1, 3, 100_000).unwrap();
+        assert_eq!(gap_rho(1, 16, 1_000_000, 1), Ok(Rho::ZERO));
+        let gap = gap_rho(1, 3, 100_000, 1).unwrap();
         assert!(gap > Rho::ZERO && gap.to_f64() < 1e-13);
+    }
+
+    /// One base sample at each of several holders is a sum as much as several of one holder's.
+    #[test]
+    fn holders_samples_add_up_like_one_holders() {
+        for (units, honest) in [(1, 2), (1, 3), (4, 3), (2, 1)] {
+            let together = units * u64::from(honest);
+            let apart = log_ratio_bound(units, honest);
+            assert!((apart / log_ratio_bound(together, 1) - 1.0).abs() < 1e-9);
+        }
+        assert_eq!(gap_rho(1, 16, 1, 1), Ok(Rho::ZERO));
+        assert_eq!(gap_rho(1, 16, 1, 2), Ok(Rho::LEAST));
     }
 
     /// Two samples of variance 4 * 4^level each: the bound falls below every double from level 3
@@ -115,8 +133,12 @@ mod tests {
     fn a_gap_too_small_for_a_double_is_still_charged() {
         for level in 0..26 {
             let units = 2 << (2 * level);
-            assert_eq!(log_ratio_bound(units) == 0.0, level >= 3, "level {level}");
-            let gap = gap_rho(1, units, 1).unwrap();
+            assert_eq!(
+                log_ratio_bound(units, 1) == 0.0,
+                level >= 3,
+                "level {level}"
+            );
+            let gap = gap_rho(1, units, 1, 1).unwrap();
             assert!(gap > Rho::ZERO, "level {level}");
             assert!(level < 1 || gap == Rho::LEAST, "level {level}");
         }

@@ -354,6 +354,28 @@ impl Ladder {
         Self { plan, samples }
     }
 
+    /// The sum of several holders' ladders of one size, sample by sample; there must be one.
+    ///
+    /// # Errors
+    /// [`Error::LadderSum`] for none, and for ladders of different sizes.
+    pub fn sum(ladders: &[Self]) -> Result<Self, Error> {
+        let (first, others) = ladders.split_first().ok_or(Error::LadderSum)?;
+        let mut sum = Self {
+            plan: first.plan,
+            samples: first.samples.clone(),
+        };
+        for other in others {
+            if other.plan != sum.plan {
+                return Err(Error::LadderSum);
+            }
+            for (sum, sample) in sum.samples.iter_mut().zip(&other.samples) {
+                // Samples are below 2^35: no number of holders comes near 64 bits.
+                *sum = sum.saturating_add(*sample);
+            }
+        }
+        Ok(sum)
+    }
+
     /// The ladder's size.
     pub fn plan(&self) -> LadderPlan {
         self.plan

@@ -53,7 +53,7 @@ pub struct Price {
 
 impl Price {
     /// The price of `cells` integers which one record moves by at most `delta2_squared` (squared L2
-    /// norm) under noise of variance `4 variance_units`, beside a leak.
+    /// norm) under noise of variance `4 variance_units` of each of `honest` holders, beside a leak.
     ///
     /// # Errors
     /// [`Error::Ratio`] or [`Error::Rho`] at variance zero or a price of 2^48 or more.
@@ -61,11 +61,12 @@ impl Price {
         delta2_squared: u128,
         variance_units: u64,
         cells: u64,
+        honest: u32,
         leak: Rho,
     ) -> Result<Self, Error> {
         Ok(Self {
-            gaussian: release_rho(delta2_squared, variance_units)?,
-            gap: gap_rho(delta2_squared, variance_units, cells)?,
+            gaussian: release_rho(delta2_squared, variance_units, honest)?,
+            gap: gap_rho(delta2_squared, variance_units, cells, honest)?,
             leak,
         })
     }
@@ -89,12 +90,23 @@ pub struct Debit {
     /// Squared L2 norm by which one record can move the release.
     #[serde(with = "decimal")]
     pub delta2_squared: u128,
-    /// Noise variance in units of [`BASE_VARIANCE`].
+    /// Variance of every holder's noise in units of [`BASE_VARIANCE`].
     pub variance_units: u64,
+    /// Holders whose noise is relied upon; 1, which is not written, where there is one holder.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub honest: u32,
     /// How many numbers are released.
     pub cells: u64,
     /// What the residual ciphertext noise may add (`rho_leak`).
     pub leak: Rho,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(honest: &u32) -> bool {
+    *honest == 1
 }
 
 /// A release made, and its cost.
@@ -123,10 +135,11 @@ impl Entry {
             delta2_squared,
             variance_units,
             cells,
+            honest,
             leak,
             ..
         } = debit;
-        let price = Price::of(delta2_squared, variance_units, cells, leak)?;
+        let price = Price::of(delta2_squared, variance_units, cells, honest, leak)?;
         Ok(Self {
             debit,
             rho: price.gaussian,
@@ -145,23 +158,26 @@ impl Entry {
     }
 }
 
-/// `Delta_2^2 / (2 sigma^2)` at noise variance `sigma^2 = 4 variance_units`, rounded up (CKS20,
-/// Theorem 4: the discrete Gaussian costs what the continuous one does).
+/// `Delta_2^2 / (2 sigma^2)` at noise variance `sigma^2 = 4 variance_units` of each of `honest`
+/// holders, rounded up (CKS20, Theorem 4: the discrete Gaussian costs what the continuous one
+/// does). Noise of other holders is added, but nobody relies on it.
 ///
 /// # Errors
-/// [`Error::Ratio`] if `variance_units` is zero or the cost 2^48 or more.
-pub fn release_rho(delta2_squared: u128, variance_units: u64) -> Result<Rho, Error> {
-    let twice_variance = 2 * u128::from(BASE_VARIANCE) * u128::from(variance_units);
-    Rho::ratio_up(delta2_squared, twice_variance)
+/// [`Error::Ratio`] if `variance_units` or `honest` is zero or the cost 2^48 or more.
+pub fn release_rho(delta2_squared: u128, variance_units: u64, honest: u32) -> Result<Rho, Error> {
+    // At most 2^(3 + 64 + 32).
+    let of_each = 2 * u128::from(BASE_VARIANCE) * u128::from(variance_units);
+    Rho::ratio_up(delta2_squared, of_each * u128::from(honest))
 }
 
-/// The least variance, in units, at which a release of sensitivity `delta2_squared` costs at most
-/// `budget` (without leak and gap).
+/// The least variance of every holder's noise, in units, at which a release of sensitivity
+/// `delta2_squared` costs at most `budget` (without leak and gap), where `honest` are relied upon.
 ///
 /// # Errors
 /// [`Error::Ratio`] if no variance of 64 bits is large enough.
-pub fn least_variance_units(delta2_squared: u128, budget: Rho) -> Result<u64, Error> {
-    let affordable = |units: &u64| release_rho(delta2_squared, *units).is_ok_and(|c| c <= budget);
+pub fn least_variance_units(delta2_squared: u128, budget: Rho, honest: u32) -> Result<u64, Error> {
+    let affordable =
+        |units: &u64| release_rho(delta2_squared, *units, honest).is_ok_and(|c| c <= budget);
     if !affordable(&u64::MAX) {
         return Err(Error::Ratio(delta2_squared, u128::from(u64::MAX)));
     }
@@ -355,6 +371,7 @@ mod tests {
             digest: [number as u8; 32],
             delta2_squared,
             variance_units,
+            honest: 1,
             cells: 1,
             leak: Rho::ZERO,
         }
@@ -422,12 +439,36 @@ mod tests {
     fn least_variance_is_the_least() {
         for delta2_squared in [1u128, 3, 100, 1 << 50] {
             let budget = rho(1, 1000);
-            let units = least_variance_units(delta2_squared, budget).unwrap();
-            assert!(release_rho(delta2_squared, units).unwrap() <= budget);
-            assert!(release_rho(delta2_squared, units - 1).is_ok_and(|c| c > budget));
+            let units = least_variance_units(delta2_squared, budget, 1).unwrap();
+            assert!(release_rho(delta2_squared, units, 1).unwrap() <= budget);
+            assert!(release_rho(delta2_squared, units - 1, 1).is_ok_and(|c| c > budget));
         }
-        assert!(least_variance_units(1, Rho::ZERO).is_err());
-        assert_eq!(least_variance_units(0, Rho::ZERO), Ok(1));
+        assert!(least_variance_units(1, Rho::ZERO, 1).is_err());
+        assert_eq!(least_variance_units(0, Rho::ZERO, 1), Ok(1));
+    }
+
+    /// What h holders add is h times the variance, and h = 1 is written as it always was.
+    #[test]
+    fn several_honest_holders_divide_the_price() {
+        let of = |honest, variance_units| {
+            let debit = Debit {
+                honest,
+                ..debit(0, 4, variance_units)
+            };
+            Entry::price(debit).unwrap()
+        };
+        assert_eq!(of(4, 16).rho, of(1, 64).rho);
+        assert_eq!(of(3, 1).rho, rho(4, 24));
+        assert!(of(3, 1).gap > Rho::ZERO && of(1, 1).gap == Rho::ZERO);
+        let units = least_variance_units(4, rho(1, 10), 3).unwrap();
+        assert!(of(3, units).rho <= rho(1, 10) && of(3, units - 1).rho > rho(1, 10));
+        let text = |honest| serde_json::to_string(&of(honest, 4)).unwrap();
+        assert!(!text(1).contains("honest"));
+        assert!(text(3).contains("\"honest\":3"));
+        assert_eq!(serde_json::from_str::<Entry>(&text(3)).unwrap(), of(3, 4));
+        let mut none = debit(0, 4, 4);
+        none.honest = 0;
+        assert!(Entry::price(none).is_err());
     }
 
     #[test]

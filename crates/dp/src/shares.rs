@@ -80,7 +80,7 @@ impl NoiseShares {
     /// # Errors
     /// A cost of 2^48 or more.
     pub fn price(&self, delta2_squared: u128, cells: u64) -> Result<Rho, Error> {
-        let gaussian = release_rho(delta2_squared, self.variance_units)?;
+        let gaussian = release_rho(delta2_squared, self.variance_units, 1)?;
         let gap = self.gap(delta2_squared, cells)?;
         gaussian
             .checked_add(gap)

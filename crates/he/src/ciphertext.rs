@@ -29,6 +29,27 @@ impl Ciphertext {
         self.residue
     }
 
+    /// A ciphertext of the sum of what several encrypt, of which there must be one.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for none, and for those under other parameters or plaintext moduli.
+    pub fn sum<'a>(params: &Parameters, terms: impl IntoIterator<Item = &'a Self>) -> Result<Self> {
+        let mut terms = terms.into_iter();
+        let first = terms.next().ok_or(Error::Mismatch("a sum of nothing"))?;
+        let mut sum = first.clone();
+        let other = Error::Mismatch("ciphertexts of other parameters");
+        if !first.is_of(params) {
+            return Err(other);
+        }
+        for term in terms {
+            if term.residue != sum.residue || !term.is_of(params) {
+                return Err(other);
+            }
+            sum.add_assign(term, params);
+        }
+        Ok(sum)
+    }
+
     /// Whether the residues are as many as the set has limbs, each below its prime.
     fn is_of(&self, params: &Parameters) -> bool {
         let moduli = params.set().ciphertext_moduli;

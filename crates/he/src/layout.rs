@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub const PAGE: usize = DEGREE;
 
 /// The shape of an encrypted table. Public: it shows the number of records only up to a
-/// multiple of 8192 or, below that, a power of two.
+/// multiple of 8192 or, below that, a power of two. A table of several holders has several chunks
+/// at any stride ([`Layout::of_many`]); what is stored of one holder's table does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawLayout")]
 pub struct Layout {
@@ -59,19 +60,35 @@ impl Layout {
         }
     }
 
-    /// A layout from its public numbers.
+    /// The layout of one holder's table from its public numbers.
     ///
     /// # Errors
     /// [`Error::Malformed`] unless some number of records has this layout.
     pub fn from_parts(chunks: usize, stride: usize) -> Result<Self> {
-        let one = chunks == 1 && stride.is_power_of_two() && stride >= Self::MIN_STRIDE;
-        if (one && stride <= DEGREE) || (chunks > 1 && stride == DEGREE) {
+        if chunks > 1 && stride != DEGREE {
+            return Err(Self::impossible());
+        }
+        Self::of_many(chunks, stride)
+    }
+
+    /// The layout of several holders' tables side by side, which may have several chunks at a
+    /// stride below 8192.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] where no tables have this layout together.
+    pub fn of_many(chunks: usize, stride: usize) -> Result<Self> {
+        let strides = Self::MIN_STRIDE..=DEGREE;
+        if chunks > 0 && stride.is_power_of_two() && strides.contains(&stride) {
             Ok(Self { chunks, stride })
         } else {
-            Err(Error::Malformed {
-                what: "layout",
-                reason: "no table has this shape",
-            })
+            Err(Self::impossible())
+        }
+    }
+
+    fn impossible() -> Error {
+        Error::Malformed {
+            what: "layout",
+            reason: "no table has this shape",
         }
     }
 
@@ -90,7 +107,7 @@ impl Layout {
         DEGREE / self.stride
     }
 
-    /// Smallest number of records with this layout.
+    /// Smallest number of records of one holder's table with this layout.
     pub fn min_records(&self) -> usize {
         match (self.chunks, self.stride) {
             (1, Self::MIN_STRIDE) => 1,
@@ -99,7 +116,7 @@ impl Layout {
         }
     }
 
-    /// Largest number of records with this layout.
+    /// Largest number of records with this layout, of one holder or many.
     pub fn max_records(&self) -> usize {
         self.chunks * self.stride
     }
@@ -144,6 +161,11 @@ mod tests {
         for (chunks, stride) in [(0, 64), (1, 32), (1, 100), (1, 16384), (2, 4096)] {
             assert!(Layout::from_parts(chunks, stride).is_err());
         }
+        for (chunks, stride) in [(0, 64), (2, 32), (2, 100), (2, 16384)] {
+            assert!(Layout::of_many(chunks, stride).is_err());
+        }
+        let many = Layout::of_many(3, 128).unwrap();
+        assert_eq!((many.max_records(), many.slots()), (3 * 128, 64));
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn put_slots(out: &mut Vec<u8>, slots: &[(usize, usize)]) -> Result<()> {
 
 fn take_layout(body: &mut Reader<'_>) -> Result<Layout> {
     let (chunks, stride) = (body.below(usize::MAX)?, body.below(usize::MAX)?);
-    Layout::from_parts(chunks, stride)
+    Layout::of_many(chunks, stride)
 }
 
 fn take_combinations(body: &mut Reader<'_>) -> Result<Vec<Combination>> {

@@ -6,6 +6,9 @@
 //! can be had again from the crypto service, which keeps the ledger ([`Window::catch_up`]).
 
 use crate::Error;
+use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells};
+use crate::counts::CountTables;
+use crate::counts::upload::CountsUpload;
 use crate::holder::map;
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
 use crate::sealing::{Context, SealingKey};
@@ -15,10 +18,10 @@ use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::{Digits, Span};
 use fhaim_he::{
-    Backend, Cell, Columns, Combination, EvaluationKeys, Evaluator, Factors, PAGE, Page, PublicKey,
-    SquaredScore, Threads, Work, seal,
+    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, Evaluator, Factors, Layout,
+    PAGE, Page, PublicKey, SquaredScore, Threads, Work, seal,
 };
-use fhaim_release::{Axis, ReleaseRequest, Statistic};
+use fhaim_release::{ReleaseRequest, Statistic};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +43,7 @@ pub struct Computation {
     domain: Domain,
     public: PublicKey,
     keys: EvaluationKeys,
-    table: Arc<dyn Columns>,
+    contents: Contents,
     ladder: EncryptedLadder,
     /// Runs what batches compute from the columns.
     backend: Arc<dyn Backend>,
@@ -48,34 +51,17 @@ pub struct Computation {
     work: Mutex<Work>,
 }
 
-/// Column combinations of a batch, each held once.
-#[derive(Default)]
-struct Combinations {
-    left: Vec<Combination>,
-    right: Vec<Combination>,
-    left_index: HashMap<Combination, usize>,
-    right_index: HashMap<Combination, usize>,
-}
-
-impl Combinations {
-    fn left(&mut self, combination: Combination) -> usize {
-        intern(&mut self.left, &mut self.left_index, combination)
-    }
-
-    fn right(&mut self, combination: Combination) -> usize {
-        intern(&mut self.right, &mut self.right_index, combination)
-    }
-}
-
-fn intern(
-    list: &mut Vec<Combination>,
-    index: &mut HashMap<Combination, usize>,
-    combination: Combination,
-) -> usize {
-    *index.entry(combination).or_insert_with_key(|combination| {
-        list.push(combination.clone());
-        list.len() - 1
-    })
+/// What was uploaded beside the noise.
+#[derive(Debug)]
+enum Contents {
+    /// One-hot columns.
+    Records(Arc<dyn Columns>),
+    /// Tables of all pairs' counts, and what they pack like.
+    Counts {
+        tables: CountTables,
+        counts: EncryptedCounts,
+        layout: Layout,
+    },
 }
 
 impl Computation {
@@ -87,13 +73,49 @@ impl Computation {
         keys: EvaluationKeys,
         upload: Upload,
     ) -> Self {
+        let contents = Contents::Records(upload.table);
+        Self::over(dataset, domain, (public, keys), contents, upload.ladder)
+    }
+
+    /// Takes contributions of counts in.
+    ///
+    /// # Errors
+    /// Never: a layout of counts has one of its cells.
+    pub fn of_counts(
+        dataset: DatasetId,
+        public: PublicKey,
+        keys: EvaluationKeys,
+        upload: CountsUpload,
+    ) -> Result<Self, Error> {
+        let domain = upload.tables.domain().clone();
+        let contents = Contents::Counts {
+            layout: upload.tables.layout().packing()?,
+            tables: upload.tables,
+            counts: upload.counts,
+        };
+        Ok(Self::over(
+            dataset,
+            domain,
+            (public, keys),
+            contents,
+            upload.ladder,
+        ))
+    }
+
+    fn over(
+        dataset: DatasetId,
+        domain: Domain,
+        (public, keys): (PublicKey, EvaluationKeys),
+        contents: Contents,
+        ladder: EncryptedLadder,
+    ) -> Self {
         Self {
             dataset,
             domain,
             public,
             keys,
-            table: upload.table,
-            ladder: upload.ladder,
+            contents,
+            ladder,
             backend: Arc::new(Threads::default()),
             squares: Squares::default(),
             work: Mutex::default(),
@@ -106,7 +128,11 @@ impl Computation {
     }
 
     fn evaluator(&self) -> Evaluator<'_> {
-        Evaluator::new(&self.keys, self.table.layout()).with_backend(self.backend.clone())
+        let layout = match &self.contents {
+            Contents::Records(table) => table.layout(),
+            Contents::Counts { layout, .. } => *layout,
+        };
+        Evaluator::new(&self.keys, layout).with_backend(self.backend.clone())
     }
 
     /// Work done so far.
@@ -180,33 +206,43 @@ impl Computation {
         if scores {
             return self.score_pages(requests, spans);
         }
-        let offsets = self.domain.one_hot_offsets();
-        let mut combinations = Combinations::default();
-        let mut cells: BTreeMap<usize, Vec<(usize, Cell)>> = BTreeMap::new();
-        for (request, spans) in requests.iter().zip(spans) {
-            let positions = spans.iter().flat_map(|s| s.range().map(|p| (s.page, p)));
-            let statistic = statistic_cells(
-                &request.statistic,
-                &self.domain,
-                &offsets,
-                &mut combinations,
-            );
-            for ((page, position), cell) in positions.zip(statistic) {
-                cells.entry(page).or_default().push((position, cell));
-            }
-        }
         let evaluator = self.evaluator();
         let mut work = Work::default();
-        let factors = Factors {
-            left: &combinations.left,
-            right: &combinations.right,
-        };
-        let (numbers, cells): (Vec<usize>, Vec<_>) = cells.into_iter().unzip();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
-        for residue in 0..self.public.params().residues() {
-            let packed = evaluator.pages(&*self.table, residue, factors, &cells, &mut work)?;
+        let mut add = |numbers: &[usize], packed: Vec<Option<Page>>| {
             for (page, packed) in numbers.iter().zip(packed) {
                 pages.entry(*page).or_default().extend(packed);
+            }
+        };
+        let residues = 0..self.public.params().residues();
+        match &self.contents {
+            Contents::Records(table) => {
+                let offsets = self.domain.one_hot_offsets();
+                let mut combinations = Combinations::default();
+                let (numbers, cells) = by_page(requests, spans, |statistic| {
+                    let combinations = &mut combinations;
+                    Ok(statistic_cells(
+                        statistic,
+                        &self.domain,
+                        &offsets,
+                        combinations,
+                    ))
+                })?;
+                let factors = Factors {
+                    left: &combinations.left,
+                    right: &combinations.right,
+                };
+                for residue in residues {
+                    let packed = evaluator.pages(&**table, residue, factors, &cells, &mut work)?;
+                    add(&numbers, packed);
+                }
+            }
+            Contents::Counts { tables, counts, .. } => {
+                let (numbers, cells) = by_page(requests, spans, |s| tables.cells(s))?;
+                for residue in residues {
+                    let packed = evaluator.count_pages(counts, residue, &cells, &mut work)?;
+                    add(&numbers, packed);
+                }
             }
         }
         self.count(work);
@@ -288,20 +324,10 @@ impl Computation {
     /// pairs is made a factor once.
     fn square(&self, keys: &[Key], work: &mut Work) -> Result<Vec<Parts>, Error> {
         let evaluator = self.evaluator();
-        let columns: Vec<_> = (0..self.domain.columns())
-            .map(Combination::column)
-            .collect();
-        let factors = Factors {
-            left: &columns,
-            right: &columns,
-        };
         let mut squares = Vec::with_capacity(keys.len());
         for keys in keys.chunk_by(|(_, one), (_, next)| one == next) {
-            let cells = keys.iter().map(|(pair, _)| pair_pages(&self.domain, pair));
-            let cells = cells.collect::<Result<Vec<_>, _>>()?;
             let residue = keys.first().map_or(0, |&(_, residue)| residue);
-            let placed = cells.concat();
-            let pages = evaluator.pages(&*self.table, residue, factors, &placed, work)?;
+            let (parts, pages) = self.marginals(&evaluator, keys, residue, work)?;
             let squared = map(&pages, |page| {
                 let mut work = Work::default();
                 let square = page.as_ref().map(|page| {
@@ -311,9 +337,9 @@ impl Computation {
                 square.transpose()
             });
             let mut squared = squared.into_iter();
-            for pages in cells {
-                let mut parts = Vec::with_capacity(pages.len());
-                for square in squared.by_ref().take(pages.len()) {
+            for pages in parts {
+                let mut parts = Vec::with_capacity(pages);
+                for square in squared.by_ref().take(pages) {
                     if let Some((square, done)) = square? {
                         *work += done;
                         parts.push(square);
@@ -323,6 +349,38 @@ impl Computation {
             }
         }
         Ok(squares)
+    }
+
+    /// The cells of pairs, a page after the other, and how many pages each pair has.
+    fn marginals(
+        &self,
+        evaluator: &Evaluator<'_>,
+        keys: &[Key],
+        residue: usize,
+        work: &mut Work,
+    ) -> Result<(Vec<usize>, Vec<Option<Page>>), Error> {
+        match &self.contents {
+            Contents::Records(table) => {
+                let columns = (0..self.domain.columns()).map(Combination::column);
+                let columns: Vec<_> = columns.collect();
+                let factors = Factors {
+                    left: &columns,
+                    right: &columns,
+                };
+                let cells = keys.iter().map(|(pair, _)| pair_cells(&self.domain, pair));
+                let (parts, placed) = in_parts(cells)?;
+                let pages = evaluator.pages(&**table, residue, factors, &placed, work)?;
+                Ok((parts, pages))
+            }
+            Contents::Counts { tables, counts, .. } => {
+                let cells = keys.iter().map(|(pair, _)| tables.marginal(pair));
+                let (parts, placed) = in_parts(cells)?;
+                Ok((
+                    parts,
+                    evaluator.count_pages(counts, residue, &placed, work)?,
+                ))
+            }
+        }
     }
 
     /// Seals each page once for every noise variance on it.
@@ -378,31 +436,6 @@ impl Computation {
     }
 }
 
-/// The cells of a pair of attributes, in row-major order, a page after the other.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "the pair's attributes are the domain's, which has an offset for each"
-)]
-fn pair_pages(domain: &Domain, pair: &Clique) -> Result<Vec<Vec<(usize, Cell)>>, Error> {
-    let offsets = domain.one_hot_offsets();
-    let (a, b) = match *pair.attributes() {
-        [a, b] if b < domain.len() => (a, b),
-        _ => {
-            return Err(Error::Statistic {
-                number: 0,
-                reason: "a score needs a pair of the domain".to_owned(),
-            });
-        }
-    };
-    let columns =
-        |attribute: usize| offsets[attribute]..offsets[attribute] + domain.size(attribute);
-    let cells: Vec<Cell> = columns(a)
-        .flat_map(|right| columns(b).map(move |left| Cell::Product { left, right }))
-        .collect();
-    let placed = cells.chunks(PAGE).map(|c| c.iter().copied().enumerate());
-    Ok(placed.map(Iterator::collect).collect())
-}
-
 /// SHA-256 of a page and of the noise that is added to it.
 fn digest(page: &Page, noise: &[Vector<'_>]) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -411,57 +444,4 @@ fn digest(page: &Page, noise: &[Vector<'_>]) -> [u8; 32] {
         hash.update(vector.digest);
     }
     hash.finalize().into()
-}
-
-/// The cells of a linear statistic of the domain, in order.
-#[expect(
-    clippy::indexing_slicing,
-    reason = "a statistic is held against the domain, which has an offset for each attribute"
-)]
-fn statistic_cells(
-    statistic: &Statistic,
-    domain: &Domain,
-    offsets: &[usize],
-    combinations: &mut Combinations,
-) -> Vec<Cell> {
-    let functions = |axis: &Axis| -> Vec<Combination> {
-        axis.functions
-            .iter()
-            .map(|f| combination(offsets[axis.attribute], f))
-            .collect()
-    };
-    match statistic {
-        Statistic::Total => {
-            let all = combination(0, &vec![1; domain.size(0)]);
-            vec![Cell::Sum {
-                left: combinations.left(all),
-            }]
-        }
-        Statistic::OneWay(axis) => functions(axis)
-            .into_iter()
-            .map(|u| Cell::Sum {
-                left: combinations.left(u),
-            })
-            .collect(),
-        Statistic::Product(a, b) => {
-            let right: Vec<_> = functions(a)
-                .into_iter()
-                .map(|u| combinations.right(u))
-                .collect();
-            let left: Vec<_> = functions(b)
-                .into_iter()
-                .map(|v| combinations.left(v))
-                .collect();
-            right
-                .into_iter()
-                .flat_map(|right| left.iter().map(move |&left| Cell::Product { left, right }))
-                .collect()
-        }
-        Statistic::SquaredScores(_) => Vec::new(),
-    }
-}
-
-fn combination(offset: usize, function: &[i64]) -> Combination {
-    let terms = function.iter().enumerate().filter(|&(_, &c)| c != 0);
-    Combination(terms.map(|(category, &c)| (offset + category, c)).collect())
 }

@@ -58,6 +58,24 @@ pub enum Error {
     /// Every run that the terms have was given to a job.
     #[error("the dataset's budget is for {}, and none is left", counted(*.0, "run"))]
     NoRunLeft(u32),
+    /// Holders that have not signed the terms and keys of their dataset.
+    #[error(
+        "no run begins before all holders have signed the terms and keys; missing: {}",
+        .0.join(", ")
+    )]
+    Unsigned(Vec<String>),
+    /// Holders that let no further run begin.
+    #[error(
+        "no further run begins: {} withdrew. Finished tables stay; the others can make a new dataset",
+        .0.join(", ")
+    )]
+    Withdrawn(Vec<String>),
+    /// A signature that is not the holder's, or not of these terms and keys.
+    #[error(
+        "the signature is not that of {0} under these terms and keys: sign again what the dataset \
+         shows now, with the key whose fingerprint is in the roster"
+    )]
+    Signature(String),
     /// Nothing is released of the dataset.
     #[error("{}", .0.detail())]
     Frozen(Freeze),

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::upload::{Object, Upload, UploadPlan, encode_object};
 use fhaim_domain::Table;
-use fhaim_dp::{Ladder, fork};
+use fhaim_dp::{Ladder, LadderPlan, fork};
 use fhaim_he::{Ciphertext, PAGE, PublicKey, coefficient};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
@@ -94,15 +94,7 @@ impl<'a> Holder<'a> {
         match object {
             _ if !self.plan.contains(object) => Err(Error::Object("the upload has no such object")),
             Object::Column { column, chunk } => self.encrypt_column(column, chunk, rng),
-            Object::Noise { page, level, index } => match self.noise {
-                Noise::Fresh => {
-                    let samples = self.plan.ladder.draw_vector(page, level, rng);
-                    encrypt_noise(self.public, samples.as_ref().map(|s| s.as_slice()), rng)
-                }
-                Noise::Drawn(ladder) => {
-                    encrypt_noise(self.public, ladder.vector(page, level, index), rng)
-                }
-            },
+            _ => encrypt_vector(self.public, self.plan.ladder, self.noise, object, rng),
         }
     }
 
@@ -132,6 +124,26 @@ impl<'a> Holder<'a> {
         let bits = codes.iter().map(|&code| i64::from(code == category));
         let bits = Zeroizing::new(bits.collect::<Vec<i64>>());
         Ok(self.public.encrypt(&bits, rng)?)
+    }
+}
+
+/// Encrypts a noise object of a ladder's plan.
+pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
+    public: &PublicKey,
+    plan: LadderPlan,
+    noise: Noise<'_>,
+    object: Object,
+    rng: &mut R,
+) -> Result<Vec<Ciphertext>, Error> {
+    let Object::Noise { page, level, index } = object else {
+        return Err(Error::Object("the upload has no such object"));
+    };
+    match noise {
+        Noise::Fresh => {
+            let samples = plan.draw_vector(page, level, rng);
+            encrypt_noise(public, samples.as_ref().map(|s| s.as_slice()), rng)
+        }
+        Noise::Drawn(ladder) => encrypt_noise(public, ladder.vector(page, level, index), rng),
     }
 }
 

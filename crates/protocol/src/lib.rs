@@ -18,16 +18,21 @@
     clippy::unwrap_used
 )]
 
+pub mod align;
 #[expect(clippy::indexing_slicing, reason = "what measures may end its program")]
 pub mod bench;
+mod cells;
 mod codec;
 pub mod computation;
+pub mod counts;
 pub mod crypto;
 mod error;
 pub mod generation;
 pub mod holder;
+pub mod joint;
 pub mod local;
 pub mod request;
+pub mod roster;
 pub mod sealing;
 mod squares;
 pub mod terms;

@@ -6,15 +6,17 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of three forms. Version 1 has what the holder chose, version 2 the
-//! mechanism's need as well, and version 3, where options were chosen, all options of the mechanism.
+//! Terms are kept as JSON, in one of four forms. Version 1 has what the holder chose, version 2 the
+//! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, and
+//! version 4 a roster or another contribution than records, with options or without.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
+use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
-use fhaim_release::{Catalogue, Choice, Job, Need, Options, UNIT_VARIANCE, Workload};
+use fhaim_release::{Catalogue, Choice, Holders, Job, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
 /// A released value must have room for so many standard deviations of noise: beyond them lies less
@@ -34,6 +36,9 @@ const OPTIONS_VERSION: u8 = 3;
 /// The version of terms that name what the mechanism needs; its options are the default.
 const NEED_VERSION: u8 = 2;
 
+/// The version of terms that have a roster, or another contribution than records.
+const PARTIES_VERSION: u8 = 4;
+
 /// The version of terms before that.
 const FIRST_VERSION: u8 = 1;
 
@@ -45,7 +50,7 @@ const DEFAULT_MECHANISM: &str = "staged";
 #[serde(deny_unknown_fields)]
 pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
-    /// [`Terms::options`] as well.
+    /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`].
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -71,6 +76,12 @@ pub struct Terms {
     /// have their default, until [`Terms::resolve`] has filled them in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub options: Option<Options>,
+    /// The holders, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub roster: Option<Roster>,
+    /// What each holder uploads beside its noise.
+    #[serde(skip_serializing_if = "Contribution::is_records", default)]
+    pub contribution: Contribution,
 }
 
 fn first_version() -> u8 {
@@ -94,6 +105,8 @@ pub struct Plan {
     pub runs: u32,
     /// Noise of one run.
     pub run_ladder: LadderPlan,
+    /// The roster's holders, all of whom have to sign.
+    pub members: Vec<Member>,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -114,6 +127,10 @@ pub struct Outline {
     pub domain: Domain,
     /// N: the table has at most so many records.
     pub record_bound: u64,
+    /// Who holds it, and on whose noise prices rely.
+    pub holders: Holders,
+    /// The roster's holders, all of whom have to sign.
+    pub members: Vec<Member>,
 }
 
 impl Terms {
@@ -132,6 +149,19 @@ impl Terms {
             target_weight: 1,
             need: None,
             options: None,
+            roster: None,
+            contribution: Contribution::Records,
+        }
+    }
+
+    /// The version of their form once they are complete.
+    fn complete_version(&self) -> u8 {
+        if self.roster.is_some() || !self.contribution.is_records() {
+            PARTIES_VERSION
+        } else if self.options.is_some() {
+            OPTIONS_VERSION
+        } else {
+            NEED_VERSION
         }
     }
 
@@ -175,10 +205,7 @@ impl Terms {
             )));
         }
         terms.need = Some(need);
-        terms.version = match terms.options {
-            Some(_) => OPTIONS_VERSION,
-            None => NEED_VERSION,
-        };
+        terms.version = terms.complete_version();
         Ok(terms)
     }
 
@@ -201,13 +228,14 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = encryption(self.record_bound, &need)?;
+        let (set, run_ladder) = encryption(self.record_bound, &need, &job.holders)?;
         Ok(Plan {
             set,
             budget: accounting::rho(self.epsilon, self.delta)?,
             run_ladder,
             job,
             runs: self.runs,
+            members: self.members(),
         })
     }
 
@@ -219,7 +247,8 @@ impl Terms {
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
-        let (set, run_ladder) = encryption(self.record_bound, &self.named_need()?)?;
+        let holders = self.holders()?;
+        let (set, run_ladder) = encryption(self.record_bound, &self.named_need()?, &holders)?;
         Ok(Outline {
             set,
             run_budget: budget.share(self.runs),
@@ -228,25 +257,32 @@ impl Terms {
             run_ladder,
             domain: self.schema.domain().clone(),
             record_bound: self.record_bound,
+            holders,
+            members: self.members(),
         })
     }
 
     fn named_need(&self) -> Result<Need, Error> {
-        match (self.version, self.need, &self.options) {
-            (NEED_VERSION, Some(need), None) | (OPTIONS_VERSION, Some(need), Some(_)) => Ok(need),
-            (FIRST_VERSION..=OPTIONS_VERSION, Some(_), _) => Err(Error::Terms(format!(
-                "options: version {OPTIONS_VERSION} of terms has them, and no other; these are of \
-                 version {}: leave out version and need to have them filled in",
-                self.version
+        match (self.version, self.need) {
+            (version @ NEED_VERSION..=PARTIES_VERSION, Some(need))
+                if version == self.complete_version() =>
+            {
+                Ok(need)
+            }
+            (FIRST_VERSION..=PARTIES_VERSION, Some(_)) => Err(Error::Terms(format!(
+                "version: these terms are of version {}, and what they say takes version {}: leave \
+                 out version and need to have them filled in",
+                self.version,
+                self.complete_version()
             ))),
-            (FIRST_VERSION..=OPTIONS_VERSION, None, _) => Err(Error::Terms(
+            (FIRST_VERSION..=PARTIES_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
-            (version, _, _) => Err(Error::Terms(format!(
+            (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {OPTIONS_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {PARTIES_VERSION}: use a newer one"
             ))),
         }
     }
@@ -256,7 +292,7 @@ impl Terms {
     ///
     /// # Errors
     /// A budget that is none, no runs or too many, a record bound or weight of zero, a domain or
-    /// model cap that no mechanism can do with.
+    /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
     pub fn job(&self, squares: bool) -> Result<Job, Error> {
         self.check_numbers()?;
         self.check_size()?;
@@ -265,6 +301,8 @@ impl Terms {
         let mut job = Job::new(domain.clone(), budget.share(self.runs), self.record_bound);
         job.leak = leak(squares)?;
         job.model_bytes = self.model_bytes;
+        job.holders = self.holders()?;
+        self.count_tables()?;
         if let Some(target) = self.schema.target()
             && self.target_weight > 1
         {
@@ -365,13 +403,17 @@ fn leak(squares: bool) -> Result<Leak, Error> {
     })
 }
 
-/// Parameters and noise for one run over so many records at most.
+/// Parameters and noise for one run over so many records at most, with noise of all holders.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
-pub fn encryption(record_bound: u64, need: &Need) -> Result<(ParameterSet, LadderPlan), Error> {
-    let variance = UNIT_VARIANCE as f64 * need.ladder.largest_variance_units as f64;
-    let noise = (NOISE_REACH * variance.sqrt()).ceil() as u128;
+pub fn encryption(
+    record_bound: u64,
+    need: &Need,
+    holders: &Holders,
+) -> Result<(ParameterSet, LadderPlan), Error> {
+    let variance = holders.fit_variance(need.ladder.largest_variance_units);
+    let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
     let largest = need.largest_cell.saturating_add(noise);
     let set = ParameterSet::choose(record_bound, largest, need.squares)?;
     Ok((set, need.ladder.plan()?))
@@ -482,7 +524,7 @@ mod tests {
                 options,
                 ..complete.clone()
             };
-            assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("options")));
+            assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
         }
     }
 
@@ -504,7 +546,7 @@ mod tests {
         assert!(less.plan().is_ok());
         assert!(less.complete(&Mechanisms).is_err());
         let newer = Terms {
-            version: OPTIONS_VERSION + 1,
+            version: PARTIES_VERSION + 1,
             ..complete
         };
         assert!(matches!(newer.plan(), Err(Error::Terms(text)) if text.starts_with("version")));

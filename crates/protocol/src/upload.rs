@@ -23,6 +23,11 @@ pub enum Object {
         /// Number of the record chunk.
         chunk: usize,
     },
+    /// The counts of some pairs of attributes.
+    Counts {
+        /// Number of the ciphertext.
+        number: usize,
+    },
     /// One vector of the noise ladder.
     Noise {
         /// Page of the ladder.
@@ -35,8 +40,8 @@ pub enum Object {
 }
 
 impl Object {
-    /// The object's name, such as `column/12/3` (column, chunk) or `noise/0/4/1` (page, level,
-    /// index). [`str::parse`] reads it back.
+    /// The object's name, such as `column/12/3` (column, chunk), `counts/3` or `noise/0/4/1` (page,
+    /// level, index). [`str::parse`] reads it back.
     pub fn name(&self) -> String {
         self.to_string()
     }
@@ -46,6 +51,7 @@ impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Column { column, chunk } => write!(f, "column/{column}/{chunk}"),
+            Self::Counts { number } => write!(f, "counts/{number}"),
             Self::Noise { page, level, index } => write!(f, "noise/{page}/{level}/{index}"),
         }
     }
@@ -75,6 +81,7 @@ impl FromStr for Object {
         let numbers: Vec<usize> = parts.map_while(|part| part.parse().ok()).collect();
         let object = match (kind, numbers.as_slice()) {
             (Some("column"), &[column, chunk]) => Self::Column { column, chunk },
+            (Some("counts"), &[number]) => Self::Counts { number },
             (Some("noise"), &[page, level, index]) => Self::Noise { page, level, index },
             _ => return Err(Error::Object("not a name of an object")),
         };
@@ -135,11 +142,7 @@ impl UploadPlan {
 
     /// The noise ladder's objects, in row-major order of (page, level, index).
     pub fn noise_objects(&self) -> impl Iterator<Item = Object> + use<> {
-        let levels = self.ladder.levels();
-        let vector = |page, level| (0..DIGIT_SAMPLES).map(move |index| (page, level, index));
-        (0..self.ladder.pages())
-            .flat_map(move |page| (0..levels).flat_map(move |level| vector(page, level)))
-            .map(|(page, level, index)| Object::Noise { page, level, index })
+        noise_objects(self.ladder)
     }
 
     /// Number of objects.
@@ -160,11 +163,21 @@ impl UploadPlan {
             Object::Column { column, chunk } => {
                 column < self.columns && chunk < self.layout.chunks()
             }
+            Object::Counts { .. } => false,
             Object::Noise { page, level, index } => {
                 page < self.ladder.pages() && level < self.ladder.levels() && index < DIGIT_SAMPLES
             }
         }
     }
+}
+
+/// The objects of a noise ladder, in row-major order of (page, level, index).
+pub(crate) fn noise_objects(ladder: LadderPlan) -> impl Iterator<Item = Object> + use<> {
+    let levels = ladder.levels();
+    let vector = |page, level| (0..DIGIT_SAMPLES).map(move |index| (page, level, index));
+    (0..ladder.pages())
+        .flat_map(move |page| (0..levels).flat_map(move |level| vector(page, level)))
+        .map(|(page, level, index)| Object::Noise { page, level, index })
 }
 
 /// Bytes of an encoded object: the encodings of its ciphertexts, one after the other.
@@ -195,7 +208,18 @@ pub fn decode_object(
     if !plan.contains(object) {
         return Err(Error::Object("the upload has no such object"));
     }
-    if plan.residues != params.residues() || bytes.len() != object_bytes(params.set()) {
+    if plan.residues != params.residues() {
+        return Err(Error::Object("truncated or too long"));
+    }
+    decode_ciphertexts(params, bytes)
+}
+
+/// Decodes an object's ciphertexts, one under each plaintext modulus, in order.
+pub(crate) fn decode_ciphertexts(
+    params: &Parameters,
+    bytes: &[u8],
+) -> Result<Vec<Ciphertext>, Error> {
+    if bytes.len() != object_bytes(params.set()) {
         return Err(Error::Object("truncated or too long"));
     }
     let decode = |(residue, bytes): (usize, &[u8])| {
@@ -240,6 +264,15 @@ impl EncryptedLadder {
         plan: UploadPlan,
         get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
     ) -> Result<Self, Error> {
+        Self::of_plan(params, plan.ladder, get)
+    }
+
+    /// The same, whatever else is uploaded.
+    pub(crate) fn of_plan(
+        params: &Parameters,
+        plan: LadderPlan,
+        get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
+    ) -> Result<Self, Error> {
         let digested = |ciphertexts: Vec<Ciphertext>| {
             let with_digest = |ciphertext: Ciphertext| {
                 let mut hash = Sha256::new();
@@ -248,7 +281,7 @@ impl EncryptedLadder {
             };
             ciphertexts.into_iter().map(with_digest).collect::<Vec<_>>()
         };
-        let vectors = plan.noise_objects().map(get).map(|v| v.map(digested));
+        let vectors = noise_objects(plan).map(get).map(|v| v.map(digested));
         let vectors = vectors.collect::<Result<Vec<_>, Error>>()?;
         let whole = |vector: &Vec<(Ciphertext, _)>| {
             let residues = vector.iter().map(|(ciphertext, _)| ciphertext.residue());
@@ -259,15 +292,21 @@ impl EncryptedLadder {
                 "one ciphertext a plaintext modulus, in order",
             ));
         }
-        Ok(Self {
-            plan: plan.ladder,
-            vectors,
-        })
+        Ok(Self { plan, vectors })
     }
 
     /// The ladder's public size.
     pub fn plan(&self) -> LadderPlan {
         self.plan
+    }
+
+    /// The ciphertexts of a noise object, one a plaintext modulus.
+    pub(crate) fn object(&self, object: Object, residues: usize) -> Option<Vec<Ciphertext>> {
+        let Object::Noise { page, level, index } = object else {
+            return None;
+        };
+        let vector = |residue| Some(self.vector(page, level, index, residue)?.ciphertext.clone());
+        (0..residues).map(vector).collect()
     }
 
     /// The vector at (page, level, index) under plaintext modulus `residue`.
@@ -379,6 +418,9 @@ mod tests {
             "noise/0/1/-1",
             "Noise/0/1/1",
             "column/1/99999999999999999999999",
+            "counts",
+            "counts/01",
+            "counts/1/2",
         ] {
             assert!(name.parse::<Object>().is_err(), "{name}");
         }

@@ -14,7 +14,7 @@ use fhaim_protocol::{
     upload::UploadPlan,
     window::Window,
 };
-use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
+use fhaim_release::{Axis, Holders, ReleaseRequest, SquaredTerm, Statistic};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::ops::Range;
@@ -85,6 +85,8 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
         dataset: DATASET,
         domain: domain.clone(),
         record_bound: 1000,
+        holders: Holders::one(),
+        members: Vec::new(),
         runs: jobs as u32,
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: run,

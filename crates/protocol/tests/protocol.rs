@@ -20,7 +20,7 @@ use fhaim_protocol::{
     upload::{Object, Upload, UploadPlan, decode_object},
     window::Window,
 };
-use fhaim_release::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
+use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use std::{collections::HashMap, sync::Arc};
@@ -77,6 +77,8 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
         dataset: DATASET,
         domain: domain.clone(),
         record_bound: BOUND,
+        holders: Holders::one(),
+        members: Vec::new(),
         runs: 1,
         run_budget: Rho::from_f64_down(budget).unwrap(),
         run_ladder: plan,
@@ -497,6 +499,8 @@ fn jobs_are_restored_and_have_a_run_each() {
         dataset: DATASET,
         domain: domain.clone(),
         record_bound: 10_000,
+        holders: Holders::one(),
+        members: Vec::new(),
         runs: 2,
         run_budget: Rho::from_f64_down(0.25).unwrap(),
         run_ladder: run,

@@ -65,6 +65,22 @@ pub enum Error {
         /// The cap in bytes.
         cap: usize,
     },
+    /// Holders that there cannot be.
+    #[error(
+        "{honest} of {count} holders relied upon: there are 1 to 128 holders, and 1 to all of them \
+         are relied upon"
+    )]
+    Holders {
+        /// How many there are.
+        count: u32,
+        /// How many are relied upon.
+        honest: u32,
+    },
+    /// Attributes that are not divided among the holders.
+    #[error(
+        "each of {0} holders of columns needs an attribute of its own, and each attribute one of them"
+    )]
+    Owners(u32),
     /// The arithmetic of privacy refused.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),

@@ -4,7 +4,7 @@ use fhaim_domain::{Clique, Domain};
 use fhaim_dp::{Leak, Rho};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, Holders, Tariff};
 
 /// A model's cell takes so many bytes.
 pub const CELL_BYTES: usize = 8;
@@ -215,6 +215,9 @@ pub struct Job {
     pub leak: Leak,
     /// Most bytes the model's junction tree may take.
     pub model_bytes: usize,
+    /// Who holds the table, and on whose noise its price relies.
+    #[serde(default, skip_serializing_if = "Holders::is_one")]
+    pub holders: Holders,
 }
 
 impl Job {
@@ -227,6 +230,16 @@ impl Job {
             record_bound,
             leak: Leak::NONE,
             model_bytes: DEFAULT_MODEL_BYTES,
+            holders: Holders::one(),
+        }
+    }
+
+    /// What its releases are priced by.
+    pub fn tariff(&self) -> Tariff {
+        Tariff {
+            record_bound: self.record_bound,
+            leak: self.leak,
+            holders: self.holders.clone(),
         }
     }
 
@@ -249,13 +262,20 @@ impl Job {
     /// Checks what no mechanism can do without.
     ///
     /// # Errors
-    /// An empty domain, a workload outside it, a budget of zero, a model cap below the 1-ways.
+    /// An empty domain, attributes that nobody holds, a workload outside it, a budget of zero, a model cap below the 1-ways.
     pub fn check(&self) -> Result<(), Error> {
         if self.domain.is_empty() {
             return Err(Error::EmptyDomain(None));
         }
         if let Some(empty) = self.domain.sizes().iter().position(|&n| n == 0) {
             return Err(Error::EmptyDomain(Some(empty)));
+        }
+        let owners = self
+            .holders
+            .owners()
+            .map_or(self.domain.len(), <[u32]>::len);
+        if owners != self.domain.len() {
+            return Err(Error::Owners(self.holders.count()));
         }
         if let Some(pair) = self.workload.pairs.iter().find(|pair| {
             let [a, b] = pair.attributes;

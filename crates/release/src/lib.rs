@@ -8,16 +8,20 @@
 
 pub mod codec;
 mod error;
+mod holders;
 mod job;
 mod machine;
 mod need;
 mod phase;
+mod replacement;
 mod request;
 mod run;
 mod source;
 mod statistic;
+mod tariff;
 
 pub use error::Error;
+pub use holders::{Holders, MAX_HOLDERS};
 pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, WeightedTriple, Workload};
 pub use machine::{Machine, Next, Progress};
 pub use need::{Catalogue, Choice, Generator, LadderNeed, Need, Options, Refusal};
@@ -26,6 +30,7 @@ pub use request::{ReleaseRequest, UNIT_VARIANCE};
 pub use run::{Action, Batch, Run, RunError, StoredBatch};
 pub use source::{Source, SourceError};
 pub use statistic::{Axis, SquaredTerm, Statistic};
+pub use tariff::Tariff;
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

@@ -1,9 +1,9 @@
 //! A release: a statistic with noise of a variance, and its price.
 
-use fhaim_dp::{Leak, Price, Rho};
+use fhaim_dp::{Price, Rho};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Job, Statistic};
+use crate::{Error, Job, Statistic, Tariff};
 
 /// Variance of one unit of noise: level 0 of the ladder has sigma_b = 2.
 pub const UNIT_VARIANCE: u64 = 4;
@@ -15,17 +15,18 @@ pub struct ReleaseRequest {
     pub number: u32,
     /// What is released.
     pub statistic: Statistic,
-    /// The noise variance is exactly `UNIT_VARIANCE * variance_units`; at least 1.
+    /// The variance of the noise is exactly `UNIT_VARIANCE * variance_units`, of each holder's
+    /// where there are several; at least 1.
     pub variance_units: u64,
 }
 
 impl ReleaseRequest {
-    /// The noise's standard deviation.
+    /// The standard deviation of one holder's noise.
     pub fn sigma(&self) -> f64 {
         (UNIT_VARIANCE as f64 * self.variance_units as f64).sqrt()
     }
 
-    /// The noise's variance, exactly.
+    /// The variance of one holder's noise, exactly.
     pub fn variance(&self) -> u128 {
         u128::from(UNIT_VARIANCE) * u128::from(self.variance_units)
     }
@@ -34,9 +35,8 @@ impl ReleaseRequest {
     ///
     /// # Errors
     /// As [`Statistic::price`].
-    pub fn price(&self, record_bound: u64, leak: &Leak) -> Result<Price, Error> {
-        self.statistic
-            .price(self.variance_units, record_bound, leak)
+    pub fn price(&self, tariff: &Tariff) -> Result<Price, Error> {
+        self.statistic.price(self.variance_units, tariff)
     }
 
     /// All that the release costs within a job: the Gaussian mechanism, the ladder's gap, the leak.
@@ -44,7 +44,7 @@ impl ReleaseRequest {
     /// # Errors
     /// As [`Statistic::price`]; [`Error::Overflow`].
     pub fn cost(&self, job: &Job) -> Result<Rho, Error> {
-        let price = self.price(job.record_bound, &job.leak)?;
+        let price = self.price(&job.tariff())?;
         price.total().ok_or(Error::Overflow)
     }
 }
@@ -61,7 +61,7 @@ mod tests {
             statistic: Statistic::OneWay(Axis::identity(0, 4)),
             variance_units: 25,
         };
-        let price = request.price(100, &Leak::NONE).unwrap();
+        let price = request.price(&Tariff::new(100)).unwrap();
         assert_eq!(price.gaussian, Rho::ratio_up(1, 200).unwrap());
         assert_eq!(price.leak, Rho::ZERO);
         assert!((request.sigma() - 10.0).abs() < 1e-12);
@@ -69,6 +69,6 @@ mod tests {
             variance_units: 0,
             ..request
         };
-        assert_eq!(none.price(100, &Leak::NONE), Err(Error::NoNoise));
+        assert_eq!(none.price(&Tariff::new(100)), Err(Error::NoNoise));
     }
 }

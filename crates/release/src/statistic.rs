@@ -1,10 +1,10 @@
 //! Statistics: integer linear functions of the records, and the squared scores of the FHAIM paper.
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_dp::{Leak, Price};
+use fhaim_dp::Price;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, Tariff, replacement};
 
 /// Integer functions of one attribute: `functions[f][category]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -148,6 +148,31 @@ impl Statistic {
         }
     }
 
+    /// Delta_2^2 under a tariff, an exact integer: the largest squared Euclidean move of the cells
+    /// when one record is added or removed, and, where holders have columns of the same records,
+    /// when one holder's part of a record is replaced.
+    ///
+    /// # Errors
+    /// As [`Statistic::squared_sensitivity`].
+    pub fn squared_sensitivity_under(&self, tariff: &Tariff) -> Result<u128, Error> {
+        let whole = self.squared_sensitivity(tariff.record_bound)?;
+        let Some(owners) = tariff.holders.owners() else {
+            return Ok(whole);
+        };
+        let part = match self {
+            Self::Total => 0,
+            Self::OneWay(axis) => replacement::one_way(axis)?,
+            Self::Product(a, b) => {
+                let one_holder = owners.get(a.attribute) == owners.get(b.attribute);
+                replacement::product(a, b, one_holder)?
+            }
+            Self::SquaredScores(terms) => {
+                replacement::squared_scores(terms, tariff.record_bound, owners)?
+            }
+        };
+        Ok(whole.max(part))
+    }
+
     /// Delta_2^2: the largest squared Euclidean move of the cells when one record is added or
     /// removed, for tables of at most `record_bound` records. An exact integer.
     ///
@@ -170,26 +195,28 @@ impl Statistic {
         }
     }
 
-    /// What the statistic costs under noise of variance `UNIT_VARIANCE * variance_units`, for tables
-    /// of at most `record_bound` records: the Gaussian mechanism, Delta_2^2 / (2 sigma^2), the
-    /// ladder's gap, and what its ciphertexts may leak.
+    /// What the statistic costs under noise of variance `UNIT_VARIANCE * variance_units` of every
+    /// holder: the Gaussian mechanism, Delta_2^2 / (2 sigma^2) with the noise of those who are relied
+    /// upon, the ladders' gap, and what its ciphertexts may leak.
     ///
     /// # Errors
     /// As [`Statistic::squared_sensitivity`]; [`Error::NoNoise`] for a variance of zero; a price of
     /// 2^48 or more.
-    pub fn price(
-        &self,
-        variance_units: u64,
-        record_bound: u64,
-        leak: &Leak,
-    ) -> Result<Price, Error> {
+    pub fn price(&self, variance_units: u64, tariff: &Tariff) -> Result<Price, Error> {
         if variance_units == 0 {
             return Err(Error::NoNoise);
         }
-        let sensitivity = self.squared_sensitivity(record_bound)?;
+        let sensitivity = self.squared_sensitivity_under(tariff)?;
         let cells = self.cells();
-        let leak = leak.of(cells)?;
-        Ok(Price::of(sensitivity, variance_units, cells as u64, leak)?)
+        let leak = tariff.leak.of(cells)?;
+        let honest = tariff.holders.honest();
+        Ok(Price::of(
+            sensitivity,
+            variance_units,
+            cells as u64,
+            honest,
+            leak,
+        )?)
     }
 
     /// The largest absolute value of a cell before noise, for at most `record_bound` records.

@@ -1,13 +1,11 @@
 //! Where a mechanism asks, pays and keeps its answers: release numbers, the budget's hard cap,
 //! the itemised list of releases.
 
-use fhaim_dp::{Leak, Rho, least_variance_units};
+use fhaim_dp::{Rho, least_variance_units};
 use serde::Serialize;
 
 use crate::Error;
-use fhaim_release::Job;
-use fhaim_release::Phase;
-use fhaim_release::{ReleaseRequest, Statistic};
+use fhaim_release::{Holders, Job, Phase, ReleaseRequest, Statistic, Tariff};
 
 /// One line of the itemised ledger: what was asked, what it cost, what came back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +21,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// One line for people: attributes, shape and noise.
+    /// One line for people: attributes, shape and one holder's noise.
     pub fn description(&self) -> String {
         let clique = self.request.statistic.clique();
         let attributes = clique.attributes();
@@ -48,7 +46,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The noise's variance, in units of [`fhaim_release::UNIT_VARIANCE`].
+    /// The variance of every holder's noise, in units of [`fhaim_release::UNIT_VARIANCE`].
     pub fn variance_units(&self) -> u64 {
         self.variance_units
     }
@@ -58,8 +56,7 @@ impl Offer {
 #[derive(Clone, Debug)]
 pub struct Desk {
     budget: Rho,
-    leak: Leak,
-    record_bound: u64,
+    tariff: Tariff,
     spent: Rho,
     next: u32,
     pending: Vec<Release>,
@@ -74,8 +71,7 @@ impl Desk {
     pub fn new(job: &Job) -> Self {
         Self {
             budget: job.rho,
-            leak: job.leak,
-            record_bound: job.record_bound,
+            tariff: job.tariff(),
             spent: Rho::ZERO,
             next: 0,
             pending: Vec::new(),
@@ -91,6 +87,11 @@ impl Desk {
     /// What was spent, pending requests included.
     pub fn spent(&self) -> Rho {
         self.spent
+    }
+
+    /// Who holds the table: answers have the noise of all of them, and prices that of some.
+    pub fn holders(&self) -> &Holders {
+        &self.tariff.holders
     }
 
     /// The releases whose answers have come, in order.
@@ -110,11 +111,12 @@ impl Desk {
         largest_units: u64,
     ) -> Result<Option<Offer>, Error> {
         let share = Rho::from_f64_down(share.max(0.0))?;
-        let Some(usable) = share.checked_sub(self.leak.of(statistic.cells())?) else {
+        let Some(usable) = share.checked_sub(self.tariff.leak.of(statistic.cells())?) else {
             return Ok(None);
         };
-        let sensitivity = statistic.squared_sensitivity(self.record_bound)?;
-        let Ok(mut units) = least_variance_units(sensitivity, usable) else {
+        let sensitivity = statistic.squared_sensitivity_under(&self.tariff)?;
+        let honest = self.tariff.holders.honest();
+        let Ok(mut units) = least_variance_units(sensitivity, usable, honest) else {
             return Ok(None);
         };
         // The ladder's gap is some 10^-16 of the noise: a step or two make room for it.
@@ -161,7 +163,7 @@ impl Desk {
     }
 
     fn cost(&self, statistic: &Statistic, units: u64) -> Result<Rho, Error> {
-        let price = statistic.price(units, self.record_bound, &self.leak)?;
+        let price = statistic.price(units, &self.tariff)?;
         price
             .total()
             .ok_or_else(|| Error::budget_too_small(self.budget))

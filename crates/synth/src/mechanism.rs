@@ -77,7 +77,8 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Error> {
         let run = Run::new(self.start(job.clone())?, job.clone(), Vec::new())?;
-        let mut source = PlaintextSource::with_rng(table, rng);
+        let source = PlaintextSource::with_rng(table, rng);
+        let mut source = source.of_holders(job.holders.count());
         drive(run, &mut source, progress)
     }
 }

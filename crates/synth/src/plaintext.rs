@@ -23,6 +23,8 @@ enum Noise<'a> {
 pub struct PlaintextSource<'a> {
     table: &'a Table,
     noise: Noise<'a>,
+    /// Holders whose noise is drawn as it is needed; a ladder has that of all.
+    holders: u32,
     next: u32,
 }
 
@@ -36,6 +38,7 @@ impl<'a> PlaintextSource<'a> {
                 ladder,
                 allocator: Allocator::new(ladder.plan()),
             },
+            holders: 1,
             next: 0,
         }
     }
@@ -46,8 +49,15 @@ impl<'a> PlaintextSource<'a> {
         Self {
             table,
             noise: Noise::Fresh(rng),
+            holders: 1,
             next: 0,
         }
+    }
+
+    /// The same with noise of so many holders, where it is drawn as it is needed.
+    #[must_use]
+    pub fn of_holders(self, holders: u32) -> Self {
+        Self { holders, ..self }
     }
 
     /// As [`PlaintextSource::with_rng`], after earlier releases: the first of `requests` comes
@@ -74,7 +84,7 @@ impl<'a> PlaintextSource<'a> {
             return Err(statistic(ReleaseError::NoNoise));
         }
         let exact = exact(self.table, &request.statistic).map_err(statistic)?;
-        let noise = self.noise.draw(request, exact.len())?;
+        let noise = self.noise.draw(request, exact.len(), self.holders)?;
         let answer: Option<Vec<i64>> = exact
             .iter()
             .zip(&noise)
@@ -95,7 +105,12 @@ impl Source for PlaintextSource<'_> {
 }
 
 impl Noise<'_> {
-    fn draw(&mut self, request: &ReleaseRequest, cells: usize) -> Result<Vec<i64>, SourceError> {
+    fn draw(
+        &mut self,
+        request: &ReleaseRequest,
+        cells: usize,
+        holders: u32,
+    ) -> Result<Vec<i64>, SourceError> {
         match self {
             Self::Ladder { ladder, allocator } => {
                 let spans = allocator
@@ -106,23 +121,25 @@ impl Noise<'_> {
                     .map_err(SourceError::backend)?;
                 Ok(noise.to_vec())
             }
-            Self::Fresh(rng) => fresh_noise(cells, request.variance_units, *rng),
+            Self::Fresh(rng) => fresh_noise(cells, request.variance_units, holders, *rng),
         }
     }
 }
 
-/// `cells` sums of ladder samples of variance `4 * variance_units`, drawn on the spot.
+/// `cells` sums of ladder samples of variance `4 * variance_units` from each of `holders`, drawn on
+/// the spot.
 fn fresh_noise(
     cells: usize,
     variance_units: u64,
+    holders: u32,
     rng: &mut dyn RngCore,
 ) -> Result<Vec<i64>, SourceError> {
     let mut noise = vec![0i64; cells];
     for (level, digit) in Digits::of(variance_units).iter() {
         let gaussian = DiscreteGaussian::new(BASE_SCALE << level).map_err(SourceError::backend)?;
         for sum in &mut noise {
-            for _ in 0..digit {
-                // Scales are at most 2^27 and there are at most 3 samples at each of 27 levels.
+            for _ in 0..digit as u64 * u64::from(holders) {
+                // Scales are at most 2^27, with 3 samples at each of 27 levels of each holder.
                 *sum += gaussian.sample(rng);
             }
         }

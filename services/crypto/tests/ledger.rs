@@ -195,6 +195,7 @@ async fn landed(place: &Place, dataset: Uuid, runs: u32) {
             digest: [3; 32],
             delta2_squared: 1,
             variance_units: 4_000_000,
+            honest: 1,
             cells: 1,
             leak: Rho::ratio_up(4, 1 << 30).unwrap(),
         });

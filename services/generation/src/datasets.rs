@@ -88,6 +88,7 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
         return Err(Refusal::ModelBytes { most, asked }.into());
     }
     let work = move || {
+        terms.check_served()?;
         let terms = terms.complete(&Mechanisms)?;
         let budget = terms.plan()?.budget;
         Ok((terms, budget))

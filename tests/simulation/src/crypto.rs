@@ -409,6 +409,7 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Err
             digest,
             delta2_squared: 1,
             variance_units: release.variance_units,
+            honest: 1,
             cells: release.statistic.cells() as u64,
             leak: Rho::ZERO,
         })?)

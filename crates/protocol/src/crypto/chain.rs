@@ -8,6 +8,7 @@
 
 use crate::Error;
 use crate::request::{DatasetId, JobId};
+use crate::roster::MemberSignature;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use fhaim_dp::{Entry, hex_digest};
 use rand::{CryptoRng, RngCore};
@@ -30,6 +31,18 @@ pub enum Act {
         /// Digest of the evaluation keys.
         #[serde(with = "hex_digest")]
         evaluation_keys: [u8; 32],
+    },
+    /// A holder of the roster has signed the terms and the keys.
+    Signed {
+        /// Its number in the roster.
+        member: u32,
+        /// Its signature of the [`crate::roster::Agreement`].
+        signature: MemberSignature,
+    },
+    /// A holder of the roster lets no further run begin.
+    Withdrawn {
+        /// Its number in the roster.
+        member: u32,
     },
     /// A job was given a run, and so a share of the budget and a window of the noise ladder.
     RunBegun {

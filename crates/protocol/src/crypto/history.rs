@@ -8,7 +8,9 @@ use crate::Error;
 use crate::crypto::chain::{Act, Freeze, Tip, answers_digest};
 use crate::crypto::judge::{Book, Rules};
 use crate::request::{DatasetId, JobId};
+use crate::roster::{Agreement, MemberSignature};
 use fhaim_dp::Entry;
+use std::collections::BTreeSet;
 
 /// Where a dataset's chain is, without what was released.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,11 @@ pub struct Standing {
     /// Digest of the upload that the runs are over, once one has begun.
     upload: Option<[u8; 32]>,
     frozen: Option<Freeze>,
+    /// What the roster's holders sign, once the keys are made.
+    agreement: Option<Agreement>,
+    /// Holders that have signed, by their numbers in the roster, and those that withdrew.
+    signed: BTreeSet<u32>,
+    withdrawn: BTreeSet<u32>,
 }
 
 /// An act that is to be appended: as it is stored, and the chain's end with it.
@@ -51,11 +58,14 @@ impl Standing {
             jobs: Vec::new(),
             upload: None,
             frozen: None,
+            agreement: None,
+            signed: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
         }
     }
 
-    /// Of a stored chain: its end, and its acts in order. Acts that are neither of runs nor of
-    /// freezing may be left out.
+    /// Of a stored chain: its end, and its acts in order. Acts of releases may be left out; where
+    /// there is no roster, all that are neither of runs nor of freezing.
     ///
     /// # Errors
     /// [`Error::Stored`] for runs that are not numbered in order.
@@ -100,10 +110,80 @@ impl Standing {
         self.frozen.map_or(Ok(()), |why| Err(Error::Frozen(why)))
     }
 
+    /// What the roster's holders sign, once the keys are made.
+    pub fn agreement(&self) -> Option<&Agreement> {
+        self.agreement.as_ref()
+    }
+
+    /// The holders whose signatures are missing, by their numbers in the roster.
+    pub fn unsigned<'a>(&'a self, rules: &'a Rules) -> impl Iterator<Item = u32> + 'a {
+        let members = (0..).zip(&rules.members).map(|(number, _)| number);
+        members.filter(|number| !self.signed.contains(number))
+    }
+
+    /// Takes a holder's signature in; nothing is to be appended where it has signed before.
+    ///
+    /// # Errors
+    /// [`Error::Signature`] for one that is not of this dataset's terms and keys by that holder;
+    /// [`Error::Request`] for a holder that the roster does not have, and before keys are made.
+    pub fn sign(
+        &mut self,
+        rules: &Rules,
+        member: u32,
+        signature: MemberSignature,
+    ) -> Result<Option<Link>, Error> {
+        self.verify(rules, member, &signature)?;
+        if self.signed.contains(&member) {
+            return Ok(None);
+        }
+        self.append(Act::Signed { member, signature }).map(Some)
+    }
+
+    fn verify(&self, rules: &Rules, member: u32, signature: &MemberSignature) -> Result<(), Error> {
+        let known = rules.members.get(member as usize);
+        let known = known.ok_or(Error::Request("the roster has no such holder"))?;
+        let agreement = self.agreement.as_ref();
+        let agreement = agreement.ok_or(Error::Request("no keys were made yet"))?;
+        agreement.verify(known, signature)
+    }
+
+    /// Lets no further run begin, as a holder of the roster wants it; nothing is to be appended where
+    /// it wanted so before. Runs that have begun go on.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a holder that the roster does not have.
+    pub fn withdraw(&mut self, rules: &Rules, member: u32) -> Result<Option<Link>, Error> {
+        if rules.members.get(member as usize).is_none() {
+            return Err(Error::Request("the roster has no such holder"));
+        }
+        if self.withdrawn.contains(&member) {
+            return Ok(None);
+        }
+        self.append(Act::Withdrawn { member }).map(Some)
+    }
+
+    /// Refuses to begin a run unless every holder of the roster agrees.
+    fn check_consent(&self, rules: &Rules) -> Result<(), Error> {
+        let accounts = |numbers: &mut dyn Iterator<Item = u32>| -> Vec<String> {
+            let members = numbers.filter_map(|number| rules.members.get(number as usize));
+            members.map(|member| member.account.clone()).collect()
+        };
+        let missing = accounts(&mut self.unsigned(rules));
+        if !missing.is_empty() {
+            return Err(Error::Unsigned(missing));
+        }
+        let withdrawn = accounts(&mut self.withdrawn.iter().copied());
+        if !withdrawn.is_empty() {
+            return Err(Error::Withdrawn(withdrawn));
+        }
+        Ok(())
+    }
+
     /// The run of a job; a job that has none is given the next one.
     ///
     /// # Errors
-    /// [`Error::Frozen`]; [`Error::OtherUpload`] for another upload than the first run was begun
+    /// [`Error::Unsigned`] and [`Error::Withdrawn`] where not every holder agrees, before a run
+    /// begins; [`Error::Frozen`]; [`Error::OtherUpload`] for another upload than the first run was begun
     /// with; [`Error::NoRunLeft`].
     pub fn begin(&mut self, rules: &Rules, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         self.check_open()?;
@@ -113,6 +193,7 @@ impl Standing {
         if let Some(run) = self.run(job) {
             return Ok(Begun { run, link: None });
         }
+        self.check_consent(rules)?;
         let run = rules.next_run(self.jobs.len())?;
         let link = Some(self.append(Act::RunBegun { job, run, upload })?);
         Ok(Begun { run, link })
@@ -167,10 +248,25 @@ impl Standing {
             }
             Act::Frozen { reason } => self.frozen = Some(*reason),
             Act::Thawed => self.frozen = None,
-            Act::KeysMade { .. }
-            | Act::Released { .. }
-            | Act::KeysDestroyed
-            | Act::Adopted { .. } => {}
+            Act::KeysMade {
+                terms,
+                public_key,
+                evaluation_keys,
+            } => {
+                self.agreement = Some(Agreement {
+                    dataset: self.dataset,
+                    terms: *terms,
+                    public_key: *public_key,
+                    evaluation_keys: *evaluation_keys,
+                });
+            }
+            Act::Signed { member, .. } => {
+                self.signed.insert(*member);
+            }
+            Act::Withdrawn { member } => {
+                self.withdrawn.insert(*member);
+            }
+            Act::Released { .. } | Act::KeysDestroyed | Act::Adopted { .. } => {}
         }
         Ok(())
     }
@@ -286,8 +382,10 @@ impl Ruling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roster::{HolderKey, Member};
     use fhaim_domain::Domain;
     use fhaim_dp::{LadderPlan, Rho};
+    use fhaim_release::Holders;
 
     const DATASET: DatasetId = DatasetId([1; 16]);
     const UPLOAD: [u8; 32] = [3; 32];
@@ -298,6 +396,8 @@ mod tests {
             dataset: DATASET,
             domain: Domain::new(vec![2, 3]),
             record_bound: 100,
+            holders: Holders::one(),
+            members: Vec::new(),
             runs: 2,
             run_budget: Rho::ratio_up(1, 1).unwrap(),
             run_ladder: LadderPlan::for_any_order(1000, 1 << 20).unwrap(),
@@ -337,6 +437,60 @@ mod tests {
         links.extend(standing.freeze(Freeze::Restored).unwrap());
         assert!(matches!(standing.thaw(), Err(Error::FrozenForGood(_))));
         assert_eq!(links.len() as u64, standing.tip().height);
+    }
+
+    fn of_two() -> (Rules, [HolderKey; 2]) {
+        let keys = [[1; 32], [2; 32]].map(|secret| HolderKey::from_bytes(&secret));
+        let member = |key: &HolderKey| Member {
+            account: format!("{:02x}", key.public()[0]),
+            columns: Vec::new(),
+            record_bound: 50,
+            key: key.public(),
+        };
+        let rules = Rules {
+            holders: Holders::of_records(2, 1).unwrap(),
+            members: keys.iter().map(member).collect(),
+            ..rules()
+        };
+        (rules, keys)
+    }
+
+    /// No run begins until all have signed just these terms and keys; one that withdraws stops all
+    /// further runs, and none that has begun.
+    #[test]
+    fn nothing_begins_before_every_holder_agrees() {
+        let (rules, keys) = of_two();
+        let mut standing = Standing::new(DATASET);
+        let early = standing.sign(&rules, 0, MemberSignature([0; 64]));
+        assert!(matches!(early, Err(Error::Request(_))));
+        let made = Act::KeysMade {
+            terms: [1; 32],
+            public_key: [2; 32],
+            evaluation_keys: [3; 32],
+        };
+        let mut links = vec![standing.append(made).unwrap()];
+        let agreement = *standing.agreement().unwrap();
+        let signatures = keys.each_ref().map(|key| key.sign(&agreement));
+        let begin = |standing: &mut Standing, job| standing.begin(&rules, job, UPLOAD);
+        let refused = begin(&mut standing, JOBS[0]);
+        assert!(matches!(refused, Err(Error::Unsigned(missing)) if missing.len() == 2));
+        for (member, signature) in [(0, signatures[1]), (1, signatures[0]), (2, signatures[0])] {
+            assert!(standing.sign(&rules, member, signature).is_err());
+        }
+        links.extend(standing.sign(&rules, 1, signatures[1]).unwrap());
+        assert_eq!(standing.sign(&rules, 1, signatures[1]).unwrap(), None);
+        assert_eq!(standing.unsigned(&rules).collect::<Vec<_>>(), [0]);
+        assert!(begin(&mut standing, JOBS[0]).is_err());
+        links.extend(standing.sign(&rules, 0, signatures[0]).unwrap());
+        assert_eq!(read(&links), standing);
+        links.extend(begin(&mut standing, JOBS[0]).unwrap().link);
+        links.extend(standing.withdraw(&rules, 1).unwrap());
+        assert_eq!(standing.withdraw(&rules, 1).unwrap(), None);
+        assert!(standing.withdraw(&rules, 2).is_err());
+        assert_eq!(read(&links), standing);
+        assert_eq!(begin(&mut standing, JOBS[0]).unwrap().run, 0);
+        let refused = begin(&mut standing, JOBS[1]);
+        assert!(matches!(refused, Err(Error::Withdrawn(who)) if who.len() == 1));
     }
 
     #[test]

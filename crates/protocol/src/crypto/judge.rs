@@ -8,11 +8,12 @@
 use crate::Error;
 use crate::crypto::ciphertext_leak;
 use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
+use crate::roster::Member;
 use crate::terms::{Outline, Plan};
 use crate::window::{Placed, Placement, Window};
 use fhaim_domain::{Domain, counted};
 use fhaim_dp::{Debit, Entry, LadderPlan, Leak, Ledger, Rho};
-use fhaim_release::{ReleaseRequest, Statistic};
+use fhaim_release::{Holders, ReleaseRequest, Statistic, Tariff};
 
 /// What was fixed when the dataset's keys were made, and every request is held against.
 #[derive(Clone, Debug)]
@@ -23,6 +24,10 @@ pub struct Rules {
     pub domain: Domain,
     /// The table has at most so many records.
     pub record_bound: u64,
+    /// Who holds it, and on whose noise prices rely.
+    pub holders: Holders,
+    /// The roster's holders, all of whom have to sign; none where there is no roster.
+    pub members: Vec<Member>,
     /// Runs its budget is shared by.
     pub runs: u32,
     /// What one run may cost.
@@ -40,6 +45,8 @@ impl Rules {
             dataset,
             domain: plan.job.domain.clone(),
             record_bound: plan.job.record_bound,
+            holders: plan.job.holders.clone(),
+            members: plan.members.clone(),
             runs: plan.runs,
             run_budget: plan.job.rho,
             run_ladder: plan.run_ladder,
@@ -53,6 +60,8 @@ impl Rules {
             dataset,
             domain: outline.domain.clone(),
             record_bound: outline.record_bound,
+            holders: outline.holders.clone(),
+            members: outline.members.clone(),
             runs: outline.runs,
             run_budget: outline.run_budget,
             run_ladder: outline.run_ladder,
@@ -69,13 +78,16 @@ impl Rules {
         run.ok_or(Error::NoRunLeft(self.runs))
     }
 
-    /// What a release is charged for its ciphertexts' residual noise.
-    fn leak(&self, cells: usize) -> Result<Rho, Error> {
-        let leak = Leak {
-            ciphertext: ciphertext_leak()?,
-            residues: self.residues,
-        };
-        Ok(leak.of(cells)?)
+    /// What releases are priced by.
+    fn tariff(&self) -> Result<Tariff, Error> {
+        Ok(Tariff {
+            record_bound: self.record_bound,
+            leak: Leak {
+                ciphertext: ciphertext_leak()?,
+                residues: self.residues,
+            },
+            holders: self.holders.clone(),
+        })
     }
 
     fn debit(&self, release: &ReleaseRequest, placed: &Placed) -> Result<Debit, Error> {
@@ -85,16 +97,18 @@ impl Rules {
         };
         let statistic = &release.statistic;
         statistic.check(&self.domain).map_err(|e| refuse(&e))?;
+        let tariff = self.tariff()?;
         Ok(Debit {
             number: release.number,
             description: description(statistic),
             digest: placed.statement,
             delta2_squared: statistic
-                .squared_sensitivity(self.record_bound)
+                .squared_sensitivity_under(&tariff)
                 .map_err(|e| refuse(&e))?,
             variance_units: release.variance_units,
+            honest: tariff.holders.honest(),
             cells: placed.cells as u64,
-            leak: self.leak(placed.cells)?,
+            leak: tariff.leak.of(placed.cells)?,
         })
     }
 }
@@ -267,6 +281,8 @@ mod tests {
             dataset: DatasetId([1; 16]),
             domain: Domain::new(sizes),
             record_bound: 1000,
+            holders: Holders::one(),
+            members: Vec::new(),
             runs: 1,
             run_budget: Rho::ratio_up(1, 1).unwrap(),
             run_ladder: LadderPlan::for_any_order(100_000, 1 << 30).unwrap(),

@@ -16,6 +16,8 @@ pub mod judge;
 
 use crate::Error;
 use crate::request::{DecryptRequest, JobId};
+use crate::roster::{Agreement, MemberSignature};
+use chain::Act;
 use fhaim_dp::{Ledger, Rho};
 use fhaim_he::{
     Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, SecretKey, coefficient,
@@ -148,6 +150,36 @@ impl Record {
         &self.rules
     }
 
+    /// Notes that the keys were made under these terms, by digests of all three: what the roster's
+    /// holders sign.
+    ///
+    /// # Errors
+    /// Never: an act is text.
+    pub fn keys_made(
+        &mut self,
+        terms: [u8; 32],
+        public_key: [u8; 32],
+        evaluation_keys: [u8; 32],
+    ) -> Result<Agreement, Error> {
+        self.standing.append(Act::KeysMade {
+            terms,
+            public_key,
+            evaluation_keys,
+        })?;
+        let agreement = self.standing.agreement();
+        agreement.copied().ok_or(Error::Refused)
+    }
+
+    /// See [`Standing::sign`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn sign(&mut self, member: u32, signature: MemberSignature) -> Result<(), Error> {
+        self.standing
+            .sign(&self.rules, member, signature)
+            .map(|_| ())
+    }
+
     /// The book of a job; a job that has none is given the next run.
     ///
     /// # Errors
@@ -224,6 +256,11 @@ impl CryptoService {
     /// What it keeps.
     pub fn record(&self) -> &Record {
         &self.record
+    }
+
+    /// What it keeps, to note keys and signatures in.
+    pub fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
     }
 
     /// The ledger of a job.

@@ -248,7 +248,7 @@ impl Block {
     }
 
     /// s: the scale of the noise in an orthonormal basis of the block's span, at a release
-    /// variance of `UNIT_VARIANCE * variance_units`.
+    /// variance of `UNIT_VARIANCE * variance_units`, that of all holders' noise together.
     pub fn scale(&self, variance_units: u64) -> f64 {
         let factor: f64 = self.axes.iter().map(BlockAxis::noise_factor).product();
         (UNIT_VARIANCE as f64 * variance_units as f64).sqrt() / factor

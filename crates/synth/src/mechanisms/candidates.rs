@@ -6,8 +6,7 @@ use fhaim_pgm::{Measurement, ModelGraph};
 
 use super::digits::expected_alone;
 use crate::Release;
-use fhaim_release::Job;
-use fhaim_release::{Axis, Statistic};
+use fhaim_release::{Axis, Job, Statistic};
 
 /// Where little noise is wanted, cells are released times this: the least noise on a cell is then a
 /// sixteenth of the ladder's two counts.
@@ -110,17 +109,19 @@ pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statist
     }
 }
 
-/// A release of [`cells_statistic`], for the fit; of a digit's table, what is to be expected of it.
-pub(crate) fn cells_measurement(domain: &Domain, release: &Release) -> Measurement {
+/// A release of [`cells_statistic`] with the noise of all holders, for the fit; of a digit's table, what
+/// is to be expected of it.
+pub(crate) fn cells_measurement(job: &Job, release: &Release) -> Measurement {
     let statistic = &release.request.statistic;
     let scale = match statistic {
         Statistic::OneWay(axis) | Statistic::Product(axis, _) => axis.largest_value().max(1),
         Statistic::Total | Statistic::SquaredScores(_) => 1,
     } as f64;
     let values = release.values.iter().map(|&value| value as f64 / scale);
-    let sigma = release.request.sigma() / scale;
+    let variance = job.holders.fit_variance(release.request.variance_units);
+    let sigma = (variance as f64).sqrt() / scale;
     let mut measurement = Measurement::cells(statistic.clique(), values.collect(), sigma);
-    let mut digits = domain.digits().iter();
+    let mut digits = job.domain.digits().iter();
     if let Some(digit) = digits.find(|digit| digit.clique() == measurement.clique) {
         measurement.values = expected_alone(&measurement.values, digit, sigma);
     }

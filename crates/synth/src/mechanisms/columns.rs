@@ -9,8 +9,8 @@ use super::block::Block;
 use super::digits;
 use super::prior::expected_counts;
 use crate::Error;
-use crate::desk::{Desk, Offer, shares};
-use fhaim_release::Job;
+use crate::desk::{Desk, Offer, Release, shares};
+use fhaim_release::{Holders, Job};
 
 /// The total's noise weighs so much in the workload error, for each unit of workload weight.
 const TOTAL_COST: f64 = 0.7;
@@ -36,9 +36,14 @@ impl Measured {
         }
     }
 
-    /// Takes in one answer.
-    pub(crate) fn add(&mut self, values: &[i64], variance_units: u64, rho: Rho) {
-        let scale = self.block.scale(variance_units);
+    /// Takes in one answer, with the noise of all `holders`.
+    pub(crate) fn add(&mut self, release: &Release, holders: &Holders) {
+        let units = holders.fit_units(release.request.variance_units);
+        self.learn(&release.values, units, release.rho);
+    }
+
+    fn learn(&mut self, values: &[i64], fit_units: u64, rho: Rho) {
+        let scale = self.block.scale(fit_units);
         let precision = 1.0 / (scale * scale);
         let table = self.block.table(values);
         let weight = precision / (self.precision + precision);
@@ -193,8 +198,8 @@ mod tests {
     fn repeated_answers_combine_by_inverse_variance() {
         let mut item = Measured::new(Block::one_way(0, 2));
         assert!(item.measurement().is_none());
-        item.add(&[100], 1, Rho::ZERO);
-        item.add(&[160], 2, Rho::ZERO);
+        item.learn(&[100], 1, Rho::ZERO);
+        item.learn(&[160], 2, Rho::ZERO);
         // Precisions 2 : 1.
         assert_eq!(item.table(), [60.0, -60.0]);
         assert!((item.scale() - (4.0f64 / 2.0 / 1.5).sqrt()).abs() < 1e-12);

@@ -78,14 +78,15 @@ pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
     })
 }
 
-/// Acts that begin runs, freeze or thaw, in order.
+/// Acts that make keys, sign, withdraw, begin runs, freeze or thaw, in order.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn standing_acts(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
     let acts = sqlx::query(
         "SELECT act FROM chain WHERE dataset = $1 \
-         AND kind IN ('run-begun', 'frozen', 'thawed') ORDER BY height",
+         AND kind IN ('keys-made', 'signed', 'withdrawn', 'run-begun', 'frozen', 'thawed') \
+         ORDER BY height",
     )
     .bind(dataset.to_string())
     .fetch_all(&mut **tx)
@@ -141,6 +142,8 @@ pub async fn append(
 ) -> Result<bool, StoreError> {
     let (kind, job) = match &link.act {
         Act::KeysMade { .. } => ("keys-made", None),
+        Act::Signed { .. } => ("signed", None),
+        Act::Withdrawn { .. } => ("withdrawn", None),
         Act::RunBegun { job, .. } => ("run-begun", Some(*job)),
         Act::Released { job, .. } => ("released", Some(*job)),
         Act::Frozen { .. } => ("frozen", None),

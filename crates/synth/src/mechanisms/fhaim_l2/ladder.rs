@@ -2,7 +2,7 @@
 
 use fhaim_domain::Clique;
 
-use super::machine::{FINE_BELOW, FhaimL2Machine};
+use super::machine::{FhaimL2Machine, fine_below};
 use super::options::FhaimL2Options;
 use crate::Error;
 use crate::desk::Offer;
@@ -37,7 +37,8 @@ pub(super) fn need(job: &Job, options: FhaimL2Options) -> Result<LadderNeed, Err
         .offer(Statistic::Total, schedule.measure_rho(), u64::MAX)?
         .ok_or_else(too_small)?;
     let fine = cells_statistic(job, &Clique::new([0]), CELL_SCALE);
-    let fine = desk.offer(fine, 1.0 / (2.0 * FINE_BELOW * FINE_BELOW), u64::MAX)?;
+    let least = fine_below(job);
+    let fine = desk.offer(fine, 1.0 / (2.0 * least * least), u64::MAX)?;
     let fine = fine.as_ref().map_or(1, Offer::variance_units);
     let digits = job.domain.digits().iter();
     let digits = digits.filter_map(|digit| job.domain.cells(&digit.clique()));

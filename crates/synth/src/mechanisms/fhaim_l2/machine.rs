@@ -47,7 +47,12 @@ pub(super) struct FhaimL2Machine {
 
 /// Cells with less noise than this are released at [`CELL_SCALE`]: the ladder's step of two
 /// counts would waste budget.
-pub(super) const FINE_BELOW: f64 = 8.0;
+const FINE_BELOW: f64 = 8.0;
+
+/// [`FINE_BELOW`] of each of the holders whose noise is paid for.
+pub(super) fn fine_below(job: &Job) -> f64 {
+    FINE_BELOW * f64::from(job.holders.honest()).sqrt()
+}
 
 const NO_MODEL: Error = Error::Internal("no model was fitted");
 
@@ -76,7 +81,7 @@ impl FhaimL2Machine {
         for release in &self.desk.settled()[first..] {
             self.graph.add(&release.request.statistic.clique());
             self.measurements
-                .push(cells_measurement(&self.job.domain, release));
+                .push(cells_measurement(&self.job, release));
         }
         Ok(())
     }
@@ -94,7 +99,7 @@ impl FhaimL2Machine {
 
     /// All cells of a clique at the schedule's noise; `None` if the budget does not pay for it.
     fn offer_cells(&self, clique: &Clique) -> Result<Option<Offer>, Error> {
-        let fine = self.schedule.sigma < FINE_BELOW;
+        let fine = self.schedule.sigma < fine_below(&self.job);
         let scale = if fine { CELL_SCALE } else { 1 };
         let statistic = cells_statistic(&self.job, clique, scale);
         let share = self.schedule.measure_rho();
@@ -166,7 +171,8 @@ impl FhaimL2Machine {
     fn ask_winner(&mut self, eligible: &[usize], answers: &[Vec<i64>]) -> Result<Next, Error> {
         let first = self.desk.settle(answers)?;
         let scores = &self.desk.settled()[first].values;
-        let variance = self.schedule.sigma * self.schedule.sigma;
+        let sigma = self.schedule.sigma * self.job.holders.inflation();
+        let variance = sigma * sigma;
         let score = |position: usize| {
             let candidate = &self.candidates[eligible[position]];
             let noise = variance * candidate.cells as f64;
@@ -189,8 +195,9 @@ impl FhaimL2Machine {
         let before = self.model.as_ref().ok_or(NO_MODEL)?.marginal(&clique)?;
         self.fit_between()?;
         let after = self.model.as_ref().ok_or(NO_MODEL)?.marginal(&clique)?;
-        self.schedule
-            .end_round(l1_distance(&before, &after), before.len());
+        // The schedule's noise is what is paid for; the answer has that of all holders.
+        let moved = l1_distance(&before, &after) / self.job.holders.inflation();
+        self.schedule.end_round(moved, before.len());
         Ok(())
     }
 

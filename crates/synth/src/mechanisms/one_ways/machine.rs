@@ -39,7 +39,7 @@ impl OneWaysMachine {
             .iter_mut()
             .zip(&self.desk.settled()[first..])
         {
-            item.add(&release.values, release.request.variance_units, release.rho);
+            item.add(release, &self.job.holders);
         }
         self.one_ways.learn();
         let model = fit_job(

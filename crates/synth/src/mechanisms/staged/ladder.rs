@@ -72,7 +72,8 @@ fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
             let share = scale_share * pair_cost([ka, kb]);
             let usable = Rho::from_f64_down(share).ok()?.checked_sub(leak)?;
             // A pair whose share does not pay for any variance is not probed.
-            least_variance_units(axis_sensitivity(ka) * axis_sensitivity(kb), usable).ok()
+            let sensitivity = axis_sensitivity(ka) * axis_sensitivity(kb);
+            largest_units(job, sensitivity, usable).ok()
         })
         .max()
         .map_or(1, room_for_gap)
@@ -86,7 +87,13 @@ fn largest_stage_units(job: &Job) -> u64 {
     let usable = least_share(job)
         .checked_sub(largest_leak(job))
         .unwrap_or(Rho::ZERO);
-    least_variance_units(sensitivity, usable).map_or(u64::MAX, room_for_gap)
+    largest_units(job, sensitivity, usable).map_or(u64::MAX, room_for_gap)
+}
+
+/// The most units of a release that one record moves by `sensitivity` when it is added or removed.
+fn largest_units(job: &Job, sensitivity: u128, usable: Rho) -> Result<u64, fhaim_dp::Error> {
+    let sensitivity = sensitivity * job.holders.largest_replacement();
+    least_variance_units(sensitivity, usable, job.holders.honest())
 }
 
 /// The most that a release of the mechanism is charged for its ciphertexts: a 1-way of the widest

@@ -134,7 +134,7 @@ impl StagedMachine {
                 Purpose::OneWay(item) => &mut self.one_ways.items[item],
                 Purpose::Block(pair, block) => &mut self.pairs[pair].blocks[block],
             };
-            item.add(&release.values, release.request.variance_units, release.rho);
+            item.add(release, &self.job.holders);
         }
         self.one_ways.learn();
         Ok(())
@@ -190,14 +190,16 @@ impl StagedMachine {
             .collect::<Result<_, Error>>()?;
         let total = model.total();
         let budget = self.options.probe_share * self.rho() * (1.0 - SLACK);
+        // What is paid for is the noise of some holders; what a probe can see is limited by all.
+        let inflation = self.job.holders.inflation();
         self.fine_probe = true;
         self.pairs = self.new_pairs();
-        if probe_scale(&self.pairs, budget) > self.options.fine_probe_scale * total {
+        if inflation * probe_scale(&self.pairs, budget) > self.options.fine_probe_scale * total {
             self.fine_probe = false;
             self.pairs = self.new_pairs();
         }
         let scale = probe_scale(&self.pairs, budget);
-        if scale > self.options.largest_probe_scale * total {
+        if inflation * scale > self.options.largest_probe_scale * total {
             self.pairs.clear();
         }
         let mut offers = Vec::with_capacity(self.pairs.len());
@@ -305,7 +307,8 @@ impl StagedMachine {
             left: self.desk.left().to_f64(),
         };
         let options = PlanOptions {
-            beta: self.options.beta,
+            // Every term of J that is noise has beta, and grows with what all holders add.
+            beta: self.options.beta * self.job.holders.inflation(),
             gamma: if self.fine_probe {
                 self.options.gamma_fine
             } else {

@@ -1,0 +1,141 @@
+//! Several holders' uploads as one: what the computation service computes on.
+//!
+//! Holders of records have record chunks of their own over all columns; holders of columns have the
+//! columns of their attributes over all chunks. Every holder uploads a whole noise ladder of the
+//! common plan, and the ladders are added when they are loaded: a release takes the sum of all
+//! holders' noise, and memory is that of one ladder. One holder is the case of one rectangle.
+
+use crate::Error;
+use crate::upload::{EncryptedLadder, Object, Upload, UploadPlan};
+use fhaim_domain::Domain;
+use fhaim_he::{Ciphertext, Columns, Mosaic, Parameters, Rectangle};
+use fhaim_release::Holders;
+use std::sync::Arc;
+
+/// One holder's upload without its noise: its shape, and its table wherever that is kept.
+#[derive(Clone, Debug)]
+pub struct Contribution {
+    /// The public shape of this holder's objects.
+    pub plan: UploadPlan,
+    /// Its one-hot columns.
+    pub table: Arc<dyn Columns>,
+}
+
+/// Puts the contributions of all holders together, in the order of the roster; `noise` is asked for
+/// every noise object of each holder, by the holder's number.
+///
+/// # Errors
+/// [`Error::Object`] for another number of contributions than of holders, or ladders of different
+/// sizes; [`Error::Encryption`] for parts that leave a gap, overlap, or are of other rows than each
+/// other; what `noise` returns.
+pub fn join(
+    params: &Parameters,
+    domain: &Domain,
+    holders: &Holders,
+    contributions: Vec<Contribution>,
+    mut noise: impl FnMut(usize, Object) -> Result<Vec<Ciphertext>, Error>,
+) -> Result<Upload, Error> {
+    let plans: Vec<UploadPlan> = contributions.iter().map(|part| part.plan).collect();
+    let count = plans.len();
+    let first = *plans
+        .first()
+        .ok_or(Error::Object("a dataset needs a holder"))?;
+    if count != holders.count() as usize {
+        return Err(Error::Object("the roster has another number of holders"));
+    }
+    if plans.iter().any(|plan| plan.ladder != first.ladder) {
+        return Err(Error::Object("a holder's noise is of another size"));
+    }
+    let mosaic = Mosaic::new(
+        domain.columns(),
+        rectangles(domain, holders, contributions)?,
+    )?;
+    let plan = UploadPlan {
+        columns: domain.columns(),
+        layout: mosaic.layout(),
+        ..first
+    };
+    let ladder = EncryptedLadder::from_objects(params, plan, |object| {
+        let of_each = (0..count).map(|holder| noise(holder, object));
+        add(params, &of_each.collect::<Result<Vec<_>, Error>>()?)
+    })?;
+    Ok(Upload {
+        plan,
+        table: Arc::new(mosaic),
+        ladder,
+    })
+}
+
+/// Where each holder's part is in the whole table.
+fn rectangles(
+    domain: &Domain,
+    holders: &Holders,
+    contributions: Vec<Contribution>,
+) -> Result<Vec<Rectangle>, Error> {
+    let mut first_chunk = 0;
+    let mut rectangles = Vec::with_capacity(contributions.len());
+    for (holder, part) in (0..).zip(contributions) {
+        if part.plan.columns != part.table.count() || part.plan.layout != part.table.layout() {
+            return Err(Error::Object("the plan is not this table's"));
+        }
+        rectangles.push(Rectangle {
+            first_chunk,
+            columns: columns_of(domain, holders, holder),
+            table: part.table,
+        });
+        if holders.owners().is_none() {
+            first_chunk += part.plan.layout.chunks();
+        }
+    }
+    Ok(rectangles)
+}
+
+/// The numbers of a holder's one-hot columns in the whole table, in the order in which it has them:
+/// that of its attributes in the dataset's schema.
+pub fn columns_of(domain: &Domain, holders: &Holders, holder: u32) -> Vec<usize> {
+    let all = 0..domain.columns();
+    let Some(owners) = holders.owners() else {
+        return all.collect();
+    };
+    let own = |column: &usize| {
+        let (attribute, _) = domain.one_hot_position(*column)?;
+        (owners.get(attribute) == Some(&holder)).then_some(())
+    };
+    all.filter(|column| own(column).is_some()).collect()
+}
+
+/// The sum of several holders' objects of one name, under each plaintext modulus.
+pub(crate) fn add(
+    params: &Parameters,
+    objects: &[Vec<Ciphertext>],
+) -> Result<Vec<Ciphertext>, Error> {
+    let residue = |k: usize| {
+        let terms = objects.iter().map(|object| object.get(k));
+        let terms = terms.collect::<Option<Vec<&Ciphertext>>>();
+        let terms = terms.ok_or(Error::Object("a plaintext modulus is missing"))?;
+        Ok(Ciphertext::sum(params, terms)?)
+    };
+    (0..params.residues()).map(residue).collect()
+}
+
+/// Puts uploads together that are in memory as a whole.
+///
+/// # Errors
+/// As [`join`].
+pub fn join_uploads(
+    params: &Parameters,
+    domain: &Domain,
+    holders: &Holders,
+    uploads: &[Upload],
+) -> Result<Upload, Error> {
+    let contribution = |upload: &Upload| Contribution {
+        plan: upload.plan,
+        table: upload.table.clone(),
+    };
+    let contributions = uploads.iter().map(contribution).collect();
+    join(params, domain, holders, contributions, |holder, object| {
+        let ladder = uploads.get(holder).map(|upload| &upload.ladder);
+        let object = ladder.and_then(|ladder| ladder.object(object, params.residues()));
+        object.ok_or(Error::Object("the upload has no such object"))
+    })
+}

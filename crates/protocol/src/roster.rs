@@ -1,0 +1,509 @@
+//! Several holders of one dataset: who they are, which part each has, and that all agree.
+//!
+//! The roster is a part of the terms, and public. Each holder signs, with a key that its own program
+//! made, what it agrees to: the terms as they are stored, roster included, and the keys that the key
+//! service made under them. The key service begins no run, and so decrypts nothing, until all have
+//! signed; signatures are acts of the dataset's chain ([`crate::crypto::history`]). Holders compare the
+//! [fingerprints](Member::fingerprint) of their keys outside of the system: whoever issues accounts
+//! could otherwise sign for them.
+
+use crate::Error;
+use crate::counts::CountTables;
+use crate::request::DatasetId;
+use crate::terms::Terms;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use fhaim_domain::Schema;
+use fhaim_dp::hex_digest;
+use fhaim_release::{Holders, MAX_HOLDERS};
+use rand::{CryptoRng, RngCore};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+/// How the table is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partition {
+    /// Each holder has all columns of some records.
+    Records,
+    /// Each holder has some columns of all records, in a common order of rows.
+    Columns,
+}
+
+/// The most bytes of an account's name.
+const MAX_ACCOUNT_BYTES: usize = 320;
+
+/// One holder of a roster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its account, by which it signs in.
+    pub account: String,
+    /// The names of its columns, where holders have columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// It has at most so many records.
+    pub record_bound: u64,
+    /// The public half of the key that it signs with.
+    #[serde(with = "hex_digest")]
+    pub key: [u8; 32],
+}
+
+impl Member {
+    /// What people compare of a key: eight groups of four hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let digest: [u8; 32] = Sha256::digest(self.key).into();
+        let pairs = digest.as_chunks::<2>().0.iter().take(8);
+        let groups: Vec<String> = pairs.map(|[x, y]| format!("{x:02x}{y:02x}")).collect();
+        groups.join("-")
+    }
+}
+
+/// The holders of a dataset, in the order in which their parts are put together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Roster {
+    /// How the table is divided.
+    pub partition: Partition,
+    /// h: on how many holders' noise everyone relies. 1: nobody needs to trust another's noise. All
+    /// of them: releases protect against services and readers, and not against other holders, since
+    /// each can subtract its own noise.
+    pub honest: u32,
+    /// The holders.
+    pub holders: Vec<Member>,
+}
+
+impl Roster {
+    /// What prices depend on, for a table of this schema and at most `record_bound` records.
+    ///
+    /// # Errors
+    /// [`Error::Terms`], naming the holder and the field.
+    pub fn check(&self, schema: &Schema, record_bound: u64) -> Result<Holders, Error> {
+        let count = u32::try_from(self.holders.len()).unwrap_or(u32::MAX);
+        if self.holders.is_empty() || count > MAX_HOLDERS {
+            return Err(refuse(&format!(
+                "{count} holders: there must be 1 to {MAX_HOLDERS}"
+            )));
+        }
+        for (number, member) in self.holders.iter().enumerate() {
+            self.check_member(number, member)?;
+        }
+        self.check_bounds(record_bound)?;
+        let holders = Holders::of_records(count, self.honest)?;
+        match self.partition {
+            Partition::Records => Ok(holders),
+            Partition::Columns => Ok(holders.with_columns(self.owners(schema)?)?),
+        }
+    }
+
+    fn check_member(&self, number: usize, member: &Member) -> Result<(), Error> {
+        let account = &member.account;
+        let of = |what: &str| Err(refuse(&format!("holder {}: {what}", number + 1)));
+        if account.is_empty() || account.len() > MAX_ACCOUNT_BYTES || account.trim() != account {
+            return of("account: it must be a name without space at its ends");
+        }
+        let others = self.holders.iter().take(number);
+        if others.clone().any(|other| other.account == *account) {
+            return of("account: an earlier holder has it; a party is one holder");
+        }
+        if others.clone().any(|other| other.key == member.key) {
+            return of("key: an earlier holder has it; each holder's program makes its own");
+        }
+        let key = VerifyingKey::from_bytes(&member.key);
+        if !key.is_ok_and(|key| !key.is_weak()) {
+            return of("key: it is no public key of Ed25519");
+        }
+        if member.record_bound == 0 {
+            return of("record_bound: it must be at least 1");
+        }
+        match self.partition {
+            Partition::Records if !member.columns.is_empty() => {
+                of("columns: holders of records have all of them; leave the field out")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bounds(&self, record_bound: u64) -> Result<(), Error> {
+        let bounds = self.holders.iter().map(|member| member.record_bound);
+        let (allowed, rule) = match self.partition {
+            Partition::Records => (
+                bounds.fold(0, u64::saturating_add),
+                "the holders' record bounds add up to",
+            ),
+            Partition::Columns => (
+                bounds.max().unwrap_or(0),
+                "holders of columns have the same records, at most",
+            ),
+        };
+        if allowed > record_bound {
+            return Err(refuse(&format!(
+                "{rule} {allowed}, and the dataset's is {record_bound}: raise record_bound to that"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The holder of each of the schema's attributes.
+    fn owners(&self, schema: &Schema) -> Result<Vec<u32>, Error> {
+        let mut owners = vec![None; schema.columns().len()];
+        for (holder, member) in (0u32..).zip(&self.holders) {
+            for name in &member.columns {
+                let owner = schema
+                    .position(name)
+                    .and_then(|column| owners.get_mut(column));
+                let owner = owner.ok_or_else(|| {
+                    refuse(&format!(
+                        "holder {}: the schema has no column {name:?}",
+                        holder + 1
+                    ))
+                })?;
+                if owner.replace(holder).is_some() {
+                    return Err(refuse(&format!("column {name:?} is named twice")));
+                }
+            }
+        }
+        let missing = owners.iter().position(Option::is_none);
+        if let Some(column) = missing.and_then(|missing| schema.columns().get(missing)) {
+            return Err(refuse(&format!("no holder has column {:?}", column.name())));
+        }
+        Ok(owners.into_iter().flatten().collect())
+    }
+}
+
+fn refuse(what: &str) -> Error {
+    Error::Terms(format!("roster: {what}"))
+}
+
+/// What a holder uploads beside its noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contribution {
+    /// One-hot records, as the FHAIM paper has it: whatever is asked for later can be computed.
+    #[default]
+    Records,
+    /// The counts of all pairs of columns, of a holder who has all columns: megabytes for any number of
+    /// records, of which no party sees even the order of magnitude; statistics of three columns
+    /// cannot be asked for later.
+    Counts,
+}
+
+impl Contribution {
+    pub(crate) fn is_records(&self) -> bool {
+        *self == Self::Records
+    }
+}
+
+impl Terms {
+    /// Who holds the table, and on whose noise its price relies.
+    ///
+    /// # Errors
+    /// A roster that is none of the schema's: see [`Roster::check`].
+    pub fn holders(&self) -> Result<Holders, Error> {
+        match &self.roster {
+            None => Ok(Holders::one()),
+            Some(roster) => roster.check(&self.schema, self.record_bound),
+        }
+    }
+
+    /// Refuses what the services cannot do yet: they keep one holder's upload of records for a dataset.
+    ///
+    /// # Errors
+    /// [`Error::Terms`], naming the field.
+    pub fn check_served(&self) -> Result<(), Error> {
+        let field = match (&self.roster, self.contribution) {
+            (None, Contribution::Records) => return Ok(()),
+            (Some(_), _) => "roster",
+            (None, Contribution::Counts) => "contribution",
+        };
+        Err(Error::Terms(format!(
+            "{field}: the services keep one holder's records for a dataset: leave the field out"
+        )))
+    }
+
+    /// The tables of counts that each holder uploads, where it uploads counts.
+    ///
+    /// # Errors
+    /// More counts than a contribution holds; holders of columns, who cannot count by themselves.
+    pub fn count_tables(&self) -> Result<Option<CountTables>, Error> {
+        if self.contribution.is_records() {
+            return Ok(None);
+        }
+        if self.holders()?.owners().is_some() {
+            return Err(Error::Terms(
+                "contribution: holders of columns cannot count pairs by themselves: use records"
+                    .to_owned(),
+            ));
+        }
+        CountTables::new(self.schema.domain()).map(Some)
+    }
+
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let roster = self.roster.as_ref();
+        roster.map_or_else(Vec::new, |roster| roster.holders.clone())
+    }
+}
+
+/// What every holder signs. Digests are over bytes as they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    /// The dataset.
+    pub dataset: DatasetId,
+    /// Digest of the terms, the roster included.
+    pub terms: [u8; 32],
+    /// Digest of the public key.
+    pub public_key: [u8; 32],
+    /// Digest of the evaluation keys.
+    pub evaluation_keys: [u8; 32],
+}
+
+impl Agreement {
+    /// The bytes that are signed.
+    fn message(&self) -> Vec<u8> {
+        let parts: [&[u8]; 5] = [
+            b"fhaim agreement 1",
+            &self.dataset.0,
+            &self.terms,
+            &self.public_key,
+            &self.evaluation_keys,
+        ];
+        parts.concat()
+    }
+
+    /// Whether `signature` is the member's under this agreement.
+    ///
+    /// # Errors
+    /// [`Error::Signature`], naming the account.
+    pub fn verify(&self, member: &Member, signature: &MemberSignature) -> Result<(), Error> {
+        let key = VerifyingKey::from_bytes(&member.key);
+        let signature = Signature::from_bytes(&signature.0);
+        let verified = key.and_then(|key| key.verify_strict(&self.message(), &signature));
+        verified.map_err(|_| Error::Signature(member.account.clone()))
+    }
+}
+
+/// A holder's signature of an [`Agreement`]; as text, 128 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MemberSignature(pub [u8; 64]);
+
+impl From<MemberSignature> for String {
+    fn from(signature: MemberSignature) -> Self {
+        signature
+            .0
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+impl TryFrom<String> for MemberSignature {
+    type Error = &'static str;
+
+    /// Reads 128 digits in lower case, and nothing else.
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let wrong = "a signature has 128 hexadecimal digits in lower case";
+        let mut bytes = [0; 64];
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != bytes.len() || !rest.is_empty() {
+            return Err(wrong);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(pairs) {
+            let digits = pair.iter().all(|d| matches!(d, b'0'..=b'9' | b'a'..=b'f'));
+            let pair = std::str::from_utf8(pair).ok().filter(|_| digits);
+            let value = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
+            *byte = value.ok_or(wrong)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// The key that a holder's program signs with, and keeps; wiped from memory when it is dropped.
+pub struct HolderKey(SigningKey);
+
+impl std::fmt::Debug for HolderKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HolderKey")
+    }
+}
+
+impl HolderKey {
+    /// Draws a key.
+    pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
+        let mut bytes = Zeroizing::new([0; 32]);
+        rng.fill_bytes(bytes.as_mut());
+        Self::from_bytes(&bytes)
+    }
+
+    /// The key with this secret.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(bytes))
+    }
+
+    /// Its secret, to be kept where nobody else reads it.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.0.to_bytes())
+    }
+
+    /// What the roster has of it.
+    pub fn public(&self) -> [u8; 32] {
+        self.0.verifying_key().to_bytes()
+    }
+
+    /// Signs an agreement.
+    pub fn sign(&self, agreement: &Agreement) -> MemberSignature {
+        MemberSignature(self.0.sign(&agreement.message()).to_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    fn schema() -> Schema {
+        let column =
+            |name| format!(r#"{{"name":"{name}","kind":"categorical","categories":["x","y"]}}"#);
+        let columns = ["a", "b", "c"].map(column).join(",");
+        let json = format!(r#"{{"name":"t","columns":[{columns}]}}"#);
+        Schema::from_json("t.json", json.as_bytes()).unwrap()
+    }
+
+    fn key(number: u64) -> HolderKey {
+        HolderKey::random(&mut ChaCha20Rng::seed_from_u64(number))
+    }
+
+    fn roster(partition: Partition, columns: &[&[&str]]) -> Roster {
+        let member = |(number, columns): (u64, &&[&str])| Member {
+            account: format!("holder{number}@example.org"),
+            columns: columns.iter().map(|&c| c.to_owned()).collect(),
+            record_bound: 100 + number,
+            key: key(number).public(),
+        };
+        Roster {
+            partition,
+            honest: 1,
+            holders: (0..).zip(columns).map(member).collect(),
+        }
+    }
+
+    #[test]
+    fn a_roster_says_who_has_what() {
+        let records = roster(Partition::Records, &[&[], &[], &[]]);
+        let holders = records.check(&schema(), 303).unwrap();
+        assert_eq!(
+            (holders.count(), holders.honest(), holders.owners()),
+            (3, 1, None)
+        );
+        let columns = roster(Partition::Columns, &[&["c", "a"], &["b"]]);
+        let holders = columns.check(&schema(), 101).unwrap();
+        assert_eq!(holders.owners(), Some(&[0, 1, 0][..]));
+        let json = serde_json::to_string(&columns).unwrap();
+        assert_eq!(serde_json::from_str::<Roster>(&json).unwrap(), columns);
+        assert!(serde_json::from_str::<Roster>(&json.replace("\"honest\"", "\"trust\"")).is_err());
+        assert_eq!(columns.holders[0].fingerprint().len(), 8 * 4 + 7);
+    }
+
+    #[test]
+    fn impossible_rosters_are_refused_by_field() {
+        let refused = |roster: &Roster, bound, word: &str| {
+            let error = roster.check(&schema(), bound).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        };
+        let records = roster(Partition::Records, &[&[], &[]]);
+        refused(&records, 200, "record_bound");
+        refused(&roster(Partition::Records, &[]), 200, "holders");
+        refused(&roster(Partition::Records, &[&["a"], &[]]), 300, "columns");
+        refused(&roster(Partition::Columns, &[&["a"], &["b"]]), 300, "\"c\"");
+        refused(
+            &roster(Partition::Columns, &[&["a", "c"], &["b", "c"]]),
+            300,
+            "twice",
+        );
+        refused(
+            &roster(Partition::Columns, &[&["a", "c", "d"], &["b"]]),
+            300,
+            "\"d\"",
+        );
+        refused(
+            &roster(Partition::Columns, &[&["a", "b", "c"], &[]]),
+            300,
+            "attribute",
+        );
+        let change = |change: &dyn Fn(&mut Roster)| {
+            let mut changed = records.clone();
+            change(&mut changed);
+            changed
+        };
+        refused(&change(&|r| r.honest = 3), 300, "relied upon");
+        refused(&change(&|r| r.honest = 0), 300, "relied upon");
+        refused(
+            &change(&|r| r.holders[1].key = r.holders[0].key),
+            300,
+            "key",
+        );
+        refused(&change(&|r| r.holders[1].key = [0; 32]), 300, "key");
+        refused(
+            &change(&|r| r.holders[1].account = r.holders[0].account.clone()),
+            300,
+            "account",
+        );
+        refused(&change(&|r| r.holders[0].account.push(' ')), 300, "account");
+        refused(
+            &change(&|r| r.holders[0].record_bound = 0),
+            300,
+            "record_bound",
+        );
+    }
+
+    /// A signature is for one dataset, one set of terms and one set of keys, each to the bit.
+    #[test]
+    fn a_signature_is_for_every_bit_that_it_is_over() {
+        let roster = roster(Partition::Records, &[&[], &[]]);
+        let agreement = Agreement {
+            dataset: DatasetId([1; 16]),
+            terms: [2; 32],
+            public_key: [3; 32],
+            evaluation_keys: [4; 32],
+        };
+        let signature = key(0).sign(&agreement);
+        agreement.verify(&roster.holders[0], &signature).unwrap();
+        let other = agreement
+            .verify(&roster.holders[1], &signature)
+            .unwrap_err();
+        assert!(other.to_string().contains("holder1@example.org"));
+        for bit in 0..8 * 32 {
+            let (byte, mask) = (bit / 8, 1 << (bit % 8));
+            let flip = |change: &dyn Fn(&mut Agreement)| {
+                let mut changed = agreement;
+                change(&mut changed);
+                assert!(changed.verify(&roster.holders[0], &signature).is_err());
+            };
+            flip(&|a| a.dataset.0[byte % 16] ^= mask);
+            flip(&|a| a.terms[byte] ^= mask);
+            flip(&|a| a.public_key[byte] ^= mask);
+            flip(&|a| a.evaluation_keys[byte] ^= mask);
+            let mut changed = signature;
+            changed.0[2 * byte] ^= mask;
+            assert!(agreement.verify(&roster.holders[0], &changed).is_err());
+        }
+    }
+
+    #[test]
+    fn signatures_are_read_strictly() {
+        let signature = MemberSignature([0xab; 64]);
+        let json = serde_json::to_string(&signature).unwrap();
+        assert_eq!(
+            serde_json::from_str::<MemberSignature>(&json).unwrap(),
+            signature
+        );
+        for wrong in [
+            json.replace("ab", "AB"),
+            json.replacen("ab", "", 1),
+            json.replacen("ab", "+1", 1),
+        ] {
+            assert!(serde_json::from_str::<MemberSignature>(&wrong).is_err());
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Alignments of two and three parties: the common rows in one order, whatever order messages take,
+//! and nothing else in what is sent.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use fhaim_protocol::align::{AlignError, Aligned, Message, Outgoing, Party, Stage, normalised};
+use fhaim_protocol::request::DatasetId;
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng, seq::SliceRandom};
+use rand_chacha::ChaCha20Rng;
+use std::collections::BTreeSet;
+use std::time::Instant;
+use zeroize::Zeroizing;
+
+const DATASET: DatasetId = DatasetId([3; 16]);
+const SESSION: [u8; 32] = [4; 32];
+
+fn keys(names: &[u32]) -> Vec<Zeroizing<Vec<u8>>> {
+    names
+        .iter()
+        .map(|n| normalised(&[&format!("Person {n}")]))
+        .collect()
+}
+
+fn party(parties: usize, me: usize, names: &[u32], seed: u64) -> (Party, Outgoing) {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    Party::new(DATASET, SESSION, [parties, me], &keys(names), &mut rng).unwrap()
+}
+
+/// Delivers everything in an order drawn from a seed, some of it twice. All that was sent.
+fn run(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>) {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let mut parties = Vec::new();
+    let mut waiting: Vec<(usize, usize, Vec<u8>)> = Vec::new();
+    let mut sent = Vec::new();
+    let mut send = |from, out: Outgoing, waiting: &mut Vec<_>| {
+        waiting.extend(out.to.iter().map(|&to| (from, to, out.bytes.clone())));
+        sent.push(out);
+    };
+    for (me, names) in lists.iter().enumerate() {
+        let (party, first) = party(lists.len(), me, names, seed + me as u64);
+        parties.push(party);
+        send(me, first, &mut waiting);
+    }
+    while !waiting.is_empty() {
+        waiting.shuffle(&mut rng);
+        let (from, to, bytes) = waiting.pop().unwrap();
+        for out in parties[to].receive(from, &bytes).unwrap() {
+            if rng.random_bool(0.3) {
+                assert_eq!(
+                    parties[to].receive(from, &bytes).unwrap(),
+                    vec![out.clone()]
+                );
+            }
+            send(to, out, &mut waiting);
+        }
+    }
+    let aligned = parties.iter().map(|party| party.aligned().unwrap());
+    (aligned.collect(), sent)
+}
+
+fn check(lists: &[Vec<u32>], seed: u64) {
+    let (aligned, _) = run(lists, seed);
+    let sets: Vec<BTreeSet<u32>> = lists.iter().map(|l| l.iter().copied().collect()).collect();
+    let common = sets.iter().cloned().reduce(|a, b| &a & &b).unwrap();
+    let of = |p: usize| {
+        aligned[p]
+            .rows
+            .iter()
+            .map(|&row| lists[p][row])
+            .collect::<Vec<u32>>()
+    };
+    let order = of(0);
+    assert_eq!(order.iter().copied().collect::<BTreeSet<_>>(), common);
+    assert_eq!(order.len(), common.len());
+    for (p, aligned) in aligned.iter().enumerate() {
+        assert_eq!(of(p), order, "one order for all");
+        assert_eq!(
+            aligned.sizes,
+            lists.iter().map(Vec::len).collect::<Vec<_>>()
+        );
+        for &([a, b], size) in &aligned.overlaps {
+            assert_eq!(size, (&sets[a] & &sets[b]).len());
+        }
+        assert_eq!(aligned.overlaps.len(), if lists.len() == 2 { 1 } else { 3 });
+    }
+}
+
+#[test]
+fn parties_find_their_common_rows_in_one_order() {
+    check(&[vec![5, 1, 9, 2], vec![2, 7, 5]], 1);
+    check(&[vec![5, 1, 9, 2], vec![2, 7, 5, 1], vec![1, 2, 8]], 2);
+    check(&[vec![1], vec![2]], 3);
+    check(
+        &[
+            (0..60).collect(),
+            (30..90).rev().collect(),
+            (20..50).collect(),
+        ],
+        4,
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn any_sets_are_aligned(
+        lists in prop::collection::vec(prop::collection::btree_set(0u32..12, 1..9), 2..=3),
+        seed: u64,
+    ) {
+        let lists: Vec<Vec<u32>> = lists.into_iter().map(|l| l.into_iter().collect()).collect();
+        check(&lists, seed);
+    }
+
+    /// Whatever bytes come, a party does not panic, and what decodes encodes to the same bytes.
+    #[test]
+    fn any_bytes_are_refused_or_read_whole(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        if let Ok(message) = Message::from_bytes(&bytes) {
+            prop_assert_eq!(message.to_bytes(), bytes);
+        }
+    }
+}
+
+#[test]
+fn keys_are_compared_without_case_and_space() {
+    assert_eq!(
+        normalised(&[" Ada  Lovelace "]),
+        normalised(&["ada lovelace"])
+    );
+    assert_ne!(normalised(&["ab", "c"]), normalised(&["a", "bc"]));
+    assert!(normalised(&["", "  "]).is_empty());
+}
+
+#[test]
+fn keys_that_are_missing_or_repeated_are_named_by_row() {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let mut new = |of, keys: &[Zeroizing<Vec<u8>>]| {
+        Party::new(DATASET, SESSION, of, keys, &mut rng)
+            .map(|_| ())
+            .unwrap_err()
+    };
+    let repeated = AlignError::RepeatedKey {
+        first: 1,
+        second: 2,
+    };
+    assert_eq!(new([2, 0], &keys(&[4, 7, 7])), repeated);
+    assert_eq!(
+        new([2, 0], &[normalised(&["x"]), normalised(&[" "])]),
+        AlignError::EmptyKey(1)
+    );
+    assert_eq!(new([2, 0], &[]), AlignError::Rows(0));
+    for of in [[1, 0], [4, 0], [2, 2]] {
+        assert_eq!(new(of, &keys(&[1])), AlignError::Parties);
+    }
+}
+
+/// The same table under another exponent, another session or another dataset is another list, and no
+/// list has a key's own hash in it.
+#[test]
+fn nothing_that_is_sent_can_be_compared_with_anything_else() {
+    let lists = [vec![1, 2, 3], vec![2, 3, 4], vec![3, 4, 5]];
+    let values = |seed| {
+        let (_, sent) = run(&lists, seed);
+        let messages = sent
+            .iter()
+            .map(|out| Message::from_bytes(&out.bytes).unwrap());
+        messages.flat_map(|m| m.values).collect::<BTreeSet<_>>()
+    };
+    assert!(values(1).is_disjoint(&values(100)));
+    let (_, sent) = run(&lists, 1);
+    for out in &sent {
+        for name in 0..6 {
+            let key = normalised(&[&format!("Person {name}")]);
+            assert!(
+                !out.bytes
+                    .windows(key.len())
+                    .any(|window| window == &key[..])
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
+    let (mut one, first) = party(2, 0, &[1, 2], 1);
+    let (mut two, second) = party(2, 1, &[2, 3], 2);
+    let message = Message::from_bytes(&second.bytes).unwrap();
+    let mut refused = |from, change: &dyn Fn(&mut Message)| {
+        let mut changed = message.clone();
+        change(&mut changed);
+        assert!(one.receive(from, &changed.to_bytes()).is_err());
+        assert!(one.aligned().is_none());
+    };
+    refused(1, &|m| m.session[0] ^= 1);
+    refused(1, &|m| m.owner = 0);
+    refused(1, &|m| m.stage = Stage::Whole);
+    refused(1, &|m| m.stage = Stage::Round(2));
+    refused(0, &|_| ());
+    refused(2, &|_| ());
+    refused(1, &|m| m.values[1] = m.values[0]);
+    refused(1, &|m| m.values[0] = [0; 32]);
+    refused(1, &|m| m.values[0] = [255; 32]);
+    for cut in 0..second.bytes.len() {
+        assert!(one.receive(1, &second.bytes[..cut]).is_err());
+    }
+    assert!(one.receive(1, &[&second.bytes[..], &[0]].concat()).is_err());
+    // Another list after the first, and a list of its own that came back shorter.
+    one.receive(1, &second.bytes).unwrap();
+    let (_, other) = party(2, 1, &[2, 3], 3);
+    assert_eq!(
+        one.receive(1, &other.bytes),
+        Err(AlignError::Message("differs from before"))
+    );
+    let back = two.receive(0, &first.bytes).unwrap().remove(0);
+    let mut short = Message::from_bytes(&back.bytes).unwrap();
+    short.values.pop();
+    assert!(one.receive(1, &short.to_bytes()).is_err());
+    one.receive(1, &back.bytes).unwrap();
+    assert_eq!(one.aligned().unwrap().rows, [1]);
+}
+
+/// How long large lists take; `FHAIM_ALIGN_KEYS` says how many keys each party has.
+#[test]
+fn large_lists_are_aligned() {
+    let keys = std::env::var("FHAIM_ALIGN_KEYS")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let n: u32 = keys.unwrap_or(300);
+    let started = Instant::now();
+    let (aligned, sent) = run(&[(0..n).collect(), (n / 2..n + n / 2).collect()], 9);
+    let bytes: usize = sent.iter().map(|out| out.bytes.len()).sum();
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{n} keys against {n}: {seconds:.1} s for both parties, {bytes} bytes");
+    assert_eq!(aligned[0].rows.len() as u32, n - n / 2);
+}
