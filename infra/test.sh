@@ -89,6 +89,20 @@ printf 'ssl_certificate %s;\nssl_certificate_key %s;\n' "$folder/cert.pem" "$fol
 configure "$front ssl"
 nginx -t -q -c "$folder/nginx.conf"
 echo "ok: nginx takes the proxy's file with a certificate"
+nginx -c "$folder/nginx.conf" 2>"$folder/nginx.out" &
+secure=$!
+started="$started $secure"
+for path in / /generation/openapi.json; do
+    header=
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        header=$(curl -ksSI "https://$front$path" 2>/dev/null | grep -i '^strict-transport-security') && break
+        sleep 0.3
+    done
+    [ -n "$header" ] || { echo "no Strict-Transport-Security at $path" >&2; exit 1; }
+done
+echo "ok: browsers keep to TLS"
+kill "$secure"
+wait "$secure" 2>/dev/null || true
 rm "$folder/tls/certificate.conf"
 
 configure "$front"

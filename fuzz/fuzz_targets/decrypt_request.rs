@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use fhaim_domain::Clique;
 use fhaim_dp::{LadderPlan, PAGE, Span};
-use fhaim_fuzz::{KEYS, choice, edited, sealed};
+use fhaim_fuzz::{KEYS, choice, edited, with_digest};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
 use fhaim_protocol::window::Window;
 use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
@@ -58,8 +58,8 @@ fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let bytes = match choice(&mut data) % 4 {
         0 => data.to_vec(),
-        1 | 2 => sealed([&VALID[..BEGINNING], data].concat()),
-        _ => sealed(edited(&VALID, data)),
+        1 | 2 => with_digest([&VALID[..BEGINNING], data].concat()),
+        _ => with_digest(edited(&VALID, data)),
     };
     let params = &KEYS[0].params;
     if let Ok(request) = DecryptRequest::from_bytes(params, &bytes) {

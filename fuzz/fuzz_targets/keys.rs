@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use fhaim_fuzz::{KEYS, choice, edited, seal_object};
+use fhaim_fuzz::{KEYS, choice, edited, mend_checksum};
 use fhaim_he::{PublicKey, SecretKey, parameter_set};
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let valid = if how & 1 == 0 { &PUBLIC } else { &SECRET };
     let mut bytes = edited(valid, data);
     if how & 2 == 0 {
-        seal_object(&mut bytes);
+        mend_checksum(&mut bytes);
     }
     let _ = parameter_set(&bytes);
     if let Ok(key) = PublicKey::from_bytes(params, &bytes) {

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use fhaim_dp::LadderPlan;
-use fhaim_fuzz::{KEYS, choice, edited, seal_object};
+use fhaim_fuzz::{KEYS, choice, edited, mend_checksum};
 use fhaim_he::Layout;
 use fhaim_protocol::upload::{Object, UploadPlan, decode_object, encode_object, object_bytes};
 use libfuzzer_sys::fuzz_target;
@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = edited(&VALID[which], script);
     if how & 2 == 0 {
         let ciphertext = params.set().ciphertext_bytes();
-        bytes.chunks_mut(ciphertext).for_each(seal_object);
+        bytes.chunks_mut(ciphertext).for_each(mend_checksum);
     }
     if let Ok(ciphertexts) = decode_object(params, &plan, object, &bytes) {
         assert!(plan.contains(object) && bytes.len() == object_bytes(params.set()));

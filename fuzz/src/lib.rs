@@ -1,12 +1,16 @@
-//! What the targets share: valid encodings, changed as the fuzzer says and sealed again.
+//! What the targets share: valid encodings, changed as the fuzzer says and given a checksum to match.
 //!
 //! Encodings are large, and all of them end in a checksum: a fuzzer that made them from nothing
 //! would never get past it. So the targets that need it read the fuzzer's bytes as changes to a
 //! valid encoding, and mend its checksums: what an attacker who knows the format can send.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
-use fhaim_he::{Ciphertext, P1, P2, ParameterSet, Parameters, PublicKey, SecretKey};
+use fhaim_he::{
+    Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext, EvaluationKeys,
+    Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan, PublicKey, SecretKey, Threads,
+    TileTask,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
@@ -50,6 +54,81 @@ pub static KEYS: [LazyLock<Keys>; 2] = [
     LazyLock::new(|| Keys::new(P2)),
 ];
 
+/// A table of two record chunks, and the tasks of a small batch over it.
+pub struct Tiles {
+    keys: EvaluationKeys,
+    table: EncryptedTable,
+    /// One for each record chunk.
+    pub tasks: Vec<TileTask>,
+}
+
+impl Tiles {
+    fn new() -> Self {
+        let Keys {
+            params,
+            secret,
+            public,
+        } = &*KEYS[0];
+        let keys = secret.evaluation_keys(&mut rng());
+        let layout = Layout::for_records(8192 + 5).expect("two chunks have a layout");
+        let column = || {
+            let chunk = || public.encrypt(&[1, 0, 1], &mut rng());
+            [chunk(), chunk()].map(|chunk| chunk.expect("three coefficients fit"))
+        };
+        let columns = (0..3).map(|_| column().to_vec()).collect();
+        let table = EncryptedTable::new(params, layout, columns);
+        let table = table.expect("every column has both chunks");
+        let factors = Factors {
+            left: &[Combination(vec![(0, 2), (1, -3)])],
+            right: &[Combination::column(2)],
+        };
+        let product = Cell::Product { left: 0, right: 0 };
+        let page = vec![(0, product), (1, Cell::Sum { left: 0 }), (40, product)];
+        let plan = Plan::new(&table, 0, factors, &[page]);
+        Self {
+            keys: keys.expect("the key is sound"),
+            tasks: plan.expect("the cells are the factors'").tasks(0),
+            table,
+        }
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &Parameters {
+        &KEYS[0].params
+    }
+
+    /// What becomes of a task's tiles by itself.
+    ///
+    /// # Errors
+    /// What the task names and the table does not have.
+    pub fn run(&self, task: &TileTask) -> fhaim_he::Result<Vec<Partial>> {
+        self.run_tasks(std::slice::from_ref(task))
+    }
+
+    /// What becomes of the batch.
+    ///
+    /// # Errors
+    /// Never: the tasks are the table's own.
+    pub fn run_all(&self) -> fhaim_he::Result<Vec<Partial>> {
+        self.run_tasks(&self.tasks)
+    }
+
+    fn run_tasks(&self, tasks: &[TileTask]) -> fhaim_he::Result<Vec<Partial>> {
+        let context = EvaluationContext::new(&self.keys, self.table.layout());
+        let partials = Mutex::new(Vec::new());
+        let take = |partial| {
+            let mut partials = partials.lock().expect("nothing panics while it is held");
+            partials.push(partial);
+            Ok(())
+        };
+        Threads::default().run(&context, &self.table, tasks, &take)?;
+        Ok(partials.into_inner().expect("nothing panicked while it was held"))
+    }
+}
+
+/// Tasks and results of them, under the set of counts.
+pub static TILES: LazyLock<Tiles> = LazyLock::new(Tiles::new);
+
 /// The same in every run, so that a finding can be repeated.
 pub fn rng() -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(7)
@@ -90,7 +169,7 @@ pub fn edited(valid: &[u8], mut script: &[u8]) -> Vec<u8> {
 }
 
 /// Mends the checksum of an encoded object of fhaim-he.
-pub fn seal_object(bytes: &mut [u8]) {
+pub fn mend_checksum(bytes: &mut [u8]) {
     if let Some((header, body)) = bytes.split_first_chunk_mut::<HEADER>() {
         let digest = Sha256::new()
             .chain_update(&header[..16])
@@ -101,7 +180,7 @@ pub fn seal_object(bytes: &mut [u8]) {
 }
 
 /// Ends bytes in the SHA-256 of them.
-pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub fn with_digest(mut bytes: Vec<u8>) -> Vec<u8> {
     let digest = Sha256::digest(&bytes);
     bytes.extend_from_slice(&digest);
     bytes

@@ -267,6 +267,17 @@ class Answers(unittest.TestCase):
         self.assertIn("FHAIM_BIN", error.way_out or "")
         self.assertEqual(self.asked, [])
 
+    def test_each_service_is_shown_its_own_token(self) -> None:
+        tokens = {"computation_token": "c", "crypto_token": "k"}
+        for given, shown in ((tokens, ["g", "c", "k"]), ({}, ["g", "g", "g"])):
+            self.asked.clear()
+            usage = says(200, {"limits": []})
+            self.answers = [says(201, {**session("g", "r"), **given}), usage, usage, usage]
+            self.client.sign_in("a@b.example", "a password")
+            for service in (self.client.generation, self.client.computation, self.client.crypto):
+                service.show_usage()
+            self.assertEqual([token for _, _, token in self.asked][1:], [f"Bearer {t}" for t in shown])
+
     def test_addresses_and_identifiers_that_are_none(self) -> None:
         self.assertEqual(self.failure(lambda: self.client.job("../x")).kind, "not-found")
         for address in ("file:///etc", "127.0.0.1:8080", "http://127.0.0.1:99999"):

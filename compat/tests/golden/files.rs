@@ -14,6 +14,9 @@ pub const CHAIN: &str = "f7f67d9";
 /// The release in which terms got a version, and say what their mechanism needs.
 pub const NEED: &str = "3566376";
 
+/// The release in which terms may name their mechanism's options.
+pub const OPTIONS: &str = "6ef238c";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

@@ -1,6 +1,6 @@
 //! A dataset's terms and schema, and the plan that everyone works out from them.
 
-use crate::files::{LANDED, NEED, golden, json, refuses_unknown_fields};
+use crate::files::{LANDED, NEED, OPTIONS, golden, json, refuses_unknown_fields};
 use fhaim_domain::Schema;
 use fhaim_dp::LadderPlan;
 use fhaim_he::{P1, P2};
@@ -85,7 +85,7 @@ fn terms_are_written_with_a_version_and_unknown_ones_are_refused() {
     }
     let text = golden(NEED, "terms.staged.json", Vec::new);
     let text = String::from_utf8(text).unwrap();
-    for version in ["0", "3", "255"] {
+    for version in ["0", "4", "255"] {
         let other = text.replacen(r#""version":2"#, &format!(r#""version":{version}"#), 1);
         assert_ne!(other, text);
         let other: Terms = serde_json::from_str(&other).unwrap();
@@ -93,6 +93,31 @@ fn terms_are_written_with_a_version_and_unknown_ones_are_refused() {
     }
     let other = text.replacen(r#""version":2"#, r#""version":256"#, 1);
     assert!(serde_json::from_str::<Terms>(&other).is_err());
+}
+
+/// Options that are chosen are written with all others, each with the value that it has.
+#[test]
+fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
+    let chosen = |text: &str| Terms {
+        options: Some(serde_json::from_str(text).unwrap()),
+        ..terms("staged")
+    };
+    let few = r#"{"beta": 0.7, "resolutions": [0.0, 1.0], "block_cells": 4096}"#;
+    json(OPTIONS, "terms.chosen.json", &chosen(few));
+    let complete = chosen(few).complete(&Mechanisms).unwrap();
+    assert_eq!(complete.version, 3);
+    let name = "terms.staged.options.json";
+    json(OPTIONS, name, &complete);
+    refuses_unknown_fields::<Terms>(OPTIONS, name);
+    let text = golden(OPTIONS, name, Vec::new);
+    let read: Terms = serde_json::from_slice(&text).unwrap();
+    assert_eq!(read.clone().complete(&Mechanisms).unwrap(), read);
+    assert_eq!(read.options.unwrap()["beta"], 0.7);
+    // An option of a later release is refused by its name.
+    let later = String::from_utf8(text).unwrap().replacen("beta", "zeta", 1);
+    let later: Terms = serde_json::from_str(&later).unwrap();
+    let refused = later.complete(&Mechanisms).unwrap_err().to_string();
+    assert!(refused.contains("zeta"), "{refused}");
 }
 
 /// Keys and uploads were made for the plan of a dataset's terms: another one would fit neither.

@@ -70,6 +70,8 @@ fn accounts() {
         "session.json",
         &Session {
             access_token: secret("a.b.c"),
+            computation_token: None,
+            crypto_token: None,
             expires_in: 600,
             refresh_token: Some(secret("r")),
         },
@@ -85,6 +87,7 @@ fn accounts() {
         aud: vec![Service::Computation, Service::Crypto],
         role: Role::User,
         sub: Some(DATASET),
+        dataset: None,
         iat: 1_795_000_000,
         exp: 1_795_000_600,
         jti: JOB,
@@ -245,7 +248,14 @@ fn problems() {
 #[test]
 fn keys() {
     let terms = wire_terms();
-    json(LANDED, "new-key-set.json", &NewKeySet { terms });
+    json(
+        LANDED,
+        "new-key-set.json",
+        &NewKeySet {
+            terms,
+            voucher: None,
+        },
+    );
     refuses_unknown_fields::<NewKeySet>(LANDED, "new-key-set.json");
     let set = KeySet {
         dataset: DATASET,

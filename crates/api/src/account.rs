@@ -6,6 +6,8 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::token::Service;
+
 /// Text that must not be printed: passwords, tokens, keys.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
@@ -48,16 +50,36 @@ pub struct Account {
     pub created_at: OffsetDateTime,
 }
 
-/// Tokens of a session. The access token is good for all three services.
+/// Tokens of a session: one for each service, which is good there and nowhere else, so that no
+/// service can use elsewhere what it was shown.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Session {
-    /// For the `Authorization: Bearer` header.
+    /// For the `Authorization: Bearer` header of calls to the generation service.
     pub access_token: Secret,
-    /// Seconds until the access token expires.
+    /// The same for the computation service. A generation service of an earlier release sends none:
+    /// its access token is for all three.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub computation_token: Option<Secret>,
+    /// The same for the crypto service.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub crypto_token: Option<Secret>,
+    /// Seconds until these tokens expire.
     pub expires_in: u64,
     /// Good for one refresh, and again where its answer was lost; absent for sessions of API keys.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refresh_token: Option<Secret>,
+}
+
+impl Session {
+    /// What a call to a service carries.
+    pub fn token(&self, service: Service) -> &Secret {
+        let own = match service {
+            Service::Generation => None,
+            Service::Computation => self.computation_token.as_ref(),
+            Service::Crypto => self.crypto_token.as_ref(),
+        };
+        own.unwrap_or(&self.access_token)
+    }
 }
 
 /// Exchanges a refresh token for a new session. Where the answer was lost, the same token again gives
@@ -76,6 +98,25 @@ pub struct Refresh {
 pub struct KeyExchange {
     /// The key, as it was shown once.
     pub api_key: Secret,
+}
+
+/// Another password for an account.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassword {
+    /// The one that it has.
+    pub password: Secret,
+    /// The one that it gets: at least 12 characters.
+    #[schema(min_length = 12, max_length = 1024)]
+    pub new_password: Secret,
+}
+
+/// Proof that an account's owner wants it gone.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CloseAccount {
+    /// Its password.
+    pub password: Secret,
 }
 
 /// A new API key, under an identifier of the caller's choice.

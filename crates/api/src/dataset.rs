@@ -2,13 +2,14 @@
 
 use fhaim_domain::Schema;
 use fhaim_protocol::terms::Terms;
-use fhaim_release::Need;
+use fhaim_release::{Need, Options};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Cost;
+use crate::account::Secret;
 
 /// What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
 /// works out the plan for itself.
@@ -50,8 +51,14 @@ pub struct TermsDocument {
     #[schema(value_type = Option<NeedDocument>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub need: Option<Need>,
-    /// The form the terms are written in: 2 with `need`, and 1 without.
-    #[schema(minimum = 1, maximum = 2)]
+    /// Options of the mechanism, where they are not all to be the default. The generation service
+    /// fills in those that are left out, and refuses by name one that the mechanism does not have.
+    #[schema(value_type = Option<Object>, example = json!({ "beta": 0.7 }))]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub options: Option<Options>,
+    /// The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
+    /// without.
+    #[schema(minimum = 1, maximum = 3)]
     #[serde(default = "first_version")]
     pub version: u8,
 }
@@ -94,6 +101,15 @@ pub struct NewDataset {
     pub name: String,
     /// What is fixed for good.
     pub terms: WireTerms,
+}
+
+/// What the crypto service wants to see before it makes a dataset's keys.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Voucher {
+    /// Says, signed by the generation service, that the dataset is there and the account's.
+    pub voucher: Secret,
+    /// Seconds until it is of no more use.
+    pub expires_in: u64,
 }
 
 /// How far a dataset is.

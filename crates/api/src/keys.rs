@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::account::Secret;
 use crate::dataset::WireTerms;
 use crate::{Cost, Digest};
 
@@ -20,6 +21,10 @@ use crate::{Cost, Digest};
 pub struct NewKeySet {
     /// The dataset's terms.
     pub terms: WireTerms,
+    /// What the generation service says of the dataset: see its route
+    /// `/v1/datasets/{dataset}/voucher`. Not needed again once the keys are made.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub voucher: Option<Secret>,
 }
 
 /// A dataset's key set.

@@ -8,6 +8,7 @@
 //! | [`upload`] | computation: objects of an upload |
 //! | [`batch`] | computation: releases a job asks for |
 //! | [`keys`] | crypto: key sets, the ledger, decryption, the audit log |
+//! | [`usage`] | all: what an account uses, and may |
 //! | [`problem`] | all: errors (RFC 9457) |
 //!
 //! Identifiers are UUIDs; times are RFC 3339 in UTC; privacy costs are exact counts of 2^-80
@@ -22,6 +23,7 @@ pub mod keys;
 pub mod problem;
 pub mod token;
 pub mod upload;
+pub mod usage;
 
 pub use digest::{Digest, DigestError};
 

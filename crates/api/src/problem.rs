@@ -38,8 +38,12 @@ pub enum ProblemKind {
     Frozen,
     /// The crypto service was set back to an older copy of the dataset's ledger.
     Restored,
+    /// A limit of the account is reached.
+    Quota,
     /// Too many requests.
     TooManyRequests,
+    /// The service has no room left; worth trying again when its operator has made some.
+    Full,
     /// Another service did not answer; worth trying again.
     Unavailable,
     /// A fault of the service.
@@ -52,7 +56,7 @@ impl ProblemKind {
         match self {
             Self::Malformed => 400,
             Self::Unauthenticated => 401,
-            Self::Forbidden | Self::Refused => 403,
+            Self::Forbidden | Self::Refused | Self::Quota => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::Conflict | Self::BudgetSpent | Self::Frozen | Self::Restored => 409,
@@ -62,6 +66,7 @@ impl ProblemKind {
             Self::TooManyRequests => 429,
             Self::Internal => 500,
             Self::Unavailable => 503,
+            Self::Full => 507,
         }
     }
 
@@ -82,7 +87,9 @@ impl ProblemKind {
             Self::Refused => "Refused",
             Self::Frozen => "The dataset is frozen",
             Self::Restored => "The key service was set back",
+            Self::Quota => "A limit of the account is reached",
             Self::TooManyRequests => "Too many requests",
+            Self::Full => "The service has no room left",
             Self::Unavailable => "A service is not available",
             Self::Internal => "A fault of the service",
         }

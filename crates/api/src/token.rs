@@ -40,6 +40,8 @@ pub enum Role {
     User,
     /// A service: `sub` is absent, `iss` names it.
     Service,
+    /// Nobody: it only says that the dataset `dataset` is one of the account `sub`.
+    Voucher,
 }
 
 /// The claims of an access token (RFC 7519), signed with Ed25519.
@@ -51,9 +53,12 @@ pub struct Claims {
     pub aud: Vec<Service>,
     /// Who it speaks for.
     pub role: Role,
-    /// The account, for users.
+    /// The account, for users and vouchers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sub: Option<Uuid>,
+    /// The dataset, for vouchers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dataset: Option<Uuid>,
     /// Issued at, seconds since 1970.
     pub iat: u64,
     /// Expires at, seconds since 1970.

@@ -8,12 +8,18 @@ use clap::{
 };
 use fhaim_synth::MechanismName;
 
+use crate::bench::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
+use crate::federate::args::FederateCommand;
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
-    DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand, LEDGER_EXAMPLES,
-    LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, ShowArguments,
+    AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
+    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, LogoutArguments,
+    ShowArguments,
 };
-use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
+use crate::serve::{
+    AdminCommand, BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments,
+    ServeCommand, UP_EXAMPLES, UpArguments,
+};
 
 /// delta unless another is asked for.
 pub const DEFAULT_DELTA: f64 = 1e-9;
@@ -51,6 +57,9 @@ pub enum Command<R: Randomness> {
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
+    /// One table in many hands: divide one, make a synthetic table from the parts
+    #[command(subcommand)]
+    Federate(FederateCommand<R>),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -63,12 +72,21 @@ pub enum Command<R: Randomness> {
     /// What an operator does to a service's own store
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Copy what `fhaim up` keeps, also while it runs
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(BackupArguments),
+    /// Put a copy of `fhaim backup` where `fhaim up` finds it
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArguments),
     /// Sign in to the services
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArguments),
     /// End the session and forget the login
     #[command(after_help = LOGOUT_EXAMPLES)]
-    Logout,
+    Logout(LogoutArguments),
+    /// The account that is signed in
+    #[command(subcommand)]
+    Account(AccountCommand),
     /// Datasets at the services: create, upload, list, show, delete
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),
@@ -327,9 +345,43 @@ pub enum BenchCommand {
     /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
+    /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
+    #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
+    Federated(FederatedArguments),
     /// Start the services, and read and download as many users while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),
+    /// Start the services, and measure memory and answers while callers without rights attack them
+    #[command(after_help = SIEGE_EXAMPLES)]
+    Siege(SiegeArguments),
+}
+
+const SIEGE_EXAMPLES: &str = "\
+Examples:
+  fhaim bench siege
+  fhaim bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
+
+/// Flags of `bench siege`.
+#[derive(Debug, Args)]
+pub struct SiegeArguments {
+    /// Requests with methods that nobody knows, to each service
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub methods: usize,
+    /// Sign-ins with an e-mail address of 4 MB
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub sign_ins: usize,
+    /// Bodies of which a quarter is sent, to each service
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub bodies: usize,
+    /// Connections that say nothing, to each service
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub connections: usize,
+    /// Requests of one account for keys of datasets that do not exist
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub keys: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const LOAD_EXAMPLES: &str = "\
@@ -420,7 +472,7 @@ pub struct PgmArguments {
     pub json: bool,
 }
 
-fn megabytes(text: &str) -> Result<f64, String> {
+pub fn megabytes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(mb) if mb > 0.0 && mb.is_finite() => Ok(mb),
         _ => Err("a positive number".to_owned()),

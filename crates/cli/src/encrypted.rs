@@ -176,7 +176,7 @@ pub fn estimate(
         domain: domain.clone(),
         ..job.clone()
     };
-    let need = mechanism.need(&job)?;
+    let need = fhaim_synth::need(&*mechanism, &job)?;
     let (set, plan) = encryption(job.record_bound, &need)?;
     let setup = Setup { set, plan };
     let plan = setup.upload_plan(domain, records)?;

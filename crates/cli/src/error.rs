@@ -63,6 +63,9 @@ pub enum Error {
     /// Two tables cannot be compared.
     #[error(transparent)]
     Evaluation(#[from] fhaim_eval::Error),
+    /// Parties or their server did not come to an end.
+    #[error(transparent)]
+    Federated(#[from] fhaim_federated::Error),
     /// The operating system has no randomness to give.
     #[error("the operating system's random generator failed")]
     NoRandomness,
@@ -93,7 +96,9 @@ impl Error {
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
-            Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
+            Self::Mechanism(_) | Self::Protocol(_) | Self::Federated(_) => {
+                Refused::by(self).and_then(Refused::way_out)
+            }
             Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim login` signs in"),
             _ => None,
         }
@@ -112,13 +117,22 @@ impl Error {
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
             | Self::Environment(..) => 2,
-            Self::Mechanism(_) => Refused::by(self).map_or(1, Refused::exit_code),
+            Self::Federated(
+                fhaim_federated::Error::Setting { .. }
+                | fhaim_federated::Error::TooFewRecords { .. }
+                | fhaim_federated::Error::NoTarget
+                | fhaim_federated::Error::Privacy(_),
+            ) => 2,
+            Self::Mechanism(_) | Self::Federated(fhaim_federated::Error::Job(_)) => {
+                Refused::by(self).map_or(1, Refused::exit_code)
+            }
             Self::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
             Self::Protocol(fhaim_protocol::Error::Encryption(fhaim_he::Error::NoParameters {
                 ..
             })) => 2,
             Self::Remote(error) => remote_exit_code(error),
             Self::Model(_)
+            | Self::Federated(_)
             | Self::Job(_)
             | Self::Service(_)
             | Self::Write { .. }
@@ -159,7 +173,10 @@ impl<'a> Refused<'a> {
         use fhaim_protocol::Error as P;
         let mechanism = match error {
             Error::Mechanism(error) => error,
-            Error::Protocol(P::Release(error)) => return Some(Self::Job(error)),
+            Error::Protocol(P::Release(error))
+            | Error::Federated(fhaim_federated::Error::Job(error)) => {
+                return Some(Self::Job(error));
+            }
             Error::Protocol(P::Mechanism(refusal)) => refusal.downcast_ref()?,
             _ => return None,
         };

@@ -8,8 +8,9 @@ use fhaim_domain::{
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{Fact, evaluate, html_page};
 use fhaim_he::Layout;
+use fhaim_protocol::generation;
 use fhaim_protocol::terms::{Terms, encryption};
-use fhaim_release::{Job, Progress as Standing};
+use fhaim_release::{Job, Progress as Standing, Run};
 use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, Release, Timing};
 use serde::Serialize;
 
@@ -339,14 +340,17 @@ pub fn run_encrypted(
     let estimate = estimate(table.domain())?;
     progress.say(&estimate.to_string());
     let known = request.look_up()?;
-    let mut machine = name.start(job.clone())?;
-    let plan = request.terms.clone().complete(&Mechanisms)?.plan()?;
+    let terms = request.terms.clone().complete(&Mechanisms)?;
+    let (plan, job_run) = (
+        terms.plan()?,
+        generation::start(&Mechanisms, &terms, Vec::new())?,
+    );
     let setup = Setup::new(&plan);
     let (mut source, mut costs) = setup.source(table, &plan, seed, estimate, progress)?;
     if name.releases_squares() {
         encrypted::compute(&mut source, job, &mut costs, progress)?;
     }
-    let outcome = fhaim_synth::run(machine.as_mut(), &mut source, &mut follow(progress))?;
+    let outcome = fhaim_synth::drive(job_run, &mut source, &mut follow(progress))?;
     let costs = costs.with(&source, &outcome.timings);
     remember(known.as_ref(), arguments, outcome.spent);
     request.finish(&outcome, Some(costs), progress)
@@ -363,15 +367,12 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
     if seed.is_none() || mechanism.clear_only() {
         return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
     }
-    let mut machine = mechanism.start(job.clone())?;
-    let (_, ladder) = encryption(job.record_bound, &mechanism.need(job)?)?;
+    let run = Run::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
+    let (_, ladder) = encryption(job.record_bound, &fhaim_synth::need(&*mechanism, job)?)?;
     let ladder = Ladder::draw(ladder, &mut rng);
     let mut source = PlaintextSource::with_ladder(table, &ladder);
-    Ok(fhaim_synth::run(
-        machine.as_mut(),
-        &mut source,
-        &mut follow,
-    )?)
+    let run = run.map_err(fhaim_synth::Error::from)?;
+    Ok(fhaim_synth::drive(run, &mut source, &mut follow)?)
 }
 
 /// Prints what a run did.

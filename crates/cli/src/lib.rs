@@ -14,6 +14,7 @@ mod demo;
 mod encrypted;
 mod error;
 mod evaluate;
+mod federate;
 mod generate;
 mod home;
 mod input;
@@ -92,6 +93,10 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Run(drawing) => generate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
+        Command::Federate(command) => federate::dispatch(command, &progress),
+        Command::Bench(BenchCommand::Federated(arguments)) => {
+            bench::federated::run(arguments, &progress)
+        }
         Command::Bench(BenchCommand::Compute(arguments)) => {
             bench::compute::run(arguments, &progress)
         }
@@ -100,7 +105,12 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         }
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
         Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
-        command @ (Command::Up(_) | Command::Serve(_) | Command::Admin(_)) => serve::run(command),
+        Command::Bench(BenchCommand::Siege(arguments)) => bench::siege::run(arguments, &progress),
+        command @ (Command::Up(_)
+        | Command::Serve(_)
+        | Command::Admin(_)
+        | Command::Backup(_)
+        | Command::Restore(_)) => serve::run(command),
         command => remote::run(command, &progress),
     }
 }

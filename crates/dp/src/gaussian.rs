@@ -85,7 +85,11 @@ fn discrete_laplace<R: RngCore + ?Sized>(t: u64, rng: &mut R) -> i64 {
 
 /// A coin of bias `exp(-numerator/denominator)` (CKS20, Algorithm 1): one coin of bias 1/e for
 /// each whole unit of the exponent, and one for its fraction.
-fn bernoulli_exp<R: RngCore + ?Sized>(numerator: u128, denominator: u64, rng: &mut R) -> bool {
+pub(crate) fn bernoulli_exp<R: RngCore + ?Sized>(
+    numerator: u128,
+    denominator: u64,
+    rng: &mut R,
+) -> bool {
     let mut units = numerator / u128::from(denominator);
     while units > 0 {
         if !bernoulli_exp_fraction(1, 1, rng) {

@@ -11,14 +11,18 @@
 )]
 
 pub mod accounting;
+mod choice;
 mod error;
 mod gap;
 mod gaussian;
 mod generator;
 mod ladder;
 mod ledger;
+pub mod rdp;
 mod rho;
+mod shares;
 
+pub use choice::{MAX_SELECTION_EPSILON, Selection};
 pub use error::Error;
 pub use gap::{gap_rho, log_ratio_bound};
 pub use gaussian::{DiscreteGaussian, uniform_below};
@@ -31,6 +35,7 @@ pub use ledger::{
     Debit, Entry, Leak, Ledger, Outcome, Price, decimal, hex_digest, least_variance_units,
 };
 pub use rho::Rho;
+pub use shares::NoiseShares;
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

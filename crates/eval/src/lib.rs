@@ -5,9 +5,11 @@
 //! statistics of the real records: it belongs to their holder.
 
 mod association;
+mod boosting;
 mod closeness;
 mod error;
 mod html;
+mod likelihood;
 mod prediction;
 mod regression;
 mod report;
@@ -16,10 +18,12 @@ mod verdict;
 mod workload;
 
 pub use association::{association_matrix, cramers_v};
+pub use boosting::{Boosted, BoostingOptions};
 pub use closeness::Closeness;
 pub use error::Error;
 pub use html::{Fact, html_page};
-pub use prediction::{MAX_CLASSES, Prediction, Scores};
+pub use likelihood::{Likelihood, likelihood};
+pub use prediction::{MAX_CLASSES, Prediction, Scores, auc};
 pub use report::{
     Association, ColumnReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError, WorkloadReport,
     evaluate,

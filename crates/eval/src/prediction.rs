@@ -208,7 +208,8 @@ fn f1(truth: &[u32], predicted: &[u32], class: u32) -> f64 {
 }
 
 /// The area under the ROC curve by ranks, ties counted half; `None` without both classes.
-fn auc(positive: &[bool], scores: &[f64]) -> Option<f64> {
+/// One entry of each list for each record.
+pub fn auc(positive: &[bool], scores: &[f64]) -> Option<f64> {
     let positives = positive.iter().filter(|&&class| class).count() as f64;
     let negatives = positive.len() as f64 - positives;
     if positives == 0.0 || negatives == 0.0 {

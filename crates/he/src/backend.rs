@@ -10,7 +10,7 @@ use crate::task::TileTask;
 use crate::work::Work;
 use std::fmt;
 
-/// Bytes that a task may take for factors and sums, unless told otherwise: what
+/// A task may take so many bytes for factors and sums, unless a backend is told otherwise: what
 /// `adult-32` (48,842 records, 247 columns) needs without going through bands.
 pub const WORKING_BYTES: usize = 2 << 30;
 

@@ -9,7 +9,7 @@ use crate::keys::{
 };
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
-use crate::wire::{HEADER, Kind, limb_bytes, open, put_limb, seal};
+use crate::wire::{HEADER, Kind, frame, limb_bytes, put_limb, unframe};
 use zeroize::Zeroizing;
 
 impl ParameterSet {
@@ -29,7 +29,7 @@ impl Ciphertext {
                 put_limb(&mut body, q, poly.limb(j));
             }
         }
-        seal(Kind::Ciphertext, params, self.residue, &body)
+        frame(Kind::Ciphertext, params, self.residue, &body)
     }
 
     /// Decodes a ciphertext of the given parameter set.
@@ -38,7 +38,7 @@ impl Ciphertext {
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let length = params.set().ciphertext_bytes() - HEADER;
-        let (residue, mut body) = open(Kind::Ciphertext, params, bytes, length..=length)?;
+        let (residue, mut body) = unframe(Kind::Ciphertext, params, bytes, length..=length)?;
         let moduli = params.set().ciphertext_moduli;
         let mut poly = || -> Result<Poly> {
             let residues = body.limbs(moduli)?;
@@ -55,7 +55,7 @@ impl SecretKey {
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let body: Zeroizing<Vec<u8>> =
             Zeroizing::new(self.coefficients().iter().map(|&c| c as i8 as u8).collect());
-        Zeroizing::new(seal(Kind::SecretKey, self.params(), 0, &body))
+        Zeroizing::new(frame(Kind::SecretKey, self.params(), 0, &body))
     }
 
     /// Decodes a key of the given parameter set.
@@ -63,7 +63,7 @@ impl SecretKey {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let (_, body) = open(Kind::SecretKey, params, bytes, DEGREE..=DEGREE)?;
+        let (_, body) = unframe(Kind::SecretKey, params, bytes, DEGREE..=DEGREE)?;
         // Coefficients lie within twice the variance: one signed byte each.
         const { assert!(2 * ERROR_VARIANCE < 128) };
         let coefficients = body.rest().iter().map(|&b| i64::from(b as i8)).collect();
@@ -81,7 +81,7 @@ impl PublicKey {
                 put_limb(&mut body, q, limb);
             }
         }
-        Ok(seal(Kind::PublicKey, self.params(), 0, &body))
+        Ok(frame(Kind::PublicKey, self.params(), 0, &body))
     }
 
     /// Decodes a key of the given parameter set.
@@ -91,7 +91,7 @@ impl PublicKey {
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let moduli = params.all_moduli();
         let length = 2 * moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
-        let (_, mut body) = open(Kind::PublicKey, params, bytes, length..=length)?;
+        let (_, mut body) = unframe(Kind::PublicKey, params, bytes, length..=length)?;
         let polynomials = [body.limbs(&moduli)?, body.limbs(&moduli)?];
         body.end()?;
         Self::from_polynomials(params, polynomials)
@@ -118,7 +118,7 @@ impl EvaluationKeys {
                 }
             }
         }
-        seal(Kind::EvaluationKeys, &self.params, 0, &body)
+        frame(Kind::EvaluationKeys, &self.params, 0, &body)
     }
 
     /// Decodes keys of the given parameter set.
@@ -130,7 +130,7 @@ impl EvaluationKeys {
         let digits = params.set().ciphertext_moduli.len();
         let digit = moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
         let length = (2 + LEVELS + FIRST_LEVELS) * (32 + digits * digit);
-        let (_, mut body) = open(Kind::EvaluationKeys, params, bytes, length..=length)?;
+        let (_, mut body) = unframe(Kind::EvaluationKeys, params, bytes, length..=length)?;
         let mut key = || -> Result<KeySwitchKey> {
             let seed = body.bytes()?;
             let b = (0..digits).map(|_| body.limbs(&moduli));

@@ -36,8 +36,8 @@ pub(crate) struct KeySwitcher<'a> {
     special_inverse: Vec<u64>,
 }
 
-/// Polynomials that one switch can add up.
-const MOST_TERMS: usize = 3;
+/// One key switch adds up at most so many polynomials.
+const MAX_TERMS: usize = 3;
 
 /// Working memory of one thread, and what it has done.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub(crate) fn new(ring: &Ring) -> Self {
         let limb = || vec![0; ring.degree()];
-        let digits = MOST_TERMS * ring.ciphertext_limbs().len();
+        let digits = MAX_TERMS * ring.ciphertext_limbs().len();
         Self {
             digits: (0..digits).map(|_| limb()).collect(),
             transforms: (0..digits).map(|_| limb()).collect(),

@@ -10,7 +10,7 @@ use crate::params::DEGREE;
 use crate::ring::bit_reverse;
 use serde::{Deserialize, Serialize};
 
-/// Cells, and noise positions, of a page.
+/// A page has so many cells, and as many noise positions.
 pub const PAGE: usize = DEGREE;
 
 /// The shape of an encrypted table. Public: it shows the number of records only up to a
@@ -38,7 +38,7 @@ impl TryFrom<RawLayout> for Layout {
 }
 
 impl Layout {
-    /// Smallest stride: fewer records look like this many.
+    /// Strides are at least this long, so that a table of fewer records looks like one of this many.
     pub const MIN_STRIDE: usize = 64;
 
     /// The layout for `records` records (at least one).

@@ -25,16 +25,16 @@ use crate::error::{Error, Result};
 use crate::keys::ERROR_VARIANCE;
 use crate::params::{DEGREE, ParameterSet};
 
-/// Deviations within which every coefficient lies, but for a probability below 2^-128.
+/// Every coefficient lies within so many deviations, but for a probability below 2^-128.
 const TAIL: f64 = 14.0;
 
 /// The noise vector's norm is taken this many times larger than expected.
 const NORM_MARGIN: f64 = 2.0;
 
-/// Deviation of the flood in units of its granularity `2^flood_bits`.
+/// The flood's deviation, counted in units of its granularity `2^flood_bits`.
 pub(crate) const FLOOD_SCALE: u64 = 1 << 26;
 
-/// rho_leak of one release ciphertext and plaintext modulus is at most 2^-LEAK_BITS.
+/// One released ciphertext under one plaintext modulus leaks at most rho = 2^-LEAK_BITS.
 pub const LEAK_BITS: u32 = 30;
 
 const N: f64 = DEGREE as f64;
@@ -297,7 +297,8 @@ pub(crate) mod tests {
     }
 
     /// Products of each kind that are measured. A root's mean square is that of the secret twice
-    /// over, times that of each factor's errors: one product's mean over all roots is 7% off.
+    /// over, times that of each factor's errors: one product's mean over all roots is 7% off, and
+    /// a secret may shift all of them by 10%.
     const PRODUCTS: usize = 6;
 
     /// Both factors' noises hold the secret: as if they were independent, the variance expected
@@ -330,7 +331,7 @@ pub(crate) mod tests {
                 let ratio = noise / (PRODUCTS as f64 * N) / expected;
                 eprintln!("set {}, {terms} terms: {ratio:.3}", set.id);
                 assert!(
-                    (ratio - 1.0).abs() < 0.15,
+                    (ratio - 1.0).abs() < 0.25,
                     "set {}, {terms} terms: measured over expected {ratio}",
                     set.id
                 );
@@ -357,21 +358,33 @@ pub(crate) mod tests {
         pages.unwrap().pop().unwrap().unwrap()
     }
 
+    /// Measured over expected squared noise of one page, and of its square.
+    fn page_and_square(keys: &Keys, side: usize, rng: &mut ChaCha20Rng) -> [f64; 2] {
+        let evaluator = Evaluator::new(&keys.evaluation, Layout::for_records(64).unwrap());
+        let page = page(keys, &evaluator, side, rng);
+        let noise = norm_squared(&measured(&keys.secret, &page.ciphertext));
+        let of_page = noise / page.noise.norm_squared;
+        let t = P2.plaintext_moduli[0];
+        let expected = square_deviation(t, page.noise.norm_squared).powi(2);
+        let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
+        let noise = norm_squared(&measured(&keys.secret, square.square()));
+        [of_page, noise / N / expected]
+    }
+
     /// Pages that fill a part of a product's slots, and some products' whole; and their squares.
+    /// One page of nine products varies by 11%, one of 1,024 by 6%, their squares by 12% and 7%,
+    /// and the library draws the public key from the system, whatever the seed: hence means.
     #[test]
     fn the_noise_of_pages_and_squares_is_as_large_as_expected() {
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let keys = keys(P2, &mut rng);
-        let evaluator = Evaluator::new(&keys.evaluation, Layout::for_records(64).unwrap());
-        for side in [3, 32] {
-            let page = page(&keys, &evaluator, side, &mut rng);
-            let noise = norm_squared(&measured(&keys.secret, &page.ciphertext));
-            let of_page = noise / page.noise.norm_squared;
-            let t = P2.plaintext_moduli[0];
-            let expected = square_deviation(t, page.noise.norm_squared).powi(2);
-            let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
-            let noise = norm_squared(&measured(&keys.secret, square.square()));
-            let of_square = noise / N / expected;
+        for (side, pages) in [(3, 16), (32, 4)] {
+            let ratios = (0..pages).map(|_| page_and_square(&keys, side, &mut rng));
+            let [of_page, of_square] = ratios
+                .fold([0.0; 2], |sum, ratio| {
+                    [sum[0] + ratio[0], sum[1] + ratio[1]]
+                })
+                .map(|sum| sum / f64::from(pages));
             eprintln!("{side} x {side} cells: page {of_page:.3}, square {of_square:.3}");
             assert!((of_page - 1.0).abs() < 0.2, "{side}: page {of_page}");
             assert!((of_square - 1.0).abs() < 0.3, "{side}: square {of_square}");

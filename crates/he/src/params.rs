@@ -16,10 +16,10 @@ use crate::ring::Ring;
 use fhe::bfv::{BfvParameters, BfvParametersBuilder};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ring degree of every set.
+/// Every parameter set has this ring degree.
 pub const DEGREE: usize = 8192;
 
-/// Largest total modulus, in bits, for 128-bit security at [`DEGREE`] with our secret.
+/// Upper bound on the bits of all primes together, for 128-bit security at [`DEGREE`] with our secret.
 const SECURE_BITS: u32 = 216;
 
 /// The public numbers of one parameter set.

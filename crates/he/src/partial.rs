@@ -11,7 +11,7 @@ use crate::params::{DEGREE, Parameters};
 use crate::ring::Poly;
 use crate::task::{Block, TILE_LEAVES, TILE_PAIRS, Tile, TileId};
 use crate::tensor::Spread;
-use crate::wire::{Kind, Reader, limb_bytes, open, put_limb, put_u32, seal};
+use crate::wire::{Kind, Reader, frame, limb_bytes, put_limb, put_u32, unframe};
 use std::ops::Range;
 
 /// What a backend hands over of a tile.
@@ -221,7 +221,7 @@ impl TileRoot {
     }
 }
 
-/// Tags of what follows in a body.
+/// These tags say what follows in a body.
 const SUMS: u8 = 0;
 const ROOT: u8 = 1;
 
@@ -254,7 +254,7 @@ impl Partial {
                 put_poly(&mut out, params.set().ciphertext_moduli, &root.c1);
             }
         }
-        Ok(seal(Kind::Partial, params, residue, &out))
+        Ok(frame(Kind::Partial, params, residue, &out))
     }
 
     /// Decodes a result under the given parameters.
@@ -262,7 +262,7 @@ impl Partial {
     /// # Errors
     /// [`Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let (residue, mut body) = open(Kind::Partial, params, bytes, 0..=max_bytes(params))?;
+        let (residue, mut body) = unframe(Kind::Partial, params, bytes, 0..=max_bytes(params))?;
         let [tag] = body.bytes()?;
         let id = TileId {
             page: body.below(usize::MAX)?,

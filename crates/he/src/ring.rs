@@ -178,7 +178,7 @@ impl Ring {
 
     /// The sum of coefficients times polynomials, all in transform form, reduced once.
     pub(crate) fn combine(&self, terms: &[(i64, &Poly)]) -> Poly {
-        /// Sums that stay in the first-level cache.
+        /// So many sums stay in the first-level cache.
         const STRIP: usize = 512;
         let mut out = self.zero();
         for (j, limb) in self.ciphertext_limbs().iter().enumerate() {

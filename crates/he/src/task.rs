@@ -9,21 +9,21 @@ use crate::error::Result;
 use crate::layout::{Layout, PAGE};
 use crate::params::Parameters;
 use crate::table::Combination;
-use crate::wire::{Kind, Reader, open, put_u32, seal};
+use crate::wire::{Kind, Reader, frame, put_u32, unframe};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Levels of the tree within a tile. Every tree is higher: the smallest stride leaves 2^6 leaves.
+/// A tile has so many levels of the tree. Every tree is higher: the smallest stride leaves 2^6 leaves.
 pub(crate) const TILE_HEIGHT: usize = 4;
 const _: () = assert!(Layout::MIN_STRIDE >> TILE_HEIGHT > 0);
 
-/// Leaves of a tile, if all are there.
+/// A tile in which no leaf is missing has so many.
 pub(crate) const TILE_LEAVES: usize = 1 << TILE_HEIGHT;
 
-/// Pairs of leaves of a tile.
+/// A tile has at most so many pairs of leaves.
 pub(crate) const TILE_PAIRS: usize = TILE_LEAVES / 2;
 
-/// Bytes of an encoded task at most.
+/// Upper bound on the bytes of an encoded task.
 const MAX_BYTES: usize = 1 << 28;
 
 /// Which tile: a subtree of 2^4 leaves of one page's packing tree.
@@ -183,7 +183,7 @@ impl TileTask {
                 put_leaf(&mut out, leaf)?;
             }
         }
-        Ok(seal(Kind::TileTask, params, block.residue, &out))
+        Ok(frame(Kind::TileTask, params, block.residue, &out))
     }
 
     /// Decodes a task of the given parameter set.
@@ -191,7 +191,7 @@ impl TileTask {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let (residue, mut body) = open(Kind::TileTask, params, bytes, 0..=MAX_BYTES)?;
+        let (residue, mut body) = unframe(Kind::TileTask, params, bytes, 0..=MAX_BYTES)?;
         let layout = take_layout(&mut body)?;
         let start = body.below(layout.chunks())?;
         let end = body.below(layout.chunks() + 1)?;
@@ -226,12 +226,13 @@ impl TileTask {
     }
 }
 
-/// Bytes of a number, of a combination's term, of a slot with its operand.
+/// What a number, a combination's term, and a slot with its operand take in bytes.
 const NUMBER_BYTES: usize = 4;
 const TERM_BYTES: usize = NUMBER_BYTES + 8;
 const SLOT_BYTES: usize = 2 * NUMBER_BYTES;
 
-/// Fewest bytes of a product (one slot), a leaf (without products and sums) and a tile (one leaf).
+/// Lower bounds on the bytes of a product (with one slot), a leaf (without products and sums) and a
+/// tile (with one leaf): the lengths of lists are held against them.
 const PRODUCT_BYTES: usize = 2 * NUMBER_BYTES + SLOT_BYTES;
 const LEAF_BYTES: usize = 3 * NUMBER_BYTES;
 const TILE_BYTES: usize = 3 * NUMBER_BYTES + LEAF_BYTES;

@@ -20,7 +20,7 @@ use crate::ring::{Poly, Ring};
 use crate::table::Chunks;
 use crate::task::Product;
 
-/// Coefficients a tile works on at a time.
+/// A tile works on so many coefficients at a time.
 const STRIP: usize = 256;
 
 type Strip = [u64; STRIP];

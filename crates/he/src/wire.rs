@@ -11,7 +11,7 @@ use crate::params::{DEGREE, ParameterSet, Parameters};
 use sha2::{Digest, Sha256};
 use std::ops::RangeInclusive;
 
-/// Bytes before the body.
+/// The header has so many bytes; the body follows it.
 pub(crate) const HEADER: usize = 24;
 
 const MAGIC: &[u8; 6] = b"FHAIM\0";
@@ -118,7 +118,7 @@ pub fn parameter_set(bytes: &[u8]) -> Result<ParameterSet> {
 }
 
 /// An object's bytes from its body.
-pub(crate) fn seal(kind: Kind, params: &Parameters, residue: usize, body: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: Kind, params: &Parameters, residue: usize, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + body.len());
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[VERSION, kind as u8, params.set().id, residue as u8, 0, 0]);
@@ -141,7 +141,7 @@ fn checksum(header: &[u8], body: &[u8]) -> [u8; 8] {
 
 /// Checks header, length (of the body, in bytes) and checksum; returns the plaintext modulus and
 /// the body.
-pub(crate) fn open<'a>(
+pub(crate) fn unframe<'a>(
     kind: Kind,
     params: &Parameters,
     bytes: &'a [u8],

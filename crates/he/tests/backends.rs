@@ -202,7 +202,7 @@ impl Backend for Elsewhere {
             Mishap::Lost => drop(results.pop()),
             Mishap::Doubled => results.push(results[0].clone()),
             // The number of its page follows header and tag.
-            Mishap::Foreign => results[0] = sealed(&results[0], |body| body[1] ^= 1),
+            Mishap::Foreign => results[0] = with_checksum(&results[0], |body| body[1] ^= 1),
         }
         for bytes in results {
             take(Partial::from_bytes(&self.params, &bytes)?)?;
@@ -212,7 +212,7 @@ impl Backend for Elsewhere {
 }
 
 /// An object with its body changed, and a checksum to match.
-fn sealed(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+fn with_checksum(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (header, body) = bytes.split_at(HEADER);
     let (mut header, mut body) = (header.to_vec(), body.to_vec());
     change(&mut body);
@@ -324,12 +324,12 @@ fn survives_damage(
         flipped[rng.random_range(0..bytes.len())] ^= 1 << rng.random_range(0..8);
         refused(&flipped);
     }
-    refused(&sealed(bytes, |body| body.push(0)));
-    refused(&sealed(bytes, |body| body.truncate(body.len() - 1)));
-    refused(&sealed(bytes, Vec::clear));
+    refused(&with_checksum(bytes, |body| body.push(0)));
+    refused(&with_checksum(bytes, |body| body.truncate(body.len() - 1)));
+    refused(&with_checksum(bytes, Vec::clear));
     let mut accepted = 0;
     for _ in 0..changes {
-        let changed = sealed(bytes, |body| {
+        let changed = with_checksum(bytes, |body| {
             // Most of a body is residues or coefficients: half of the changes are among what leads.
             let most = if rng.random() {
                 body.len()
@@ -396,7 +396,7 @@ fn changed_tasks_do_no_harm() {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let (mut ran, mut refused) = (0, 0);
     for _ in 0..120 {
-        let changed = sealed(&bytes, |body| {
+        let changed = with_checksum(&bytes, |body| {
             let place = rng.random_range(0..body.len());
             body[place] ^= 1 << rng.random_range(0..8);
         });

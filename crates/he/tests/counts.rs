@@ -163,7 +163,7 @@ fn counts_are_exact_in_the_widest_shapes() {
 }
 
 /// Leaves of the packing tree and ciphertexts encrypted: what a random table may cost.
-const MOST_WORK: usize = 150;
+const MAX_WORK: usize = 150;
 
 /// Cuts the largest domain, then the last attribute, until the table is cheap enough.
 fn affordable(records: usize, mut sizes: Vec<usize>) -> Vec<usize> {
@@ -174,7 +174,7 @@ fn affordable(records: usize, mut sizes: Vec<usize>) -> Vec<usize> {
         let cells = (columns * columns - squares) / 2;
         cells / layout.slots() + columns * layout.chunks()
     };
-    while work(&sizes) > MOST_WORK {
+    while work(&sizes) > MAX_WORK {
         match sizes.iter_mut().max() {
             Some(largest) if *largest > 3 => *largest -= *largest / 3,
             _ => drop(sizes.pop()),

@@ -7,9 +7,13 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::threads::blocking;
 
 /// What a check of the store writes: about as much as a small object.
 const CHECK_BYTES: usize = 64 << 10;
@@ -61,12 +65,28 @@ impl From<object_store::Error> for BlobError {
 
 /// A blob store. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Blobs(Arc<dyn ObjectStore>);
+pub struct Blobs {
+    store: Arc<dyn ObjectStore>,
+    /// Where the blobs are files: their folder.
+    folder: Option<Arc<PathBuf>>,
+}
+
+/// A blob that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
 
 impl Blobs {
     /// The blobs of an object store.
     pub fn over(store: impl ObjectStore) -> Self {
-        Self(Arc::new(store))
+        Self {
+            store: Arc::new(store),
+            folder: None,
+        }
     }
 
     /// Opens what a configuration names; makes the folder if need be.
@@ -77,7 +97,10 @@ impl Blobs {
         if let Some(folder) = config.url.strip_prefix("file://") {
             std::fs::create_dir_all(folder)?;
             let files = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
-            return Ok(Self::over(files));
+            return Ok(Self {
+                folder: Some(Arc::new(PathBuf::from(folder))),
+                ..Self::over(files)
+            });
         }
         let address = || BlobError::Address(config.url.clone());
         let rest = config.url.strip_prefix("s3://").ok_or_else(address)?;
@@ -99,7 +122,7 @@ impl Blobs {
     /// # Errors
     /// A failure of the store.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
-        self.0.put(&Path::from(name), bytes.into()).await?;
+        self.store.put(&Path::from(name), bytes.into()).await?;
         Ok(())
     }
 
@@ -108,7 +131,7 @@ impl Blobs {
     /// # Errors
     /// [`BlobError::Absent`], or a failure of the store.
     pub async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
-        Ok(self.0.get(&Path::from(name)).await?.bytes().await?)
+        Ok(self.store.get(&Path::from(name)).await?.bytes().await?)
     }
 
     /// Deletes a blob; one that is not there is deleted already.
@@ -116,26 +139,84 @@ impl Blobs {
     /// # Errors
     /// A failure of the store.
     pub async fn delete(&self, name: &str) -> Result<(), BlobError> {
-        match self.0.delete(&Path::from(name)).await {
+        match self.store.delete(&Path::from(name)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Deletes all blobs below a folder.
+    /// Deletes all blobs below a folder, also what was left of those that were being written when
+    /// their service was killed.
     ///
     /// # Errors
     /// A failure of the store.
     pub async fn delete_folder(&self, folder: &str) -> Result<(), BlobError> {
-        let folder = Path::from(folder);
-        let blobs = self.0.list(Some(&folder)).map_ok(|meta| meta.location);
+        let path = Path::from(folder);
+        let blobs = self.store.list(Some(&path)).map_ok(|meta| meta.location);
         let deleted = blobs.try_for_each_concurrent(8, |location| async move {
-            match self.0.delete(&location).await {
+            match self.store.delete(&location).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(error),
             }
         });
-        Ok(deleted.await?)
+        deleted.await?;
+        let Some(root) = &self.folder else {
+            return Ok(());
+        };
+        // Of files that are being written the store says nothing.
+        let below = path
+            .parts()
+            .fold(PathBuf::clone(root), |path, part| path.join(part.as_ref()));
+        on_disk(move || match std::fs::remove_dir_all(below) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// Blobs below a folder that are as old as `age`.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn list(&self, below: &str, age: Duration) -> Result<Vec<Listed>, BlobError> {
+        let path = Path::from(below);
+        let latest = SystemTime::now().checked_sub(age);
+        let found: Vec<ObjectMeta> = self.store.list(Some(&path)).try_collect().await?;
+        let old = |meta: &ObjectMeta| {
+            latest.is_some_and(|latest| SystemTime::from(meta.last_modified) <= latest)
+        };
+        let listed = |meta: ObjectMeta| Listed {
+            name: meta.location.to_string(),
+            bytes: meta.size,
+        };
+        Ok(found.into_iter().filter(old).map(listed).collect())
+    }
+
+    /// Deletes what is left of blobs that were being written when their service was killed, and
+    /// that nobody has written to for as long as `age`. How many there were.
+    ///
+    /// # Errors
+    /// A failure of the folder.
+    pub async fn sweep(&self, age: Duration) -> Result<usize, BlobError> {
+        let Some(root) = self.folder.clone() else {
+            return Ok(0); // S3 has no blob before it has all of it
+        };
+        on_disk(move || {
+            let mut found = Vec::new();
+            unfinished(&root, age, &mut found)?;
+            for path in &found {
+                std::fs::remove_file(path)?;
+            }
+            Ok(found.len())
+        })
+        .await
+    }
+
+    /// Bytes that are free, and all there are, on the disk of a folder.
+    pub fn room(&self) -> Option<(u64, u64)> {
+        let disk = rustix::fs::statvfs(self.folder.as_deref()?).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        Some((bytes(disk.f_bavail), bytes(disk.f_blocks)))
     }
 
     /// Whether the store can be written to: a full one answers and does no work.
@@ -146,6 +227,56 @@ impl Blobs {
         self.put("readiness", Bytes::from_static(&[0; CHECK_BYTES]))
             .await
     }
+}
+
+/// Work on files, off the threads that answer.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, BlobError> {
+    let done = blocking(work).await;
+    let done = done.map_err(|_| std::io::Error::other("a thread ended before its work"))?;
+    Ok(done?)
+}
+
+/// Files below a folder that a blob was being written to, for longer ago than `age`: those end in
+/// `#` and a number until they are whole.
+fn unfinished(
+    folder: &std::path::Path,
+    age: Duration,
+    found: &mut Vec<PathBuf>,
+) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            // One that goes meanwhile has nothing left.
+            match unfinished(&entry.path(), age, found) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                done => done?,
+            }
+            continue;
+        }
+        let name = entry.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| Some(name.rsplit_once('#')?.1));
+        let staging =
+            number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        if !staging {
+            continue;
+        }
+        let old = match entry.metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            metadata => metadata?
+                .modified()?
+                .elapsed()
+                .is_ok_and(|since| since >= age),
+        };
+        if old {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -170,5 +301,35 @@ mod tests {
         let gone = blobs.get("a/noise/0/1/2").await;
         assert!(matches!(gone, Err(BlobError::Absent)));
         assert_eq!(blobs.get("b/column/1/2").await.unwrap(), "b/column/1/2");
+    }
+
+    /// A service that is killed while it writes a blob leaves the file that it wrote to.
+    #[tokio::test]
+    async fn unfinished_files_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config::Blobs {
+            url: format!("file://{}", folder.path().display()),
+            endpoint: None,
+            region: None,
+        };
+        let blobs = Blobs::open(&config).unwrap();
+        for name in ["a/1/whole", "b/1/whole", "c#1/whole"] {
+            blobs.put(name, Bytes::from("x")).await.unwrap();
+        }
+        let (ours, others) = (
+            folder.path().join("a/1/half#1"),
+            folder.path().join("b/1/half#2"),
+        );
+        let write = || [&ours, &others].map(|path| std::fs::write(path, "half").unwrap());
+        write();
+        assert_eq!(blobs.sweep(Duration::from_secs(60)).await.unwrap(), 0);
+        assert_eq!(blobs.sweep(Duration::ZERO).await.unwrap(), 2);
+        write();
+        blobs.delete_folder("a").await.unwrap();
+        blobs.delete_folder("a").await.unwrap();
+        assert!(!folder.path().join("a").exists());
+        assert!(others.exists());
+        blobs.get("b/1/whole").await.unwrap();
+        blobs.get("c#1/whole").await.unwrap();
     }
 }

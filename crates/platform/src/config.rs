@@ -66,6 +66,10 @@ pub struct Common {
     /// Seconds a worker has before another takes its work over, unless it renews.
     #[serde(default = "thirty")]
     pub lease_seconds: u64,
+    /// Seconds after which a blob is deleted that nothing names: what a killed service left. Longer
+    /// than any request takes.
+    #[serde(default = "an_hour")]
+    pub orphan_seconds: u64,
     /// Seconds after which an attempt at a task is broken off, to be begun again where it was
     /// stored last: it hangs.
     #[serde(default = "a_day")]
@@ -74,6 +78,10 @@ pub struct Common {
 
 fn two() -> usize {
     2
+}
+
+fn an_hour() -> u64 {
+    3600
 }
 
 fn a_day() -> u64 {

@@ -4,10 +4,13 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
+use fhaim_api::token::Service;
+use uuid::Uuid;
 
 use crate::blobs::BlobError;
 use crate::peer::PeerError;
 use crate::seal::SealError;
+use crate::security::{self, Event};
 use crate::store::{self, StoreError, Trouble};
 
 /// Seconds after which another try is worth it where nothing better is known.
@@ -54,7 +57,10 @@ impl Failure {
     }
 
     fn full() -> Self {
-        Self::unavailable("the service's disk is full: it goes on when its operator has made room")
+        let detail = "the service's disk is full: it goes on when its operator has made room";
+        let mut failure = Self::new(ProblemKind::Full, detail);
+        failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
+        failure
     }
 
     /// With a cause for the log.
@@ -67,6 +73,12 @@ impl Failure {
     /// There is no such thing, or it is someone else's: the two are not told apart.
     pub fn not_found() -> Self {
         Self::bare(ProblemKind::NotFound)
+    }
+
+    /// The same, where it is someone else's: that goes to the security log.
+    pub fn foreign(service: Service, account: Uuid, what: &'static str, id: Uuid) -> Self {
+        security::log(service, Event::ForeignId { account, what, id });
+        Self::not_found()
     }
 
     /// Another service's problem, as it said it.

@@ -23,7 +23,7 @@ use crate::store::{Row, Store, StoreError, Tx};
 
 /// A task is put off for so long at most. One that seems to be put off for longer was put off by
 /// a clock that has been set back since, and waits no more.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// A table of tasks. Clones watch others' leases together.
 #[derive(Clone, Debug)]
@@ -42,6 +42,17 @@ struct Watched {
     token: String,
     beat: i64,
     since: Instant,
+}
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// Tasks that wait.
+    pub queued: i64,
+    /// Tasks that somebody has.
+    pub running: i64,
+    /// Seconds since the oldest of both was made.
+    pub oldest_seconds: i64,
 }
 
 /// A task taken.
@@ -205,7 +216,7 @@ impl Tasks {
         ));
         let query = sqlx::query(oldest)
             .bind(now)
-            .bind(now.saturating_add(millis(LONGEST_PAUSE)));
+            .bind(now.saturating_add(millis(MAX_PAUSE)));
         let query = served.iter().fold(query, |query, owner| query.bind(owner));
         query.fetch_optional(&mut **tx).await
     }
@@ -298,7 +309,51 @@ impl Tasks {
         Ok(given)
     }
 
-    /// Puts a task back for any worker after a while, at most [`LONGEST_PAUSE`]. Whoever changes
+    /// How many tasks wait, how many somebody has, and how old the oldest of both is.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn depth(&self) -> Result<Depth, StoreError> {
+        let count = AssertSqlSafe(format!(
+            "SELECT COUNT(CASE WHEN state = 'queued' THEN 1 END) AS queued, \
+             COUNT(CASE WHEN state = 'running' THEN 1 END) AS running, \
+             COALESCE(MIN(created_at), 0) AS oldest \
+             FROM {} WHERE state IN ('queued', 'running')",
+            self.table
+        ));
+        let row = sqlx::query(count).fetch_one(self.store.pool()).await?;
+        let oldest: Millis = row.try_get("oldest")?;
+        let age = match oldest {
+            0 => 0,
+            oldest => now().saturating_sub(oldest).max(0),
+        };
+        Ok(Depth {
+            queued: row.try_get("queued")?,
+            running: row.try_get("running")?,
+            oldest_seconds: age / 1000,
+        })
+    }
+
+    /// Takes a task from whoever has it, so that any worker may have it at once: for an operator who
+    /// knows that its worker is gone. Whether somebody had it; one that is there finds out at its
+    /// next write.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn release(&self, id: &str) -> Result<bool, StoreError> {
+        let release = AssertSqlSafe(format!(
+            "UPDATE {} SET lease_token = '', lease_expires = 0 \
+             WHERE id = $1 AND state = 'running' AND lease_token <> ''",
+            self.table
+        ));
+        let done = sqlx::query(release)
+            .bind(id)
+            .execute(self.store.pool())
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Puts a task back for any worker after a while, at most [`MAX_PAUSE`]. Whoever changes
     /// its state in the same transaction does so afterwards.
     ///
     /// # Errors
@@ -310,7 +365,7 @@ impl Tasks {
         cause: Cause,
         after: Duration,
     ) -> Result<Result<(), Lost>, StoreError> {
-        let until = match millis(after.min(LONGEST_PAUSE)) {
+        let until = match millis(after.min(MAX_PAUSE)) {
             0 => 0, // whatever the clock says
             pause => now().saturating_add(pause),
         };

@@ -9,11 +9,12 @@
 //! | [`blobs`] | a folder or an S3 bucket |
 //! | [`seal`] | secrets at rest |
 //! | [`lease`], [`runner`] | long work that survives its worker, and how it is run |
+//! | [`housekeeping`] | what is deleted stays deleted |
 //! | [`threads`] | long work off the threads that answer |
-//! | [`failure`], [`extract`] | problem documents for everything that goes wrong |
+//! | [`failure`], [`extract`], [`leftover`] | problem documents for everything that goes wrong, and that they arrive |
 //! | [`peer`] | calls from service to service |
 //! | [`program`], [`server`] | a service as a program, and what is around its routes |
-//! | [`telemetry`], [`shutdown`] | logs, metrics, stopping |
+//! | [`telemetry`], [`security`], [`shutdown`] | logs, metrics, stopping |
 
 pub mod base;
 pub mod blobs;
@@ -22,12 +23,15 @@ pub mod config;
 pub mod connections;
 pub mod extract;
 pub mod failure;
+pub mod housekeeping;
 pub mod lease;
+pub mod leftover;
 pub mod peer;
 pub mod program;
 pub mod rows;
 pub mod runner;
 pub mod seal;
+pub mod security;
 pub mod server;
 pub mod shutdown;
 pub mod store;

@@ -50,9 +50,9 @@ pub trait Program: Clone + Send + Sync + 'static {
 
     /// Its routes with everything around them.
     fn router(self) -> Router {
-        let ready = self.base().readiness();
+        let (ready, peers) = (self.base().readiness(), self.base().peers_readiness());
         let (routes, _) = Self::routes().split_for_parts();
-        server::around(Self::SERVICE, routes.with_state(self), ready)
+        server::around(Self::SERVICE, routes.with_state(self), ready, peers)
     }
 
     /// The OpenAPI document.

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::config::Common;
-use crate::lease::{Cause, LONGEST_PAUSE, Lease, Lost, Tasks};
+use crate::lease::{Cause, Lease, Lost, MAX_PAUSE, Tasks};
 use crate::server::with_request_id;
 use crate::shutdown::Shutdown;
 use crate::store::{StoreError, Tx};
@@ -78,7 +78,7 @@ pub struct Policy {
 impl Policy {
     fn pause(&self, doublings: u32) -> Duration {
         let factor = 2u32.saturating_pow(doublings.min(16));
-        self.first_pause.saturating_mul(factor).min(LONGEST_PAUSE)
+        self.first_pause.saturating_mul(factor).min(MAX_PAUSE)
     }
 }
 
@@ -149,6 +149,11 @@ pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
             workers.spawn(runner.clone().worker());
         }
     }
+}
+
+/// Counts how an attempt ended.
+fn ended_as<W: Work>(end: &'static str) {
+    metrics::counter!("task_attempts_total", "task" => W::TASK, "end" => end).increment(1);
 }
 
 #[derive(Clone)]
@@ -241,6 +246,13 @@ impl<W: Work> Runner<W> {
                 () = self.shutdown.raised() => return self.give_back(lease).await,
             }
         };
+        ended_as::<W>(match &ended {
+            Ok(()) => "done",
+            Err(Stop::Lost) => "lost",
+            Err(Stop::Failed(_)) => "failed",
+            Err(Stop::Fault(_)) => "fault",
+            Err(Stop::Outage(_)) => "outage",
+        });
         let stop = match ended {
             Ok(()) => {
                 tracing::info!(task, id, "done");
@@ -352,7 +364,7 @@ mod tests {
         assert_eq!(policy.pause(0), Duration::from_millis(500));
         assert_eq!(policy.pause(3), Duration::from_secs(4));
         for doublings in [7, 31, 32, u32::MAX] {
-            assert_eq!(policy.pause(doublings), LONGEST_PAUSE);
+            assert_eq!(policy.pause(doublings), MAX_PAUSE);
         }
     }
 

@@ -19,13 +19,16 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::{Failure, telemetry};
+use crate::{Failure, leftover, telemetry};
 
 /// The header that follows a request from service to service.
 pub const REQUEST_ID: &str = "x-request-id";
 
 /// The largest body that a route reads unless it says otherwise.
 pub const BODY_LIMIT: usize = 4 << 20;
+
+/// Routes of those who look after a service.
+const PROBES: [&str; 4] = ["/healthz", "/readyz", "/readyz/peers", "/metrics"];
 
 /// A service that is well answers so soon.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(2);
@@ -56,10 +59,11 @@ fn new_id() -> HeaderValue {
 pub type Ready = Arc<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
 
 /// A service's routes with everything around them.
-pub fn around(service: Service, routes: Router, ready: Ready) -> Router {
+pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> Router {
     let health = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz).with_state(ready))
+        .route("/readyz/peers", get(readyz_peers).with_state(peers))
         .route("/metrics", get(metrics));
     // Installs the recorder before the first request is counted.
     let _ = telemetry::metrics();
@@ -74,6 +78,7 @@ pub fn around(service: Service, routes: Router, ready: Ready) -> Router {
             },
         ))
         .layer(middleware::from_fn_with_state(service, observe))
+        .layer(middleware::from_fn(leftover::read_out))
 }
 
 fn method_not_allowed() -> Failure {
@@ -88,6 +93,12 @@ async fn readyz(State(ready): State<Ready>) -> Result<&'static str, Failure> {
         Ok(()) => Ok("ready\n"),
         Err(failure) => Err(Failure::bare(ProblemKind::Unavailable).because(failure)),
     }
+}
+
+/// Whether the services that this one calls or is called by answer. Apart from whether it is ready
+/// itself: services that waited for each other to be ready would never be.
+async fn readyz_peers(State(peers): State<Ready>) -> Result<&'static str, Failure> {
+    peers().await.map(|()| "ready\n")
 }
 
 async fn metrics() -> Result<impl IntoResponse, Failure> {
@@ -112,7 +123,11 @@ async fn observe(State(service): State<Service>, request: Request, next: Next) -
     response.headers_mut().insert(REQUEST_ID, id);
     let status = response.status().as_u16();
     let seconds = started.elapsed().as_secs_f64();
-    span.in_scope(|| tracing::debug!(status, seconds, "answered"));
+    span.in_scope(|| match PROBES.contains(&&*route) {
+        // A line every few seconds, from whatever looks after the service, says nothing.
+        true => tracing::debug!(status, seconds, "answered"),
+        false => tracing::info!(status, seconds, "answered"),
+    });
     // Who may see a token sees more than anyone who may look into a cache should.
     let headers = response.headers_mut();
     headers
@@ -202,6 +217,7 @@ mod tests {
             Service::Crypto,
             routes,
             Arc::new(|| Box::pin(async { Ok(()) })),
+            Arc::new(|| Box::pin(async { Ok(()) })),
         );
         for (path, says) in [
             ("/token", "no-store"),
@@ -221,6 +237,7 @@ mod tests {
         let routes = around(
             Service::Crypto,
             Router::new(),
+            Arc::new(|| Box::pin(async { Ok(()) })),
             Arc::new(|| Box::pin(async { Ok(()) })),
         );
         let (stopper, signal) = crate::shutdown::channel();

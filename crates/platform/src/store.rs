@@ -11,8 +11,10 @@ use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Connection, Executor, Row as _, SqlSafeStr, Transaction};
 use std::borrow::Cow;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
+use uuid::Uuid;
 
 use crate::config;
 
@@ -76,12 +78,23 @@ macro_rules! step {
     };
 }
 
+/// The database drivers are installed once.
+static DRIVERS: Once = Once::new();
+
 /// A connection pool. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: AnyPool,
     dialect: Dialect,
+    /// Where it is, for people.
+    address: Arc<str>,
+    /// Whether something that was deleted may still be in the log.
+    unforgotten: Arc<AtomicBool>,
 }
+
+/// The log is tried to be cut off so often, so far apart.
+const LOG_TRIES: usize = 20;
+const LOG_PAUSE: Duration = Duration::from_millis(50);
 
 impl Store {
     /// Connects, and brings the tables up to date. A database that a newer release has changed,
@@ -90,7 +103,6 @@ impl Store {
     /// # Errors
     /// No connection, or a migration that cannot be applied.
     pub async fn open(config: &config::Database, steps: &[Step]) -> Result<Self, StoreError> {
-        static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let dialect = if config.url.starts_with("sqlite:") {
             Dialect::Sqlite
@@ -131,16 +143,29 @@ impl Store {
                     Ok(!connection.is_in_transaction())
                 })
             });
+        let address = without_secrets(&config.url);
+        let pool = options.connect(&url).await.map_err(|error| match error {
+            // Of what it tried the pool says nothing: the address is what its operator needs.
+            sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) => {
+                let what = format!("the database at {address} is out of reach: {error}");
+                sqlx::Error::Io(std::io::Error::other(what))
+            }
+            other => other,
+        })?;
         let store = Self {
-            pool: options.connect(&url).await?,
+            pool,
             dialect,
+            address: address.into(),
+            unforgotten: Arc::default(),
         };
         store.migrate(steps).await?;
+        // Where the last process was killed before it did.
+        store.forget_deleted().await?;
         Ok(store)
     }
 
     async fn migrate(&self, steps: &[Step]) -> Result<(), StoreError> {
-        let migrations = steps.iter().chain([&READINESS]).map(|step| {
+        let migrations = steps.iter().chain([&READINESS, &OWNERS]).map(|step| {
             let sql = match self.dialect {
                 Dialect::Sqlite => step.sqlite,
                 Dialect::Postgres => step.postgres,
@@ -155,6 +180,53 @@ impl Store {
         });
         let migrator = Migrator::with_migrations(migrations.collect());
         Ok(migrator.run(&self.pool).await?)
+    }
+
+    /// Where the database is, without a name or a password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Connections that are open, and those of them that nobody uses.
+    pub fn connections(&self) -> (u32, usize) {
+        (self.pool.size(), self.pool.num_idle())
+    }
+
+    /// Copies a SQLite database as it is at this moment into a new file, also while others write to
+    /// it. It is neither made nor brought up to date.
+    ///
+    /// # Errors
+    /// No such database, or a file that is there or cannot be written.
+    pub async fn copy(config: &config::Database, to: &std::path::Path) -> Result<(), StoreError> {
+        DRIVERS.call_once(sqlx::any::install_default_drivers);
+        let mut connection = sqlx::AnyConnection::connect(&config.url).await?;
+        let to = to
+            .to_str()
+            .ok_or_else(|| sqlx::Error::Io(std::io::Error::other("a path that is not UTF-8")))?;
+        // Safe: quotes are doubled, and nothing else ends a text of SQL.
+        let copy = format!("VACUUM INTO '{}'", to.replace('\'', "''"));
+        sqlx::query(AssertSqlSafe(copy))
+            .execute(&mut connection)
+            .await?;
+        connection.close().await
+    }
+
+    /// Whether all pages of a SQLite database are as they must be.
+    ///
+    /// # Errors
+    /// A database that cannot be read, or is damaged.
+    pub async fn check_whole(config: &config::Database) -> Result<(), StoreError> {
+        DRIVERS.call_once(sqlx::any::install_default_drivers);
+        let mut connection = sqlx::AnyConnection::connect(&config.url).await?;
+        let row = sqlx::query("PRAGMA integrity_check")
+            .fetch_one(&mut connection)
+            .await?;
+        let found: String = row.try_get(0)?;
+        connection.close().await?;
+        match found.as_str() {
+            "ok" => Ok(()),
+            _ => Err(sqlx::Error::Io(std::io::Error::other(found))),
+        }
     }
 
     /// For statements outside a transaction.
@@ -238,9 +310,58 @@ impl Store {
         Ok(changed)
     }
 
+    /// Forgets what was deleted: SQLite overwrites it in the database itself, and its log is
+    /// written back and cut off, which has it too. Whether that was done; not where someone reads
+    /// for so long that it has to be tried again. On Postgres what was deleted stays until it
+    /// vacuums, and in its log for as long as that is kept.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn forget_deleted(&self) -> Result<bool, StoreError> {
+        if self.dialect == Dialect::Postgres {
+            return Ok(true);
+        }
+        self.unforgotten.store(true, Ordering::SeqCst);
+        for _ in 0..LOG_TRIES {
+            let row = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+                .fetch_one(&self.pool)
+                .await?;
+            if row.try_get::<i64, _>(0)? == 0 {
+                self.unforgotten.store(false, Ordering::SeqCst);
+                return Ok(true);
+            }
+            tokio::time::sleep(LOG_PAUSE).await;
+        }
+        Ok(false)
+    }
+
+    /// [`Store::forget_deleted`], if it has to be tried again.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn forget_deleted_if_due(&self) -> Result<(), StoreError> {
+        if self.unforgotten.load(Ordering::SeqCst) {
+            self.forget_deleted().await?;
+        }
+        Ok(())
+    }
+
     /// Closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+/// A database's address without who signs in there, and what with.
+fn without_secrets(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or(url);
+    match url.split_once("://") {
+        // A password may have an `@`, what follows it has none.
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, place)) => format!("{scheme}://{place}"),
+            None => url.to_owned(),
+        },
+        None => url.to_owned(),
     }
 }
 
@@ -260,6 +381,18 @@ fn keep_to_owner(url: &str) -> Result<(), StoreError> {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     }
     Ok(())
+}
+
+/// Makes all transactions of an owner wait for this one that lock them too: what the owner has can
+/// then be counted and added to.
+///
+/// # Errors
+/// A failure of the database.
+pub async fn lock_owner(tx: &mut Tx, owner: Uuid) -> Result<(), StoreError> {
+    let lock = "INSERT INTO owners (owner) VALUES ($1) \
+                ON CONFLICT (owner) DO UPDATE SET owner = excluded.owner";
+    let lock = sqlx::query(lock).bind(owner.to_string());
+    lock.execute(&mut **tx).await.map(drop)
 }
 
 /// Whether an error says that a row with the same key is there already.
@@ -325,6 +458,9 @@ pub const COMMON: Step = crate::step!("platform", 1, "signing_keys");
 /// The table that [`Store::check`] writes to. Services number their own steps below 1000.
 const READINESS: Step = crate::step!("platform", 1000, "readiness");
 
+/// The table of [`lock_owner`].
+const OWNERS: Step = crate::step!("platform", 1001, "owners");
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,6 +489,27 @@ mod tests {
         ] {
             assert_eq!(postgres_trouble(code), found, "{code}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_database_out_of_reach_is_named_without_its_password() {
+        for (url, address) in [
+            (
+                "postgres://a:p@ss/w@db:5432/x?sslmode=off",
+                "postgres://db:5432/x",
+            ),
+            ("postgres://db/x", "postgres://db/x"),
+            ("sqlite:///var/a.db?mode=rwc", "sqlite:///var/a.db"),
+        ] {
+            assert_eq!(without_secrets(url), address);
+        }
+        let config = config::Database {
+            url: "postgres://crypto:pw@127.0.0.1:9/crypto".to_owned(),
+            connections: 1,
+        };
+        let error = Store::open(&config, &[]).await.unwrap_err().to_string();
+        assert!(error.contains("postgres://127.0.0.1:9/crypto"), "{error}");
+        assert!(!error.contains("pw"), "{error}");
     }
 
     #[cfg(unix)]

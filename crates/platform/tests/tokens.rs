@@ -57,6 +57,7 @@ impl Issuer {
             aud: vec![Service::Crypto],
             role: Role::Service,
             sub: None,
+            dataset: None,
             iat: at(from),
             exp: at(until),
             jti: Uuid::new_v4(),

@@ -114,7 +114,8 @@ impl<C> DecryptRequest<C> {
     }
 }
 
-/// Fewest bytes of a part, and of a page without its values: what a list's length is held against.
+/// Lower bounds on the bytes of a part, and of a page without its values: the lengths of lists are
+/// held against them.
 const PART_BYTES: usize = 4 + 3 * 8;
 const PAGE_BYTES: usize = 8 + 8;
 

@@ -17,6 +17,9 @@ pub enum Error {
     /// A statistic, a job or a noise need that cannot be.
     #[error(transparent)]
     Release(#[from] fhaim_release::Error),
+    /// A job that cannot be gone on with.
+    #[error(transparent)]
+    Run(fhaim_release::Refusal),
     /// The mechanism refuses the terms.
     #[error(transparent)]
     Mechanism(fhaim_release::Refusal),
@@ -58,9 +61,32 @@ pub enum Error {
     /// Nothing is released of the dataset.
     #[error("{}", .0.detail())]
     Frozen(Freeze),
+    /// What a key service stored of a dataset, which breaks its own rules.
+    #[error("the stored ledger: {0}")]
+    Stored(String),
+    /// Something else was appended to the dataset's chain meanwhile: the same request can be made
+    /// again.
+    #[error("another request of the job was debited meanwhile")]
+    Overtaken,
+    /// A run over another upload than the dataset's first.
+    #[error("the dataset's runs were begun over another upload")]
+    OtherUpload,
+    /// A dataset that needs no thawing.
+    #[error("the dataset is not frozen")]
+    NotFrozen,
+    /// A dataset that cannot be thawed.
+    #[error("{}", .0.detail())]
+    FrozenForGood(Freeze),
     /// The crypto service's only refusal, whatever the reason: details go to its log alone.
     #[error("the crypto service refused the release")]
     Refused,
+}
+
+impl Error {
+    /// [`Error::Stored`], for a reason.
+    pub(crate) fn stored(reason: &dyn std::fmt::Display) -> Self {
+        Self::Stored(reason.to_string())
+    }
 }
 
 impl From<fhaim_release::codec::Malformed> for Error {

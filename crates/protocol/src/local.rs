@@ -3,14 +3,13 @@
 use crate::Error;
 use crate::computation::{Answer, Computation};
 use crate::crypto::CryptoService;
-use crate::generation::add_public_part;
 use crate::request::JobId;
 use crate::sealing::SealingKey;
 use crate::window::Window;
 use fhaim_domain::Clique;
 use fhaim_release::{ReleaseRequest, Source, SourceError};
 
-/// Digest of the upload's manifest where nothing is uploaded.
+/// Stands for the digest of the upload's manifest, since nothing is uploaded.
 const NO_MANIFEST: [u8; 32] = [0; 32];
 
 /// A source of releases that cannot be looked behind: requests go to the computation entity, its
@@ -92,8 +91,8 @@ impl Source for EncryptedSource {
         let mut answers = answers.map_err(SourceError::backend)?;
         self.seconds.crypto += started.elapsed().as_secs_f64();
         for (request, answer) in requests.iter().zip(&mut answers) {
-            add_public_part(&request.statistic, answer)
-                .ok_or_else(|| SourceError::backend("a score is too large"))?;
+            let whole = request.statistic.add_public_part(answer);
+            whole.ok_or_else(|| SourceError::backend("a score is too large"))?;
         }
         Ok(answers)
     }

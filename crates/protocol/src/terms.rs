@@ -5,28 +5,34 @@
 //! needs of noise and encryption is part of the terms: those who know mechanisms (the holder's
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
+//!
+//! Terms are kept as JSON, in one of three forms. Version 1 has what the holder chose, version 2 the
+//! mechanism's need as well, and version 3, where options were chosen, all options of the mechanism.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
-use fhaim_release::{Catalogue, Job, Need, UNIT_VARIANCE, Workload};
+use fhaim_release::{Catalogue, Choice, Job, Need, Options, UNIT_VARIANCE, Workload};
 use serde::{Deserialize, Serialize};
 
-/// Standard deviations of noise that a released value must have room for: beyond them lies less
+/// A released value must have room for so many standard deviations of noise: beyond them lies less
 /// than 2^-128.
 const NOISE_REACH: f64 = 14.0;
 
-/// The most runs a dataset can be planned for.
+/// Upper bound on the runs that a dataset can be planned for.
 pub const MAX_RUNS: u32 = 64;
 
-/// The most attributes and one-hot columns of a schema.
+/// Upper bounds on the attributes and the one-hot columns of a schema.
 const MAX_ATTRIBUTES: usize = 1000;
 const MAX_COLUMNS: usize = 50_000;
 
-/// The version of terms that name what the mechanism needs.
-pub const VERSION: u8 = 2;
+/// The version of terms that name their mechanism's options.
+const OPTIONS_VERSION: u8 = 3;
+
+/// The version of terms that name what the mechanism needs; its options are the default.
+const NEED_VERSION: u8 = 2;
 
 /// The version of terms before that.
 const FIRST_VERSION: u8 = 1;
@@ -38,7 +44,8 @@ const DEFAULT_MECHANISM: &str = "staged";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// The form they are written in: 1, without [`Terms::need`], or [`VERSION`].
+    /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
+    /// [`Terms::options`] as well.
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -60,6 +67,10 @@ pub struct Terms {
     /// What a run of the mechanism needs; absent until [`Terms::complete`] has filled it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub need: Option<Need>,
+    /// The mechanism's options, if not all of them are to be the default. Those that are left out
+    /// have their default, until [`Terms::resolve`] has filled them in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub options: Option<Options>,
 }
 
 fn first_version() -> u8 {
@@ -120,33 +131,59 @@ impl Terms {
             model_bytes: fhaim_release::DEFAULT_MODEL_BYTES,
             target_weight: 1,
             need: None,
+            options: None,
         }
     }
 
-    /// The terms with what their mechanism needs; where they have it, it is held against what
+    /// The mechanism that they name, with its options.
+    pub fn choice(&self) -> Choice<'_> {
+        Choice {
+            mechanism: &self.mechanism,
+            options: self.options.as_ref(),
+        }
+    }
+
+    /// The terms with all options of their mechanism, if they have any: what is left out is filled
+    /// in, so that the terms mean the same if a later release has other defaults.
+    ///
+    /// # Errors
+    /// A mechanism or an option that the catalogue does not know, by its name; a value that the
+    /// option cannot have.
+    pub fn resolve(mut self, catalogue: &dyn Catalogue) -> Result<Self, Error> {
+        let options = catalogue.options(self.choice()).map_err(Error::Mechanism)?;
+        self.options = self.options.map(|_| options);
+        Ok(self)
+    }
+
+    /// The terms with what their mechanism needs, and [resolved](Terms::resolve); where they have it, it is held against what
     /// `catalogue` says.
     ///
     /// # Errors
     /// A mechanism that the catalogue does not know or that refuses the job, another need than the
     /// mechanism has, and what [`Terms::plan`] refuses beside the need.
-    pub fn complete(mut self, catalogue: &dyn Catalogue) -> Result<Self, Error> {
-        let squares = catalogue.squares(&self.mechanism);
-        let job = self.job(squares.map_err(Error::Mechanism)?)?;
-        let need = catalogue.need(&self.mechanism, &job);
+    pub fn complete(self, catalogue: &dyn Catalogue) -> Result<Self, Error> {
+        let mut terms = self.resolve(catalogue)?;
+        let squares = catalogue.squares(terms.choice());
+        let job = terms.job(squares.map_err(Error::Mechanism)?)?;
+        let need = catalogue.need(terms.choice(), &job);
         let need = need.map_err(Error::Mechanism)?;
-        if self.need.is_some_and(|named| named != need) {
+        if terms.need.is_some_and(|named| named != need) {
             return Err(Error::Terms(format!(
                 "need: {} needs other noise than these terms say: leave the field out to have it \
                  filled in",
-                self.mechanism
+                terms.mechanism
             )));
         }
-        self.need = Some(need);
-        self.version = VERSION;
-        Ok(self)
+        terms.need = Some(need);
+        terms.version = match terms.options {
+            Some(_) => OPTIONS_VERSION,
+            None => NEED_VERSION,
+        };
+        Ok(terms)
     }
 
-    /// The terms as their holder chose them, without what was filled in.
+    /// The terms as their holder chose them, without what was filled in; but options stay
+    /// [resolved](Terms::resolve).
     #[must_use]
     pub fn choices(&self) -> Self {
         Self {
@@ -195,16 +232,21 @@ impl Terms {
     }
 
     fn named_need(&self) -> Result<Need, Error> {
-        match (self.version, self.need) {
-            (VERSION, Some(need)) => Ok(need),
-            (FIRST_VERSION | VERSION, _) => Err(Error::Terms(
+        match (self.version, self.need, &self.options) {
+            (NEED_VERSION, Some(need), None) | (OPTIONS_VERSION, Some(need), Some(_)) => Ok(need),
+            (FIRST_VERSION..=OPTIONS_VERSION, Some(_), _) => Err(Error::Terms(format!(
+                "options: version {OPTIONS_VERSION} of terms has them, and no other; these are of \
+                 version {}: leave out version and need to have them filled in",
+                self.version
+            ))),
+            (FIRST_VERSION..=OPTIONS_VERSION, None, _) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
-            (version, _) => Err(Error::Terms(format!(
+            (version, _, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} and {VERSION}: use a newer one"
+                 {FIRST_VERSION} to {OPTIONS_VERSION}: use a newer one"
             ))),
         }
     }
@@ -405,6 +447,46 @@ mod tests {
     }
 
     #[test]
+    fn options_are_resolved_kept_and_refused_by_name() {
+        let chosen = |text: &str| Terms {
+            options: Some(serde_json::from_str(text).unwrap()),
+            ..terms()
+        };
+        let complete = chosen(r#"{"beta":0.7}"#).complete(&Mechanisms).unwrap();
+        assert_eq!(complete.version, OPTIONS_VERSION);
+        let options = complete.options.as_ref().unwrap();
+        assert_eq!(options["beta"], 0.7);
+        assert!(options.len() > 1 && options.contains_key("block_cells"));
+        let text = serde_json::to_string(&complete).unwrap();
+        assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
+        assert!(complete.plan().is_ok());
+        // The same call again finds the same terms.
+        let again = chosen(r#"{"beta":0.7}"#).resolve(&Mechanisms).unwrap();
+        assert_eq!(again.choices(), complete.choices());
+        assert_ne!(complete.choices(), terms());
+        for (text, named) in [
+            (r#"{"betta":1}"#, "betta"),
+            (r#"{"beta":-1}"#, "beta"),
+            (r#"{"resolutions":"all"}"#, "staged"),
+        ] {
+            let refused = chosen(text).complete(&Mechanisms).unwrap_err();
+            assert!(matches!(refused, Error::Mechanism(_)), "{refused}");
+            assert!(refused.to_string().contains(named), "{refused}");
+        }
+        for (version, options) in [
+            (NEED_VERSION, complete.options.clone()),
+            (OPTIONS_VERSION, None),
+        ] {
+            let mixed = Terms {
+                version,
+                options,
+                ..complete.clone()
+            };
+            assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("options")));
+        }
+    }
+
+    #[test]
     fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
         let first = serde_json::to_value(terms()).unwrap();
         assert!(first.get("version").is_none() && first.get("need").is_none());
@@ -422,7 +504,7 @@ mod tests {
         assert!(less.plan().is_ok());
         assert!(less.complete(&Mechanisms).is_err());
         let newer = Terms {
-            version: VERSION + 1,
+            version: OPTIONS_VERSION + 1,
             ..complete
         };
         assert!(matches!(newer.plan(), Err(Error::Terms(text)) if text.starts_with("version")));

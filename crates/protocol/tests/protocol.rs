@@ -323,11 +323,11 @@ fn begin(crypto: &mut CryptoService, job: JobId) -> Window {
 
 fn refused(crypto: &mut CryptoService, request: &DecryptRequest) {
     let before = crypto.record().book(request.job).cloned();
-    let tip = crypto.record().tip();
+    let tip = crypto.record().standing().tip();
     let error = crypto.decrypt(request).unwrap_err();
     assert!(matches!(error, Error::Refused), "{error}");
     assert_eq!(crypto.record().book(request.job).cloned(), before);
-    assert_eq!(crypto.record().tip(), tip);
+    assert_eq!(crypto.record().standing().tip(), tip);
 }
 
 #[test]
@@ -364,13 +364,13 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
         refused(crypto, &changed);
     }
     let first = crypto.decrypt(&sealed).unwrap();
-    let after = crypto.record().tip();
+    let after = crypto.record().standing().tip();
     // The same releases again are answered from store, without a debit or a decryption.
     let mut other = sealed.clone();
     other.pages[0].ciphertexts.clear();
     for again in [&sealed, &other] {
         assert_eq!(crypto.decrypt(again).unwrap(), first);
-        assert_eq!(crypto.record().tip(), after);
+        assert_eq!(crypto.record().standing().tip(), after);
     }
     // Over budget: variance 4 for a block that one record moves by 6 in squared norm.
     let costly = [ReleaseRequest {
@@ -627,7 +627,10 @@ fn positions_are_never_used_twice() {
     overlapping.releases.insert(0, batches[0][2].clone());
     refused(crypto, &overlapping);
     // Another upload: another table under one ledger.
-    assert!(matches!(crypto.begin(JOB, [5; 32]), Err(Error::Refused)));
+    assert!(matches!(
+        crypto.begin(JOB, [5; 32]),
+        Err(Error::OtherUpload)
+    ));
     // None of which keeps the job from going on.
     assert_eq!(crypto.decrypt(&first.request).unwrap(), released);
     crypto.decrypt(&next.request).unwrap();

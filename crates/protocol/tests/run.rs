@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_domain::{Schema, Table};
-use fhaim_protocol::generation::{Action, Batch, Run, RunError, StoredBatch};
 use fhaim_protocol::terms::Terms;
-use fhaim_release::{ReleaseRequest, Source, SquaredTerm, Statistic};
-use fhaim_synth::{MechanismName, Mechanisms, Outcome, PlaintextSource};
+use fhaim_protocol::{Error, generation};
+use fhaim_release::{
+    Action, Batch, ReleaseRequest, Run, RunError, Source, SquaredTerm, Statistic, StoredBatch,
+};
+use fhaim_synth::{AnyMachine, MechanismName, Mechanisms, Outcome, PlaintextSource};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -24,13 +26,8 @@ fn terms(mechanism: MechanismName) -> Terms {
 }
 
 /// A run over terms, with what is stored of it.
-fn begin(
-    terms: &Terms,
-    stored: Vec<StoredBatch>,
-) -> Result<Run<fhaim_synth::AnyMachine>, RunError> {
-    let job = terms.plan()?.job;
-    let mechanism: MechanismName = terms.mechanism.parse().unwrap();
-    Run::new(mechanism.start(job.clone()).unwrap(), job, stored)
+fn begin(terms: &Terms, stored: Vec<StoredBatch>) -> Result<Run<AnyMachine>, Error> {
+    generation::start(&Mechanisms, terms, stored)
 }
 
 fn table() -> Table {
@@ -94,7 +91,7 @@ fn play(terms: &Terms, source: &mut dyn Source, crash_after: usize) -> (Box<Outc
                 Action::Ask(batch) => {
                     assert_eq!(batch.requests, stored.0[batch.number].requests);
                     let whole = source.release(&batch.requests).unwrap();
-                    let answers = run.answered(decrypted(&batch, &whole)).unwrap();
+                    let answers = run.decrypted(decrypted(&batch, &whole)).unwrap();
                     assert_eq!(answers, whole);
                     stored.0[batch.number].answers = Some(answers);
                 }
@@ -115,8 +112,8 @@ fn a_run_is_the_mechanism_whatever_ends_it() {
         let job = terms.plan().unwrap().job;
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         let mut source = PlaintextSource::with_rng(&table, &mut rng);
-        let mut whole = mechanism.start(job.clone()).unwrap();
-        let whole = fhaim_synth::run(whole.as_mut(), &mut source, &mut |_| {}).unwrap();
+        let run = begin(&terms, Vec::new()).unwrap();
+        let whole = fhaim_synth::drive(run, &mut source, &mut |_| {}).unwrap();
         assert!(whole.spent <= job.rho);
         for crash_after in [usize::MAX, 1, 2, 3] {
             let mut rng = ChaCha20Rng::seed_from_u64(4);
@@ -156,7 +153,7 @@ fn what_contradicts_itself_is_refused() {
     let (terms, stored) = whole();
     let mut gap = stored.clone();
     gap[0].answers = None;
-    assert!(matches!(begin(&terms, gap), Err(RunError::Contradiction)));
+    assert!(matches!(begin(&terms, gap), Err(Error::Run(_))));
     let mut more = stored.clone();
     more.push(stored[1].clone());
     let mut run = begin(&terms, more).unwrap();
@@ -182,6 +179,8 @@ fn answers_must_be_those_asked_for_and_come_in_turn() {
     fewer.pop();
     shorter[0].pop();
     for wrong in [fewer, shorter, Vec::new()] {
+        let refused = run.decrypted(wrong.clone());
+        assert!(matches!(refused, Err(RunError::Answers(1))));
         assert!(matches!(run.answered(wrong), Err(RunError::Answers(1))));
     }
     let before = run.spent();

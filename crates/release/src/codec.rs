@@ -21,7 +21,7 @@ enum Tag {
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
 
-/// Fewest bytes of a release: what a list's length is held against.
+/// Lower bound on the bytes of a release: a list's length is held against it.
 pub const RELEASE_BYTES: usize = 4 + 8 + 1;
 
 /// Bytes that are being written.

@@ -42,6 +42,12 @@ pub enum Error {
     /// A digit that does not hang on an attribute of the domain, or has other values than it.
     #[error("attribute {0} is not a digit of another attribute of the domain")]
     WrongDigit(usize),
+    /// A workload triple that is not three different attributes of the domain, or is there twice.
+    #[error("{0:?} is not a triple of attributes of the domain, or is in the workload twice")]
+    WorkloadTriple([usize; 3]),
+    /// A workload with a triple, for a mechanism that takes pairs.
+    #[error("the workload has the triple {0:?}, and this mechanism takes pairs of attributes only")]
+    PairsOnly([usize; 3]),
     /// A workload without pairs of positive weight.
     #[error("the workload has no pair of positive weight")]
     EmptyWorkload,

@@ -6,16 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Bytes of one model cell.
+/// A model's cell takes so many bytes.
 pub const CELL_BYTES: usize = 8;
 
-/// Model cap unless the user names another: 64 MB.
+/// A model may take so many bytes unless the user names another cap: 64 MB.
 pub const DEFAULT_MODEL_BYTES: usize = 64_000_000;
 
-/// The pairs of attributes whose marginals should come out right, and how much each counts.
+/// The pairs and triples of attributes whose marginals should come out right, and how much each
+/// counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     pairs: Vec<WeightedPair>,
+    /// For mechanisms that run in the clear or among parties: no service computes a triple.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    triples: Vec<WeightedTriple>,
+}
+
+/// One triple of the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightedTriple {
+    /// The three attributes, ascending.
+    pub attributes: [usize; 3],
+    /// Weight of the triple's error; at least 1.
+    pub weight: u32,
 }
 
 /// One pair of the workload.
@@ -46,6 +59,57 @@ impl Workload {
         });
         Self {
             pairs: pairs.collect(),
+            triples: Vec::new(),
+        }
+    }
+
+    /// A workload of triples alone, each with weight 1 (in any order, attributes in any order).
+    ///
+    /// # Errors
+    /// A triple outside the domain, of fewer than three attributes, or given twice.
+    pub fn of_triples(
+        domain: &Domain,
+        triples: impl IntoIterator<Item = [usize; 3]>,
+    ) -> Result<Self, Error> {
+        let mut kept: Vec<[usize; 3]> = Vec::new();
+        for mut triple in triples {
+            triple.sort_unstable();
+            let [a, b, c] = triple;
+            if a == b || b == c || c >= domain.len() || kept.contains(&triple) {
+                return Err(Error::WorkloadTriple(triple));
+            }
+            kept.push(triple);
+        }
+        kept.sort_unstable();
+        let weighted = |attributes| WeightedTriple {
+            attributes,
+            weight: 1,
+        };
+        Ok(Self {
+            pairs: Vec::new(),
+            triples: kept.into_iter().map(weighted).collect(),
+        })
+    }
+
+    /// The pairs within the workload's sets, each with the sum of the weights of the sets that have it:
+    /// what a mechanism that takes no triples can be asked for instead.
+    pub fn within_pairs(&self) -> Self {
+        let mut weights: std::collections::BTreeMap<[usize; 2], u32> = self
+            .pairs
+            .iter()
+            .map(|pair| (pair.attributes, pair.weight))
+            .collect();
+        for triple in &self.triples {
+            let [a, b, c] = triple.attributes;
+            for pair in [[a, b], [a, c], [b, c]] {
+                let weight = weights.entry(pair).or_default();
+                *weight = weight.saturating_add(triple.weight);
+            }
+        }
+        let weighted = |(attributes, weight)| WeightedPair { attributes, weight };
+        Self {
+            pairs: weights.into_iter().map(weighted).collect(),
+            triples: Vec::new(),
         }
     }
 
@@ -82,7 +146,10 @@ impl Workload {
             }
         }
         kept.sort_by_key(|pair| pair.attributes);
-        Ok(Self { pairs: kept })
+        Ok(Self {
+            pairs: kept,
+            triples: Vec::new(),
+        })
     }
 
     /// The pairs, in lexicographic order.
@@ -90,29 +157,41 @@ impl Workload {
         &self.pairs
     }
 
-    /// Sum of the weights of all pairs.
-    pub fn weight(&self) -> f64 {
-        self.pairs.iter().map(|pair| f64::from(pair.weight)).sum()
+    /// The triples, in lexicographic order.
+    pub fn triples(&self) -> &[WeightedTriple] {
+        &self.triples
     }
 
-    /// Sum of the weights of the pairs with `attribute` in them.
+    /// All sets with their weights: the pairs, then the triples.
+    pub fn sets(&self) -> impl Iterator<Item = (&[usize], u32)> {
+        let pairs = self.pairs.iter();
+        let pairs = pairs.map(|pair| (pair.attributes.as_slice(), pair.weight));
+        let triples = self.triples.iter();
+        pairs.chain(triples.map(|triple| (triple.attributes.as_slice(), triple.weight)))
+    }
+
+    /// Sum of the weights of all sets.
+    pub fn weight(&self) -> f64 {
+        self.sets().map(|(_, weight)| f64::from(weight)).sum()
+    }
+
+    /// Sum of the weights of the sets with `attribute` in them.
     pub fn weight_of(&self, attribute: usize) -> f64 {
-        self.pairs
-            .iter()
-            .filter(|pair| pair.attributes.contains(&attribute))
-            .map(|pair| f64::from(pair.weight))
+        self.sets()
+            .filter(|(attributes, _)| attributes.contains(&attribute))
+            .map(|(_, weight)| f64::from(weight))
             .sum()
     }
 
-    /// Sum of the weights of each attribute's pairs, by attribute. AIM's weight of a clique q, the
-    /// sum over the workload's pairs r of weight times |q and r|, is the sum of its attributes'.
-    /// Worked out for all at once: pair by pair it would take seconds for a wide table.
+    /// Sum of the weights of each attribute's sets, by attribute. AIM's weight of a clique q, the
+    /// sum over the workload's sets r of weight times |q and r|, is the sum of its attributes'.
+    /// Worked out for all at once: set by set it would take seconds for a wide table.
     pub fn attribute_weights(&self, domain: &Domain) -> Vec<u64> {
         let mut weights = vec![0; domain.len()];
-        for pair in &self.pairs {
-            for &attribute in &pair.attributes {
-                if let Some(weight) = weights.get_mut(attribute) {
-                    *weight += u64::from(pair.weight);
+        for (attributes, weight) in self.sets() {
+            for &attribute in attributes {
+                if let Some(sum) = weights.get_mut(attribute) {
+                    *sum += u64::from(weight);
                 }
             }
         }
@@ -156,6 +235,17 @@ impl Job {
         self.model_bytes / CELL_BYTES
     }
 
+    /// As [`Job::check`], for a mechanism that takes no triples.
+    ///
+    /// # Errors
+    /// [`Error::PairsOnly`] besides.
+    pub fn check_pairs(&self) -> Result<(), Error> {
+        match self.workload.triples.first() {
+            Some(triple) => Err(Error::PairsOnly(triple.attributes)),
+            None => self.check(),
+        }
+    }
+
     /// Checks what no mechanism can do without.
     ///
     /// # Errors
@@ -177,7 +267,13 @@ impl Job {
         if let Some(digit) = self.domain.wrong_digit() {
             return Err(Error::WrongDigit(digit));
         }
-        if self.workload.pairs.is_empty() && self.domain.coarse_attributes().len() > 1 {
+        if let Some(triple) = self.workload.triples.iter().find(|triple| {
+            let [a, b, c] = triple.attributes;
+            a >= b || b >= c || c >= self.domain.len()
+        }) {
+            return Err(Error::WorkloadTriple(triple.attributes));
+        }
+        if self.workload.sets().next().is_none() && self.domain.coarse_attributes().len() > 1 {
             return Err(Error::EmptyWorkload);
         }
         if self.rho == Rho::ZERO {
@@ -241,6 +337,37 @@ mod tests {
     }
 
     #[test]
+    fn triples_weigh_what_they_overlap_and_can_be_asked_for_as_pairs() {
+        let domain = Domain::new(vec![2; 4]);
+        let workload = Workload::of_triples(&domain, [[2, 0, 1], [1, 2, 3]]).unwrap();
+        assert_eq!(workload.triples()[0].attributes, [0, 1, 2]);
+        assert_eq!(workload.attribute_weights(&domain), [1, 2, 2, 1]);
+        assert_eq!((workload.weight(), workload.weight_of(3)), (2.0, 1.0));
+        let pairs = workload.within_pairs();
+        let expected = [
+            ([0, 1], 1),
+            ([0, 2], 1),
+            ([1, 2], 2),
+            ([1, 3], 1),
+            ([2, 3], 1),
+        ];
+        assert_eq!(pairs, Workload::new(&domain, expected).unwrap());
+        for wrong in [[0, 0, 1], [1, 2, 4]] {
+            assert!(Workload::of_triples(&domain, [wrong]).is_err());
+        }
+        assert!(Workload::of_triples(&domain, [[0, 1, 2], [2, 1, 0]]).is_err());
+
+        let mut job = Job::new(domain, Rho::from_f64_down(0.1).unwrap(), 100);
+        job.workload = workload;
+        assert!(job.check().is_ok());
+        assert_eq!(job.check_pairs(), Err(Error::PairsOnly([0, 1, 2])));
+        let written = serde_json::to_string(&Workload::all_pairs(&job.domain)).unwrap();
+        assert!(!written.contains("triples"), "stored jobs stay as they are");
+        let again = serde_json::to_string(&job).unwrap();
+        assert_eq!(serde_json::from_str::<Job>(&again).unwrap(), job);
+    }
+
+    #[test]
     fn jobs_that_cannot_run_are_refused() {
         let rho = Rho::from_f64_down(0.1).unwrap();
         let job = |sizes: Vec<usize>| Job::new(Domain::new(sizes), rho, 100);
@@ -258,7 +385,10 @@ mod tests {
         ));
         let digit = |parts| Job {
             domain: Domain::with_digits(vec![2, 3], vec![Digit::new(0, 1, parts)]),
-            workload: Workload { pairs: Vec::new() },
+            workload: Workload {
+                pairs: Vec::new(),
+                triples: Vec::new(),
+            },
             ..job(vec![2, 3])
         };
         assert!(digit(vec![3, 1]).check().is_ok());

@@ -2,7 +2,7 @@
 //!
 //! A [`ReleaseRequest`] is a [`Statistic`] with noise of a variance; it has one [`fhaim_dp::Price`],
 //! the same for whoever asks, judges or lists it. A [`Job`] is what a run is about, [`LadderNeed`]
-//! the noise that it takes, [`Source`] whatever answers. All of it is public, and none of it knows
+//! the noise that it takes, [`Run`] its course from batch to batch, [`Source`] whatever answers. All of it is public, and none of it knows
 //! a mechanism, a model or a ciphertext.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -13,15 +13,17 @@ mod machine;
 mod need;
 mod phase;
 mod request;
+mod run;
 mod source;
 mod statistic;
 
 pub use error::Error;
-pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, Workload};
+pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, WeightedTriple, Workload};
 pub use machine::{Machine, Next, Progress};
-pub use need::{Catalogue, LadderNeed, Need, Refusal};
+pub use need::{Catalogue, Choice, Generator, LadderNeed, Need, Options, Refusal};
 pub use phase::Phase;
 pub use request::{ReleaseRequest, UNIT_VARIANCE};
+pub use run::{Action, Batch, Run, RunError, StoredBatch};
 pub use source::{Source, SourceError};
 pub use statistic::{Axis, SquaredTerm, Statistic};
 

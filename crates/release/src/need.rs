@@ -3,7 +3,7 @@
 use fhaim_dp::LadderPlan;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Job};
+use crate::{Error, Job, Machine};
 
 /// The most that a mechanism may ask of a noise ladder: a public function of schema, workload,
 /// rho, record bound, caps and options, and never of the data.
@@ -48,17 +48,48 @@ pub struct Need {
 /// the name.
 pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
+/// Options of a mechanism by their names: public data, whose meaning the mechanism alone knows.
+pub type Options = serde_json::Map<String, serde_json::Value>;
+
+/// Which mechanism is to be used, as terms say it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice<'a> {
+    /// The mechanism's name.
+    pub mechanism: &'a str,
+    /// Its options where they are not all the default; those that are left out have their default.
+    pub options: Option<&'a Options>,
+}
+
 /// The mechanisms that a program knows, by name.
 pub trait Catalogue {
+    /// All options of a mechanism: those that were chosen, and the others' defaults.
+    ///
+    /// # Errors
+    /// There is no mechanism of this name; an option that it does not have, by its name, or a
+    /// value that the option cannot have.
+    fn options(&self, choice: Choice<'_>) -> Result<Options, Refusal>;
+
     /// Whether a mechanism releases squared scores.
     ///
     /// # Errors
-    /// There is no mechanism of this name, or it releases nothing.
-    fn squares(&self, mechanism: &str) -> Result<bool, Refusal>;
+    /// As [`Catalogue::options`]; it releases nothing.
+    fn squares(&self, choice: Choice<'_>) -> Result<bool, Refusal>;
 
     /// What a run of a mechanism needs.
     ///
     /// # Errors
     /// As [`Catalogue::squares`]; what the mechanism refuses of the job.
-    fn need(&self, mechanism: &str, job: &Job) -> Result<Need, Refusal>;
+    fn need(&self, choice: Choice<'_>, job: &Job) -> Result<Need, Refusal>;
+}
+
+/// The mechanisms that a program can run, by name.
+pub trait Generator: Catalogue {
+    /// A run of any of them.
+    type Machine: Machine + ?Sized;
+
+    /// A run of a mechanism, ready for its first step.
+    ///
+    /// # Errors
+    /// As [`Catalogue::need`].
+    fn start(&self, choice: Choice<'_>, job: Job) -> Result<Box<Self::Machine>, Refusal>;
 }

@@ -1,9 +1,9 @@
 //! A release: a statistic with noise of a variance, and its price.
 
-use fhaim_dp::{Leak, Price};
+use fhaim_dp::{Leak, Price, Rho};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Statistic};
+use crate::{Error, Job, Statistic};
 
 /// Variance of one unit of noise: level 0 of the ladder has sigma_b = 2.
 pub const UNIT_VARIANCE: u64 = 4;
@@ -38,6 +38,15 @@ impl ReleaseRequest {
         self.statistic
             .price(self.variance_units, record_bound, leak)
     }
+
+    /// All that the release costs within a job: the Gaussian mechanism, the ladder's gap, the leak.
+    ///
+    /// # Errors
+    /// As [`Statistic::price`]; [`Error::Overflow`].
+    pub fn cost(&self, job: &Job) -> Result<Rho, Error> {
+        let price = self.price(job.record_bound, &job.leak)?;
+        price.total().ok_or(Error::Overflow)
+    }
 }
 
 #[cfg(test)]
@@ -53,8 +62,8 @@ mod tests {
             variance_units: 25,
         };
         let price = request.price(100, &Leak::NONE).unwrap();
-        assert_eq!(price.gaussian, fhaim_dp::Rho::ratio_up(1, 200).unwrap());
-        assert_eq!(price.leak, fhaim_dp::Rho::ZERO);
+        assert_eq!(price.gaussian, Rho::ratio_up(1, 200).unwrap());
+        assert_eq!(price.leak, Rho::ZERO);
         assert!((request.sigma() - 10.0).abs() < 1e-12);
         let none = ReleaseRequest {
             variance_units: 0,

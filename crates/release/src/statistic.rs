@@ -112,6 +112,20 @@ pub struct SquaredTerm {
 }
 
 impl Statistic {
+    /// Adds to cells as they are decrypted what of them is public: a squared score comes back
+    /// without weight * ||target||^2. Nothing where a sum does not fit 64 bits.
+    pub fn add_public_part(&self, cells: &mut [i64]) -> Option<()> {
+        let Self::SquaredScores(terms) = self else {
+            return Some(());
+        };
+        for (term, cell) in terms.iter().zip(cells) {
+            let mut targets = term.target.iter();
+            let norm = targets.try_fold(0i64, |sum, &t| sum.checked_add(t.checked_mul(t)?))?;
+            *cell = cell.checked_add(term.weight.checked_mul(norm)?)?;
+        }
+        Some(())
+    }
+
     /// Number of released integers.
     pub fn cells(&self) -> usize {
         match self {

@@ -5,7 +5,7 @@ use fhaim_he::Layout;
 use fhaim_protocol::holder::check_records;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{UploadPlan, object_bytes};
-use fhaim_release::{ReleaseRequest, Statistic, UNIT_VARIANCE};
+use fhaim_release::{Generator, Machine, ReleaseRequest, Statistic, UNIT_VARIANCE};
 use fhaim_synth::{MechanismName, Mechanisms, Next};
 use serde::Serialize;
 
@@ -52,6 +52,27 @@ impl Planned {
     }
 }
 
+/// A mechanism that can be chosen.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed {
+    /// What terms name it by.
+    name: &'static str,
+    /// A few words to choose it by.
+    label: &'static str,
+    /// A line on what it does.
+    about: &'static str,
+}
+
+/// The mechanisms that run under encryption, the default first.
+pub(crate) fn mechanisms() -> Vec<Listed> {
+    let listed = |mechanism: MechanismName| Listed {
+        name: mechanism.as_str(),
+        label: mechanism.label(),
+        about: mechanism.about(),
+    };
+    MechanismName::encrypted().map(listed).collect()
+}
+
 /// What uses of the same records cost together.
 #[derive(Debug, Serialize)]
 pub(crate) struct Composed {
@@ -83,9 +104,9 @@ pub(crate) fn upload_plan(plan: &Plan, records: usize) -> Result<UploadPlan, Err
 /// released: the mechanism says what it would ask for.
 fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
     let mut sigmas = vec![None; plan.job.domain.len()];
-    let name: MechanismName = terms.mechanism.parse()?;
-    let mut mechanism = name.start(plan.job.clone())?;
-    if let Next::Release(requests) = mechanism.step(&[])? {
+    let machine = Mechanisms.start(terms.choice(), plan.job.clone());
+    let mut machine = machine.map_err(fhaim_protocol::Error::Mechanism)?;
+    if let Next::Release(requests) = machine.step(&[])? {
         for request in &requests {
             if let Some((attribute, sigma)) = one_way_sigma(request) {
                 sigmas[attribute] = Some(sigma);

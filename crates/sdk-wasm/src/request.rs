@@ -11,6 +11,8 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
+    /// Lists the mechanisms that run under encryption, the default first.
+    Mechanisms,
     /// Drafts a schema from the CSV table in the stream.
     Draft(DraftRequest),
     /// Says what a schema costs.

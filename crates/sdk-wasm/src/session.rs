@@ -12,7 +12,7 @@ use fhaim_synth::Mechanisms;
 use serde::Serialize;
 
 use crate::Error;
-use crate::plan::{Composed, Planned, upload_plan};
+use crate::plan::{Composed, Planned, mechanisms, upload_plan};
 use crate::request::{ReadRequest, Request};
 use crate::table::{Checked, Comparison, Drafted, ReadTable};
 
@@ -61,6 +61,7 @@ impl Session {
     /// What is wrong with the request, the bytes, or what they hold.
     pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Answer, Error> {
         match serde_json::from_slice(request)? {
+            Request::Mechanisms => json(&mechanisms()),
             Request::Draft(draft) => json(&Drafted::from(infer_schema(input, &draft.options())?)),
             Request::Check { schema } => json(&Checked::of(&schema)),
             Request::Read(request) => self.read(request, input),

@@ -88,6 +88,25 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(ask(&mut session, &prepare, b"no key").is_err());
 }
 
+#[test]
+fn mechanisms_are_those_that_run_under_encryption() {
+    let listed = ask(&mut Session::default(), &json!({"op": "mechanisms"}), b"");
+    let listed = json_of(listed.unwrap());
+    let listed = listed.as_array().unwrap();
+    let names: Vec<&str> = listed.iter().map(|m| m["name"].as_str().unwrap()).collect();
+    assert_eq!(names.first(), Some(&"staged"));
+    assert!(!names.contains(&"aim"), "{names:?}");
+    for mechanism in listed {
+        for text in ["label", "about"] {
+            assert!(mechanism[text].as_str().is_some_and(|text| !text.is_empty()));
+        }
+        let mut terms = terms().choices();
+        terms.mechanism = mechanism["name"].as_str().unwrap().to_owned();
+        let plan = json!({"op": "plan", "terms": terms, "records": 4});
+        ask(&mut Session::default(), &plan, b"").unwrap();
+    }
+}
+
 /// As spreadsheet programs write CSV: a byte order mark, semicolons, lines that end as on Windows.
 #[test]
 fn a_spreadsheets_csv_is_read() {

@@ -1,9 +1,8 @@
 //! HTTP: addresses, the session, and calls that are tried again.
 
-use fhaim_api::account::{
-    Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Secret, Session,
-};
+use fhaim_api::account::{Account, Credentials, KeyExchange, Refresh, Secret, Session};
 use fhaim_api::problem::Problem;
+use fhaim_api::token::Service;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use serde::de::DeserializeOwned;
@@ -11,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
-use uuid::Uuid;
 
 use crate::receipts::InMemory;
-use crate::{Error, Receipts};
+use crate::{Endpoints, Error, Receipts};
 
 /// Between tries of a call, the first wait and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -24,31 +22,6 @@ const TRIES: u32 = 10;
 
 /// A session is renewed so long before it expires.
 const MARGIN: Duration = Duration::from_secs(30);
-
-/// Base addresses of the services.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Endpoints {
-    /// Accounts, jobs, results.
-    pub generation: String,
-    /// Uploads.
-    pub computation: String,
-    /// Keys and the ledger.
-    pub crypto: String,
-}
-
-impl Endpoints {
-    /// All services behind one origin, as `fhaim up` and the reverse proxy serve them.
-    pub fn behind(origin: &str) -> Self {
-        let origin = origin.trim_end_matches('/');
-        let at = |service: &str| format!("{origin}/{service}");
-        Self {
-            generation: at("generation"),
-            computation: at("computation"),
-            crypto: at("crypto"),
-        }
-    }
-}
 
 /// What renews a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +36,8 @@ pub enum Login {
 #[derive(Debug, Default)]
 struct Current {
     login: Option<Login>,
-    access: Option<(Secret, Instant)>,
+    /// The session, and until when its tokens are good.
+    access: Option<(Session, Instant)>,
 }
 
 /// Keeps the login between programs. A refresh token is good until the one that follows is used, so
@@ -218,12 +192,9 @@ impl Client {
     fn keep(&self, current: &mut Current, session: Session, login: Option<Login>) {
         let lifetime = Duration::from_secs(session.expires_in);
         let until = Instant::now() + lifetime.saturating_sub(MARGIN);
-        let Session {
-            access_token,
-            refresh_token,
-            ..
-        } = session;
-        current.access = Some((access_token, until));
+        let mut session = session;
+        let refresh_token = session.refresh_token.take();
+        current.access = Some((session, until));
         if let Some(login) = login.or(refresh_token.map(Login::Refresh)) {
             if let Some(keeper) = &self.keeper {
                 keeper.keep(&login);
@@ -232,13 +203,13 @@ impl Client {
         }
     }
 
-    /// An access token, renewed if it is about to expire.
-    pub(crate) async fn token(&self) -> Result<Secret, Error> {
+    /// A service's access token, renewed if it is about to expire.
+    pub(crate) async fn token(&self, service: Service) -> Result<Secret, Error> {
         let mut current = self.current.lock().await;
-        if let Some((token, until)) = &current.access
+        if let Some((session, until)) = &current.access
             && Instant::now() < *until
         {
-            return Ok(token.clone());
+            return Ok(session.token(service).clone());
         }
         let _exclusive = self.keeper.as_ref().map(|keeper| keeper.exclusive());
         let kept = self.keeper.as_ref().and_then(|keeper| keeper.load());
@@ -256,9 +227,14 @@ impl Client {
                 (session, Some(Login::ApiKey(api_key)))
             }
         };
-        let token = session.access_token.clone();
+        let token = session.token(service).clone();
         self.keep(&mut current, session, login);
         Ok(token)
+    }
+
+    /// Goes on with a session that the service gave in place of the one before.
+    pub(crate) async fn take_over(&self, session: Session) {
+        self.keep(&mut *self.current.lock().await, session, None);
     }
 
     /// Forgets the session, here and at the service.
@@ -277,47 +253,6 @@ impl Client {
             self.send(Method::DELETE, &address, &body, HeaderMap::new())
                 .await?;
         }
-        Ok(())
-    }
-
-    /// The account that is signed in.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn account(&self) -> Result<Account, Error> {
-        let address = format!("{}/v1/account", self.endpoints.generation);
-        self.json(Method::GET, &address, Body::Empty).await
-    }
-
-    /// Makes an API key under an identifier that is new; its text is in the answer and nowhere
-    /// else. The same again, before the key was used, gives another text.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn create_key(&self, id: Uuid, name: &str) -> Result<ApiKeyMade, Error> {
-        let address = format!("{}/v1/api-keys/{id}", self.endpoints.generation);
-        let body = Body::json(&NewApiKey {
-            name: name.to_owned(),
-        });
-        self.json(Method::PUT, &address, body).await
-    }
-
-    /// The account's API keys.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
-        let address = format!("{}/v1/api-keys", self.endpoints.generation);
-        self.list(&address).await
-    }
-
-    /// Ends an API key.
-    ///
-    /// # Errors
-    /// What the service refuses.
-    pub async fn delete_key(&self, key: Uuid) -> Result<(), Error> {
-        let address = format!("{}/v1/api-keys/{key}", self.endpoints.generation);
-        self.call(Method::DELETE, &address, Body::Empty).await?;
         Ok(())
     }
 
@@ -363,7 +298,7 @@ impl Client {
 
     /// The headers of a call as the signed-in user.
     pub(crate) async fn authorized(&self, address: &str) -> Result<HeaderMap, Error> {
-        let token = self.token().await?;
+        let token = self.token(self.endpoints.at(address)).await?;
         let value = format!("Bearer {}", token.0).parse();
         let mut value: HeaderValue = value.map_err(|_| Error::Answer {
             address: address.to_owned(),
@@ -488,6 +423,7 @@ fn worth_another_try(status: StatusCode) -> bool {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::INSUFFICIENT_STORAGE
     )
 }
 
@@ -501,5 +437,23 @@ async fn problem(address: &str, response: Response) -> Error {
             address: address.to_owned(),
             reason: status.to_string(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A generation service of an earlier release gives one token for all.
+    #[test]
+    fn a_session_of_an_earlier_release_has_one_token() {
+        let one = r#"{"access_token":"a","expires_in":9}"#;
+        let each =
+            r#"{"access_token":"a","computation_token":"b","crypto_token":"c","expires_in":9}"#;
+        let services = [Service::Generation, Service::Computation, Service::Crypto];
+        for (text, tokens) in [(one, ["a", "a", "a"]), (each, ["a", "b", "c"])] {
+            let session: Session = serde_json::from_str(text).unwrap();
+            assert_eq!(services.map(|service| &*session.token(service).0), tokens);
+        }
     }
 }

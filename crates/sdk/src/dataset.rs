@@ -1,9 +1,9 @@
 //! Datasets: made known to all three services, listed, deleted.
 
 use fhaim_api::Digest;
-use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
+use fhaim_api::dataset::{Dataset, NewDataset, Voucher, WireTerms};
 use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
-use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_he::{Layout, PublicKey};
 use fhaim_protocol::terms::{Plan, Terms};
@@ -77,8 +77,12 @@ impl Client {
     }
 
     async fn make_keys(&self, dataset: &Dataset, plan: &Plan) -> Result<KeySet, Error> {
+        let generation = &self.endpoints().generation;
+        let address = format!("{generation}/v1/datasets/{}/voucher", dataset.id);
+        let vouched: Voucher = self.json(Method::GET, &address, Body::Empty).await?;
         let body = Body::json(&NewKeySet {
             terms: dataset.terms.clone(),
+            voucher: Some(vouched.voucher),
         });
         let made = self.of_ledger(Method::PUT, dataset.id, "", body).await;
         let service = &self.endpoints().crypto;
@@ -148,24 +152,24 @@ impl Client {
         self.list(&address).await
     }
 
-    /// Deletes a dataset everywhere: its keys first, after which nothing of it can be decrypted,
-    /// then its ciphertexts, then its jobs and results.
+    /// Deletes a dataset everywhere: jobs under way are stopped, then its keys are destroyed, after
+    /// which nothing of it can be decrypted, then its ciphertexts go, then its jobs and results.
     ///
     /// # Errors
     /// What a service refuses; what was deleted before stays deleted, and the call can be made
     /// again.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
-        // Asked first, so that a refusal leaves everything as it is.
         let jobs = match self.jobs(id).await {
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => Vec::new(),
             jobs => jobs?,
         };
-        if let Some(job) = jobs.iter().find(|job| !job.state.is_final()) {
-            let detail = format!("job {} is not at its end: cancel it first", job.id);
-            let problem = Problem::new(ProblemKind::Conflict).with_detail(detail);
-            return Err(Error::Problem {
-                problem: Box::new(problem),
-            });
+        for job in jobs.iter().filter(|job| !job.state.is_final()) {
+            match self.cancel(job.id).await {
+                Ok(_) => {}
+                // It came to its end meanwhile.
+                Err(error) if error.kind() == Some(ProblemKind::Conflict) => {}
+                Err(error) => return Err(error),
+            }
         }
         let services = [
             &self.endpoints().crypto,

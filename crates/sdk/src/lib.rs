@@ -4,15 +4,18 @@
 //! all three services; [`Client::upload`] encrypts and sends it, and goes on where it stopped;
 //! then jobs run without the holder. Plaintext and noise never leave this crate.
 
+mod account;
 mod client;
 mod dataset;
+mod endpoints;
 mod error;
 mod job;
 mod journal;
 mod receipts;
 mod upload;
 
-pub use client::{Client, Endpoints, Keeper, Login};
+pub use client::{Client, Keeper, Login};
+pub use endpoints::Endpoints;
 pub use error::Error;
 pub use job::Events;
 pub use journal::Journal;

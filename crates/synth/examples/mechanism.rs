@@ -10,10 +10,10 @@ use std::error::Error;
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::accounting;
 use fhaim_release::{Axis, Job, LadderNeed, ReleaseRequest, Source, SourceError, Statistic};
-use fhaim_release::{Machine, Phase, Progress};
+use fhaim_release::{Machine, Phase, Progress, Run};
 use fhaim_synth::{
-    AnyMachine, Density, Desk, FittedModel, Mechanism, ModelError, Next, Offer, Outcome, exact,
-    parse_options, run, write_options,
+    AnyMachine, Density, Desk, FittedModel, Mechanism, ModelError, Next, Offer, Outcome, drive,
+    exact, parse_options, write_options,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
@@ -61,6 +61,10 @@ impl Counts {
 impl Mechanism for Counts {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn label(&self) -> &'static str {
+        "Toy"
     }
 
     fn about(&self) -> &'static str {
@@ -254,8 +258,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}: {}", mechanism.name(), mechanism.about());
     println!("at most {} integers are released", need.cells);
 
-    let mut machine = mechanism.start(job.clone())?;
-    let exact = run(machine.as_mut(), &mut Noiseless(&table), &mut |at| {
+    let run = Run::new(mechanism.start(job.clone())?, job.clone(), Vec::new())?;
+    let exact = drive(run, &mut Noiseless(&table), &mut |at| {
         println!("{} ({}/{})", at.phase, at.round, at.rounds);
     })?;
     let mut rng = StdRng::seed_from_u64(1);

@@ -135,6 +135,19 @@ impl Desk {
         Ok(None)
     }
 
+    /// A statistic at a variance that is asked for, whatever it costs.
+    ///
+    /// # Errors
+    /// As [`Desk::offer`]; a variance of zero.
+    pub fn offer_at(&self, statistic: Statistic, variance_units: u64) -> Result<Offer, Error> {
+        let cost = self.cost(&statistic, variance_units)?;
+        Ok(Offer {
+            statistic,
+            variance_units,
+            cost,
+        })
+    }
+
     /// Takes a cost that is no release's off the budget; `false`, and nothing, if it is more
     /// than is left.
     pub fn spend(&mut self, cost: Rho) -> bool {

@@ -1,4 +1,4 @@
-//! Mechanisms under way as state machines, and the driver that runs them over a source.
+//! What runs of this crate's mechanisms leave, and the loop that plays one over a source.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::desk::{Desk, Release};
 use crate::model::FittedModel;
-use fhaim_release::{Machine, Phase, Progress, Source};
+use fhaim_release::{Action, Machine, Phase, Progress, Run, Source};
 
 /// What a mechanism of this crate wants next.
 pub type Next = fhaim_release::Next<Outcome>;
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub releases: Vec<Release>,
     /// What they cost together.
     pub spent: Rho,
-    /// Seconds by batch, and of the last step; filled in by [`run`].
+    /// Seconds by batch, and of the last step; filled in by [`drive`].
     pub timings: Vec<Timing>,
 }
 
@@ -55,37 +55,45 @@ pub struct Timing {
     pub release_seconds: f64,
 }
 
-/// Runs a machine to its end, telling `progress` before every batch.
+/// Sees a run through to its end in this process, telling `progress` before every batch.
 ///
 /// # Errors
 /// Those of the machine and of the source.
-pub fn run(
-    machine: &mut AnyMachine,
+pub fn drive(
+    mut run: Run<AnyMachine>,
     source: &mut dyn Source,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Error> {
-    let mut timings = Vec::new();
-    let mut answers = Vec::new();
+    let mut timings: Vec<Timing> = Vec::new();
     loop {
         let planning = Instant::now();
-        let next = machine.step(&answers)?;
+        let action = run.advance()?;
         let plan_seconds = planning.elapsed().as_secs_f64();
-        let state = machine.progress();
-        let timing = |releases, release_seconds| Timing {
-            phase: state.phase,
-            releases,
-            plan_seconds,
-            release_seconds,
+        let mut planned = |at: Progress, releases| {
+            progress(at);
+            timings.push(Timing {
+                phase: at.phase,
+                releases,
+                plan_seconds,
+                release_seconds: 0.0,
+            });
         };
-        progress(state);
-        match next {
-            Next::Release(requests) => {
-                let releasing = Instant::now();
-                answers = source.release(&requests)?;
-                timings.push(timing(requests.len(), releasing.elapsed().as_secs_f64()));
+        match action {
+            // Nothing is kept: a process that ends takes its source with it.
+            Action::Store(batch) => {
+                planned(batch.progress, batch.requests.len());
+                run.stored()?;
             }
-            Next::Done(mut outcome) => {
-                timings.push(timing(0, 0.0));
+            Action::Ask(batch) => {
+                let releasing = Instant::now();
+                let answers = source.release(&batch.requests)?;
+                if let Some(timing) = timings.last_mut() {
+                    timing.release_seconds = releasing.elapsed().as_secs_f64();
+                }
+                run.answered(answers)?;
+            }
+            Action::Finish(mut outcome, last) => {
+                planned(last, 0);
                 outcome.timings = timings;
                 return Ok(*outcome);
             }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::model::ModelError;
-use fhaim_release::SourceError;
+use fhaim_release::{RunError, SourceError};
 
 /// Why a mechanism could not go on.
 #[derive(Debug, Error)]
@@ -78,6 +78,19 @@ pub enum Error {
     /// The source did not answer.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// The run could not go on, for a reason that is not the mechanism's.
+    #[error(transparent)]
+    Run(Box<RunError<Self>>),
+}
+
+impl From<RunError<Self>> for Error {
+    fn from(error: RunError<Self>) -> Self {
+        match error {
+            RunError::Mechanism(error) => error,
+            RunError::Release(error) => Self::Release(error),
+            other => Self::Run(Box::new(other)),
+        }
+    }
 }
 
 impl Error {

@@ -2,7 +2,7 @@
 //!
 //! A [`Mechanism`] starts a [`fhaim_release::Machine`], which asks for releases batch by batch; a
 //! [`fhaim_release::Source`] answers them, in the clear ([`PlaintextSource`]) or by computing on
-//! ciphertexts; [`run`] plays one against the other, and leaves a [`FittedModel`]. The mechanisms
+//! ciphertexts; [`drive`] plays one against the other, and leaves a [`FittedModel`]. The mechanisms
 //! that there are go by their [`MechanismName`]: [`Staged`], the default; [`FhaimL2`], the rule of
 //! the FHAIM paper; [`OneWaysOnly`], a baseline; and [`Aim`], the reference that needs exact
 //! marginals.
@@ -17,19 +17,21 @@ mod mechanisms;
 mod model;
 mod need;
 mod plaintext;
-mod plan;
 mod saved;
 
 pub use desk::{Desk, Offer, Release};
-pub use engine::{AnyMachine, Next, Outcome, Timing, run};
+pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
 pub use error::Error;
 pub use mechanism::{Mechanism, parse_options, write_options};
 pub use mechanisms::MechanismName;
-pub use mechanisms::aim::{Aim, AimOptions, Score};
+pub use mechanisms::aim::{Aim, AimOptions, FixedRounds, Score};
+pub use mechanisms::candidates::{Candidate, candidates, eligible};
 pub use mechanisms::fhaim_l2::{FhaimL2, FhaimL2Options};
+pub use mechanisms::fitting::FINAL_STEPS;
 pub use mechanisms::one_ways::OneWaysOnly;
+pub use mechanisms::score::MEAN_ABS;
 pub use mechanisms::staged::{Staged, StagedOptions};
 pub use model::{Conditions, Density, FittedModel, Marginals, ModelError};
-pub use need::Mechanisms;
+pub use need::{Mechanisms, need};
 pub use plaintext::{PlaintextSource, exact};
 pub use saved::load_model;

@@ -9,10 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Error;
-use crate::engine::{AnyMachine, Outcome, run};
+use crate::engine::{AnyMachine, Outcome, drive};
 use crate::plaintext::PlaintextSource;
-use fhaim_release::Progress;
-use fhaim_release::{Job, LadderNeed};
+use fhaim_release::{Job, LadderNeed, Progress, Run};
 
 /// A mechanism with its options: a way to spend a budget on releases and to fit a model to them.
 ///
@@ -23,7 +22,10 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// Its name, as users write it and as terms keep it: lower case, hyphens between.
     fn name(&self) -> &'static str;
 
-    /// One line for `--help`.
+    /// A few words by which people choose it, in the page.
+    fn label(&self) -> &'static str;
+
+    /// One line for `--help` and the page.
     fn about(&self) -> &'static str;
 
     /// Whether it reads the records themselves, and so has no place under encryption.
@@ -74,9 +76,9 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         rng: &mut dyn RngCore,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Error> {
-        let mut machine = self.start(job.clone())?;
+        let run = Run::new(self.start(job.clone())?, job.clone(), Vec::new())?;
         let mut source = PlaintextSource::with_rng(table, rng);
-        run(machine.as_mut(), &mut source, progress)
+        drive(run, &mut source, progress)
     }
 }
 

@@ -1,51 +1,76 @@
 //! What a run of a mechanism needs of noise and encryption, for those who do not know mechanisms.
 
 use fhaim_domain::Clique;
-use fhaim_release::{Catalogue, Job, Need, Refusal, SquaredTerm, Statistic};
+use serde_json::Value;
 
+use fhaim_release::{
+    Catalogue, Choice, Generator, Job, Need, Options, Refusal, SquaredTerm, Statistic,
+};
+
+use crate::engine::AnyMachine;
 use crate::mechanisms::block::{Block, BlockAxis, MAX_CENTRED};
 use crate::mechanisms::merge::Merges;
-use crate::{Error, MechanismName};
+use crate::{Error, Mechanism, MechanismName};
 
 /// The mechanisms of this crate, by name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mechanisms;
 
 impl Catalogue for Mechanisms {
-    fn squares(&self, mechanism: &str) -> Result<bool, Refusal> {
-        let name: MechanismName = mechanism.parse()?;
-        if name.clear_only() {
-            return Err(Error::PlaintextOnly(name.as_str()).into());
+    fn options(&self, choice: Choice<'_>) -> Result<Options, Refusal> {
+        match chosen(choice)?.options()? {
+            Value::Object(options) => Ok(options),
+            _ => Err(Error::Internal("a mechanism's options are no object").into()),
         }
-        Ok(name.releases_squares())
     }
 
-    fn need(&self, mechanism: &str, job: &Job) -> Result<Need, Refusal> {
-        Ok(mechanism.parse::<MechanismName>()?.need(job)?)
+    fn squares(&self, choice: Choice<'_>) -> Result<bool, Refusal> {
+        let mechanism = chosen(choice)?;
+        if mechanism.clear_only() {
+            return Err(Error::PlaintextOnly(mechanism.name()).into());
+        }
+        Ok(mechanism.releases_squares())
+    }
+
+    fn need(&self, choice: Choice<'_>, job: &Job) -> Result<Need, Refusal> {
+        Ok(need(&*chosen(choice)?, job)?)
     }
 }
 
-impl MechanismName {
-    /// What a run of the mechanism with default options needs.
-    ///
-    /// # Errors
-    /// As [`crate::Mechanism::ladder_need`].
-    pub fn need(self, job: &Job) -> Result<Need, Error> {
-        let ladder = self.ladder_need(job)?;
-        let squares = self.releases_squares();
-        // The values of a 1-way are below its size; earlier releases planned by the size itself, and
-        // their datasets keep their plan.
-        let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
-        let mut largest_cell = (widest as u128).saturating_mul(u128::from(job.record_bound));
-        for statistic in largest_statistics(job, squares) {
-            largest_cell = statistic.largest_cell(job.record_bound)?.max(largest_cell);
-        }
-        Ok(Need {
-            ladder,
-            largest_cell,
-            squares,
-        })
+impl Generator for Mechanisms {
+    type Machine = AnyMachine;
+
+    fn start(&self, choice: Choice<'_>, job: Job) -> Result<Box<AnyMachine>, Refusal> {
+        Ok(chosen(choice)?.start(job)?)
     }
+}
+
+/// The mechanism of a name, with the options that were chosen for it.
+fn chosen(choice: Choice<'_>) -> Result<Box<dyn Mechanism>, Error> {
+    let name: MechanismName = choice.mechanism.parse()?;
+    let options = choice.options.cloned().unwrap_or_default();
+    name.with_options(&Value::Object(options))
+}
+
+/// What a run of a mechanism needs, with the options that it has.
+///
+/// # Errors
+/// As [`Mechanism::ladder_need`].
+pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
+    let ladder = mechanism.ladder_need(job)?;
+    let squares = mechanism.releases_squares();
+    // The values of a 1-way are below its size; earlier releases planned by the size itself, and
+    // their datasets keep their plan.
+    let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
+    let mut largest_cell = (widest as u128).saturating_mul(u128::from(job.record_bound));
+    for statistic in largest_statistics(job, squares) {
+        largest_cell = statistic.largest_cell(job.record_bound)?.max(largest_cell);
+    }
+    Ok(Need {
+        ladder,
+        largest_cell,
+        squares,
+    })
 }
 
 /// The statistics whose cells no other of the mechanisms exceeds, 1-ways aside.
@@ -85,20 +110,64 @@ mod tests {
             Job::new(Domain::new(sizes), Rho::from_f64_down(0.5).unwrap(), 1000)
         };
         let name = |name: &str| name.parse::<MechanismName>().unwrap();
-        let narrow = name("staged").need(&job(vec![3, 4])).unwrap();
+        let narrow = need(&*name("staged"), &job(vec![3, 4])).unwrap();
         assert_eq!(narrow.largest_cell, 49 * 1000);
-        let wide = name("one-ways").need(&job(vec![3, 400])).unwrap();
+        let wide = need(&*name("one-ways"), &job(vec![3, 400])).unwrap();
         assert_eq!(wide.largest_cell, 400 * 1000);
-        let scored = name("fhaim-l2").need(&job(vec![3, 4])).unwrap();
+        let scored = need(&*name("fhaim-l2"), &job(vec![3, 4])).unwrap();
         let overlap = 2;
         assert_eq!(scored.largest_cell, overlap * 2 * 1000 * 1000);
         assert!(scored.squares && !narrow.squares);
     }
 
+    fn choice(mechanism: &str) -> Choice<'_> {
+        Choice {
+            mechanism,
+            options: None,
+        }
+    }
+
+    fn with(options: &Options) -> Choice<'_> {
+        Choice {
+            options: Some(options),
+            ..choice("staged")
+        }
+    }
+
     #[test]
     fn what_runs_in_the_clear_only_needs_nothing_and_is_refused() {
-        assert!(Mechanisms.squares("aim").is_err());
-        assert!(Mechanisms.squares("nothing").is_err());
-        assert!(!Mechanisms.squares("one-ways").unwrap());
+        assert!(Mechanisms.squares(choice("aim")).is_err());
+        assert!(Mechanisms.squares(choice("nothing")).is_err());
+        assert!(!Mechanisms.squares(choice("one-ways")).unwrap());
+    }
+
+    /// A larger block needs a longer ladder: options are part of what a need follows from.
+    #[test]
+    fn options_are_filled_in_change_the_need_and_are_refused_by_name() {
+        let job = Job::new(
+            Domain::new(vec![30; 40]),
+            Rho::from_f64_down(0.5).unwrap(),
+            1000,
+        );
+        let some = |text: &str| serde_json::from_str::<Options>(text).unwrap();
+        let (few, wrong, far) = (
+            some(r#"{"block_cells":10}"#),
+            some(r#"{"no_such":1}"#),
+            some(r#"{"block_cells":0}"#),
+        );
+        let all = Mechanisms.options(with(&few)).unwrap();
+        let default = Mechanisms.options(choice("staged")).unwrap();
+        assert_eq!(
+            (all.len(), &all["block_cells"]),
+            (default.len(), &10.into())
+        );
+        let cells = |choice| Mechanisms.need(choice, &job).unwrap().ladder.cells;
+        assert!(cells(with(&few)) < cells(choice("staged")));
+        assert_eq!(cells(with(&few)), cells(with(&all)));
+        assert_eq!(cells(with(&default)), cells(choice("staged")));
+        for (options, named) in [(wrong, "no_such"), (far, "block_cells")] {
+            let refused = Mechanisms.start(with(&options), job.clone()).err().unwrap();
+            assert!(refused.to_string().contains(named), "{refused}");
+        }
     }
 }

@@ -124,6 +124,8 @@ fn check(mechanism: &dyn Mechanism) {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     assert!(!name.is_empty() && name.chars().all(plain), "{name}");
     assert!(!about.is_empty() && about.len() <= 90, "{name}: {about}");
+    let label = mechanism.label();
+    assert!(!label.is_empty() && label.len() <= 30, "{name}: {label}");
     assert!(!about.contains('\n') && !about.ends_with('.'), "{about}");
     check_options(mechanism);
 

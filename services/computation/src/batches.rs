@@ -60,6 +60,18 @@ pub async fn look(state: &State, name: Name, receipts: &[Receipt]) -> Result<Bat
     Ok(find(state, name).await?.status)
 }
 
+/// Queues a refused batch again, for an operator who has mended what it was refused for. It is
+/// sealed again, to the same bytes.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for a batch that is not there, or was not refused.
+pub async fn reopen(state: &State, name: Name) -> Result<(), Failure> {
+    match find(state, name).await?.status {
+        BatchStatus::Refused { .. } => Ok(store::reopen(&state.base.store, name).await?),
+        _ => Err(Failure::not_found()),
+    }
+}
+
 async fn find(state: &State, name: Name) -> Result<Found, Failure> {
     let found = store::find(&state.base.store, name).await?;
     found.ok_or_else(Failure::not_found)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`routes`] | the HTTP surface |
 //! | [`uploads`] | what holders send: registered, checked object by object, sealed |
+//! | [`limits`] | what an account may have |
 //! | [`batches`] | releases that jobs ask for, and then look at |
 //! | [`runs`] | which window of the noise a job has: assigned by the crypto service |
 //! | [`datasets`] | complete uploads, ready to compute on |
@@ -15,6 +16,7 @@
 
 pub mod batches;
 pub mod datasets;
+pub mod limits;
 pub mod problem;
 pub mod routes;
 pub mod runs;
@@ -25,24 +27,29 @@ pub mod worker;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
+use fhaim_platform::housekeeping::{self, Held, Housekeeping};
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
+use fhaim_platform::runner::{self, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::{Failure, runner, step};
+use fhaim_platform::{Failure, step};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 5] = [
+pub const STEPS: [Step; 7] = [
     COMMON,
     step!("computation", 2, "uploads"),
     step!("computation", 3, "beats_and_digests"),
     step!("computation", 4, "sealing"),
     step!("computation", 5, "owners"),
+    step!("computation", 6, "limits"),
+    step!("computation", 7, "deletion"),
 ];
 
 /// Configuration.
@@ -57,6 +64,9 @@ pub struct Config {
     /// The largest upload accepted, in bytes.
     #[serde(default = "most_upload_bytes")]
     pub upload_bytes: u64,
+    /// Bytes that all uploads of one account may take together, once they are complete.
+    #[serde(default = "most_stored_bytes")]
+    pub stored_bytes: u64,
     /// What batches may take.
     #[serde(default)]
     pub memory: Memory,
@@ -91,6 +101,10 @@ fn most_upload_bytes() -> u64 {
     64 << 30
 }
 
+fn most_stored_bytes() -> u64 {
+    256 << 30
+}
+
 /// Everything a handler or a worker needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -106,6 +120,7 @@ pub struct State {
     /// Raised when a batch came to an end.
     pub(crate) ended: Arc<Notify>,
     pub(crate) upload_bytes: u64,
+    pub(crate) stored_bytes: u64,
     common: Arc<Common>,
 }
 
@@ -138,11 +153,13 @@ impl Program for State {
             queued: Arc::default(),
             ended: Arc::default(),
             upload_bytes: config.upload_bytes,
+            stored_bytes: config.stored_bytes,
             memory: config.memory,
             common: Arc::new(common.clone()),
             base,
         };
         runs::prepare_landed(&state).await?;
+        limits::prepare_landed(&state).await?;
         Ok(state)
     }
 
@@ -154,7 +171,56 @@ impl Program for State {
         let common = self.common.clone();
         tokio::join!(
             runner::run(self.clone(), &common, shutdown.clone()),
-            self.base.signer.rotate_when_due(&shutdown),
+            housekeeping::keep(&self, &shutdown),
         );
+    }
+}
+
+impl From<Common> for Config {
+    /// What a configuration that says nothing more has.
+    fn from(common: Common) -> Self {
+        Self {
+            common,
+            datasets_in_memory: two(),
+            upload_bytes: most_upload_bytes(),
+            stored_bytes: most_stored_bytes(),
+            memory: Memory::default(),
+        }
+    }
+}
+
+impl State {
+    /// What it keeps of each dataset.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn holdings(&self) -> Result<Vec<Held>, Failure> {
+        let store = &self.base.store;
+        let mut all = Vec::new();
+        for dataset in store::uploads::all(store).await? {
+            let receipts = store::uploads::receipts(store, dataset).await?;
+            all.push(Held {
+                dataset,
+                complete: store::uploads::is_complete(store, dataset).await?,
+                receipts: receipts.unwrap_or_default(),
+            });
+        }
+        Ok(all)
+    }
+}
+
+impl Housekeeping for State {
+    const FOLDER: &'static str = "uploads";
+
+    async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
+        Ok(store::uploads::folders(&self.base.store).await?)
+    }
+
+    async fn tidy(&self) -> Result<(), Failure> {
+        uploads::finish_deletions(self).await
+    }
+
+    fn queue(&self) -> Option<(&'static str, &Tasks)> {
+        Some((Self::TASK, &self.tasks))
     }
 }

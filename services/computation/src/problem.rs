@@ -44,6 +44,20 @@ pub enum Refusal {
         /// Its vectors of noise.
         vectors: usize,
     },
+    /// More than an account may store.
+    #[error(
+        "stored_bytes: the upload would take {megabytes} MB, and the account's take {used} MB of \
+         the {most} MB that they may take together: delete a dataset first, or ask who runs the \
+         computation service for more"
+    )]
+    Stored {
+        /// What it would take.
+        megabytes: u64,
+        /// What the account's others take.
+        used: u64,
+        /// What they may take together.
+        most: u64,
+    },
     /// The upload is there, and another.
     #[error("the upload was registered with other terms or another layout")]
     OtherUpload,
@@ -115,6 +129,7 @@ impl Refusal {
             | Self::OtherRun => ProblemKind::Conflict,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
             Self::NoKeys => ProblemKind::NotFound,
+            Self::Stored { .. } => ProblemKind::Quota,
             Self::Landed => ProblemKind::Frozen,
         }
     }

@@ -11,6 +11,7 @@ use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_api::upload::{Complete, Missing, NewUpload, Upload};
+use fhaim_api::usage::Usage;
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Octets, Path, Receipts};
 use fhaim_platform::program::Program;
@@ -22,7 +23,7 @@ use uuid::Uuid;
 
 use crate::problem::Refusal;
 use crate::store::batches::Name;
-use crate::{State, batches, uploads};
+use crate::{State, batches, limits, uploads};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -44,6 +45,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(put_object))
         .routes(routes!(complete))
         .routes(routes!(ask, look))
+        .routes(routes!(show_usage))
 }
 
 /// Keys that this service signs its tokens with.
@@ -104,7 +106,7 @@ async fn show(
     Ok(axum::Json(uploads::show(&state, &stored).await?))
 }
 
-/// Deletes an upload for good.
+/// Deletes an upload for good. Batches under way are stopped.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "uploads",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -116,8 +118,7 @@ async fn delete(
     User(owner): User,
     Path(dataset): Path<Uuid>,
 ) -> Result<StatusCode, Failure> {
-    let stored = uploads::find_owned(&state, dataset, owner).await?;
-    uploads::delete(&state, &stored).await?;
+    uploads::delete(&state, dataset, owner).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -245,4 +246,17 @@ async fn look(
     };
     let status = batches::look(&state, name, &receipts).await?;
     Ok(axum::Json(status))
+}
+
+/// What the account has here, and what it may have.
+#[utoipa::path(get, path = "/v1/usage", tag = "uploads", security(("bearer" = [])),
+    responses(
+        (status = 200, description = "One entry a limit", body = Usage),
+        (status = "4XX", description = "Not signed in", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_usage(
+    Shared(state): Shared<State>,
+    User(owner): User,
+) -> Result<axum::Json<Usage>, Failure> {
+    Ok(axum::Json(limits::usage(&state, owner).await?))
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_api::upload::{
     Complete, Contribution, Missing, NewUpload, Upload, UploadState, WireLayout,
 };
@@ -21,7 +22,7 @@ use uuid::Uuid;
 use crate::problem::Refusal;
 use crate::store::uploads as store;
 pub use crate::store::uploads::{Kept, KeyDigests, Stored};
-use crate::{State, runs};
+use crate::{State, limits, runs};
 
 /// The one contribution that a dataset has today.
 pub const WHOLE: u32 = 0;
@@ -73,7 +74,12 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
     if stored.owner == owner {
         Ok(stored)
     } else {
-        Err(Failure::not_found())
+        Err(Failure::foreign(
+            Service::Computation,
+            owner,
+            "upload",
+            dataset,
+        ))
     }
 }
 
@@ -81,7 +87,8 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
 ///
 /// # Errors
 /// [`ProblemKind::Conflict`] where it was registered otherwise, [`ProblemKind::NotFound`] where
-/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met.
+/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met,
+/// [`ProblemKind::Quota`] beyond what the account may store.
 pub async fn register(
     state: &State,
     dataset: Uuid,
@@ -98,6 +105,10 @@ pub async fn register(
     let (plan, upload_plan) = outline(&terms, new.layout)?;
     check_layout(&plan, &upload_plan)?;
     check_size(&plan, &upload_plan, state.upload_bytes)?;
+    let bytes = limits::bytes(&plan.set, &upload_plan);
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, owner, bytes).await?;
+    drop(tx); // summed up again where the upload is stored
     let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
     let keys = fetch_keys(state, dataset, &folder, &plan).await?;
     let stored = Stored {
@@ -108,12 +119,34 @@ pub async fn register(
         folder,
         keys: Some(keys),
     };
-    if store::insert(&state.base.store, &stored, upload_plan.columns).await? {
-        return Ok((show(state, &stored).await?, true));
+    match insert(state, &stored, upload_plan.columns, bytes).await {
+        Ok(true) => return Ok((show(state, &stored).await?, true)),
+        Ok(false) => state.base.blobs.delete_folder(&stored.folder).await?,
+        Err(failure) => {
+            if failure.kind() == ProblemKind::Quota {
+                state.base.blobs.delete_folder(&stored.folder).await?;
+            }
+            return Err(failure);
+        }
     }
-    state.base.blobs.delete_folder(&stored.folder).await?;
     let other = find_owned(state, dataset, owner).await?;
     existing(state, &other, &stored.terms, stored.layout).await
+}
+
+/// Stores a new upload, if it is within what its owner may have. Whether it was stored.
+async fn insert(
+    state: &State,
+    stored: &Stored,
+    columns: usize,
+    bytes: u64,
+) -> Result<bool, Failure> {
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, stored.owner, bytes).await?;
+    let inserted = store::insert(&mut tx, stored, columns, bytes).await?;
+    if inserted {
+        tx.commit().await?;
+    }
+    Ok(inserted)
 }
 
 async fn existing(
@@ -148,7 +181,7 @@ pub fn check_layout(plan: &Outline, upload: &UploadPlan) -> Result<(), Refusal> 
 
 /// Refuses an upload that would not fit into memory when it is computed on.
 fn check_size(plan: &Outline, upload: &UploadPlan, most: u64) -> Result<(), Refusal> {
-    let bytes = (upload.object_count() as u64).saturating_mul(object_bytes(&plan.set) as u64);
+    let bytes = limits::bytes(&plan.set, upload);
     if bytes <= most {
         return Ok(());
     }
@@ -345,8 +378,8 @@ pub async fn put(
     }
 }
 
-/// Deletes a blob that no row names. One that stays goes with the upload.
-async fn discard(state: &State, blob: &str) {
+/// Deletes a blob that no row names. One that stays goes with the upload, or is swept.
+pub async fn discard(state: &State, blob: &str) {
     if let Err(error) = state.base.blobs.delete(blob).await {
         tracing::warn!(%error, blob, "a blob that nothing needs stays");
     }
@@ -442,12 +475,35 @@ fn manifest(objects: &BTreeMap<String, Kept>) -> Digest {
     Digest(hash.finalize().into())
 }
 
-/// Deletes an upload: rows, objects and keys.
+/// Deletes an upload: batches under way are stopped, then objects and keys are deleted, and then
+/// rows. Broken off at any point, it is gone on with when the service starts, or by the next call.
 ///
 /// # Errors
-/// A failure of the store.
-pub async fn delete(state: &State, stored: &Stored) -> Result<(), Failure> {
-    store::delete(&state.base.store, stored.dataset).await?;
-    state.datasets.forget(stored.dataset);
-    Ok(state.base.blobs.delete_folder(&stored.folder).await?)
+/// A failure of the store or of the blobs.
+pub async fn delete(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Failure> {
+    let folder = store::folder(&state.base.store, dataset, owner).await?;
+    let folder = folder.ok_or_else(Failure::not_found)?;
+    store::begin_deletion(&state.base.store, dataset).await?;
+    state.ended.notify_waiters();
+    state.datasets.forget(dataset);
+    finish_deletion(state, dataset, &folder).await
+}
+
+/// Blobs before rows, so that nothing is left that no row names.
+async fn finish_deletion(state: &State, dataset: Uuid, folder: &str) -> Result<(), Failure> {
+    state.base.blobs.delete_folder(folder).await?;
+    store::finish_deletion(&state.base.store, dataset).await?;
+    state.base.store.forget_deleted().await?;
+    Ok(())
+}
+
+/// Goes on with deletions that were broken off.
+///
+/// # Errors
+/// A failure of the store or of the blobs.
+pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
+    for (dataset, folder) in store::deleting(&state.base.store).await? {
+        finish_deletion(state, dataset, &folder).await?;
+    }
+    Ok(())
 }

@@ -109,7 +109,9 @@ fn is_final(kind: ProblemKind) -> bool {
         | ProblemKind::TooLarge
         | ProblemKind::UnsupportedMediaType
         | ProblemKind::DigestMismatch
+        | ProblemKind::Quota
         | ProblemKind::TooManyRequests
+        | ProblemKind::Full
         | ProblemKind::Unavailable
         | ProblemKind::Internal => false,
     }
@@ -176,6 +178,10 @@ async fn compute(
     // would be sealed for ever.
     let mut tx = state.base.store.begin().await?;
     if let Err(lost) = state.tasks.hold(&mut tx, lease).await? {
+        drop(tx);
+        uploads::discard(state, &blob).await;
+        // The dataset may have been deleted while it was loaded.
+        state.datasets.forget(task.dataset);
         return Ok(Err(lost));
     }
     runs::store(&mut tx, task, &read, &after).await?;

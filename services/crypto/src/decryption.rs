@@ -7,7 +7,8 @@ use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::{Caller, Peer};
-use fhaim_protocol::crypto::chain::Act;
+use fhaim_protocol::Error;
+use fhaim_protocol::crypto::history::{Begun, Released, Standing};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::crypto::{self, Outcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use crate::State;
 use crate::audit::Asked;
 use crate::keys::{self, Stored};
-use crate::ledger::{self, Standing};
+use crate::ledger;
 use crate::problem::Refusal;
 
 /// The largest request: a few hundred ciphertexts.
@@ -61,63 +62,60 @@ pub async fn begin(state: &State, call: &Call, new: &NewRun) -> Result<RunStandi
     let plan = keys::outline(&stored.terms)?;
     let rules = rules(call.dataset, &plan);
     let mut tx = state.base.store.begin().await?;
-    let standing = open(state, &mut tx, call.dataset).await?;
-    if standing.upload.is_some_and(|known| known != new.upload.0) {
-        return Err(Refusal::OtherUpload.into());
-    }
-    let (book, tip) = match standing.run(call.job) {
-        Some(run) => {
-            let book = ledger::book(&mut tx, &rules, call.job, run).await?;
-            (book, standing.tip)
+    let mut standing = open(state, &mut tx, call.dataset).await?;
+    let (job, begun) = (call.job(), standing.begin(&rules, call.job(), new.upload.0));
+    let Begun { run, link } = match begun {
+        Err(none @ Error::NoRunLeft(_)) => {
+            return Err(spent(&mut tx, &rules, &standing, none.to_string())
+                .await?
+                .into());
         }
-        None => {
-            let run = next_run(&mut tx, &rules, &standing).await?;
-            let act = Act::RunBegun {
-                job: call.job(),
-                run,
-                upload: new.upload.0,
-            };
-            let tip = ledger::append(&mut tx, call.dataset, standing.tip, &act, None).await?;
-            asked(call, &format!("begin a run for job {}", call.job))
-                .write(&mut tx, true)
-                .await?;
-            (Book::new(&rules, call.job(), run), tip)
+        begun => begun.map_err(ledger::failure)?,
+    };
+    let book = match link {
+        None => ledger::book(&mut tx, &rules, job, run).await?,
+        Some(link) => {
+            ledger::append(&mut tx, call.dataset, &link, None).await?;
+            let action = format!("begin a run for job {}", call.job);
+            asked(call, &action).write(&mut tx, true).await?;
+            Book::new(&rules, job, run)
         }
     };
     tx.commit().await?;
     Ok(RunStanding {
         run: book.window().run(),
         releases: book.window().placed().iter().map(Into::into).collect(),
-        receipt: ledger::receipt(state, &stored, tip)?,
+        receipt: ledger::receipt(state, &stored, standing.tip())?,
     })
 }
 
 /// Jobs that a refusal for want of a run names at most.
 const MAX_NAMED: usize = 4;
 
-/// The number of the next run. Where none is left, the refusal names a job that holds one and has
-/// released nothing, or else the last that were given one: whoever asks for another has forgotten
-/// them.
-async fn next_run(tx: &mut Tx, rules: &Rules, standing: &Standing) -> Result<u32, Failure> {
-    let begun = u32::try_from(standing.jobs.len()).map_err(Failure::internal)?;
-    let reason = match rules.next_run(begun) {
-        Ok(run) => return Ok(run),
-        Err(spent) => spent.to_string(),
-    };
-    for (run, &job) in (0..).zip(&standing.jobs) {
+/// The refusal for want of a run. It names a job that holds one and has released nothing, or else
+/// the last that were given one: whoever asks for another has forgotten them.
+async fn spent(
+    tx: &mut Tx,
+    rules: &Rules,
+    standing: &Standing,
+    reason: String,
+) -> Result<Refusal, Failure> {
+    for (run, &job) in (0..).zip(standing.jobs()) {
         let book = ledger::book(tx, rules, job, run).await?;
         if book.answers().is_empty() {
-            return Err(Refusal::Stranded { reason, job }.into());
+            let job = Uuid::from_bytes(job.0);
+            return Ok(Refusal::Stranded { reason, job });
         }
     }
-    let last = standing.jobs.iter().rev().take(MAX_NAMED);
-    let last: Vec<String> = last.map(Uuid::to_string).collect();
-    let reason = format!(
+    let last = standing.jobs().iter().rev().take(MAX_NAMED);
+    let last: Vec<String> = last
+        .map(|job| Uuid::from_bytes(job.0).to_string())
+        .collect();
+    Ok(Refusal::Spent(format!(
         "{reason}; they went to {}: where one was forgotten before its end, `fhaim job run DATASET \
          --job ID` goes on with it, and nothing is paid for twice",
         last.join(" and ")
-    );
-    Err(Refusal::Spent(reason).into())
+    )))
 }
 
 /// A dataset's standing, its row locked: its keys are there, and it is not frozen.
@@ -126,7 +124,7 @@ async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Standing, Fai
         return Err(Failure::not_found());
     }
     let standing = ledger::standing(tx, dataset).await?;
-    standing.check_open()?;
+    standing.check_open().map_err(ledger::failure)?;
     Ok(standing)
 }
 
@@ -181,31 +179,26 @@ async fn attempt(
     tx.commit().await?;
     // Decrypted while the dataset's row is not locked, so that long work holds up no one.
     let outcome = judge(state, &stored, &plan, (rules.clone(), before.clone()), body).await?;
-    let (act, answers) = match outcome {
+    let ruling = match outcome {
         Outcome::Repeated(answers) => {
-            let receipt = ledger::receipt(state, &stored, standing.tip)?;
+            let receipt = ledger::receipt(state, &stored, standing.tip())?;
             return Ok(Decrypted { answers, receipt });
         }
-        Outcome::Released { answers, act, .. } => (act, Some(answers)),
-        Outcome::Frozen(act) => (act, None),
+        Outcome::Ruled(ruling) => ruling,
     };
     let mut tx = state.base.store.begin().await?;
-    let (standing, now) = book(state, &mut tx, call, &rules).await?;
-    // A page that cannot be decrypted freezes the dataset, whatever else was released meanwhile.
-    if answers.is_some() && now != before {
-        let cause = "another request of the job was debited meanwhile";
-        return Err(Failure::overtaken(cause));
-    }
-    let stored_answers = answers.as_deref();
-    let tip = ledger::append(&mut tx, call.dataset, standing.tip, &act, stored_answers).await?;
-    asked.write(&mut tx, answers.is_some()).await?;
+    let (mut standing, now) = book(state, &mut tx, call, &rules).await?;
+    let link = ruling.append_to(&mut standing, &now);
+    let link = link.map_err(ledger::failure)?;
+    ledger::append(&mut tx, call.dataset, &link, ruling.answers()).await?;
+    asked.write(&mut tx, ruling.answers().is_some()).await?;
     tx.commit().await?;
-    let Some(answers) = answers else {
+    let Ok(Released { answers, .. }) = ruling.into_released() else {
         tracing::error!(dataset = %call.dataset, "the dataset is frozen: a page cannot be decrypted");
         return Err(Failure::refused());
     };
     metrics::counter!("releases_debited_total").increment(answers.len() as u64);
-    let receipt = ledger::receipt(state, &stored, tip)?;
+    let receipt = ledger::receipt(state, &stored, link.tip)?;
     Ok(Decrypted { answers, receipt })
 }
 
@@ -218,8 +211,8 @@ async fn book(
 ) -> Result<(Standing, Book), Failure> {
     let standing = open(state, tx, call.dataset).await?;
     let no_run = || Failure::refused().because("the job has no run");
-    let run = standing.run(call.job).ok_or_else(no_run)?;
-    let book = ledger::book(tx, rules, call.job, run).await?;
+    let run = standing.run(call.job()).ok_or_else(no_run)?;
+    let book = ledger::book(tx, rules, call.job(), run).await?;
     Ok((standing, book))
 }
 

@@ -4,16 +4,19 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use fhaim_api::Digest;
+use fhaim_api::account::Secret;
 use fhaim_api::dataset::WireTerms;
-use fhaim_api::keys::KeySet;
+use fhaim_api::keys::{KeySet, NewKeySet};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_dp::generator;
 use fhaim_he::{Parameters, SecretKey};
 use fhaim_platform::store::Tx;
-use fhaim_platform::threads::blocking;
 use fhaim_platform::token::Caller;
 use fhaim_platform::{Failure, clock};
-use fhaim_protocol::crypto::chain::{Act, ReceiptKey, Tip};
+use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
+use fhaim_protocol::crypto::history::Standing;
+use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Outline, Plan, Terms};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -21,6 +24,7 @@ use zeroize::Zeroizing;
 use crate::State;
 use crate::audit::Asked;
 use crate::ledger;
+use crate::limits;
 use crate::problem::Refusal;
 use crate::store::keys as store;
 pub use crate::store::keys::Stored;
@@ -84,7 +88,7 @@ impl Stored {
         let standing = ledger::standing(&mut tx, self.dataset).await?;
         tx.commit().await?;
         let receipt_key = URL_SAFE_NO_PAD.encode(self.receipt_key(state)?.public());
-        let receipt = ledger::receipt(state, &self, standing.tip)?;
+        let receipt = ledger::receipt(state, &self, standing.tip())?;
         let spent = ledger::total(runs.iter().map(|run| run.ledger.spent()))?;
         Ok(KeySet {
             dataset: self.dataset,
@@ -150,7 +154,7 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
     if stored.owner == owner {
         Ok(stored)
     } else {
-        Err(Failure::not_found())
+        Err(Failure::foreign(Service::Crypto, owner, "key set", dataset))
     }
 }
 
@@ -196,28 +200,85 @@ fn make(plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
     })
 }
 
-/// Makes a dataset's key set; the same again changes nothing. Whether it was made now.
+/// Makes a dataset's key set, if the generation service vouches for the dataset; the same again
+/// changes nothing. Whether it was made now.
 ///
 /// # Errors
 /// [`ProblemKind::Conflict`] where it was made with other terms, [`ProblemKind::NotFound`] where
-/// it is someone else's or destroyed, [`ProblemKind::Invalid`] for terms that cannot be met.
+/// it is someone else's or destroyed, [`ProblemKind::Invalid`] for terms that cannot be met;
+/// [`ProblemKind::Forbidden`] without a voucher, [`ProblemKind::Quota`] beyond the account's limits.
 pub async fn create(
     state: &State,
     dataset: Uuid,
     owner: Uuid,
-    terms: Terms,
+    new: NewKeySet,
 ) -> Result<(KeySet, bool), Failure> {
-    match find_owned(state, dataset, owner).await {
-        Ok(stored) => return existing(state, stored, &terms).await,
-        Err(failure) if failure.kind() == ProblemKind::NotFound => {}
-        Err(failure) => return Err(failure),
+    let terms = new.terms.0;
+    if let Some(stored) = store::find(&state.base.store, dataset).await? {
+        return match stored.owner == owner {
+            true => existing(state, stored, &terms).await,
+            false => Err(Failure::foreign(Service::Crypto, owner, "key set", dataset)),
+        };
     }
+    must_be_vouched_for(state, dataset, owner, new.voucher).await?;
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, owner).await?;
+    drop(tx); // counted again where the key set is stored
     let planned = terms.clone();
-    let plan = blocking(move || planned.plan()).await?;
-    let plan = plan.map_err(|error| Refusal::Terms(error.to_string()))?;
-    let fresh = blocking(move || make(&plan)).await?;
-    let fresh = fresh.map_err(Failure::internal)?;
-    let stored = Stored {
+    let making = move || {
+        let plan = planned.plan();
+        let plan = plan.map_err(|error| Refusal::Terms(error.to_string()))?;
+        make(&plan).map_err(Failure::internal)
+    };
+    let fresh = state.making.blocking(making).await??;
+    let stored = seal(state, dataset, owner, (&terms, &fresh))?;
+    store_public(state, &stored.folder, fresh).await?;
+    match insert(state, &stored).await {
+        Ok(true) => {
+            let outline = outline(&terms)?;
+            return Ok((stored.describe(state, &outline).await?, true));
+        }
+        Ok(false) => state.base.blobs.delete_folder(&stored.folder).await?,
+        Err(failure) => {
+            if failure.kind() == ProblemKind::Quota {
+                state.base.blobs.delete_folder(&stored.folder).await?;
+            }
+            return Err(failure);
+        }
+    }
+    // Someone else was faster; their key set stands.
+    let stored = find_owned(state, dataset, owner).await?;
+    existing(state, stored, &terms).await
+}
+
+/// Refuses a dataset that the generation service does not say is there, and this account's.
+async fn must_be_vouched_for(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+    voucher: Option<Secret>,
+) -> Result<(), Failure> {
+    let voucher = voucher.ok_or(Refusal::Voucher)?;
+    match state
+        .base
+        .verifier
+        .vouches(&voucher.0, owner, dataset)
+        .await
+    {
+        Ok(true) => Ok(()),
+        Err(failure) if failure.kind() != ProblemKind::Unauthenticated => Err(failure),
+        _ => Err(Refusal::Voucher.into()),
+    }
+}
+
+/// A key set as it is to be stored.
+fn seal(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+    (terms, fresh): (&Terms, &Fresh),
+) -> Result<Stored, Failure> {
+    Ok(Stored {
         dataset,
         owner,
         terms: terms.clone(),
@@ -227,24 +288,17 @@ pub async fn create(
         evaluation_keys: Digest::of(&fresh.evaluation_keys),
         receipt_key: Some(seal_receipt_key(state, dataset, &fresh.receipt_key)?),
         created_at: clock::now(),
-    };
-    let public = format!("{}/public", stored.folder);
-    state
-        .base
-        .blobs
-        .put(&public, fresh.public_key.into())
-        .await?;
-    let evaluation = format!("{}/evaluation", stored.folder);
-    let keys = fresh.evaluation_keys.into();
-    state.base.blobs.put(&evaluation, keys).await?;
-    if insert(state, &stored).await? {
-        let outline = outline(&terms)?;
-        return Ok((stored.describe(state, &outline).await?, true));
-    }
-    // Someone else was faster; their key set stands.
-    state.base.blobs.delete_folder(&stored.folder).await?;
-    let stored = find_owned(state, dataset, owner).await?;
-    existing(state, stored, &terms).await
+    })
+}
+
+/// Stores what everyone may see of a key set.
+async fn store_public(state: &State, folder: &str, fresh: Fresh) -> Result<(), Failure> {
+    let blobs = &state.base.blobs;
+    let public = format!("{folder}/public");
+    blobs.put(&public, fresh.public_key.into()).await?;
+    let evaluation = format!("{folder}/evaluation");
+    blobs.put(&evaluation, fresh.evaluation_keys.into()).await?;
+    Ok(())
 }
 
 async fn existing(state: &State, stored: Stored, terms: &Terms) -> Result<(KeySet, bool), Failure> {
@@ -260,11 +314,13 @@ async fn existing(state: &State, stored: Stored, terms: &Terms) -> Result<(KeySe
 
 async fn insert(state: &State, stored: &Stored) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, stored.owner).await?;
     if !store::insert(&mut tx, stored).await? {
         return Ok(false);
     }
     let (dataset, made) = (stored.dataset, stored.made()?);
-    ledger::append(&mut tx, dataset, Tip::default(), &made, None).await?;
+    let made = Standing::new(DatasetId(dataset.into_bytes())).append(made);
+    ledger::append(&mut tx, dataset, &made.map_err(ledger::failure)?, None).await?;
     let asked = Asked {
         dataset,
         actor: Caller::User(stored.owner),
@@ -316,9 +372,9 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
     let stored = lock(state, &mut tx, dataset).await?;
     if !stored.is_destroyed() {
         store::forget_secret(&mut tx, dataset).await?;
-        let standing = ledger::standing(&mut tx, dataset).await?;
-        let destroyed = Act::KeysDestroyed;
-        ledger::append(&mut tx, dataset, standing.tip, &destroyed, None).await?;
+        let mut standing = ledger::standing(&mut tx, dataset).await?;
+        let destroyed = standing.append(Act::KeysDestroyed);
+        ledger::append(&mut tx, dataset, &destroyed.map_err(ledger::failure)?, None).await?;
         let asked = Asked {
             dataset,
             actor: Caller::User(owner),
@@ -327,5 +383,8 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
         asked.write(&mut tx, true).await?;
     }
     tx.commit().await?;
+    if !state.base.store.forget_deleted().await? {
+        tracing::warn!(%dataset, "the destroyed key is in the database's log for a while yet");
+    }
     Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }

@@ -9,7 +9,9 @@ use fhaim_api::Digest;
 use fhaim_dp::{Ledger, Rho, generator};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
-use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey, Tip};
+use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey};
+use fhaim_protocol::crypto::history::Standing;
+use fhaim_protocol::request::DatasetId;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -43,7 +45,7 @@ async fn adopt_one(state: &State, dataset: Uuid) -> Result<(), Failure> {
     };
     let sealed = keys::seal_receipt_key(state, dataset, &key)?;
     key_sets::set_receipt_key(&mut tx, dataset, sealed).await?;
-    let mut tip = Tip::default();
+    let mut standing = Standing::new(DatasetId(dataset.into_bytes()));
     let (runs, debits) = digest(&mut tx, dataset).await?;
     let mut acts = vec![stored.made()?];
     if runs > 0 {
@@ -55,8 +57,9 @@ async fn adopt_one(state: &State, dataset: Uuid) -> Result<(), Failure> {
     if stored.is_destroyed() {
         acts.push(Act::KeysDestroyed);
     }
-    for act in &acts {
-        tip = ledger::append(&mut tx, dataset, tip, act, None).await?;
+    for act in acts {
+        let link = standing.append(act).map_err(ledger::failure)?;
+        ledger::append(&mut tx, dataset, &link, None).await?;
     }
     tx.commit().await?;
     tracing::info!(%dataset, runs, "the ledger was given a chain");

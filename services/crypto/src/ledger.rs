@@ -11,6 +11,7 @@ use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
 use fhaim_platform::token::Caller;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
+use fhaim_protocol::crypto::history::{Link, Standing};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::request::{DatasetId, JobId};
 use std::collections::BTreeMap;
@@ -31,36 +32,19 @@ pub struct Run {
     pub ledger: Ledger,
 }
 
-/// Where a dataset's chain is, without what was released.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// The chain's end.
-    pub tip: Tip,
-    /// Jobs by run.
-    pub jobs: Vec<Uuid>,
-    /// Digest of the upload that the runs are over, once one has begun.
-    pub upload: Option<[u8; 32]>,
-    /// Why nothing is released, if so.
-    pub frozen: Option<Freeze>,
-}
-
-impl Standing {
-    /// The run of a job.
-    pub fn run(&self, job: Uuid) -> Option<u32> {
-        let index = self.jobs.iter().position(|&known| known == job)?;
-        u32::try_from(index).ok()
-    }
-
-    /// Refuses where nothing is released.
-    ///
-    /// # Errors
-    /// [`ProblemKind::Frozen`] or [`ProblemKind::Restored`], with what to do.
-    pub fn check_open(&self) -> Result<(), Refusal> {
-        match self.frozen {
-            Some(reason) => Err(Refusal::Frozen(reason)),
-            None => Ok(()),
-        }
-    }
+/// What the protocol's refusal or fault is for whoever asked.
+pub fn failure(error: fhaim_protocol::Error) -> Failure {
+    use fhaim_protocol::Error;
+    let refusal = match error {
+        Error::Frozen(reason) => Refusal::Frozen(reason),
+        Error::FrozenForGood(reason) => Refusal::FrozenForGood(reason),
+        Error::NotFrozen => Refusal::NotFrozen,
+        Error::OtherUpload => Refusal::OtherUpload,
+        Error::NoRunLeft(_) => Refusal::Spent(error.to_string()),
+        Error::Overtaken => return Failure::overtaken(error),
+        fault => return Failure::internal(fault),
+    };
+    refusal.into()
 }
 
 /// A dataset's standing.
@@ -68,47 +52,26 @@ impl Standing {
 /// # Errors
 /// A failure of the store, or acts that cannot be read.
 pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
+    let id = DatasetId(dataset.into_bytes());
     let Some(tip) = store::tip(tx, dataset).await? else {
-        return Ok(Standing::default());
+        return Ok(Standing::new(id));
     };
-    let mut standing = Standing {
-        tip,
-        ..Standing::default()
-    };
-    for act in store::standing_acts(tx, dataset).await? {
-        match act {
-            Act::RunBegun { job, run, upload } => {
-                if run as usize != standing.jobs.len() {
-                    return Err(broken("a run that is not the next of its dataset"));
-                }
-                standing.jobs.push(Uuid::from_bytes(job.0));
-                standing.upload = Some(upload);
-            }
-            Act::Frozen { reason } => standing.frozen = Some(reason),
-            Act::Thawed => standing.frozen = None,
-            _ => {}
-        }
-    }
-    Ok(standing)
+    let acts = store::standing_acts(tx, dataset).await?;
+    Standing::read(id, tip, acts).map_err(failure)
 }
 
-/// Appends an act, with the integers that it released, behind `tip`: compare and set. The new
-/// end.
+/// Appends a link to a dataset's chain, with the integers that it releases: compare and set.
 ///
 /// # Errors
-/// [`ProblemKind::Unavailable`] where someone else appended behind `tip`: read again, try again.
+/// [`ProblemKind::Unavailable`] where someone else appended at its height: read again, try again.
 pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
-    tip: Tip,
-    act: &Act,
+    link: &Link,
     answers: Option<&[Vec<i64>]>,
-) -> Result<Tip, Failure> {
-    let text = serde_json::to_string(act)?;
-    let next = tip.append(DatasetId(dataset.into_bytes()), &text);
-    if store::append(tx, dataset, next, (act, &text), answers).await? {
-        audit(tx, dataset, act).await?;
-        return Ok(next);
+) -> Result<(), Failure> {
+    if store::append(tx, dataset, link, answers).await? {
+        return audit(tx, dataset, &link.act).await;
     }
     let cause = "another request of the dataset was stored meanwhile";
     Err(Failure::overtaken(cause))
@@ -137,24 +100,10 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
-pub async fn book(tx: &mut Tx, rules: &Rules, job: Uuid, run: u32) -> Result<Book, Failure> {
+pub async fn book(tx: &mut Tx, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
     let dataset = Uuid::from_bytes(rules.dataset.0);
-    let mut book = Book::new(rules, JobId(job.into_bytes()), run);
-    for (act, answers) in store::releases_of(tx, dataset, job).await? {
-        let Act::Released {
-            entries,
-            answers: digest,
-            ..
-        } = act
-        else {
-            return Err(broken("an act that is none of a release"));
-        };
-        if chain::answers_digest(&answers) != digest {
-            return Err(broken("released integers that are not those of their act"));
-        }
-        book.restore(entries, answers).map_err(broken)?;
-    }
-    Ok(book)
+    let releases = store::releases_of(tx, dataset, Uuid::from_bytes(job.0)).await?;
+    Book::read(rules, job, run, releases).map_err(failure)
 }
 
 fn broken(reason: impl std::fmt::Display) -> Failure {
@@ -217,16 +166,9 @@ async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Result<(), Fail
     tracing::error!(%dataset, ?reason, "the dataset is frozen");
     let mut tx = state.base.store.begin().await?;
     keys::lock(state, &mut tx, dataset).await?;
-    let standing = standing(&mut tx, dataset).await?;
-    if standing.frozen != Some(reason) {
-        append(
-            &mut tx,
-            dataset,
-            standing.tip,
-            &Act::Frozen { reason },
-            None,
-        )
-        .await?;
+    let mut standing = standing(&mut tx, dataset).await?;
+    if let Some(link) = standing.freeze(reason).map_err(failure)? {
+        append(&mut tx, dataset, &link, None).await?;
         tx.commit().await?;
     }
     Err(Refusal::Frozen(reason).into())
@@ -239,13 +181,9 @@ async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Result<(), Fail
 pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     keys::lock(state, &mut tx, dataset).await?;
-    let standing = standing(&mut tx, dataset).await?;
-    match standing.frozen {
-        Some(Freeze::Noise) => {}
-        Some(other) => return Err(Refusal::FrozenForGood(other).into()),
-        None => return Err(Refusal::NotFrozen.into()),
-    }
-    append(&mut tx, dataset, standing.tip, &Act::Thawed, None).await?;
+    let mut standing = standing(&mut tx, dataset).await?;
+    let link = standing.thaw().map_err(failure)?;
+    append(&mut tx, dataset, &link, None).await?;
     Ok(tx.commit().await?)
 }
 
@@ -272,7 +210,7 @@ pub async fn show_receipt(
     let mut tx = state.base.store.begin().await?;
     let standing = standing(&mut tx, stored.dataset).await?;
     tx.commit().await?;
-    receipt(state, stored, standing.tip)
+    receipt(state, stored, standing.tip())
 }
 
 /// All runs of a dataset, oldest first.
@@ -294,7 +232,8 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
             restore(ledger, entry)?;
         }
     }
-    runs.extend(standing.jobs.into_iter().map(|job| {
+    runs.extend(standing.jobs().iter().map(|job| {
+        let job = Uuid::from_bytes(job.0);
         Run {
             ledger: ledgers
                 .remove(&job)
@@ -357,7 +296,7 @@ pub async fn show(
             .unwrap_or(Rho::ZERO)
             .into(),
         runs: runs.into_iter().map(run).collect(),
-        frozen: standing.frozen.map(|reason| reason.detail().to_owned()),
-        receipt: receipt(state, &stored, standing.tip)?,
+        frozen: standing.frozen().map(|reason| reason.detail().to_owned()),
+        receipt: receipt(state, &stored, standing.tip())?,
     })
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`routes`] | the HTTP surface |
 //! | [`keys`] | key sets: made once, sealed, destroyed |
+//! | [`limits`] | what an account may have |
 //! | [`decryption`] | runs assigned, releases judged and debited, and only then answered |
 //! | [`ledger`] | each dataset's chain of acts, and receipts for it |
 //! | [`landed`] | ledgers of the release before |
@@ -19,6 +20,7 @@ pub mod decryption;
 pub mod keys;
 pub mod landed;
 pub mod ledger;
+pub mod limits;
 pub mod problem;
 pub mod routes;
 pub mod store;
@@ -26,32 +28,65 @@ pub mod store;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
+use fhaim_platform::housekeeping::{self, Housekeeping};
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::threads::Few;
 use fhaim_platform::{Failure, step};
 use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 3] = [
+pub const STEPS: [Step; 4] = [
     COMMON,
     step!("crypto", 2, "key_sets"),
     step!("crypto", 3, "chain"),
+    step!("crypto", 4, "limits"),
 ];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What every service needs.
+    /// What every service needs. `peers` must name the generation service, which says which
+    /// datasets there are.
     pub common: Common,
+    /// Bounds on what one account may have.
+    #[serde(default)]
+    pub limits: Limits,
 }
+
+/// Bounds on what one account may have.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Key sets that were not destroyed; each takes some megabytes.
+    pub key_sets: u64,
+    /// Key sets made within 24 hours, those destroyed since included: their ledgers stay.
+    pub key_sets_a_day: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            key_sets: 200,
+            key_sets_a_day: 400,
+        }
+    }
+}
+
+/// Key sets made at a time, each in some tens of megabytes.
+const KEY_SETS_AT_ONCE: usize = 2;
 
 /// Everything a handler needs. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) base: Base,
+    pub(crate) limits: Limits,
+    pub(crate) making: Arc<Few>,
 }
 
 impl Program for State {
@@ -71,7 +106,11 @@ impl Program for State {
     async fn open(config: &Config) -> Result<Self, Failure> {
         let trusted = [Service::Generation, Service::Computation];
         let base = Base::open(Self::SERVICE, &config.common, &STEPS, &trusted).await?;
-        let state = Self { base };
+        let state = Self {
+            base,
+            limits: config.limits,
+            making: Arc::new(Few::new(KEY_SETS_AT_ONCE)),
+        };
         landed::adopt(&state).await?;
         Ok(state)
     }
@@ -81,6 +120,36 @@ impl Program for State {
     }
 
     async fn work(self, shutdown: Shutdown) {
-        self.base.signer.rotate_when_due(&shutdown).await;
+        housekeeping::keep(&self, &shutdown).await;
+    }
+}
+
+impl From<Common> for Config {
+    /// What a configuration that says nothing more has.
+    fn from(common: Common) -> Self {
+        Self {
+            common,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Housekeeping for State {
+    const FOLDER: &'static str = "keys";
+
+    async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
+        Ok(store::keys::folders(&self.base.store).await?)
+    }
+
+    async fn tidy(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn measure(&self) -> Result<(), Failure> {
+        let ledgers = store::chain::ledgers(&self.base.store).await?;
+        metrics::gauge!("key_sets").set(ledgers.key_sets as f64);
+        metrics::gauge!("datasets_frozen").set(ledgers.frozen as f64);
+        metrics::gauge!("ledger_acts").set(ledgers.acts as f64);
+        Ok(())
     }
 }

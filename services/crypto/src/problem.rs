@@ -13,6 +13,25 @@ pub enum Refusal {
     /// Terms without a plan.
     #[error("{0}")]
     Terms(String),
+    /// Nobody says that there is such a dataset.
+    #[error(
+        "the generation service does not say that this dataset is there and yours: make it there \
+         first, and send what `/v1/datasets/DATASET/voucher` answers as `voucher`. A program that \
+         sends none is of an earlier release: bring it up to date"
+    )]
+    Voucher,
+    /// As many key sets as an account may have.
+    #[error(
+        "key_sets: an account can have the keys of {0} datasets: delete a dataset first, or ask \
+         who runs the crypto service for more"
+    )]
+    KeySets(u64),
+    /// As many key sets as an account may make in a day.
+    #[error(
+        "key_sets_a_day: an account can have keys made {0} times in 24 hours: try again later, or \
+         ask who runs the crypto service for more"
+    )]
+    KeySetsToday(u64),
     /// Keys of other terms.
     #[error("the dataset's keys were made with other terms, and terms cannot change")]
     OtherTerms,
@@ -52,6 +71,8 @@ impl Refusal {
     pub fn kind(&self) -> ProblemKind {
         match self {
             Self::Terms(_) | Self::Receipt => ProblemKind::Invalid,
+            Self::Voucher => ProblemKind::Forbidden,
+            Self::KeySets(_) | Self::KeySetsToday(_) => ProblemKind::Quota,
             Self::OtherTerms | Self::OtherUpload | Self::FrozenForGood(_) | Self::NotFrozen => {
                 ProblemKind::Conflict
             }

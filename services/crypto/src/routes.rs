@@ -12,6 +12,7 @@ use fhaim_api::keys::{
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
+use fhaim_api::usage::Usage;
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Octets, Path, Query, Receipts};
 use fhaim_platform::program::Program;
@@ -25,7 +26,7 @@ use uuid::Uuid;
 use crate::decryption::Call;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, decryption, keys, ledger};
+use crate::{State, decryption, keys, ledger, limits};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -52,6 +53,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
         .routes(routes!(show_audit))
+        .routes(routes!(show_usage))
         .merge(decryptions)
 }
 
@@ -69,7 +71,8 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(State::openapi())
 }
 
-/// Makes a dataset's key set and fixes its plan and budget for good.
+/// Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
+/// budget for good.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "keys", request_body = NewKeySet,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -84,7 +87,7 @@ async fn create(
     Path(dataset): Path<Uuid>,
     Json(new): Json<NewKeySet>,
 ) -> Result<(StatusCode, axum::Json<KeySet>), Failure> {
-    let (set, made) = keys::create(&state, dataset, owner, new.terms.0).await?;
+    let (set, made) = keys::create(&state, dataset, owner, new).await?;
     let status = if made {
         StatusCode::CREATED
     } else {
@@ -266,6 +269,19 @@ async fn show_ledger(
 ) -> Result<axum::Json<DatasetLedger>, Failure> {
     let ledger = ledger::show(&state, dataset, owner, &receipts).await?;
     Ok(axum::Json(ledger))
+}
+
+/// What the account has here, and what it may have.
+#[utoipa::path(get, path = "/v1/usage", tag = "keys", security(("bearer" = [])),
+    responses(
+        (status = 200, description = "One entry a limit", body = Usage),
+        (status = "4XX", description = "Not signed in", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_usage(
+    Shared(state): Shared<State>,
+    User(owner): User,
+) -> Result<axum::Json<Usage>, Failure> {
+    Ok(axum::Json(limits::usage(&state, owner).await?))
 }
 
 /// Where a list goes on.

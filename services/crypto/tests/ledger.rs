@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod common;
+
+use common::{OWNER, Place, terms};
 use fhaim_api::Digest;
 use fhaim_api::keys::{NewRun, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
@@ -9,8 +12,7 @@ use fhaim_api::token::Service;
 use fhaim_crypto::decryption::{self, Call};
 use fhaim_crypto::keys::Part;
 use fhaim_crypto::store::audit;
-use fhaim_crypto::{Config, STEPS, State, keys, ledger};
-use fhaim_domain::Schema;
+use fhaim_crypto::{STEPS, State, keys, ledger};
 use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_he::SecretKey;
 use fhaim_platform::Failure;
@@ -18,56 +20,10 @@ use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
 use fhaim_platform::token::Peer;
-use fhaim_protocol::crypto::chain::{Act, Freeze};
-use fhaim_protocol::terms::Terms;
+use fhaim_protocol::crypto::chain::Freeze;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
-use sqlx::{Connection, SqliteConnection};
-use tempfile::TempDir;
 use uuid::Uuid;
-
-const OWNER: Uuid = Uuid::from_u128(1);
-
-fn terms(runs: u32) -> Terms {
-    let json = br#"{"name":"t","columns":[
-        {"name":"a","kind":"categorical","categories":["1","2"]},
-        {"name":"b","kind":"categorical","categories":["1","2","3"]}]}"#;
-    let terms = Terms {
-        runs,
-        ..Terms::new(Schema::from_json("t", json).unwrap(), 1.0, 1e-9, 600)
-    };
-    terms.complete(&fhaim_synth::Mechanisms).unwrap()
-}
-
-struct Place {
-    folder: TempDir,
-    config: Config,
-}
-
-impl Place {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let common = fhaim_kit::config::in_folder(folder.path());
-        Self {
-            folder,
-            config: Config { common },
-        }
-    }
-
-    async fn open(&self) -> State {
-        State::open(&self.config).await.unwrap()
-    }
-
-    /// A statement that the service does not make.
-    async fn execute(&self, statement: &'static str) {
-        let url = format!("sqlite://{}/store.db", self.folder.path().display());
-        let mut connection = SqliteConnection::connect(&url).await.unwrap();
-        sqlx::query(statement)
-            .execute(&mut connection)
-            .await
-            .unwrap();
-    }
-}
 
 async fn begin(
     state: &State,
@@ -85,21 +41,15 @@ async fn begin(
     decryption::begin(state, &call, &NewRun { upload }).await
 }
 
-async fn dataset(state: &State, runs: u32) -> Uuid {
-    let id = Uuid::new_v4();
-    keys::create(state, id, OWNER, terms(runs)).await.unwrap();
-    id
-}
-
 fn kind<T: std::fmt::Debug>(result: Result<T, Failure>) -> ProblemKind {
     result.unwrap_err().kind()
 }
 
 #[tokio::test]
 async fn a_run_is_given_to_one_job_and_stays_its_own() {
-    let place = Place::new();
+    let place = Place::new().await;
     let state = place.open().await;
-    let id = dataset(&state, 2).await;
+    let id = place.dataset(&state, 2).await;
     let (one, other) = tokio::join!(begin(&state, id, 7, &[]), begin(&state, id, 8, &[]));
     let mut runs = Vec::new();
     for (job, begun) in [(7, one), (8, other)] {
@@ -136,9 +86,9 @@ async fn a_run_is_given_to_one_job_and_stays_its_own() {
 
 #[tokio::test]
 async fn a_receipt_that_the_chain_does_not_contain_freezes_the_dataset() {
-    let place = Place::new();
+    let place = Place::new().await;
     let state = place.open().await;
-    let id = dataset(&state, 3).await;
+    let id = place.dataset(&state, 3).await;
     let first = begin(&state, id, 7, &[]).await.unwrap().receipt;
     let second = begin(&state, id, 8, std::slice::from_ref(&first)).await;
     let second = second.unwrap().receipt;
@@ -192,18 +142,14 @@ async fn frozen_and_thawed(state: &State, dataset: Uuid) -> Vec<String> {
 /// An operator's word is in the log, as what it is about.
 #[tokio::test]
 async fn a_dataset_that_goes_on_again_says_so_in_its_log() {
-    let place = Place::new();
+    let place = Place::new().await;
     let state = place.open().await;
-    let id = dataset(&state, 1).await;
-    let frozen = Act::Frozen {
-        reason: Freeze::Noise,
-    };
+    let id = place.dataset(&state, 1).await;
     let store = Store::open(&place.config.common.database, &STEPS).await;
     let mut tx = store.unwrap().begin().await.unwrap();
-    let tip = ledger::standing(&mut tx, id).await.unwrap().tip;
-    ledger::append(&mut tx, id, tip, &frozen, None)
-        .await
-        .unwrap();
+    let mut standing = ledger::standing(&mut tx, id).await.unwrap();
+    let frozen = standing.freeze(Freeze::Noise).unwrap().unwrap();
+    ledger::append(&mut tx, id, &frozen, None).await.unwrap();
     tx.commit().await.unwrap();
     ledger::thaw(&state, id).await.unwrap();
     let log = [
@@ -268,7 +214,7 @@ async fn landed(place: &Place, dataset: Uuid, runs: u32) {
 
 #[tokio::test]
 async fn a_ledger_of_the_release_before_goes_on_if_no_run_had_begun() {
-    let place = Place::new();
+    let place = Place::new().await;
     let (fresh, begun) = (Uuid::from_u128(11), Uuid::from_u128(12));
     landed(&place, fresh, 0).await;
     landed(&place, begun, 2).await;
@@ -293,9 +239,9 @@ async fn a_ledger_of_the_release_before_goes_on_if_no_run_had_begun() {
 
 #[tokio::test]
 async fn a_key_that_was_changed_where_it_is_kept_is_noticed() {
-    let place = Place::new();
+    let place = Place::new().await;
     let state = place.open().await;
-    let id = dataset(&state, 1).await;
+    let id = place.dataset(&state, 1).await;
     let stored = keys::find(&state, id).await.unwrap();
     for (part, name) in [(Part::Public, "public"), (Part::Evaluation, "evaluation")] {
         let whole = keys::part(&state, &stored, part).await.unwrap();

@@ -22,6 +22,17 @@ fn open() -> bool {
     true
 }
 
+impl From<Common> for Config {
+    /// What a configuration that says nothing more has.
+    fn from(common: Common) -> Self {
+        Self {
+            common,
+            sign_up: open(),
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// Bounds on what one caller may ask for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -39,6 +50,14 @@ pub struct Limits {
     pub cached_model_bytes: usize,
     /// Synthetic tables drawn at a time.
     pub synthetic_tables: usize,
+    /// Datasets of one account.
+    pub datasets: u64,
+    /// Jobs of one account, whatever became of them: they go with their datasets.
+    pub jobs: u64,
+    /// Jobs of one account that are queued or running.
+    pub jobs_under_way: u64,
+    /// API keys of one account.
+    pub api_keys: u64,
 }
 
 impl Default for Limits {
@@ -50,6 +69,10 @@ impl Default for Limits {
             model_bytes: 256 << 20,
             cached_model_bytes: 512 << 20,
             synthetic_tables: 32,
+            datasets: 200,
+            jobs: 10_000,
+            jobs_under_way: 100,
+            api_keys: 100,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Datasets: what their holders fixed, and how far they are.
 
-use fhaim_api::dataset::{Dataset, DatasetState, NewDataset};
+use fhaim_api::account::Secret;
+use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, Voucher};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
 use fhaim_dp::Rho;
@@ -10,22 +12,26 @@ use fhaim_platform::peer::{Body, PeerError};
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::Mechanisms;
 use reqwest::Method;
+use std::time::Duration;
 use uuid::Uuid;
 
-use crate::State;
 use crate::accounts::checked_name;
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::datasets as store;
+use crate::{State, limits};
 
 const MAX_NAME: usize = 200;
+
+/// Whose security log it is.
+const SERVICE: Service = Service::Generation;
 
 /// Makes a dataset under the identifier that its holder chose. The same again changes nothing.
 ///
 /// # Errors
 /// A name that cannot be used, terms that cannot be met; a dataset of this identifier that is
-/// another, or someone else's.
+/// another, or someone else's; one more than the account may have.
 pub async fn create(
     state: &State,
     owner: Uuid,
@@ -33,14 +39,22 @@ pub async fn create(
     new: NewDataset,
 ) -> Result<Put<Dataset>, Failure> {
     let name = checked_name("name", new.name, MAX_NAME)?;
-    let terms = new.terms.0;
+    let terms = new.terms.0.resolve(&Mechanisms);
+    let terms = terms.map_err(|error| Refusal::Terms(error.to_string()))?;
     if let Some(found) = alike(state, owner, id, &name, &terms).await? {
         return Ok(Put::Found(found));
     }
+    let mut tx = state.base.store.begin().await?;
+    limits::check_dataset(state, &mut tx, owner).await?;
+    drop(tx); // counted again where the dataset is stored
     let (terms, budget) = planned(state, terms).await?;
-    if store::insert(&state.base.store, (owner, id), &name, &terms, budget).await? {
+    let mut tx = state.base.store.begin().await?;
+    limits::check_dataset(state, &mut tx, owner).await?;
+    if store::insert(&mut tx, (owner, id), &name, &terms, budget).await? {
+        tx.commit().await?;
         return Ok(Put::Made(show(state, owner, id).await?));
     }
+    drop(tx);
     // The same call, made twice at the same moment.
     let found = alike(state, owner, id, &name, &terms).await?;
     found.map(Put::Found).ok_or_else(Failure::not_found)
@@ -58,7 +72,7 @@ async fn alike(
         return Ok(None);
     };
     if found.owner != owner {
-        return Err(Failure::not_found());
+        return Err(Failure::foreign(SERVICE, owner, "dataset", id));
     }
     let dataset = found.dataset.ok_or(Refusal::Deleting)?;
     if dataset.name != name || dataset.terms.0.choices() != terms.choices() {
@@ -87,8 +101,12 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failure> {
-    let dataset = store::owned(&state.base.store, owner, id).await?;
-    dataset.ok_or_else(Failure::not_found)
+    match store::find(&state.base.store, id).await? {
+        Some(found) if found.owner != owner => Err(Failure::foreign(SERVICE, owner, "dataset", id)),
+        found => found
+            .and_then(|found| found.dataset)
+            .ok_or_else(Failure::not_found),
+    }
 }
 
 /// An owner's datasets.
@@ -99,6 +117,22 @@ pub async fn list(state: &State, owner: Uuid, paging: &Paging) -> Result<Page<Da
     let cut = Cut::new(paging)?;
     let datasets = store::list(&state.base.store, owner, &cut).await?;
     Ok(cut.page(datasets, |dataset| (dataset.created_at, dataset.id)))
+}
+
+/// A voucher is of use for so long: it is shown as soon as it is there.
+const VOUCHER_LIFETIME: Duration = Duration::from_secs(15 * 60);
+
+/// Vouches for an owner's dataset to the crypto service.
+///
+/// # Errors
+/// There is no such dataset.
+pub async fn vouch(state: &State, owner: Uuid, id: Uuid) -> Result<Voucher, Failure> {
+    show(state, owner, id).await?;
+    let voucher = state.base.signer.voucher(owner, id, VOUCHER_LIFETIME)?;
+    Ok(Voucher {
+        voucher: Secret(voucher),
+        expires_in: VOUCHER_LIFETIME.as_secs(),
+    })
 }
 
 /// Marks a dataset as ready, if the computation service has all of its objects.
@@ -138,17 +172,16 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
     Err(Refusal::Incomplete(missing).into())
 }
 
-/// Deletes this service's part of a dataset: jobs, releases, models.
+/// Deletes this service's part of a dataset: jobs, releases, models. Jobs under way are stopped:
+/// their workers find nothing to write to.
 ///
 /// # Errors
-/// There is no such dataset; a job is still queued or running.
+/// There is no such dataset.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
+    store::lock_jobs(&mut tx, owner, id).await?;
     let locked = store::lock(&state.base.store, &mut tx, owner, id).await?;
     locked.ok_or_else(Failure::not_found)?;
-    if let Some(job) = store::active_job(&mut tx, id).await? {
-        return Err(Refusal::ActiveJob(job).into());
-    }
     store::begin_deletion(&mut tx, id).await?;
     tx.commit().await?;
     state.models.forget(id);
@@ -158,7 +191,9 @@ pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure>
 /// The row goes last, after the blobs: if this is broken off, another finds it.
 async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
     state.base.blobs.delete_folder(&folder(id)).await?;
-    Ok(store::finish_deletion(&state.base.store, id).await?)
+    store::finish_deletion(&state.base.store, id).await?;
+    state.base.store.forget_deleted().await?;
+    Ok(())
 }
 
 /// Goes on with deletions that were broken off.
@@ -172,7 +207,10 @@ pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Where all datasets' blobs are.
+pub const FOLDER: &str = "datasets";
+
 /// Where a dataset's blobs are.
 pub fn folder(dataset: Uuid) -> String {
-    format!("datasets/{dataset}")
+    format!("{FOLDER}/{dataset}")
 }

@@ -1,6 +1,7 @@
 //! Jobs, as their owners see them.
 
 use fhaim_api::job::{Job, JobState, NewJob};
+use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
@@ -12,13 +13,13 @@ use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::datasets::Locked;
 use crate::store::{batches, datasets as parents, jobs as store};
-use crate::{State, datasets};
+use crate::{State, datasets, limits};
 
 /// Queues a job under the identifier that its owner chose. The same again changes nothing.
 ///
 /// # Errors
 /// There is no such dataset, or it is not ready; all of its runs are begun or promised; a job of
-/// this identifier is of another dataset, or someone else's.
+/// this identifier is of another dataset, or someone else's; one more than the account may have.
 pub async fn create(
     state: &State,
     owner: Uuid,
@@ -41,6 +42,7 @@ pub async fn create(
         return Ok(Put::Found(found));
     }
     claim_run(&mut tx, dataset, locked).await?;
+    limits::check_job(state, &mut tx, owner, true).await?;
     if !store::insert(&mut tx, owner, dataset, id).await? {
         // Of another dataset, at the same moment: this one is locked.
         return Err(Refusal::OtherJob.into());
@@ -54,7 +56,7 @@ pub async fn create(
 async fn alike(tx: &mut Tx, owner: Uuid, dataset: Uuid, id: Uuid) -> Result<Option<Job>, Failure> {
     match store::find(tx, id).await? {
         None => Ok(None),
-        Some((other, _)) if other != owner => Err(Failure::not_found()),
+        Some((other, _)) if other != owner => Err(foreign(owner, id)),
         Some((_, job)) if job.dataset != dataset => Err(Refusal::OtherJob.into()),
         Some((_, job)) => Ok(Some(job)),
     }
@@ -89,8 +91,18 @@ async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Fai
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
-    let job = store::owned(&state.base.store, owner, id).await?;
-    job.ok_or_else(Failure::not_found)
+    if let Some(job) = store::owned(&state.base.store, owner, id).await? {
+        return Ok(job);
+    }
+    let mut tx = state.base.store.begin().await?;
+    Err(match store::find(&mut tx, id).await? {
+        Some(_) => foreign(owner, id),
+        None => Failure::not_found(),
+    })
+}
+
+fn foreign(owner: Uuid, id: Uuid) -> Failure {
+    Failure::foreign(Service::Generation, owner, "job", id)
 }
 
 /// A dataset's jobs.
@@ -148,6 +160,7 @@ pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure>
     if !batches::has_asked(&mut tx, id).await? {
         claim_run(&mut tx, dataset, locked).await?;
     }
+    limits::check_job(state, &mut tx, owner, false).await?;
     store::queue_again(&mut tx, id).await?;
     let job = show_after(state, tx, owner, id).await;
     state.wake.notify_one();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `worker` | the database and the computation service around it, under a lease |
 //! | `accounts` | sign-up, sessions, API keys, rate limits |
+//! | `limits` | what an account may have |
 //! | `datasets`, `jobs`, `events` | what a user sees of the work |
 //! | `results`, `synthetic` | releases, models, and tables drawn from them |
 //! | `routes` | the HTTP surface |
@@ -19,6 +20,7 @@ mod config;
 mod datasets;
 mod events;
 mod jobs;
+mod limits;
 mod models;
 mod paging;
 mod problem;
@@ -30,5 +32,6 @@ mod store;
 mod synthetic;
 mod worker;
 
+pub use accounts::Change;
 pub use config::{Config, Limits};
 pub use state::{STEPS, State};

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
+use crate::store::jobs;
 use crate::{State, datasets};
 
 /// Bytes that a query of a model may take for each byte its terms allow: what a fit may take.
@@ -79,6 +80,18 @@ fn name(dataset: Uuid, job: Uuid) -> String {
 pub async fn put(state: &State, dataset: Uuid, job: Uuid, model: Vec<u8>) -> Result<(), Failure> {
     let blob = name(dataset, job);
     Ok(state.base.blobs.put(&blob, Bytes::from(model)).await?)
+}
+
+/// Deletes the model of a job that is there no more.
+///
+/// # Errors
+/// A failure of the store or of the blobs.
+pub async fn discard_unnamed(state: &State, dataset: Uuid, job: Uuid) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    if jobs::find(&mut tx, job).await?.is_none() {
+        state.base.blobs.delete(&name(dataset, job)).await?;
+    }
+    Ok(())
 }
 
 /// A job's model.

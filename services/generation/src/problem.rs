@@ -39,6 +39,17 @@ pub enum Refusal {
     /// Wrong credentials, without saying which part.
     #[error("there is no account with this address and password")]
     Credentials,
+    /// Another password than the account's.
+    #[error("password: it is not the account's")]
+    WrongPassword,
+    /// An account that its operator has closed.
+    #[error("the account is disabled: ask who runs this service")]
+    Disabled,
+    /// An account that still has datasets.
+    #[error(
+        "the account has {}: delete them first, at all services", counted(*.0, "dataset")
+    )]
+    HasDatasets(u64),
     /// A token or a key that is unknown or of no more use.
     #[error("this token or key is not accepted: sign in again")]
     Token,
@@ -52,8 +63,29 @@ pub enum Refusal {
     #[error("the key has been used, so that its text is known: make another")]
     UsedKey,
     /// Too many keys.
-    #[error("an account can have {0} keys: delete one first")]
-    TooManyKeys(usize),
+    #[error(
+        "api_keys: an account can have {0} keys: delete one first, or ask who runs this service \
+         for more"
+    )]
+    TooManyKeys(u64),
+    /// Too many datasets.
+    #[error(
+        "datasets: an account can have {0} datasets: delete one first, or ask who runs this \
+         service for more"
+    )]
+    TooManyDatasets(u64),
+    /// Too many jobs.
+    #[error(
+        "jobs: an account can have {0} jobs: delete a dataset, with which its jobs go, or ask who \
+         runs this service for more"
+    )]
+    TooManyJobs(u64),
+    /// Too many jobs queued or running.
+    #[error(
+        "jobs_under_way: an account can have {0} jobs queued or running: wait until one ends, or \
+         cancel one"
+    )]
+    TooManyUnderWay(u64),
     /// A page that is too long, or empty.
     #[error("limit must be 1 to {0}")]
     PageLimit(u32),
@@ -89,9 +121,6 @@ pub enum Refusal {
         counted(*.0, "object")
     )]
     Incomplete(u64),
-    /// A job is under way.
-    #[error("job {0} is not at its end: cancel it first")]
-    ActiveJob(Uuid),
     /// A receipt of something else.
     #[error("the receipt is of another dataset, or none")]
     Receipt,
@@ -156,9 +185,13 @@ impl Refusal {
     /// Which problem it is.
     pub fn kind(&self) -> ProblemKind {
         match self {
-            Self::SignUpClosed => ProblemKind::Forbidden,
+            Self::SignUpClosed | Self::Disabled | Self::WrongPassword => ProblemKind::Forbidden,
             Self::Credentials | Self::Token => ProblemKind::Unauthenticated,
             Self::TooManyTries(_) => ProblemKind::TooManyRequests,
+            Self::TooManyKeys(_)
+            | Self::TooManyDatasets(_)
+            | Self::TooManyJobs(_)
+            | Self::TooManyUnderWay(_) => ProblemKind::Quota,
             Self::LastEvent => ProblemKind::Malformed,
             Self::Spent { .. } => ProblemKind::BudgetSpent,
             Self::Email
@@ -175,14 +208,13 @@ impl Refusal {
             | Self::Impossible(_)
             | Self::Format(_) => ProblemKind::Invalid,
             Self::AccountExists
+            | Self::HasDatasets(_)
             | Self::OtherKey
             | Self::UsedKey
-            | Self::TooManyKeys(_)
             | Self::Deleting
             | Self::OtherDataset
             | Self::NotUploaded
             | Self::Incomplete(_)
-            | Self::ActiveJob(_)
             | Self::OtherJob
             | Self::NotReady
             | Self::Ended

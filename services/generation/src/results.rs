@@ -4,7 +4,7 @@ use fhaim_api::job::{Job, JobState, ModelView, OneWayView, ReleasedStatistic};
 use fhaim_domain::{Clique, Schema};
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
-use fhaim_protocol::{generation, terms::Terms};
+use fhaim_protocol::terms::Terms;
 use fhaim_release::{Axis, ReleaseRequest, Statistic};
 use fhaim_synth::{FittedModel, Marginals};
 use std::collections::BTreeSet;
@@ -60,9 +60,7 @@ fn itemise(
         phase,
         attributes: names.collect(),
         sigma: request.sigma(),
-        cost: generation::cost(&request, job)
-            .map_err(Failure::internal)?
-            .into(),
+        cost: request.cost(job).map_err(Failure::internal)?.into(),
         statistic: request.statistic,
         values,
     })

@@ -4,6 +4,7 @@ use fhaim_api::account::{Account, Credentials};
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
+use fhaim_platform::housekeeping::Held;
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
@@ -15,14 +16,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
 use utoipa_axum::router::OpenApiRouter;
+use uuid::Uuid;
 
-use crate::accounts::{self, Passwords, SignInLimits};
+use crate::accounts::{self, Change, Passwords, SignInLimits};
 use crate::models::Models;
-use crate::store::jobs;
+use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 7] = [
+pub const STEPS: [Step; 9] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
@@ -30,6 +32,8 @@ pub const STEPS: [Step; 7] = [
     step!("generation", 5, "receipts"),
     step!("generation", 10, "lost_answers"),
     step!("generation", 11, "faults"),
+    step!("generation", 12, "limits"),
+    step!("generation", 13, "accounts"),
 ];
 
 /// Plans of new datasets worked out at a time.
@@ -122,6 +126,31 @@ impl State {
     /// An address or a password that cannot be used, an address that has an account.
     pub async fn create_account(&self, credentials: Credentials) -> Result<Account, Failure> {
         accounts::create(self, credentials).await
+    }
+
+    /// Does to the account of an address what its operator wants; which it is.
+    ///
+    /// # Errors
+    /// There is no such account; a password that cannot be used.
+    pub async fn change_account(&self, email: &str, change: Change) -> Result<Uuid, Failure> {
+        accounts::change(self, email, change).await
+    }
+
+    /// What it keeps of each dataset.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn holdings(&self) -> Result<Vec<Held>, Failure> {
+        let mut all = Vec::new();
+        for (dataset, ready) in datasets::all_states(&self.base.store).await? {
+            let receipts = datasets::receipts(&self.base.store, dataset).await?;
+            all.push(Held {
+                dataset,
+                complete: ready,
+                receipts,
+            });
+        }
+        Ok(all)
     }
 
     /// Ends event streams, so that a server can stop. [`Program::work`] does so when it is told

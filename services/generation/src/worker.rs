@@ -1,6 +1,6 @@
 //! Workers: they take jobs under leases and see them through.
 //!
-//! A worker drives a [`Run`]: what the run wants stored goes into the database, in one transaction
+//! A worker drives a [`fhaim_release::Run`]: what the run wants stored goes into the database, in one transaction
 //! with the event that tells of it and with proof that the lease still holds; what it asks for
 //! goes to the computation service. Whatever ends a worker, the next one finds the job where the
 //! last transaction left it.
@@ -11,16 +11,18 @@ use fhaim_api::keys::{RECEIPT_HEADER, Receipt};
 use fhaim_api::problem::ProblemKind;
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
+use fhaim_platform::housekeeping::{self, Housekeeping};
 use fhaim_platform::lease::{Lease, Tasks};
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_platform::runner::{self, Policy, Stop, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
-use fhaim_protocol::generation::{Action, Batch, Run, RunError, StoredBatch};
-use fhaim_protocol::terms::Terms;
-use fhaim_synth::{AnyMachine, MechanismName, Outcome};
+use fhaim_protocol::generation;
+use fhaim_release::{Action, Batch, StoredBatch};
+use fhaim_synth::{Mechanisms, Outcome};
 use reqwest::Method;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -34,9 +36,6 @@ const POLL: (Duration, Duration) = (Duration::from_millis(25), Duration::from_se
 /// How often watchers are told that a batch is being computed.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// How often keys are rotated if due, and what is expired forgotten.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
-
 /// Works on jobs, rotates keys and forgets what is expired, until `shutdown`.
 pub async fn work(state: State, shutdown: Shutdown) {
     let common = state.config.common.clone();
@@ -46,26 +45,27 @@ pub async fn work(state: State, shutdown: Shutdown) {
     };
     tokio::join!(
         runner::run(state.clone(), &common, shutdown.clone()),
-        tidy(&state, &shutdown),
+        housekeeping::keep(&state, &shutdown),
         stopping,
     );
 }
 
-async fn tidy(state: &State, shutdown: &Shutdown) {
-    loop {
-        state.sign_ins.forget();
-        let tidied = async {
-            state.base.signer.rotate().await?;
-            sessions::forget_expired(&state.base.store).await?;
-            datasets::finish_deletions(state).await
-        };
-        if let Err(failure) = tidied.await {
-            tracing::error!(%failure, "tidying failed");
-        }
-        tokio::select! {
-            () = shutdown.raised() => return,
-            () = tokio::time::sleep(TIDY_EVERY) => {}
-        }
+impl Housekeeping for State {
+    const FOLDER: &'static str = datasets::FOLDER;
+
+    async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
+        let all = parents::all(&self.base.store).await?;
+        Ok(all.into_iter().map(datasets::folder).collect())
+    }
+
+    async fn tidy(&self) -> Result<(), Failure> {
+        self.sign_ins.forget();
+        sessions::forget_expired(&self.base.store).await?;
+        datasets::finish_deletions(self).await
+    }
+
+    fn queue(&self) -> Option<(&'static str, &Tasks)> {
+        Some((Self::TASK, &self.tasks))
     }
 }
 
@@ -125,7 +125,7 @@ struct Released {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
-fn failed(error: RunError) -> Stop {
+fn failed(error: impl ToString) -> Stop {
     Stop::Failed(error.to_string())
 }
 
@@ -145,7 +145,7 @@ impl<'a> Attempt<'a> {
     /// Sees the job through to its end.
     async fn drive(&self, stored: Vec<StoredBatch>) -> Result<(), Stop> {
         let terms = self.task.terms.clone();
-        let run = blocking(move || start(&terms, stored)).await?;
+        let run = blocking(move || generation::start(&Mechanisms, &terms, stored)).await?;
         let mut run = run.map_err(failed)?;
         loop {
             let action;
@@ -161,7 +161,7 @@ impl<'a> Attempt<'a> {
                 }
                 Action::Ask(batch) => {
                     let (answers, receipt) = self.ask(&batch).await?;
-                    let answers = run.answered(answers).map_err(failed)?;
+                    let answers = run.decrypted(answers).map_err(failed)?;
                     let released = Released {
                         answers,
                         receipt,
@@ -205,7 +205,7 @@ impl<'a> Attempt<'a> {
     async fn ask(&self, batch: &Batch) -> Result<(Vec<Vec<i64>>, Option<Receipt>), Stop> {
         let first = batch
             .first()
-            .ok_or_else(|| failed(RunError::Contradiction))?;
+            .ok_or_else(|| failed("a batch without a release"))?;
         let (dataset, job) = (self.task.dataset, self.task.job);
         let path = format!("/v1/datasets/{dataset}/jobs/{job}/batches/{first}");
         // What was refused before is asked for anew by whoever tries the job again, once.
@@ -327,10 +327,17 @@ impl<'a> Attempt<'a> {
             return Err(Stop::Failed(problem.to_owned()));
         }
         let model = blocking(move || outcome.model.save()).await?;
-        // So that a job that was cancelled and deleted meanwhile leaves no blob behind.
         self.hold().await?.commit().await?;
-        models::put(self.state, self.task.dataset, self.task.job, model).await?;
-        let mut tx = self.step().await?;
+        let (dataset, job) = (self.task.dataset, self.task.job);
+        models::put(self.state, dataset, job, model).await?;
+        let mut tx = match self.step().await {
+            Ok(tx) => tx,
+            Err(stop) => {
+                // Where its dataset was deleted meanwhile; what another worker has is not touched.
+                models::discard_unnamed(self.state, dataset, job).await?;
+                return Err(stop);
+            }
+        };
         jobs::set_progress(&mut tx, &self.lease.id, last, 0).await?;
         jobs::set_state(&mut tx, &self.lease.id, JobState::Done, None).await?;
         Ok(tx.commit().await?)
@@ -355,13 +362,4 @@ fn stop_of(error: PeerError) -> Stop {
         }
         PeerError::Unsigned => Stop::Fault(Failure::internal(error)),
     }
-}
-
-/// The mechanism of a dataset's terms, with what is stored of its run.
-fn start(terms: &Terms, stored: Vec<StoredBatch>) -> Result<Run<AnyMachine>, RunError> {
-    let refused = |error: fhaim_synth::Error| RunError::Mechanism(error.into());
-    let job = terms.plan()?.job;
-    let mechanism: MechanismName = terms.mechanism.parse().map_err(refused)?;
-    let machine = mechanism.start(job.clone()).map_err(refused)?;
-    Run::new(machine, job, stored)
 }

@@ -9,11 +9,13 @@ use fhaim_platform::{
 
 use crate::backing::{fresh_database, postgres_server};
 
-/// A configuration whose sealing key, database and blobs are in a folder: the key is new. It names
-/// no peers, and takes any free port.
+/// A configuration whose sealing key, database and blobs are in a folder: the key is new, unless
+/// there is one. It names no peers, and takes any free port.
 pub fn in_folder(folder: &Path) -> Common {
     let keys = folder.join("keys");
-    std::fs::write(&keys, Sealer::new_key().unwrap().as_str()).unwrap();
+    if !keys.exists() {
+        std::fs::write(&keys, Sealer::new_key().unwrap().as_str()).unwrap();
+    }
     Common {
         listen: "127.0.0.1:0".parse().unwrap(),
         database: sqlite(folder),
@@ -30,6 +32,7 @@ pub fn in_folder(folder: &Path) -> Common {
         log: Log::default(),
         workers: 1,
         lease_seconds: 1,
+        orphan_seconds: 3600,
         attempt_seconds: 24 * 3600,
     }
 }

@@ -4,6 +4,7 @@
 use crate::Mutant;
 use crate::crypto::{self, Call as CryptoCall};
 use crate::ghost::Known;
+use crate::lease::{self, Policy};
 use crate::receipts;
 use crate::setting::DATASET;
 use crate::world::{Envelope, Failure, Node, W};
@@ -39,10 +40,7 @@ struct Row {
     /// What whoever asked for it showed.
     shown: receipts::Text,
     reason: Option<Rc<str>>,
-    lease: Option<u64>,
-    /// When the lease ends, or when a batch that was put off may be taken.
-    until: u64,
-    faults: u32,
+    lease: lease::Lease,
     /// Entries of the ledger that it tells of.
     known: Known,
     /// What whoever asked for it knew.
@@ -59,16 +57,33 @@ enum State {
 
 /// A call by the generation service.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Ask {
-    pub job: JobId,
-    pub first: u32,
-    pub batch: Batch,
+pub(crate) enum Call {
+    /// Asks for a batch.
+    Ask {
+        job: JobId,
+        first: u32,
+        batch: Batch,
+    },
+    /// Looks at a batch that was asked for.
+    Look {
+        job: JobId,
+        first: u32,
+        receipts: Vec<Receipt>,
+    },
 }
 
-struct Lease {
-    id: (JobId, u32),
-    token: u64,
-}
+type Name = (JobId, u32);
+
+type Lease = lease::Taken<Name>;
+
+/// As the service's worker has it.
+const POLICY: Policy = Policy {
+    first_pause: 5,
+    max_faults: 10,
+};
+
+/// A look at a batch waits so long for its end.
+const PATIENCE: u64 = 8;
 
 enum End {
     Released(Vec<Vec<i64>>, Receipt, Known),
@@ -90,8 +105,7 @@ impl Db {
     /// Ends every lease, as a clock that jumps would.
     pub(crate) fn end_leases(&mut self) {
         for row in self.batches.values_mut() {
-            row.lease = None;
-            row.until = 0;
+            row.lease.end();
         }
     }
 
@@ -106,13 +120,19 @@ impl Db {
         self.batches.values().filter_map(|row| row.sealed).collect()
     }
 
-    fn hold(&mut self, lease: &Lease, until: u64) -> Option<&mut Row> {
+    fn hold(&mut self, w: &W, lease: &Lease) -> Option<&mut Row> {
         let row = self.batches.get_mut(&lease.id)?;
-        let held = row.state == State::Running && row.lease == Some(lease.token);
+        let held = row.state == State::Running && row.lease.is_held_by(lease);
         held.then(|| {
-            row.until = until;
+            row.lease.renew(w);
             row
         })
+    }
+}
+
+impl Row {
+    fn has_ended(&self) -> bool {
+        matches!(self.state, State::Released | State::Refused)
     }
 }
 
@@ -126,62 +146,121 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
 
 /// Answers a call.
 pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
-    let Ask { job, first, batch } = envelope.open()?;
-    let id = (job, first);
-    let shown = Some(text(&batch.receipts));
-    w.pause().await;
-    let known = w.computation.get().batches.get(&id).cloned();
-    if let Some(row) = known {
-        if read::<Vec<ReleaseRequest>>(&row.requests)? != batch.requests {
-            let detail = "the release was asked for with other content";
-            return Err(Failure::new(ProblemKind::Conflict, detail));
-        }
-        if batch.again && row.state == State::Refused {
-            reopen(w, id, shown, envelope.known).await;
-        }
-    } else {
-        enqueue(w, id, &batch, shown, envelope.known).await;
+    match envelope.open()? {
+        Call::Ask { job, first, batch } => ask(w, (job, first), &batch, envelope.known).await,
+        Call::Look {
+            job,
+            first,
+            receipts,
+        } => look(w, (job, first), &receipts, envelope.known).await,
     }
-    w.pause().await;
-    let db = w.computation.get();
-    let Some(row) = db.batches.get(&id) else {
-        return Err(Failure::new(ProblemKind::NotFound, "no such batch"));
-    };
-    Ok(Envelope::new(&status(row)?, row.known))
 }
 
-async fn reopen(w: &W, id: (JobId, u32), shown: receipts::Text, asker: Known) {
-    let reopened = w.tx(&w.computation, |db| {
-        if let Some(row) = db.batches.get_mut(&id)
+/// Asks for a batch. The same again changes nothing, but that one that was refused begins anew
+/// where whoever asks wants it to.
+async fn ask(w: &W, name: Name, batch: &Batch, asker: Known) -> Result<Envelope, Failure> {
+    let queued = |known| Ok(Envelope::new(&BatchStatus::Queued, known));
+    w.pause().await;
+    let known = w.computation.get().batches.get(&name).cloned();
+    let Some(row) = known else {
+        enqueue(w, name, batch, asker).await?;
+        return queued(0);
+    };
+    if read::<Vec<ReleaseRequest>>(&row.requests)? != batch.requests {
+        let detail = "the release was asked for with other content";
+        return Err(Failure::new(ProblemKind::Conflict, detail));
+    }
+    let again = batch.again && row.state == State::Refused;
+    if again || !row.has_ended() {
+        take_in(w, name, &row, &batch.receipts, asker).await?;
+    }
+    if again {
+        reopen(w, name).await?;
+        return queued(row.known);
+    }
+    Ok(Envelope::new(&status(&row)?, row.known))
+}
+
+/// Looks at a batch that was asked for, and waits a little for its end.
+async fn look(w: &W, name: Name, receipts: &[Receipt], asker: Known) -> Result<Envelope, Failure> {
+    let row = find(w, name).await?;
+    if row.has_ended() {
+        return Ok(Envelope::new(&status(&row)?, row.known));
+    }
+    take_in(w, name, &row, receipts, asker).await?;
+    w.sleep(PATIENCE).await;
+    let row = find(w, name).await?;
+    Ok(Envelope::new(&status(&row)?, row.known))
+}
+
+fn not_found() -> Failure {
+    Failure::new(ProblemKind::NotFound, "no such batch")
+}
+
+async fn find(w: &W, name: Name) -> Result<Row, Failure> {
+    w.pause().await;
+    let row = w.computation.get().batches.get(&name).cloned();
+    row.ok_or_else(not_found)
+}
+
+/// Takes in what whoever asks has seen of the crypto service's ledger, beside what it showed when
+/// it asked before.
+async fn take_in(
+    w: &W,
+    name: Name,
+    row: &Row,
+    receipts: &[Receipt],
+    asker: Known,
+) -> Result<(), Failure> {
+    let shown = receipts::read(&row.shown);
+    if receipts.iter().all(|receipt| shown.contains(receipt)) {
+        return Ok(());
+    }
+    w.tx(&w.computation, |db| {
+        let row = db.batches.get_mut(&name).ok_or_else(not_found)?;
+        let shown = receipts::read(&row.shown).into_iter();
+        let all = receipts::distinct(shown.chain(receipts.iter().cloned()));
+        row.shown = Some(text(&all));
+        row.asker |= asker;
+        Ok(())
+    })
+    .await
+}
+
+async fn reopen(w: &W, name: Name) -> Result<(), Failure> {
+    w.tx(&w.computation, |db| {
+        if let Some(row) = db.batches.get_mut(&name)
             && row.state == State::Refused
         {
-            (row.state, row.reason, row.faults) = (State::Queued, None, 0);
-            (row.until, row.shown, row.asker) = (0, shown, asker);
+            (row.state, row.reason) = (State::Queued, None);
+            row.lease.reset();
+            // It is sealed again, to the same bytes.
+            if !w.is(Mutant::LostBlobsAreFaults) {
+                row.sealed = None;
+            }
         }
-        Ok::<_, Failure>(())
-    });
-    drop(reopened.await);
+        Ok(())
+    })
+    .await
 }
 
-async fn enqueue(w: &W, id: (JobId, u32), batch: &Batch, shown: receipts::Text, asker: Known) {
-    let inserted = w.tx(&w.computation, |db| {
-        db.batches.entry(id).or_insert_with(|| Row {
+async fn enqueue(w: &W, name: Name, batch: &Batch, asker: Known) -> Result<(), Failure> {
+    w.tx(&w.computation, |db| {
+        db.batches.entry(name).or_insert_with(|| Row {
             requests: text(&batch.requests),
             state: State::Queued,
             sealed: None,
             answers: None,
             receipt: None,
-            shown,
+            shown: Some(text(&batch.receipts)),
             reason: None,
-            lease: None,
-            until: 0,
-            faults: 0,
+            lease: lease::Lease::default(),
             known: 0,
             asker,
         });
-        Ok::<_, Failure>(())
-    });
-    drop(inserted.await);
+        Ok(())
+    })
+    .await
 }
 
 fn status(row: &Row) -> Result<BatchStatus, Failure> {
@@ -222,25 +301,23 @@ async fn worker(w: &W) {
 
 async fn take(w: &W) -> Option<Lease> {
     w.pause().await;
-    let now = w.now.get();
-    let free = |row: &Row| {
-        let waits = matches!(row.state, State::Queued | State::Running);
-        waits && row.until <= now && !row.lease.is_some_and(|token| w.is_at_work(token))
-    };
+    let free = |row: &Row| !row.has_ended() && row.lease.is_free(w);
     if !w.computation.get().batches.values().any(free) {
         return None;
     }
     let token = w.fresh();
     let taken = w.tx(&w.computation, |db| {
-        let (id, row) = db.batches.iter_mut().find(|(_, row)| free(row)).ok_or(())?;
-        (row.state, row.lease, row.until) = (State::Running, Some(token), now + w.lease);
-        Ok::<_, ()>(*id)
+        let (&id, row) = db.batches.iter_mut().find(|(_, row)| free(row)).ok_or(())?;
+        row.state = State::Running;
+        Ok::<_, ()>(row.lease.take(w, id, token))
     });
-    let id = taken.await.ok()?;
-    Some(Lease { id, token })
+    taken.await.ok()
 }
 
 async fn work(w: &W, lease: &Lease) {
+    if POLICY.gives_up(lease) {
+        return end(w, lease, given_up()).await;
+    }
     match attempt(w, lease).await {
         Ok(None) => {}
         Ok(Some(ended)) => end(w, lease, ended).await,
@@ -249,7 +326,7 @@ async fn work(w: &W, lease: &Lease) {
             if is_final(failure.kind) {
                 end(w, lease, End::Refused(failure.detail)).await;
             } else {
-                put_off(w, lease).await;
+                put_off(w, lease, failure.kind).await;
             }
         }
     }
@@ -268,20 +345,31 @@ fn is_final(kind: ProblemKind) -> bool {
     )
 }
 
-async fn put_off(w: &W, lease: &Lease) {
-    let now = w.now.get();
+fn given_up() -> End {
+    End::Refused("the computation service failed over and over".to_owned())
+}
+
+/// Tries a batch again after a pause; one that has met too many faults of this service's own ends.
+async fn put_off(w: &W, lease: &Lease, kind: ProblemKind) {
     let put_off = w.tx(&w.computation, |db| {
-        let row = db.hold(lease, 0).ok_or(())?;
-        row.until = now + (5 << row.faults.min(5));
-        (row.state, row.lease, row.faults) = (State::Queued, None, row.faults + 1);
-        Ok::<_, ()>(())
+        let row = db.hold(w, lease).ok_or(())?;
+        if kind != ProblemKind::Internal {
+            row.lease.put_off_for_outage(w, &POLICY);
+        } else if !row.lease.put_off_for_fault(w, &POLICY) {
+            return Ok(false);
+        }
+        row.state = State::Queued;
+        Ok::<_, ()>(true)
     });
-    let _ = put_off.await; // lost: someone else has it
+    if put_off.await == Ok(false) {
+        end(w, lease, given_up()).await;
+    }
 }
 
 async fn end(w: &W, lease: &Lease, end: End) {
     let ended = w.tx(&w.computation, |db| {
-        let row = db.hold(lease, 0).ok_or(())?;
+        let row = db.hold(w, lease).ok_or(())?;
+        row.lease.step();
         match end {
             End::Released(answers, receipt, known) => {
                 row.state = State::Released;
@@ -294,7 +382,6 @@ async fn end(w: &W, lease: &Lease, end: End) {
                 row.reason = Some(reason.into());
             }
         }
-        row.faults = 0;
         Ok::<_, ()>(())
     });
     let _ = ended.await; // lost: someone else ends it
@@ -333,9 +420,8 @@ async fn compute(w: &W, lease: &Lease, task: &Row) -> Result<Option<Rc<[u8]>>, F
     w.pause().await;
     let blob = w.fresh();
     w.blobs.borrow_mut().insert(blob, Rc::clone(&bytes));
-    let until = w.now.get() + w.lease;
     let stored = w.tx(&w.computation, |db| {
-        if db.hold(lease, until).is_none() {
+        if db.hold(w, lease).is_none() {
             return Err(None);
         }
         let same = db.windows.get(&lease.id.0) == before.as_ref();
@@ -344,7 +430,8 @@ async fn compute(w: &W, lease: &Lease, task: &Row) -> Result<Option<Rc<[u8]>>, F
             return Err(Some(Failure::new(ProblemKind::Unavailable, detail)));
         }
         db.windows.insert(lease.id.0, after);
-        if let Some(row) = db.hold(lease, until) {
+        if let Some(row) = db.hold(w, lease) {
+            row.lease.step();
             row.sealed = Some(blob);
         }
         Ok(())

@@ -11,6 +11,7 @@ use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::Outcome;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
+use fhaim_protocol::crypto::history::{Begun, Link, Released, Ruling, Standing};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::request::JobId;
 use serde::{Deserialize, Serialize};
@@ -58,32 +59,6 @@ pub(crate) enum Call {
     Thaw,
 }
 
-#[derive(Clone, Default, PartialEq)]
-struct Standing {
-    tip: Tip,
-    jobs: Vec<JobId>,
-    upload: Option<[u8; 32]>,
-    frozen: Option<Freeze>,
-}
-
-impl Standing {
-    fn run(&self, job: JobId) -> Option<u32> {
-        let index = self.jobs.iter().position(|&known| known == job)?;
-        u32::try_from(index).ok()
-    }
-
-    fn check_open(&self) -> Result<(), Failure> {
-        let Some(reason) = self.frozen else {
-            return Ok(());
-        };
-        let kind = match reason {
-            Freeze::Restored => ProblemKind::Restored,
-            Freeze::Noise | Freeze::Adopted => ProblemKind::Frozen,
-        };
-        Err(Failure::new(kind, reason.detail()))
-    }
-}
-
 /// The key that signs receipts: the same in all schedules.
 fn key() -> ReceiptKey {
     ReceiptKey::from_bytes(&[9; 32]).expect("32 bytes are a key")
@@ -91,6 +66,20 @@ fn key() -> ReceiptKey {
 
 fn receipt(tip: Tip) -> Receipt {
     key().sign(DATASET, tip).into()
+}
+
+/// What the protocol's refusal or fault is for whoever asked.
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
+fn failure(error: Error) -> Failure {
+    let kind = match &error {
+        Error::Frozen(Freeze::Restored) => ProblemKind::Restored,
+        Error::Frozen(_) => ProblemKind::Frozen,
+        Error::FrozenForGood(_) | Error::NotFrozen | Error::OtherUpload => ProblemKind::Conflict,
+        Error::NoRunLeft(_) => ProblemKind::BudgetSpent,
+        Error::Overtaken => ProblemKind::Unavailable,
+        _ => ProblemKind::Internal,
+    };
+    Failure::new(kind, error)
 }
 
 fn broken(error: impl std::fmt::Display) -> Failure {
@@ -103,66 +92,43 @@ impl Db {
     }
 
     fn standing(&self) -> Result<Standing, Failure> {
-        let mut standing = Standing::default();
-        if let Some(last) = self.rows.last() {
-            standing.tip = Tip {
-                height: self.rows.len() as u64,
-                head: last.head,
-            };
-        }
-        for row in self.rows.iter().filter(|row| row.kind != Kind::Released) {
-            match serde_json::from_str(&row.act).map_err(broken)? {
-                Act::RunBegun { job, upload, .. } => {
-                    standing.jobs.push(job);
-                    standing.upload = Some(upload);
-                }
-                Act::Frozen { reason } => standing.frozen = Some(reason),
-                Act::Thawed => standing.frozen = None,
-                _ => {}
-            }
-        }
-        Ok(standing)
+        let tip = self.rows.last().map_or_else(Tip::default, |last| Tip {
+            height: self.rows.len() as u64,
+            head: last.head,
+        });
+        let rows = self.rows.iter().filter(|row| row.kind != Kind::Released);
+        let acts: Vec<Act> = rows
+            .map(|row| serde_json::from_str(&row.act).map_err(broken))
+            .collect::<Result<_, _>>()?;
+        Standing::read(DATASET, tip, acts).map_err(failure)
     }
 
     fn book(&self, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
-        let mut book = Book::new(rules, job, run);
         let released = |row: &&Rc<Row>| row.kind == Kind::Released && row.job == Some(job);
-        for row in self.rows.iter().filter(released) {
-            let act = serde_json::from_str(&row.act).map_err(broken)?;
+        let stored = |row: &Rc<Row>| {
+            let act: Act = serde_json::from_str(&row.act).map_err(broken)?;
             let answers = row.answers.as_deref().unwrap_or_default();
-            let answers: Vec<Vec<i64>> = serde_json::from_str(answers).map_err(broken)?;
-            let Act::Released {
-                entries,
-                answers: digest,
-                ..
-            } = act
-            else {
-                return Err(broken("an act that is none of a release"));
-            };
-            if chain::answers_digest(&answers) != digest {
-                return Err(broken("integers that are not those of their act"));
-            }
-            book.restore(entries, answers).map_err(broken)?;
-        }
-        Ok(book)
+            Ok((act, serde_json::from_str(answers).map_err(broken)?))
+        };
+        let rows = self.rows.iter().filter(released).map(stored);
+        let releases: Vec<_> = rows.collect::<Result<_, Failure>>()?;
+        Book::read(rules, job, run, releases).map_err(failure)
     }
 
-    /// Compare and set: appends behind `tip`, and nowhere else.
+    /// Compare and set: appends at the link's height, and nowhere else.
     fn append(
         &mut self,
         w: &W,
-        tip: Tip,
-        act: &Act,
+        link: &Link,
         answers: Option<&[Vec<i64>]>,
-    ) -> Result<(Tip, Known), Failure> {
-        let same = tip.height == self.rows.len() as u64;
+    ) -> Result<Known, Failure> {
+        let same = link.tip.height == self.rows.len() as u64 + 1;
         if !same && !w.is(Mutant::CryptoAppendsBlindly) {
             let detail = "another request of the dataset was stored meanwhile";
             return Err(Failure::new(ProblemKind::Unavailable, detail));
         }
-        let text = serde_json::to_string(act).map_err(broken)?;
-        let next = tip.append(DATASET, &text);
-        let (kind, job) = match act {
+        let text = link.text.clone();
+        let (kind, job) = match &link.act {
             Act::RunBegun { job, .. } => (Kind::RunBegun, Some(*job)),
             Act::Released { job, .. } => (Kind::Released, Some(*job)),
             Act::Thawed => (Kind::Thawed, None),
@@ -181,7 +147,7 @@ impl Db {
             job,
             act: text,
             answers,
-            head: next.head,
+            head: link.tip.head,
             record,
         }));
         w.trace(|| {
@@ -190,7 +156,7 @@ impl Db {
                 self.rows[self.rows.len() - 1].act.get(..90)
             )
         });
-        Ok((next, record))
+        Ok(record)
     }
 
     /// Entries of a job's batch.
@@ -237,10 +203,10 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
             w.pause().await;
             let db = w.crypto.get();
             let standing = db.standing()?;
-            standing.check_open()?;
+            standing.check_open().map_err(failure)?;
             let mut ghost = w.ghost.borrow_mut();
             ghost.answered("a receipt", knowledge(w, &db, envelope.known));
-            Ok(Envelope::new(&receipt(standing.tip), db.known()))
+            Ok(Envelope::new(&receipt(standing.tip()), db.known()))
         }
         Call::Thaw => thaw(w).await,
     }
@@ -248,11 +214,8 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
 
 async fn thaw(w: &W) -> Result<Envelope, Failure> {
     w.tx(&w.crypto, |db| {
-        let standing = db.standing()?;
-        if standing.frozen != Some(Freeze::Noise) {
-            return Err(Failure::new(ProblemKind::Conflict, "not to be thawed"));
-        }
-        db.append(w, standing.tip, &Act::Thawed, None)
+        let link = db.standing()?.thaw().map_err(failure)?;
+        db.append(w, &link, None)
     })
     .await?;
     Ok(Envelope::new(&(), 0))
@@ -261,26 +224,17 @@ async fn thaw(w: &W) -> Result<Envelope, Failure> {
 async fn begin(w: &W, job: JobId, new: &NewRun, asked: Known) -> Result<Envelope, Failure> {
     let rules = &w.setting.rules;
     let begun = w.tx(&w.crypto, |db| {
-        let standing = db.standing()?;
-        standing.check_open()?;
-        if standing.upload.is_some_and(|known| known != new.upload.0) {
-            let detail = "the dataset's runs were begun over another upload";
-            return Err(Failure::new(ProblemKind::Conflict, detail));
-        }
+        let mut standing = db.standing()?;
+        let begun = standing.begin(rules, job, new.upload.0);
+        let Begun { run, link } = begun.map_err(failure)?;
         let before = knowledge(w, db, asked);
-        let (book, tip) = match standing.run(job) {
-            Some(run) => (db.book(rules, job, run)?, standing.tip),
-            None => {
-                let run = next_run(db, rules, &standing)?;
-                let act = Act::RunBegun {
-                    job,
-                    run,
-                    upload: new.upload.0,
-                };
-                let (tip, record) = db.append(w, standing.tip, &act, None)?;
+        let book = match link {
+            None => db.book(rules, job, run)?,
+            Some(link) => {
+                let record = db.append(w, &link, None)?;
                 let mut ghost = w.ghost.borrow_mut();
                 ghost.begun(job, run, record, before);
-                (Book::new(rules, job, run), tip)
+                Book::new(rules, job, run)
             }
         };
         w.ghost
@@ -289,27 +243,12 @@ async fn begin(w: &W, job: JobId, new: &NewRun, asked: Known) -> Result<Envelope
         let standing = RunStanding {
             run: book.window().run(),
             releases: book.window().placed().iter().map(Into::into).collect(),
-            receipt: receipt(tip),
+            receipt: receipt(standing.tip()),
         };
         Ok((standing, db.released(job)))
     });
     let (standing, known) = begun.await?;
     Ok(Envelope::new(&standing, known))
-}
-
-fn next_run(db: &Db, rules: &Rules, standing: &Standing) -> Result<u32, Failure> {
-    let begun = standing.jobs.len() as u32;
-    let spent = match rules.next_run(begun) {
-        Ok(run) => return Ok(run),
-        Err(spent) => spent,
-    };
-    for (run, &job) in (0..).zip(&standing.jobs) {
-        if db.book(rules, job, run)?.answers().is_empty() {
-            let detail = format!("{spent}; another job has a run and has released nothing");
-            return Err(Failure::new(ProblemKind::BudgetSpent, detail));
-        }
-    }
-    Err(Failure::new(ProblemKind::BudgetSpent, spent))
 }
 
 async fn attempt(
@@ -323,7 +262,7 @@ async fn attempt(
     let rules = &w.setting.rules;
     let read = |db: &Db| {
         let standing = db.standing()?;
-        standing.check_open()?;
+        standing.check_open().map_err(failure)?;
         let run = standing
             .run(job)
             .ok_or_else(|| refused("the job has no run"))?;
@@ -346,30 +285,28 @@ async fn attempt(
         w.setting.engine.judge(rules, &before, body)
     };
     let outcome = outcome.map_err(|e| refused(&e.to_string()))?;
-    let (act, answers) = match outcome {
+    let ruling = match outcome {
         Outcome::Repeated(answers) => {
             let known = knowledge(w, &db, envelope.known);
             w.ghost.borrow_mut().answered("a repetition", known);
-            return Ok(decrypted(answers, standing.tip, db.released(job)));
+            return Ok(decrypted(answers, standing.tip(), db.released(job)));
         }
-        Outcome::Released { answers, act, .. } => (act, Some(answers)),
-        Outcome::Frozen(act) => (act, None),
+        Outcome::Ruled(ruling) => ruling,
     };
     if w.is(Mutant::CryptoAnswersFirst)
-        && let Some(answers) = &answers
+        && let Some(answers) = ruling.answers()
     {
         let mut ghost = w.ghost.borrow_mut();
-        let record = ghost.record(&serde_json::to_string(&act).map_err(broken)?);
+        let record = ghost.record(&serde_json::to_string(ruling.act()).map_err(broken)?);
         ghost.decrypted(&look, record, knowledge(w, &db, envelope.known));
         drop(ghost);
-        let (w, act, answers) = (Rc::clone(w), act, answers.clone());
-        let told = decrypted(answers.clone(), standing.tip, record);
-        let later = Rc::clone(&w);
+        let told = decrypted(answers.to_vec(), standing.tip(), record);
+        let later = Rc::clone(w);
         w.spawn(Node::Crypto, async move {
             later.sleep(5).await;
             let stored = later.tx(&later.crypto, |db| {
-                let tip = db.standing()?.tip;
-                db.append(&later, tip, &act, Some(&answers))
+                let link = db.standing()?.append(ruling.act().clone());
+                db.append(&later, &link.map_err(failure)?, ruling.answers())
             });
             drop(stored.await);
         });
@@ -377,22 +314,22 @@ async fn attempt(
     }
     let stored = w.tx(&w.crypto, |db| {
         let (mut standing, now) = read(db)?;
-        if now != before && !w.is(Mutant::CryptoAppendsBlindly) {
-            let detail = "another request of the job was debited meanwhile";
-            return Err(Failure::new(ProblemKind::Unavailable, detail));
-        }
+        let now = match w.is(Mutant::CryptoAppendsBlindly) {
+            true => &before,
+            false => &now,
+        };
         let known = knowledge(w, db, envelope.known);
-        standing.tip = db.append(w, standing.tip, &act, answers.as_deref())?.0;
-        if answers.is_some() {
-            let record = db.rows[db.rows.len() - 1].record;
+        let link = ruling.append_to(&mut standing, now).map_err(failure)?;
+        let record = db.append(w, &link, ruling.answers())?;
+        if ruling.answers().is_some() {
             let mut ghost = w.ghost.borrow_mut();
             ghost.decrypted(&look, record, known);
             ghost.answered("a release", knowledge(w, db, envelope.known));
         }
-        Ok((standing.tip, db.released(job), now.window().run()))
+        Ok((link.tip, db.released(job), now.window().run()))
     });
     let (tip, known, run) = stored.await?;
-    let Some(answers) = answers else {
+    let Ok(Released { answers, .. }) = ruling.into_released() else {
         return Err(refused("the dataset is frozen"));
     };
     check_answers(w, run, &look, &answers);
@@ -438,9 +375,9 @@ async fn check_receipts(w: &W, receipts: &[String]) -> Result<(), Failure> {
         if !shown.is_of(head) {
             let reason = Freeze::Restored;
             let frozen = w.tx(&w.crypto, |db| {
-                let standing = db.standing()?;
-                if standing.frozen != Some(reason) {
-                    db.append(w, standing.tip, &Act::Frozen { reason }, None)?;
+                let link = db.standing()?.freeze(reason).map_err(failure)?;
+                if let Some(link) = link {
+                    db.append(w, &link, None)?;
                 }
                 Ok::<_, Failure>(())
             });
@@ -477,16 +414,13 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Err
             leak: Rho::ZERO,
         })?)
     };
-    let act = Act::Released {
-        job: look.job,
-        entries: look.releases.iter().map(entry).collect::<Result<_, _>>()?,
-        answers: chain::answers_digest(&answers),
-    };
-    Ok(Outcome::Released {
-        book: book.clone(),
+    let entries = look.releases.iter().map(entry).collect::<Result<_, _>>()?;
+    let released = Released {
         answers,
-        act,
-    })
+        book: book.clone(),
+    };
+    let ruling = Ruling::release(book.clone(), entries, released);
+    Ok(Outcome::Ruled(ruling))
 }
 
 /// A request to begin a run.

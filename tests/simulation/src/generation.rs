@@ -1,15 +1,16 @@
 //! The generation service: `services/generation`'s jobs and worker over a simulated store.
 
 use crate::Mutant;
-use crate::computation::Ask;
+use crate::computation::Call as ComputationCall;
 use crate::ghost::Known;
+use crate::lease::{self, Policy};
 use crate::receipts;
 use crate::world::{Envelope, Failure, Node, W};
 use fhaim_api::batch::{self, BatchStatus};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
-use fhaim_protocol::generation::{Action, Batch, Run, StoredBatch};
 use fhaim_protocol::request::JobId;
+use fhaim_release::{Action, Batch, Run, StoredBatch};
 use fhaim_synth::Outcome;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -29,10 +30,7 @@ struct Job {
     state: State,
     error: Option<Rc<str>>,
     releases: usize,
-    stalls: u32,
-    outages: u32,
-    lease: Option<u64>,
-    until: u64,
+    lease: lease::Lease,
     batches: Vec<(Rc<str>, Option<Rc<str>>)>,
     /// SHA-256 of the saved model.
     model: Option<[u8; 32]>,
@@ -82,13 +80,13 @@ impl From<Failure> for Stop {
     }
 }
 
-struct Lease {
-    job: JobId,
-    token: u64,
-}
+type Lease = lease::Taken<JobId>;
 
-/// Attempts in a row without a step after which a job is given up.
-const MOST_STALLS: u32 = 5;
+/// As the service's worker has it.
+const POLICY: Policy = Policy {
+    first_pause: 10,
+    max_faults: 5,
+};
 
 /// The answers of a job, by batch and release, and SHA-256 of its model.
 pub(crate) type JobResult = (Vec<Vec<Vec<i64>>>, [u8; 32]);
@@ -100,8 +98,7 @@ impl Db {
 
     pub(crate) fn end_leases(&mut self) {
         for job in self.jobs.values_mut() {
-            job.lease = None;
-            job.until = 0;
+            job.lease.end();
         }
     }
 
@@ -115,12 +112,19 @@ impl Db {
         Some((answers.collect::<Option<_>>()?, job.model?))
     }
 
-    fn hold(&mut self, lease: &Lease, until: u64) -> Result<&mut Job, Stop> {
-        let job = self.jobs.get_mut(&lease.job).ok_or(Stop::Lost)?;
-        if job.state != State::Running || job.lease != Some(lease.token) {
+    fn hold(&mut self, w: &W, lease: &Lease) -> Result<&mut Job, Stop> {
+        let job = self.jobs.get_mut(&lease.id).ok_or(Stop::Lost)?;
+        if job.state != State::Running || !job.lease.is_held_by(lease) {
             return Err(Stop::Lost);
         }
-        job.until = until;
+        job.lease.renew(w);
+        Ok(job)
+    }
+
+    /// The same, for what brings the job nearer to its end.
+    fn step(&mut self, w: &W, lease: &Lease) -> Result<&mut Job, Stop> {
+        let job = self.hold(w, lease)?;
+        job.lease.step();
         Ok(job)
     }
 
@@ -192,8 +196,8 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
                 }
                 let job = db.jobs.get_mut(&id).ok_or_else(not_found)?;
                 if job.state == State::Failed {
-                    (job.state, job.error, job.until) = (State::Queued, None, 0);
-                    (job.stalls, job.outages) = (0, 0);
+                    (job.state, job.error) = (State::Queued, None);
+                    job.lease.reset();
                 }
                 Ok::<_, Failure>(())
             });
@@ -209,10 +213,7 @@ impl Job {
             state: State::Queued,
             error: None,
             releases: 0,
-            stalls: 0,
-            outages: 0,
-            lease: None,
-            until: 0,
+            lease: lease::Lease::default(),
             batches: Vec::new(),
             model: None,
             receipt: None,
@@ -263,7 +264,11 @@ async fn worker(w: &W) {
         match take(w).await {
             Some(lease) => {
                 let _renewed = w.at_work(lease.token);
-                if let Err(stop) = drive(w, &lease).await {
+                let ended = match POLICY.gives_up(&lease) {
+                    true => Err(Stop::Failed(given_up(lease.faults))),
+                    false => drive(w, &lease).await,
+                };
+                if let Err(stop) = ended {
                     settle(w, &lease, stop).await;
                 }
             }
@@ -274,29 +279,29 @@ async fn worker(w: &W) {
 
 async fn take(w: &W) -> Option<Lease> {
     w.pause().await;
-    let now = w.now.get();
     let free = |job: &Job| {
         let waits = matches!(job.state, State::Queued | State::Running);
-        waits && job.until <= now && !job.lease.is_some_and(|token| w.is_at_work(token))
+        waits && job.lease.is_free(w)
     };
     if !w.generation.get().jobs.values().any(free) {
         return None;
     }
     let token = w.fresh();
     let taken = w.tx(&w.generation, |db| {
-        let (id, job) = db.jobs.iter_mut().find(|(_, job)| free(job)).ok_or(())?;
-        (job.state, job.lease, job.until) = (State::Running, Some(token), now + w.lease);
-        Ok::<_, ()>(*id)
+        let (&id, job) = db.jobs.iter_mut().find(|(_, job)| free(job)).ok_or(())?;
+        job.state = State::Running;
+        Ok::<_, ()>(job.lease.take(w, id, token))
     });
-    let job = taken.await.ok()?;
-    Some(Lease { job, token })
+    taken.await.ok()
+}
+
+fn given_up(attempts: u32) -> String {
+    format!("given up: {attempts} attempts in a row ended without a step")
 }
 
 async fn settle(w: &W, lease: &Lease, stop: Stop) {
-    let now = w.now.get();
     let settled = w.tx(&w.generation, |db| {
-        let job = db.hold(lease, 0)?;
-        let pause = |attempts: u32| now + (10 << attempts.min(4));
+        let job = db.hold(w, lease)?;
         match stop {
             Stop::Lost => return Err(Stop::Lost),
             Stop::Failed(reason) => {
@@ -304,12 +309,15 @@ async fn settle(w: &W, lease: &Lease, stop: Stop) {
                 (job.state, job.error) = (State::Failed, Some(reason.into()));
             }
             Stop::Outage => {
-                (job.state, job.until) = (State::Queued, pause(job.outages));
-                (job.stalls, job.outages, job.lease) = (0, job.outages + 1, None);
+                job.state = State::Queued;
+                job.lease.put_off_for_outage(w, &POLICY);
             }
             Stop::Fault(failure) => {
                 w.trace(|| format!("Generation: {:?} {}", failure.kind, failure.detail));
-                (job.until, job.lease) = (pause(job.stalls), None);
+                if !job.lease.put_off_for_fault(w, &POLICY) {
+                    let reason = given_up(POLICY.max_faults);
+                    (job.state, job.error) = (State::Failed, Some(reason.into()));
+                }
             }
         }
         Ok(())
@@ -333,7 +341,7 @@ async fn drive(w: &W, lease: &Lease) -> Result<(), Stop> {
             }
             Action::Ask(batch) => {
                 let (answers, receipt, known) = ask(w, lease, &batch).await?;
-                let answers = run.answered(answers).map_err(|e| failed(&e))?;
+                let answers = run.decrypted(answers).map_err(|e| failed(&e))?;
                 store_answers(w, lease, &batch, &answers, receipt, known).await?;
             }
             Action::Finish(outcome, _) => return finish(w, lease, outcome, run.spent()).await,
@@ -341,17 +349,10 @@ async fn drive(w: &W, lease: &Lease) -> Result<(), Stop> {
     }
 }
 
-/// Counts the attempt, and reads the job.
+/// Reads a job, and what is stored of it.
 async fn begin(w: &W, lease: &Lease) -> Result<Vec<StoredBatch>, Stop> {
-    let until = w.now.get() + w.lease;
     let batches = w.tx(&w.generation, |db| {
-        let job = db.hold(lease, until)?;
-        if job.stalls >= MOST_STALLS {
-            let stalls = job.stalls;
-            return Err(Stop::Failed(format!("given up after {stalls} attempts")));
-        }
-        job.stalls += 1;
-        Ok(job.batches.clone())
+        Ok::<_, Stop>(db.hold(w, lease)?.batches.clone())
     });
     let stored = batches.await?.into_iter().map(|(requests, answers)| {
         Ok(StoredBatch {
@@ -363,49 +364,47 @@ async fn begin(w: &W, lease: &Lease) -> Result<Vec<StoredBatch>, Stop> {
 }
 
 async fn store(w: &W, lease: &Lease, batch: &Batch) -> Result<(), Stop> {
-    let until = w.now.get() + w.lease;
     w.tx(&w.generation, |db| {
-        let job = db.hold(lease, until)?;
+        let job = db.step(w, lease)?;
         if job.batches.len() != batch.number {
             let detail = "a batch of this number is stored";
             return Err(Failure::new(ProblemKind::Internal, detail).into());
         }
         job.batches.push((text(&batch.requests), None));
-        job.stalls = 0;
         Ok(())
     })
     .await
 }
 
-/// Asks the computation service for a batch until it is released.
+/// Gets a batch released by the computation service. It is asked for once, and then looked at;
+/// again where that service no longer knows it, having been set back.
 async fn ask(
     w: &W,
     lease: &Lease,
     batch: &Batch,
 ) -> Result<(Vec<Vec<i64>>, Option<Receipt>, Known), Stop> {
     let contradiction = || Stop::Failed("a batch without a release".to_owned());
-    w.pause().await;
-    let db = w.generation.get();
-    let mut asked = Ask {
-        job: lease.job,
-        first: batch.first().ok_or_else(contradiction)?,
-        batch: batch::Batch {
-            requests: batch.requests.clone(),
-            receipts: db.receipts(w),
-            again: true,
-        },
+    let (job, first) = (lease.id, batch.first().ok_or_else(contradiction)?);
+    let put = |again| {
+        let requests = batch.requests.clone();
+        move |receipts| ComputationCall::Ask {
+            job,
+            first,
+            batch: batch::Batch {
+                requests,
+                receipts,
+                again,
+            },
+        }
     };
-    let (known, mut wait) = (db.known(), 6);
-    drop(db);
+    let mut wait = 6;
+    let mut answer = call(w, put(true)).await;
     loop {
-        let envelope = Envelope::new(&asked, known);
-        let answer = w.call(Node::Generation, Node::Computation, envelope).await;
-        let answer = answer.map_err(|failure| stop_of(&failure))?;
-        asked.batch.again = false;
-        match answer.open()? {
+        let found = answer.map_err(|failure| stop_of(&failure))?;
+        match found.open()? {
             BatchStatus::Released {
                 answers, receipt, ..
-            } => return Ok((answers, receipt, answer.known)),
+            } => return Ok((answers, receipt, found.known)),
             BatchStatus::Refused { reason, .. } => {
                 let reason = format!("the computation service refused a release: {reason}");
                 return Err(Stop::Failed(reason));
@@ -414,13 +413,37 @@ async fn ask(
         }
         w.sleep(wait).await;
         wait = (wait * 3 / 2).min(40);
+        let look = |receipts| ComputationCall::Look {
+            job,
+            first,
+            receipts,
+        };
+        answer = match call(w, look).await {
+            Err(failure) if failure.kind == ProblemKind::NotFound => call(w, put(false)).await,
+            answer => answer,
+        };
     }
+}
+
+/// Calls the computation service with the receipts that there are now: other jobs may have brought
+/// later ones.
+async fn call(
+    w: &W,
+    of: impl FnOnce(Vec<Receipt>) -> ComputationCall,
+) -> Result<Envelope, Failure> {
+    w.pause().await;
+    let db = w.generation.get();
+    let envelope = Envelope::new(&of(db.receipts(w)), db.known());
+    drop(db);
+    w.call(Node::Generation, Node::Computation, envelope).await
 }
 
 fn stop_of(failure: &Failure) -> Stop {
     match failure.kind {
         ProblemKind::Unauthenticated
+        | ProblemKind::Quota
         | ProblemKind::TooManyRequests
+        | ProblemKind::Full
         | ProblemKind::Unavailable
         | ProblemKind::Internal => Stop::Outage,
         _ => Stop::Failed(format!("the computation service: {}", failure.detail)),
@@ -435,12 +458,10 @@ async fn store_answers(
     receipt: Option<Receipt>,
     known: Known,
 ) -> Result<(), Stop> {
-    let until = w.now.get() + w.lease;
     w.tx(&w.generation, |db| {
-        let job = db.hold(lease, until)?;
+        let job = db.step(w, lease)?;
         job.batches[batch.number].1 = Some(text(&answers));
         job.releases += batch.requests.len();
-        (job.stalls, job.outages) = (0, 0);
         job.known |= known;
         if let Some(receipt) = &receipt {
             job.receipt = Some(text(&[receipt]));
@@ -466,7 +487,7 @@ async fn finish(
     let model = undisturbed.map(|run| run.model);
     let model = model.unwrap_or_else(|| Sha256::digest(outcome.model.save()).into());
     w.tx(&w.generation, |db| {
-        let job = db.hold(lease, 0)?;
+        let job = db.step(w, lease)?;
         (job.model, job.state) = (Some(model), State::Done);
         Ok(())
     })

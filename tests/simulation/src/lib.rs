@@ -28,6 +28,7 @@ mod faults;
 mod generation;
 mod ghost;
 mod holder;
+mod lease;
 mod pages;
 mod receipts;
 mod report;
@@ -71,7 +72,8 @@ pub enum Mutant {
     CryptoAnswersFirst,
     /// CSE appends to its chain without comparing.
     CryptoAppendsBlindly,
-    /// CE takes a sealed batch that its blob store no longer has for a fault that passes.
+    /// CE takes a sealed batch that its blob store no longer has for a fault that passes, also
+    /// where the batch is opened again.
     LostBlobsAreFaults,
     /// CE, GE and holders keep the highest receipt alone, whether or not the call that it came
     /// with showed the one before.

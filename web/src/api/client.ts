@@ -29,8 +29,8 @@ const EMAIL = "fhaim.email";
 /** A session is renewed so long before it expires. */
 const MARGIN_MS = 30_000;
 
-let access: { token: string; expires: number } | undefined;
-let renewal: Promise<string> | undefined;
+let access: { session: Session; expires: number } | undefined;
+let renewal: Promise<Session> | undefined;
 const listeners = new Set<() => void>();
 
 /** The address of whoever is signed in. */
@@ -44,10 +44,10 @@ export function onSession(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-function keep(session: Session): string {
-  access = { token: session.access_token, expires: Date.now() + session.expires_in * 1000 };
+function keep(session: Session): Session {
+  access = { session, expires: Date.now() + session.expires_in * 1000 };
   if (session.refresh_token) sessionStorage.setItem(REFRESH_TOKEN, session.refresh_token);
-  return session.access_token;
+  return session;
 }
 
 function forget(): void {
@@ -58,8 +58,8 @@ function forget(): void {
 }
 
 export async function signIn(email: string, password: string): Promise<void> {
-  const session = await send("generation", "POST", "/v1/sessions", { json: { email, password } });
-  keep((await session.json()) as Session);
+  const answer = await send("generation", "POST", "/v1/sessions", { json: { email, password } });
+  keep((await answer.json()) as Session);
   sessionStorage.setItem(EMAIL, email);
   listeners.forEach((listener) => listener());
 }
@@ -80,17 +80,24 @@ export async function signOut(): Promise<void> {
   }
 }
 
+/** What a call to a service carries: each has its own, so that none can use it at another. */
+async function token(service: Service): Promise<string> {
+  const { access_token, computation_token, crypto_token } = await session();
+  const own = { generation: null, computation: computation_token, crypto: crypto_token }[service];
+  return own ?? access_token;
+}
+
 /**
- * A token that is good for a while yet; one renewal at a time, since a refresh token is good until what
+ * A session that is good for a while yet; one renewal at a time, since a refresh token is good until what
  * it was exchanged for is used. Where an answer is lost, the next call shows it again.
  */
-async function token(): Promise<string> {
-  if (access && access.expires - MARGIN_MS > Date.now()) return access.token;
+async function session(): Promise<Session> {
+  if (access && access.expires - MARGIN_MS > Date.now()) return access.session;
   renewal ??= renew().finally(() => (renewal = undefined));
   return renewal;
 }
 
-async function renew(): Promise<string> {
+async function renew(): Promise<Session> {
   const refresh_token = sessionStorage.getItem(REFRESH_TOKEN);
   if (!refresh_token) throw signedOut();
   try {
@@ -162,7 +169,7 @@ export async function call(
   path: string,
   options: Options = {},
 ): Promise<Response> {
-  const headers = { ...options.headers, authorization: `Bearer ${await token()}` };
+  const headers = { ...options.headers, authorization: `Bearer ${await token(service)}` };
   return send(service, method, path, { ...options, headers });
 }
 

@@ -12,6 +12,7 @@ export type ApiKeyMade = G["ApiKeyMade"];
 /** The document leaves the schema open; the page knows its form. */
 export type Terms = Omit<G["Terms"], "schema"> & { schema: Schema };
 export type Dataset = Omit<G["Dataset"], "terms"> & { terms: Terms };
+export type Voucher = G["Voucher"];
 export type Job = G["Job"];
 export type Receipt = G["Receipt"];
 export type JobEvent = G["JobEvent"];

@@ -42,6 +42,7 @@ export interface ReadOptions {
 }
 
 export type Request =
+  | { op: "mechanisms" }
   | { op: "draft"; format: Format; name: string; leave_out: string[] }
   | { op: "check"; schema: Schema }
   | ({ op: "read" } & ReadOptions)
@@ -50,6 +51,13 @@ export type Request =
   | { op: "prepare"; terms: Terms }
   | { op: "encrypt"; object: string }
   | { op: "compare"; file: string };
+
+/** A mechanism that can be chosen; the default is listed first. */
+export interface Mechanism {
+  name: string;
+  label: string;
+  about: string;
+}
 
 export interface Drafted {
   schema: Schema;

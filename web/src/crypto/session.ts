@@ -9,6 +9,7 @@ import type {
   Drafted,
   Encrypted,
   Format,
+  Mechanism,
   Planned,
   Read,
   ReadOptions,
@@ -52,6 +53,10 @@ export class HolderSession {
   draft(file: File, format: Format, leave_out: string[], onRead?: OnRead): Promise<Drafted> {
     const name = file.name.replace(/\.[^.]*$/, "") || "table";
     return this.ask({ op: "draft", format, name, leave_out }, file, onRead);
+  }
+
+  mechanisms(): Promise<Mechanism[]> {
+    return this.ask({ op: "mechanisms" });
   }
 
   check(schema: Schema): Promise<Checked> {

@@ -1,7 +1,7 @@
 // An upload: encrypted in workers while it is sent, paused, gone on with after a break.
 import { backoff, call, get, mayPass, words } from "../api/client";
 import { ofLedger } from "../api/receipts";
-import type { Dataset, KeySet, Missing, Upload as Uploaded } from "../api/types";
+import type { Dataset, KeySet, Missing, Upload as Uploaded, Voucher } from "../api/types";
 import { hexadecimal, Journal } from "./journal";
 import { rememberUse, type Used } from "./memory";
 import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
@@ -163,8 +163,10 @@ export class Upload {
   private async publicKey(plan: Planned): Promise<Blob> {
     const path = `/v1/datasets/${this.dataset.id}`;
     const terms = this.dataset.terms;
+    const { voucher } = await this.persist(() => get<Voucher>("generation", `${path}/voucher`));
+    const wanted = { terms, voucher };
     const set = await this.persist(() =>
-      ofLedger<KeySet>("PUT", this.dataset.id, "", ({ receipt }) => receipt, { terms }),
+      ofLedger<KeySet>("PUT", this.dataset.id, "", ({ receipt }) => receipt, wanted),
     );
     if (set.parameter_set !== plan.parameter_set || set.budget.rho !== plan.rho) {
       throw new Error("The crypto service works with another budget or other parameters.");

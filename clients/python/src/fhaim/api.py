@@ -15,6 +15,7 @@ from fhaim.models import (
     AuditEntryPage,
     Batch,
     BatchStatus,
+    CloseAccount,
     Complete,
     Credentials,
     Dataset,
@@ -31,6 +32,7 @@ from fhaim.models import (
     NewDataset,
     NewJob,
     NewKeySet,
+    NewPassword,
     NewRun,
     NewUpload,
     Receipt,
@@ -40,6 +42,8 @@ from fhaim.models import (
     Session,
     TableFormat,
     Upload,
+    Usage,
+    Voucher,
 )
 from fhaim.transport import Stream, Transport, path
 
@@ -61,6 +65,24 @@ class Generation:
     def show_account(self) -> Account:
         """The caller's account."""
         return self._http.json(Account, "GET", "/v1/account")
+
+    def close_account(self, body: CloseAccount) -> None:
+        """Deletes the account, with its sessions and API keys. Refused while it has datasets:
+        delete them first, at all three services.
+        """
+        self._http.nothing("DELETE", "/v1/account", body=body)
+
+    def change_password(self, body: NewPassword) -> Session:
+        """Gives the account another password, and ends all of its sessions; the answer is a new
+        one.
+        """
+        return self._http.json(Session, "PUT", "/v1/account/password", body=body)
+
+    def end_all_sessions(self) -> None:
+        """Signs out everywhere: ends all sessions of the account. API keys stay; tokens that are
+        out are good for a quarter of an hour at most.
+        """
+        self._http.nothing("DELETE", "/v1/account/sessions")
 
     def sign_up(self, body: Credentials) -> Account:
         """Signs up."""
@@ -107,8 +129,8 @@ class Generation:
         return self._http.json(Dataset, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def delete_dataset(self, dataset: UUID) -> None:
-        """Deletes this service's part of a dataset: jobs, releases, models. Refused while a job
-        is queued or running.
+        """Deletes this service's part of a dataset: jobs, releases, models. Jobs that are queued
+        or running are stopped.
         """
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
 
@@ -144,6 +166,10 @@ class Generation:
         objects.
         """
         return self._http.json(Dataset, "POST", path("/v1/datasets/{}/ready", dataset))
+
+    def vouch_for_dataset(self, dataset: UUID) -> Voucher:
+        """Vouches for a dataset: the crypto service makes its keys for whoever shows the answer."""
+        return self._http.json(Voucher, "GET", path("/v1/datasets/{}/voucher", dataset))
 
     def show_job(self, job: UUID) -> Job:
         """A job."""
@@ -214,6 +240,10 @@ class Generation:
         """
         return self._http.json(Session, "POST", "/v1/sessions/refresh", body=body, signed=False)
 
+    def show_usage(self) -> Usage:
+        """What the account has here, and what it may have."""
+        return self._http.json(Usage, "GET", "/v1/usage")
+
 
 class Computation:
     """Ciphertexts in, releases out."""
@@ -238,7 +268,7 @@ class Computation:
         return self._http.json(Upload, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def delete(self, dataset: UUID) -> None:
-        """Deletes an upload for good."""
+        """Deletes an upload for good. Batches under way are stopped."""
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
 
     def complete(self, dataset: UUID, contribution: int, body: Complete) -> Upload:
@@ -304,6 +334,10 @@ class Computation:
             body=body,
         )
 
+    def show_usage(self) -> Usage:
+        """What the account has here, and what it may have."""
+        return self._http.json(Usage, "GET", "/v1/usage")
+
 
 class Crypto:
     """Keys, the privacy ledger, decryption."""
@@ -324,7 +358,9 @@ class Crypto:
         return self._http.json(KeySet, "GET", path("/v1/datasets/{}", dataset))
 
     def create(self, dataset: UUID, body: NewKeySet) -> KeySet:
-        """Makes a dataset's key set and fixes its plan and budget for good."""
+        """Makes the key set of a dataset that the generation service vouches for, and fixes its
+        plan and budget for good.
+        """
         return self._http.json(KeySet, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def destroy(self, dataset: UUID) -> None:
@@ -407,3 +443,7 @@ class Crypto:
             path("/v1/datasets/{}/receipt", dataset),
             header={"fhaim-receipt": fhaim_receipt},
         )
+
+    def show_usage(self) -> Usage:
+        """What the account has here, and what it may have."""
+        return self._http.json(Usage, "GET", "/v1/usage")

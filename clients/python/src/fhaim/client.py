@@ -103,12 +103,12 @@ class Client:
         self._computation = computation or f"{base}/computation"
         self._crypto = crypto or f"{base}/crypto"
         self._login = Login(self._generation, timeout)
-        self.generation = Generation(Transport(self._generation, self._login, timeout))
+        self.generation = Generation(Transport(self._generation, self._login.of("generation"), timeout))
         """Accounts, jobs, results: one method an operation."""
-        self.computation = Computation(Transport(self._computation, self._login, timeout))
+        self.computation = Computation(Transport(self._computation, self._login.of("computation"), timeout))
         """Uploads: one method an operation."""
         self._receipts = Receipts(self._crypto)
-        self.crypto = Crypto(Transport(self._crypto, self._login, timeout))
+        self.crypto = Crypto(Transport(self._crypto, self._login.of("crypto"), timeout))
         """Keys and the ledger: one method an operation."""
 
     def __repr__(self) -> str:

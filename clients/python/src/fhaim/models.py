@@ -149,6 +149,14 @@ class BatchStatusRefused:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CloseAccount:
+    """Proof that an account's owner wants it gone."""
+
+    password: str = field(repr=False)
+    """Its password."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Complete:
     """Seals an upload: nothing can be added or changed after."""
 
@@ -538,6 +546,22 @@ class NewKeySet:
     terms: Terms
     """The dataset's terms."""
 
+    voucher: str | None = field(default=None, repr=False)
+    """What the generation service says of the dataset: see its route
+    `/v1/datasets/{dataset}/voucher`. Not needed again once the keys are made.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewPassword:
+    """Another password for an account."""
+
+    new_password: str = field(repr=False)
+    """The one that it gets: at least 12 characters."""
+
+    password: str = field(repr=False)
+    """The one that it has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewRun:
@@ -758,13 +782,23 @@ class RunStanding:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """Tokens of a session. The access token is good for all three services."""
+    """Tokens of a session: one for each service, which is good there and nowhere else, so that
+    no service can use elsewhere what it was shown.
+    """
 
     access_token: str = field(repr=False)
-    """For the `Authorization: Bearer` header."""
+    """For the `Authorization: Bearer` header of calls to the generation service."""
 
     expires_in: int
-    """Seconds until the access token expires."""
+    """Seconds until these tokens expire."""
+
+    computation_token: str | None = field(default=None, repr=False)
+    """The same for the computation service. A generation service of an earlier release sends
+    none: its access token is for all three.
+    """
+
+    crypto_token: str | None = field(default=None, repr=False)
+    """The same for the crypto service."""
 
     refresh_token: str | None = field(default=None, repr=False)
     """Good for one refresh, and again where its answer was lost; absent for sessions of API
@@ -838,6 +872,39 @@ class Upload:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Usage:
+    """An account's use of one service."""
+
+    limits: list[Used]
+    """One entry a limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Used:
+    """How far an account is from one limit."""
+
+    limit: str
+    """Name of the limit, as the service's configuration has it."""
+
+    most: int
+    """What it may use."""
+
+    used: int
+    """What the account uses."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voucher:
+    """What the crypto service wants to see before it makes a dataset's keys."""
+
+    expires_in: int
+    """Seconds until it is of no more use."""
+
+    voucher: str = field(repr=False)
+    """Says, signed by the generation service, that the dataset is there and the account's."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class WireLayout:
     """How many records a chunk has room for, and how many chunks there are: all that is told of
     the number of records.
@@ -869,7 +936,7 @@ JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 ProblemKind = Literal[
     "malformed", "invalid", "unauthenticated", "forbidden", "not-found", "method-not-allowed",
     "conflict", "too-large", "unsupported-media-type", "digest-mismatch", "budget-spent", "refused",
-    "frozen", "restored", "too-many-requests", "unavailable", "internal",
+    "frozen", "restored", "quota", "too-many-requests", "full", "unavailable", "internal",
 ]
 """What kind of problem it is; programs go by this, not by the words."""
 

@@ -9,27 +9,28 @@ from collections.abc import Callable
 from fhaim.api import Generation
 from fhaim.errors import Error
 from fhaim.models import Credentials, KeyExchange, Refresh, Session
-from fhaim.transport import Transport
+from fhaim.transport import Tokens, Transport
 
 MARGIN = 30.0
 """A session is renewed so many seconds before it expires."""
 
 
 class Login:
-    """Tokens for all three services. Threads may share it: a refresh token is good until
-    what it was exchanged for is used, so they renew it one at a time."""
+    """Tokens for all three services, one for each: no service can use elsewhere what it is shown.
+    Threads may share it: a refresh token is good until what it was exchanged for is used, so they
+    renew it one at a time."""
 
     def __init__(self, generation: str, timeout: float) -> None:
-        self._generation = Generation(Transport(generation, self, timeout))
+        self._generation = Generation(Transport(generation, self.of("generation"), timeout))
         self._lock = threading.Lock()
-        self._token: str | None = None
+        self._session: Session | None = None
         self._expires = 0.0
         self._refresh: str | None = None
         self.api_key: str | None = None
         """The API key the session is of, if it is of one."""
 
     def __repr__(self) -> str:
-        return f"Login(signed_in={self._token is not None})"
+        return f"Login(signed_in={self._session is not None})"
 
     def sign_in(self, email: str, password: str) -> None:
         credentials = Credentials(email=email, password=password)
@@ -41,21 +42,25 @@ class Login:
     def sign_out(self) -> None:
         """Forgets the session, and ends it at the service if it is one of a password."""
         with self._lock:
-            refresh, self._refresh, self._token, self.api_key = self._refresh, None, None, None
+            refresh, self._refresh, self._session, self.api_key = self._refresh, None, None, None
             if refresh is not None:
                 self._generation.end_session(Refresh(refresh_token=refresh))
 
-    def access(self, refused: str | None = None) -> str:
-        """A token that has not expired, and is not the one that was refused."""
+    def of(self, service: str) -> Tokens:
+        """The tokens of one service."""
+        return _Of(self, service)
+
+    def access(self, service: str, refused: str | None = None) -> str:
+        """A service's token that has not expired, and is not the one that was refused."""
         with self._lock:
-            current = self._token
+            current = self._session
             if current is None:
                 raise Error(
                     "signed-out", "Not signed in", way_out="Call sign_in or use_api_key first."
                 )
-            if current == refused or time.monotonic() > self._expires - MARGIN:
+            if _token(current, service) == refused or time.monotonic() > self._expires - MARGIN:
                 current = self._keep(self._renewed())
-            return current
+            return _token(current, service)
 
     def _begin(self, session: Callable[[], Session], key: str | None) -> None:
         with self._lock:
@@ -72,7 +77,7 @@ class Login:
         except Error as error:
             if error.kind != "unauthenticated":
                 raise
-            self._token = None
+            self._session = None
             raise Error(
                 "signed-out",
                 "The session has ended",
@@ -81,9 +86,27 @@ class Login:
                 status=error.status,
             ) from error
 
-    def _keep(self, session: Session) -> str:
+    def _keep(self, session: Session) -> Session:
         # A token as short as the margin is used for most of its life.
         life = max(session.expires_in - MARGIN, session.expires_in / 2) + MARGIN
         self._expires = time.monotonic() + life
-        self._token, self._refresh = session.access_token, session.refresh_token
-        return session.access_token
+        self._session, self._refresh = session, session.refresh_token
+        return session
+
+
+class _Of:
+    """The tokens of one service."""
+
+    def __init__(self, login: Login, service: str) -> None:
+        self._login, self._service = login, service
+
+    def access(self, refused: str | None = None) -> str:
+        """A token that has not expired, and is not the one that was refused."""
+        return self._login.access(self._service, refused)
+
+
+def _token(session: Session, service: str) -> str:
+    """What a call to a service carries. A generation service of an earlier release gives one token
+    for all three."""
+    own = {"computation": session.computation_token, "crypto": session.crypto_token}
+    return own.get(service) or session.access_token

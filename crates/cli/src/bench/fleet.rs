@@ -45,6 +45,11 @@ pub struct Usage {
 impl Fleet {
     /// Starts the services with SQLite and folders below `folder`, without limits on sign-ins.
     pub fn start(folder: &Path) -> Result<Self, Error> {
+        Self::start_with(folder, None)
+    }
+
+    /// The same, with as many descriptors for each service as given.
+    pub fn start_with(folder: &Path, descriptors: Option<u32>) -> Result<Self, Error> {
         let ports = [free_port()?, free_port()?, free_port()?];
         let mut fleet = Self {
             members: Vec::new(),
@@ -57,7 +62,8 @@ impl Fleet {
                 .collect();
             let home = folder.join(service.as_str());
             let config = configure(service, port, &home, &peers).map_err(|error| fault(&error))?;
-            let child = Command::new(std::env::current_exe().map_err(|error| fault(&error))?)
+            let program = std::env::current_exe().map_err(|error| fault(&error))?;
+            let child = limited(&program, descriptors)
                 .args(["serve", service.as_str(), "--config"])
                 .arg(config)
                 .stdin(Stdio::null())
@@ -110,11 +116,23 @@ impl Fleet {
         }
     }
 
+    /// What each service has resident, where the system tells. From here on, `usage` is of what
+    /// comes after.
+    pub fn resident_since_now(&self) -> Vec<Option<u64>> {
+        let resident = |member: &Member| {
+            let process = member.child.id();
+            // proc(5): 5 resets the peak. Where that is not allowed, the peak is of the whole run.
+            let _ = fs::write(format!("/proc/{process}/clear_refs"), "5");
+            status_bytes(process, "VmRSS:")
+        };
+        self.members.iter().map(resident).collect()
+    }
+
     /// What each service took so far.
     pub fn usage(&self) -> Vec<Usage> {
         let usage = |member: &Member| Usage {
             service: member.service,
-            peak_bytes: peak_bytes(member.child.id()),
+            peak_bytes: status_bytes(member.child.id(), "VmHWM:"),
         };
         self.members.iter().map(usage).collect()
     }
@@ -169,10 +187,21 @@ fn configure(
     Ok(path)
 }
 
-/// The most memory a process had resident; none where /proc does not tell.
-fn peak_bytes(process: u32) -> Option<u64> {
+/// A command that may have so many descriptors.
+fn limited(program: &Path, descriptors: Option<u32>) -> Command {
+    let Some(descriptors) = descriptors else {
+        return Command::new(program);
+    };
+    let mut command = Command::new("sh");
+    let limit = format!("ulimit -n {descriptors} && exec \"$0\" \"$@\"");
+    command.arg("-c").arg(limit).arg(program);
+    command
+}
+
+/// What /proc says of a process's memory; none where it does not tell.
+fn status_bytes(process: u32, what: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let line = status.lines().find(|line| line.starts_with(what))?;
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes << 10)
 }

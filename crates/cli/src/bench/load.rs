@@ -177,9 +177,7 @@ async fn dataset(
     seed: u64,
 ) -> Result<Uuid, Error> {
     let table = generated(records, columns, seed)?;
-    let schema = table.schema().clone();
-    let terms = Terms::new(schema, 1.0, 1e-9, records as u64);
-    let terms = terms.complete(&fhaim_synth::Mechanisms)?;
+    let terms = terms_of(&table)?;
     let made = client.create_dataset(Uuid::now_v7(), "load", terms).await?;
     let source = Source {
         table: Arc::new(table),
@@ -190,6 +188,16 @@ async fn dataset(
         .upload(&made, &source, Journal::in_memory(), &quiet)
         .await?;
     Ok(made.id)
+}
+
+/// The terms of such a dataset.
+pub fn terms(records: usize, columns: usize, seed: u64) -> Result<Terms, Error> {
+    terms_of(&generated(records, columns, seed)?)
+}
+
+fn terms_of(table: &Table) -> Result<Terms, Error> {
+    let terms = Terms::new(table.schema().clone(), 1.0, 1e-9, table.records() as u64);
+    Ok(terms.complete(&fhaim_synth::Mechanisms)?)
 }
 
 fn generated(records: usize, columns: usize, seed: u64) -> Result<Table, Error> {

@@ -2,11 +2,13 @@
 
 mod coarse;
 pub mod compute;
+pub mod federated;
 mod figures;
 mod fleet;
 pub mod load;
 pub mod mechanisms;
 pub mod pgm;
+pub mod siege;
 mod trial;
 
 use std::path::{Path, PathBuf};

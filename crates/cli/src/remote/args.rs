@@ -48,6 +48,50 @@ pub struct LoginArguments {
     pub api_key_file: Option<PathBuf>,
 }
 
+/// What to do with the account.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// What the account has at each service, and what it may have
+    #[command(after_help = USAGE_EXAMPLES)]
+    Usage(ListArguments),
+    /// Change the account's password; all other sessions end
+    #[command(after_help = PASSWORD_EXAMPLES)]
+    Password,
+    /// Delete the account with all of its datasets, at all three services
+    #[command(after_help = CLOSE_EXAMPLES)]
+    Delete(CloseArguments),
+}
+
+const PASSWORD_EXAMPLES: &str = "\
+Examples:
+  fhaim account password
+  FHAIM_PASSWORD=old FHAIM_NEW_PASSWORD=new fhaim account password
+
+Both passwords are asked for, or read from FHAIM_PASSWORD and FHAIM_NEW_PASSWORD.";
+
+const CLOSE_EXAMPLES: &str = "\
+Examples:
+  fhaim account delete
+  FHAIM_PASSWORD=secret fhaim account delete --yes
+
+Synthetic tables that were downloaded stay where they are; what was spent of a table's privacy stays
+spent.";
+
+/// Flags of `account delete`.
+#[derive(Debug, Args)]
+pub struct CloseArguments {
+    /// Delete it without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+const USAGE_EXAMPLES: &str = "\
+Examples:
+  fhaim account usage
+  fhaim account usage --json
+
+Each line names a limit as the service's configuration does: who runs the service can change it.";
+
 /// What to do with datasets.
 #[derive(Debug, Subcommand)]
 pub enum DatasetCommand<R: Randomness> {
@@ -291,7 +335,18 @@ pub struct JobArguments {
 
 pub const LOGOUT_EXAMPLES: &str = "\
 Examples:
-  fhaim logout";
+  fhaim logout
+  fhaim logout --everywhere
+
+API keys stay, and a token that is out is good for a quarter of an hour at most.";
+
+/// Flags of `logout`.
+#[derive(Debug, Args)]
+pub struct LogoutArguments {
+    /// End all sessions of the account, on whatever machine
+    #[arg(long)]
+    pub everywhere: bool,
+}
 
 pub const LEDGER_EXAMPLES: &str = "\
 Examples:

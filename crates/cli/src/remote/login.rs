@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::args::LoginArguments;
+use super::args::{LoginArguments, LogoutArguments};
 use crate::{error::Error, home, output};
 
 #[derive(Serialize, Deserialize)]
@@ -168,21 +168,36 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
 }
 
 /// `fhaim logout`.
-pub async fn logout() -> Result<(), Error> {
-    client()?.sign_out().await?;
+pub async fn logout(arguments: &LogoutArguments) -> Result<(), Error> {
+    let client = client()?;
+    if arguments.everywhere {
+        client.sign_out_everywhere().await?;
+    }
+    client.sign_out().await?;
+    forget()
+}
+
+/// Forgets the login that was kept.
+pub fn forget() -> Result<(), Error> {
     let path = home::folder()?.join("login.json");
     std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
 }
 
-fn password() -> Result<Secret, Error> {
-    if let Ok(password) = std::env::var("FHAIM_PASSWORD") {
-        return Ok(Secret(password));
+/// The account's password.
+pub fn password() -> Result<Secret, Error> {
+    secret("FHAIM_PASSWORD", "Password: ")
+}
+
+/// What a variable holds, or else what is typed where nobody sees it.
+pub fn secret(variable: &str, prompt: &str) -> Result<Secret, Error> {
+    if let Ok(secret) = std::env::var(variable) {
+        return Ok(Secret(secret));
     }
     if !std::io::stdin().is_terminal() {
-        let reason = "there is no terminal to ask for the password: set FHAIM_PASSWORD";
-        return Err(Error::Usage(reason.to_owned()));
+        let reason = format!("there is no terminal to ask for the password: set {variable}");
+        return Err(Error::Usage(reason));
     }
-    let asked = rpassword::prompt_password("Password: ");
+    let asked = rpassword::prompt_password(prompt);
     asked.map(Secret).map_err(|source| Error::Read {
         path: PathBuf::from("the terminal"),
         source,

@@ -1,5 +1,6 @@
 //! Commands that talk to the services.
 
+mod account;
 pub mod args;
 mod dataset;
 mod job;
@@ -13,7 +14,8 @@ pub fn run<R: Randomness>(command: &Command<R>, progress: &Progress) -> Result<(
     runtime.block_on(async {
         match command {
             Command::Login(arguments) => login::login(arguments).await,
-            Command::Logout => login::logout().await,
+            Command::Logout(arguments) => login::logout(arguments).await,
+            Command::Account(command) => account::run(command).await,
             Command::Dataset(command) => dataset::run(command, progress).await,
             Command::Job(command) => job::run(command, progress).await,
             Command::Download(arguments) => job::download(arguments, progress).await,

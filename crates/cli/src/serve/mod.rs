@@ -1,6 +1,8 @@
-//! `fhaim serve`, `fhaim up` and `fhaim admin`: the services as programs.
+//! `fhaim serve`, `fhaim up`, `fhaim admin`, `fhaim backup` and `fhaim restore`: the services as
+//! programs, and what their operators do.
 
 mod admin;
+mod backup;
 mod terms;
 mod up;
 mod web;
@@ -12,7 +14,8 @@ use fhaim_platform::base::Base;
 use fhaim_platform::program::{self, Program, ProgramError};
 
 use crate::{args::Command, error::Error, randomness::Randomness};
-pub use admin::AdminCommand;
+pub use admin::args::AdminCommand;
+pub use backup::{BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments};
 pub use up::UpArguments;
 
 /// Which service to serve.
@@ -70,6 +73,8 @@ pub fn run<R: Randomness>(command: &Command<R>) -> Result<(), Error> {
         }
         Command::Serve(command) => serve(command),
         Command::Admin(command) => admin::run(command),
+        Command::Backup(arguments) => runtime()?.block_on(backup::backup(arguments)),
+        Command::Restore(arguments) => runtime()?.block_on(backup::restore(arguments)),
         _ => Ok(()),
     }
 }

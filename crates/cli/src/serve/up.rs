@@ -74,19 +74,14 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let address = address.map_err(|error| Error::Service(error.to_string()))?;
     let lease_seconds = arguments.lease_seconds;
     let common = |service| common(&arguments.data, service, address, lease_seconds);
-    let crypto = fhaim_crypto::Config {
-        common: common(Service::Crypto)?,
-    };
+    let crypto = fhaim_crypto::Config::from(common(Service::Crypto)?);
     let computation = fhaim_computation::Config {
-        common: common(Service::Computation)?,
-        datasets_in_memory: 2,
-        upload_bytes: 64 << 30,
-        memory: fhaim_computation::Memory::default(),
+        stored_bytes: 1 << 40, // whoever runs this has its disk to themselves
+        ..fhaim_computation::Config::from(common(Service::Computation)?)
     };
     let generation = fhaim_generation::Config {
-        common: common(Service::Generation)?,
         sign_up: !arguments.closed,
-        limits: fhaim_generation::Limits::default(),
+        ..fhaim_generation::Config::from(common(Service::Generation)?)
     };
     let crypto = fhaim_crypto::State::open(&crypto).await?;
     let computation = fhaim_computation::State::open(&computation).await?;
@@ -172,7 +167,7 @@ fn common(
     })?;
     let key = folder.join("sealing.key");
     if !key.exists() {
-        write_secret(&key, &Sealer::new_key().map_err(Failure::from)?)?;
+        write_secret(&key, Sealer::new_key().map_err(Failure::from)?.as_bytes())?;
     }
     // Where it listens on all addresses, the services find each other on the loopback one.
     let ip = match address.ip() {
@@ -203,6 +198,7 @@ fn common(
         log: Log::default(),
         workers: 2,
         lease_seconds,
+        orphan_seconds: 3600,
         attempt_seconds: 24 * 3600,
     })
 }
@@ -230,7 +226,8 @@ async fn first_account(
         Err(failure) if failure.kind() == ProblemKind::Conflict => return Ok(None),
         Err(failure) => return Err(failure.into()),
     }
-    write_secret(&path, &format!("{}\n{password}\n", arguments.email))?;
+    let text = format!("{}\n{password}\n", arguments.email);
+    write_secret(&path, text.as_bytes())?;
     Ok(Some(path))
 }
 
@@ -256,7 +253,8 @@ fn say(
     output::print(&text)
 }
 
-fn make_folder(path: &Path) -> Result<(), Error> {
+/// Makes a folder that its owner alone may look into, and those above it.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -268,14 +266,14 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file that its owner alone may read.
-fn write_secret(path: &Path, text: &str) -> Result<(), Error> {
+pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     use std::io::Write;
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         file.sync_all()
     });
     written.map_err(|source| Error::Write {

@@ -60,16 +60,13 @@ impl Rules {
         }
     }
 
-    /// The run for the next job, where `begun` have one.
+    /// The run for the next job, where so many have begun.
     ///
     /// # Errors
     /// [`Error::NoRunLeft`].
-    pub fn next_run(&self, begun: u32) -> Result<u32, Error> {
-        if begun < self.runs {
-            Ok(begun)
-        } else {
-            Err(Error::NoRunLeft(self.runs))
-        }
+    pub(super) fn next_run(&self, begun: usize) -> Result<u32, Error> {
+        let run = u32::try_from(begun).ok().filter(|&run| run < self.runs);
+        run.ok_or(Error::NoRunLeft(self.runs))
     }
 
     /// What a release is charged for its ciphertexts' residual noise.
@@ -152,7 +149,11 @@ impl Book {
     ///
     /// # Errors
     /// Entries and answers that do not fit each other or the run.
-    pub fn restore(&mut self, entries: Vec<Entry>, answers: Vec<Vec<i64>>) -> Result<(), Error> {
+    pub(super) fn restore(
+        &mut self,
+        entries: Vec<Entry>,
+        answers: Vec<Vec<i64>>,
+    ) -> Result<(), Error> {
         if entries.len() != answers.len() {
             return Err(Error::Request("as many answers are stored as debits"));
         }

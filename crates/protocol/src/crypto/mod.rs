@@ -4,21 +4,23 @@
 //! |---|---|
 //! | [`judge`] | what may be released, and at what cost: pure, without a key |
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
+//! | [`history`] | what the chain says, and what may be appended to it next |
 //!
 //! [`decrypt`] puts a judgement and a decryption together. A service with a database loads the
-//! job's [`Book`], calls it, appends the [`Act`] to the dataset's chain by compare and set, and
-//! only then answers; [`CryptoService`] does the same in memory.
+//! job's [`Book`], calls it, appends what the [`Ruling`] says to the dataset's chain by compare and
+//! set, and only then answers; [`CryptoService`] does the same in memory.
 
 pub mod chain;
+pub mod history;
 pub mod judge;
 
 use crate::Error;
 use crate::request::{DecryptRequest, JobId};
-use chain::{Act, Freeze, Tip, answers_digest};
 use fhaim_dp::{Ledger, Rho};
 use fhaim_he::{
     Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, SecretKey, coefficient,
 };
+use history::{Begun, Released, Ruling, Standing};
 use judge::{Book, Rules, Verdict};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
@@ -51,18 +53,8 @@ impl Decryptor<Vec<Ciphertext>> for SecretKey {
 pub enum Outcome {
     /// The integers that were released for it before.
     Repeated(Vec<Vec<i64>>),
-    /// Its integers, which may leave once the act is durable.
-    Released {
-        /// The cells of each release, in the order of the request.
-        answers: Vec<Vec<i64>>,
-        /// The run's book with the batch in it.
-        book: Book,
-        /// What is to be appended to the dataset's chain first.
-        act: Act,
-    },
-    /// The pages cannot be decrypted: the dataset is to be frozen, with this act, before anyone
-    /// is told that they were refused.
-    Frozen(Act),
+    /// What is to be appended to the dataset's chain, before anyone is told of it.
+    Ruled(Ruling),
 }
 
 /// Judges and decrypts a batch of the job whose run is `book`.
@@ -82,20 +74,14 @@ pub fn decrypt<C>(
         Verdict::Repeated(answers) => return Ok(Outcome::Repeated(answers)),
         Verdict::Granted(grant) => grant,
     };
+    let before = book.clone();
     let Ok(answers) = read(decryptor, request) else {
-        let reason = Freeze::Noise;
-        return Ok(Outcome::Frozen(Act::Frozen { reason }));
+        return Ok(Outcome::Ruled(Ruling::freeze(before)));
     };
-    let act = Act::Released {
-        job: request.job,
-        entries: grant.entries().to_vec(),
-        answers: answers_digest(&answers),
-    };
-    Ok(Outcome::Released {
-        book: book.clone().with(grant, answers.clone()),
-        answers,
-        act,
-    })
+    let entries = grant.entries().to_vec();
+    let book = book.clone().with(grant, answers.clone());
+    let released = Released { answers, book };
+    Ok(Outcome::Ruled(Ruling::release(before, entries, released)))
 }
 
 /// The cells of each release, from the pages that carry them.
@@ -132,32 +118,23 @@ pub struct CryptoService<D = SecretKey> {
 #[derive(Clone, Debug)]
 pub struct Record {
     rules: Rules,
+    standing: Standing,
     books: Vec<Book>,
-    tip: Tip,
-    upload: Option<[u8; 32]>,
-    frozen: Option<Freeze>,
 }
 
 impl Record {
     /// The record of a dataset without a run.
     pub fn new(rules: Rules) -> Self {
         Self {
+            standing: Standing::new(rules.dataset),
             rules,
             books: Vec::new(),
-            tip: Tip::default(),
-            upload: None,
-            frozen: None,
         }
     }
 
-    /// Why the dataset is frozen, if it is.
-    pub fn frozen(&self) -> Option<Freeze> {
-        self.frozen
-    }
-
-    /// The end of the dataset's chain.
-    pub fn tip(&self) -> Tip {
-        self.tip
+    /// Where the dataset's chain is.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
     }
 
     /// The book of a job's run.
@@ -170,39 +147,16 @@ impl Record {
         &self.rules
     }
 
-    fn append(&mut self, act: &Act) -> Result<(), Error> {
-        let text = serde_json::to_string(act).map_err(|_| Error::Request("an act is text"))?;
-        self.tip = self.tip.append(self.rules.dataset, &text);
-        if let Act::Frozen { reason } = act {
-            self.frozen = Some(*reason);
-        }
-        Ok(())
-    }
-
     /// The book of a job; a job that has none is given the next run.
     ///
     /// # Errors
-    /// [`Error::NoRunLeft`]; [`Error::Frozen`]; [`Error::Refused`] for another upload than the
-    /// first run was begun with.
+    /// As [`Standing::begin`].
     pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&Book, Error> {
-        if let Some(reason) = self.frozen {
-            return Err(Error::Frozen(reason));
+        let Begun { run, link } = self.standing.begin(&self.rules, job, upload)?;
+        if link.is_some() {
+            self.books.push(Book::new(&self.rules, job, run));
         }
-        if self.upload.is_some_and(|known| known != upload) {
-            return Err(Error::Refused);
-        }
-        let known = |book: &Book| book.window().job() == job;
-        let index = match self.books.iter().position(known) {
-            Some(index) => index,
-            None => {
-                let run = self.rules.next_run(self.books.len() as u32)?;
-                self.append(&Act::RunBegun { job, run, upload })?;
-                self.upload = Some(upload);
-                self.books.push(Book::new(&self.rules, job, run));
-                self.books.len() - 1
-            }
-        };
-        self.books.get(index).ok_or(Error::Refused)
+        self.book(job).ok_or(Error::Refused)
     }
 
     /// Debits and decrypts a batch: the cells of each of its releases, in order. A repeated
@@ -216,27 +170,18 @@ impl Record {
         decryptor: &impl Decryptor<C>,
         request: &DecryptRequest<C>,
     ) -> Result<Vec<Vec<i64>>, Error> {
-        if let Some(reason) = self.frozen {
-            return Err(Error::Frozen(reason));
-        }
-        let known = |book: &Book| book.window().job() == request.job;
-        let book = self.books.iter().find(|&book| known(book));
-        let book = book.ok_or(Error::Refused)?;
+        self.standing.check_open()?;
+        let of_job = |book: &&mut Book| book.window().job() == request.job;
+        let book = self.books.iter_mut().find(of_job).ok_or(Error::Refused)?;
         let outcome = decrypt(decryptor, &self.rules, book, request);
-        match outcome.map_err(|_| Error::Refused)? {
-            Outcome::Repeated(answers) => Ok(answers),
-            Outcome::Released { answers, book, act } => {
-                self.append(&act)?;
-                if let Some(kept) = self.books.iter_mut().find(|kept| known(kept)) {
-                    *kept = book;
-                }
-                Ok(answers)
-            }
-            Outcome::Frozen(act) => {
-                self.append(&act)?;
-                Err(Error::Refused)
-            }
-        }
+        let ruling = match outcome.map_err(|_| Error::Refused)? {
+            Outcome::Repeated(answers) => return Ok(answers),
+            Outcome::Ruled(ruling) => ruling,
+        };
+        ruling.append_to(&mut self.standing, book)?;
+        let released = ruling.into_released()?;
+        *book = released.book;
+        Ok(released.answers)
     }
 }
 

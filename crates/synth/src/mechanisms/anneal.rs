@@ -6,7 +6,7 @@ use super::fitting::check;
 use super::score::MEAN_ABS;
 use crate::Error;
 
-/// Share of the budget for measurements; the rest is for selections.
+/// Measurements have this share of the budget, and selections the rest.
 const MEASURE_SHARE: f64 = 0.9;
 
 /// Upper bound on the rounds for each attribute that options may ask for.
@@ -28,6 +28,8 @@ pub(crate) struct Schedule {
     pub(crate) epsilon: f64,
     /// Whether this is the last round.
     pub(crate) last: bool,
+    /// Rounds that are left of a fixed number, all at the same noise.
+    fixed: Option<u32>,
 }
 
 impl Schedule {
@@ -44,7 +46,18 @@ impl Schedule {
             sigma: (rounds / (2.0 * MEASURE_SHARE * rho)).sqrt(),
             epsilon: (8.0 * (1.0 - MEASURE_SHARE) * rho / rounds).sqrt(),
             last: false,
+            fixed: None,
         })
+    }
+
+    /// So many rounds, at least one, all alike.
+    pub(crate) fn fixed(sigma: f64, epsilon: f64, rounds: u32) -> Self {
+        Self {
+            sigma,
+            epsilon,
+            last: false,
+            fixed: Some(rounds),
+        }
     }
 
     /// rho of one measurement of sensitivity 1.
@@ -59,6 +72,11 @@ impl Schedule {
 
     /// Before a round: makes it the last one if what is `left` does not pay for two.
     pub(crate) fn begin_round(&mut self, left: f64) {
+        if let Some(rounds) = &mut self.fixed {
+            *rounds = rounds.saturating_sub(1);
+            self.last = *rounds == 0;
+            return;
+        }
         if left < 2.0 * (self.measure_rho() + self.select_rho()) {
             let left = left * (1.0 - crate::desk::SLACK);
             self.sigma = (1.0 / (2.0 * MEASURE_SHARE * left)).sqrt();
@@ -70,7 +88,7 @@ impl Schedule {
     /// After a round: halves the noise if the measurement of `cells` cells moved the model's
     /// answer by no more than noise would (L1 distance `moved`).
     pub(crate) fn end_round(&mut self, moved: f64, cells: usize) {
-        if moved <= MEAN_ABS * self.sigma * cells as f64 {
+        if self.fixed.is_none() && moved <= MEAN_ABS * self.sigma * cells as f64 {
             self.sigma /= 2.0;
             self.epsilon *= 2.0;
         }
@@ -98,6 +116,19 @@ mod tests {
         assert!(schedule.last);
         let round = schedule.measure_rho() + schedule.select_rho();
         assert!(round <= 0.19 && round > 0.1899);
+    }
+
+    #[test]
+    fn a_fixed_schedule_stays_as_it_is_to_its_last_round() {
+        let mut schedule = Schedule::fixed(5.0, 0.1, 2);
+        schedule.begin_round(1e-9);
+        schedule.end_round(0.0, 4);
+        assert_eq!(
+            (schedule.sigma, schedule.epsilon, schedule.last),
+            (5.0, 0.1, false)
+        );
+        schedule.begin_round(1e9);
+        assert_eq!((schedule.sigma, schedule.last), (5.0, true));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use fhaim_pgm::{AxisView, Measurement};
 use super::merge::Merges;
 use fhaim_release::{Axis, Statistic, UNIT_VARIANCE};
 
-/// The most groups that are measured centred.
+/// Upper bound on the groups that are measured centred.
 pub const MAX_CENTRED: usize = 8;
 
 /// How an axis is measured.

@@ -9,18 +9,19 @@ use crate::Release;
 use fhaim_release::Job;
 use fhaim_release::{Axis, Statistic};
 
-/// Scale at which cells are released where little noise is wanted: the least noise on a cell is
-/// then a sixteenth of the ladder's two counts.
+/// Where little noise is wanted, cells are released times this: the least noise on a cell is then a
+/// sixteenth of the ladder's two counts.
 pub(crate) const CELL_SCALE: i64 = 16;
 
 /// A clique and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Candidate {
-    pub(crate) clique: Clique,
+pub struct Candidate {
+    /// Its attributes.
+    pub clique: Clique,
     /// AIM's w: how much of the workload it overlaps.
-    pub(crate) weight: u64,
+    pub weight: u64,
     /// Cells of its marginal.
-    pub(crate) cells: usize,
+    pub cells: usize,
 }
 
 /// What is measured before anything is chosen: all attributes that are no digits, and each digit
@@ -35,19 +36,21 @@ pub(crate) fn first_cliques(domain: &Domain) -> Vec<Clique> {
         .collect()
 }
 
-/// The workload's pairs and, if asked for, all attributes alone that are no digits.
-pub(crate) fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
-    let singles = job
-        .domain
-        .coarse_attributes()
-        .into_iter()
-        .filter(|_| one_ways);
+/// The workload's pairs and triples, the pairs within triples, and, if asked for, all attributes
+/// alone that are no digits; by size, then in lexicographic order.
+pub fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
+    let singles = job.domain.coarse_attributes().into_iter();
+    let singles = singles.filter(|_| one_ways);
     let singles = singles.map(|a| Clique::new([a]));
-    let pairs = job.workload.pairs().iter().map(|pair| pair.clique());
+    let pairs = job.workload.within_pairs();
+    let pairs = pairs.pairs().iter().map(|pair| pair.clique());
+    let triples = job.workload.triples().iter();
+    let triples = triples.map(|triple| Clique::new(triple.attributes));
     let weights = job.workload.attribute_weights(&job.domain);
     let weight = |clique: &Clique| clique.attributes().iter().map(|&a| weights[a]).sum();
     singles
         .chain(pairs)
+        .chain(triples)
         .filter_map(|clique| {
             Some(Candidate {
                 weight: weight(&clique),
@@ -60,12 +63,7 @@ pub(crate) fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
 
 /// Indices of the candidates that a model of at most `share` of the cap can take in (AIM's
 /// max_model_size * rho_used / rho); where there are none, of those within the whole cap.
-pub(crate) fn eligible(
-    job: &Job,
-    graph: &ModelGraph,
-    candidates: &[Candidate],
-    share: f64,
-) -> Vec<usize> {
+pub fn eligible(job: &Job, graph: &ModelGraph, candidates: &[Candidate], share: f64) -> Vec<usize> {
     let cap = job.model_cells();
     let sizes: Vec<Option<usize>> = candidates
         .iter()

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::desk::{Desk, Offer, shares};
 use fhaim_release::Job;
 
-/// Weight of the total's noise in the workload error, for each unit of workload weight.
+/// The total's noise weighs so much in the workload error, for each unit of workload weight.
 const TOTAL_COST: f64 = 0.7;
 
 /// A statistic measured once or more: the inverse-variance mean of its tables.

@@ -5,15 +5,15 @@ use fhaim_pgm::{FitOptions, Measurement, Model, fit};
 use crate::Error;
 use fhaim_release::Job;
 
-/// Bytes that the fit may take for each byte of the junction tree: potentials, beliefs,
+/// The fit may take so many bytes for each byte of the junction tree: potentials, beliefs,
 /// gradients and messages beside it.
 const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
 
-/// Steps of a mechanism's last fit: with more the loss still falls a little, the workload error
-/// does not.
-pub(super) const FINAL_STEPS: usize = 200;
+/// A mechanism's last fit takes so many steps: with more the loss still falls a little, the workload
+/// error does not.
+pub const FINAL_STEPS: usize = 200;
 
-/// Tolerance of a mechanism's last fit.
+/// A mechanism's last fit ends early below this tolerance.
 pub(super) const FINAL_TOLERANCE: f64 = 1e-4;
 
 /// Upper bound on the steps of a fit that options may ask for: a run of public options must end.
@@ -27,9 +27,21 @@ pub(super) fn fit_job(
     tolerance: f64,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
+    fit_to_total(job, measurements, None, (steps, tolerance), warm_start)
+}
+
+/// As [`fit_job`], with the number of records of the model given.
+pub(super) fn fit_to_total(
+    job: &Job,
+    measurements: &[Measurement],
+    total: Option<f64>,
+    (steps, tolerance): (usize, f64),
+    warm_start: Option<&Model>,
+) -> Result<Model, Error> {
     let options = FitOptions {
         steps,
         tolerance,
+        total,
         max_bytes: job.model_bytes.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
         ..FitOptions::default()
     };

@@ -6,11 +6,11 @@
 pub mod aim;
 mod anneal;
 pub(crate) mod block;
-mod candidates;
+pub(crate) mod candidates;
 mod columns;
 mod digits;
 pub mod fhaim_l2;
-mod fitting;
+pub(crate) mod fitting;
 pub(crate) mod merge;
 pub mod one_ways;
 mod prior;

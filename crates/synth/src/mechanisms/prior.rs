@@ -12,15 +12,15 @@
 
 /// Noise at or above this share of an even category's records calls for the prior. With less, the
 /// counts are known well enough, and what the prior adds is its bias against empty categories.
-const LEAST_NOISE: f64 = 0.1;
+const MIN_NOISE: f64 = 0.1;
 
-/// The most categories that are estimated so: time goes with the cube.
-const MOST_CATEGORIES: usize = 128;
+/// Upper bound on the categories that are estimated so: time goes with the cube.
+const MAX_CATEGORIES: usize = 128;
 
-/// Standard deviations of a category's own variation of log share.
+/// The log share of a category may vary by itself with one of these standard deviations.
 const VARIATIONS: [f64; 4] = [0.1, 0.4, 1.5, 5.0];
 
-/// Shapes of the rest.
+/// What does not vary by itself has one of these shapes.
 const SHAPES: [Shape; 4] = [
     Shape::new(0.0, 1.0, 0.0),
     Shape::new(0.0, 1.0, 3.0),
@@ -28,7 +28,7 @@ const SHAPES: [Shape; 4] = [
     Shape::new(2.0, 0.4, 3.0),
 ];
 
-/// Steps of Levenberg-Marquardt, and the fall of the loss at which they end.
+/// Levenberg-Marquardt takes at most so many steps, and ends where the loss falls by less than this.
 const STEPS: usize = 60;
 const TOLERANCE: f64 = 1e-6;
 
@@ -67,8 +67,8 @@ impl Shape {
 /// noise or too many categories.
 pub(crate) fn expected_counts(counts: &[f64], total: f64, scale: f64) -> Option<Vec<f64>> {
     let n = counts.len();
-    let little = scale * (n as f64) < LEAST_NOISE * total;
-    if little || !(2..=MOST_CATEGORIES).contains(&n) || total <= 0.0 {
+    let little = scale * (n as f64) < MIN_NOISE * total;
+    if little || !(2..=MAX_CATEGORIES).contains(&n) || total <= 0.0 {
         return None;
     }
     let seen = Seen {

@@ -8,7 +8,7 @@ use fhaim_platform::{clock, rows};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
 use sqlx::Row as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// Digests of a dataset's keys, as they came from the crypto service.
@@ -86,29 +86,51 @@ impl Stored {
     }
 }
 
-/// An upload, if there is one.
+/// An upload, if there is one that is not being deleted.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
-    let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1")
+    let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1 AND deleting = 0")
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
         .await?;
     row.as_ref().map(Stored::from_row).transpose()
 }
 
-/// Adds an upload with one contribution, the whole grid of so many columns, as number 0. Whether
-/// it was added: not where there is one of the dataset.
+/// Where the blobs of an owner's upload are, also while it is being deleted.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn insert(store: &Store, stored: &Stored, columns: usize) -> Result<bool, StoreError> {
+pub async fn folder(
+    store: &Store,
+    dataset: Uuid,
+    owner: Uuid,
+) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("SELECT folder FROM uploads WHERE dataset = $1 AND owner = $2")
+        .bind(dataset.to_string())
+        .bind(owner.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| row.try_get("folder")).transpose()
+}
+
+/// Adds an upload of so many bytes with one contribution, the whole grid of so many columns, as
+/// number 0. Whether it was added: not where there is one of the dataset, and then the transaction
+/// is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(
+    tx: &mut Tx,
+    stored: &Stored,
+    columns: usize,
+    bytes: u64,
+) -> Result<bool, StoreError> {
     let dataset = stored.dataset.to_string();
-    let mut tx = store.begin().await?;
     let inserted = sqlx::query(
         "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at, \
-         public_key, evaluation_keys) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+         public_key, evaluation_keys, bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(&dataset)
     .bind(stored.owner.to_string())
@@ -119,7 +141,8 @@ pub async fn insert(store: &Store, stored: &Stored, columns: usize) -> Result<bo
     .bind(clock::now())
     .bind(stored.keys.map(|keys| keys.public.to_string()))
     .bind(stored.keys.map(|keys| keys.evaluation.to_string()))
-    .execute(&mut *tx)
+    .bind(rows::stored(bytes)?)
+    .execute(&mut **tx)
     .await;
     match inserted {
         Err(error) if is_duplicate(&error) => return Ok(false),
@@ -132,10 +155,51 @@ pub async fn insert(store: &Store, stored: &Stored, columns: usize) -> Result<bo
     .bind(&dataset)
     .bind(rows::stored(stored.layout.chunks)?)
     .bind(rows::stored(columns)?)
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
-    tx.commit().await?;
     Ok(true)
+}
+
+/// Bytes that an owner's uploads take, or will when they are complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
+    // A sum is of another type on Postgres than what it adds up.
+    let sum =
+        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM uploads WHERE owner = $1";
+    let row = sqlx::query(sum)
+        .bind(owner.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    rows::number(&row, "bytes")
+}
+
+/// Datasets of whose uploads it is not known what they take.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn unmeasured(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT dataset FROM uploads WHERE bytes IS NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Stores what an upload takes.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_bytes(store: &Store, dataset: Uuid, bytes: u64) -> Result<(), StoreError> {
+    sqlx::query("UPDATE uploads SET bytes = $1 WHERE dataset = $2")
+        .bind(rows::stored(bytes)?)
+        .bind(dataset.to_string())
+        .execute(store.pool())
+        .await?;
+    Ok(())
 }
 
 /// A contribution as it is stored.
@@ -189,8 +253,10 @@ pub async fn lock(
     dataset: Uuid,
     contribution: u32,
 ) -> Result<Option<UploadState>, StoreError> {
-    let select =
-        store.locking("SELECT state FROM contributions WHERE dataset = $1 AND number = $2");
+    let select = store.locking(
+        "SELECT state FROM contributions WHERE dataset = $1 AND number = $2 \
+             AND EXISTS (SELECT 1 FROM uploads WHERE dataset = $1 AND deleting = 0)",
+    );
     let row = sqlx::query(select)
         .bind(dataset.to_string())
         .bind(i64::from(contribution))
@@ -416,25 +482,76 @@ pub async fn set_receipts(
     Ok(())
 }
 
-/// Deletes all rows of a dataset.
+/// Forgets a dataset's batches and windows, and what its pages are sealed with: whoever works on a
+/// batch finds that it is no longer theirs. The upload is gone for its owner; its row stays, so that
+/// whoever deletes its blobs finds them.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn delete(store: &Store, dataset: Uuid) -> Result<(), StoreError> {
-    let dataset = dataset.to_string();
-    let mut tx = store.begin().await?;
-    for statement in [
+pub async fn begin_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreError> {
+    let statements = [
+        "UPDATE uploads SET deleting = 1, sealing_key = NULL WHERE dataset = $1",
         "DELETE FROM batches WHERE dataset = $1",
         "DELETE FROM jobs WHERE dataset = $1",
         "DELETE FROM windows WHERE dataset = $1",
+    ];
+    each(store, dataset, &statements).await
+}
+
+/// Deletes what is left of a dataset whose blobs are gone.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn finish_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreError> {
+    let statements = [
         "DELETE FROM objects WHERE dataset = $1",
         "DELETE FROM contributions WHERE dataset = $1",
-        "DELETE FROM uploads WHERE dataset = $1",
-    ] {
-        sqlx::query(statement)
-            .bind(&dataset)
-            .execute(&mut *tx)
-            .await?;
+        "DELETE FROM uploads WHERE dataset = $1 AND deleting <> 0",
+    ];
+    each(store, dataset, &statements).await
+}
+
+async fn each(store: &Store, dataset: Uuid, statements: &[&'static str]) -> Result<(), StoreError> {
+    let dataset = dataset.to_string();
+    let mut tx = store.begin().await?;
+    for &statement in statements {
+        let statement = sqlx::query(statement).bind(&dataset);
+        statement.execute(&mut *tx).await?;
     }
     tx.commit().await
+}
+
+/// Datasets whose deletion was begun, with their folders.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let found = sqlx::query("SELECT dataset, folder FROM uploads WHERE deleting <> 0")
+        .fetch_all(store.pool())
+        .await?;
+    let pair = |row: &Row| Ok((rows::parsed(row, "dataset")?, row.try_get("folder")?));
+    found.iter().map(pair).collect()
+}
+
+/// All datasets whose uploads are not being deleted.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let select = "SELECT dataset FROM uploads WHERE deleting = 0 ORDER BY created_at, dataset";
+    let found = sqlx::query(select).fetch_all(store.pool()).await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Where the blobs of all uploads are.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
+    let found = sqlx::query("SELECT folder FROM uploads");
+    let found = found.fetch_all(store.pool()).await?;
+    found.iter().map(|row| row.try_get("folder")).collect()
 }

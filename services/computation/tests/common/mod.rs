@@ -93,11 +93,16 @@ impl Fixture {
         let upload =
             UploadPlan::for_table(table().domain(), RECORDS, plan.ladder().unwrap(), &plan.set);
         Self {
-            state: open(folder.path(), &keys.serve().await).await,
+            state: open(folder.path(), &keys.serve().await, 1 << 30).await,
             plan: upload.unwrap(),
             keys,
             folder,
         }
+    }
+
+    /// The service started anew, which takes so many bytes of an account.
+    pub async fn reopened(&self, stored_bytes: u64) -> State {
+        open(self.folder.path(), &self.keys.serve().await, stored_bytes).await
     }
 
     /// Registers a dataset.
@@ -187,13 +192,14 @@ impl Fixture {
     }
 }
 
-async fn open(folder: &Path, crypto: &str) -> State {
+async fn open(folder: &Path, crypto: &str, stored_bytes: u64) -> State {
     let mut common = fhaim_kit::config::in_folder(folder);
     common.peers.insert(Service::Crypto, crypto.to_owned());
     let config = Config {
         common,
         datasets_in_memory: 1,
         upload_bytes: 1 << 30,
+        stored_bytes,
         memory: Memory::default(),
     };
     State::open(&config).await.unwrap()

@@ -5,6 +5,8 @@ use fhaim_api::Digest;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
+use fhaim_protocol::crypto::history::Link;
+use sqlx::Row as _;
 use uuid::Uuid;
 
 /// The end of a dataset's chain, if it has one.
@@ -45,6 +47,35 @@ pub async fn head(
         .fetch_optional(store.pool())
         .await?;
     row.as_ref().map(head_of).transpose()
+}
+
+/// How much there is of ledgers.
+#[derive(Clone, Copy, Debug)]
+pub struct Ledgers {
+    /// Key sets that were not destroyed.
+    pub key_sets: i64,
+    /// Datasets of which nothing is released, for whatever reason, until an operator has looked.
+    pub frozen: i64,
+    /// Acts of all chains.
+    pub acts: i64,
+}
+
+/// Counts what there is of ledgers.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
+    let count = "SELECT (SELECT COUNT(secret) FROM key_sets) AS key_sets, \
+         (SELECT COUNT(*) FROM chain) AS acts, \
+         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'frozen' AND NOT EXISTS \
+         (SELECT 1 FROM chain AS later WHERE later.dataset = chain.dataset \
+         AND later.kind = 'thawed' AND later.height > chain.height)) AS frozen";
+    let row = sqlx::query(count).fetch_one(store.pool()).await?;
+    Ok(Ledgers {
+        key_sets: row.try_get("key_sets")?,
+        frozen: row.try_get("frozen")?,
+        acts: row.try_get("acts")?,
+    })
 }
 
 /// Acts that begin runs, freeze or thaw, in order.
@@ -97,7 +128,7 @@ pub async fn releases_of(
     released.iter().map(pair).collect()
 }
 
-/// Adds an act, with the integers that it released, at a height. Whether it was added: not where
+/// Adds a link, with the integers that it releases, at its height. Whether it was added: not where
 /// the chain is as high, and then the transaction is of no more use.
 ///
 /// # Errors
@@ -105,11 +136,10 @@ pub async fn releases_of(
 pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
-    at: Tip,
-    (act, text): (&Act, &str),
+    link: &Link,
     answers: Option<&[Vec<i64>]>,
 ) -> Result<bool, StoreError> {
-    let (kind, job) = match act {
+    let (kind, job) = match &link.act {
         Act::KeysMade { .. } => ("keys-made", None),
         Act::RunBegun { job, .. } => ("run-begun", Some(*job)),
         Act::Released { job, .. } => ("released", Some(*job)),
@@ -123,12 +153,12 @@ pub async fn append(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(dataset.to_string())
-    .bind(rows::stored(at.height)?)
+    .bind(rows::stored(link.tip.height)?)
     .bind(kind)
     .bind(job.map(|job| Uuid::from_bytes(job.0).to_string()))
-    .bind(text)
+    .bind(&link.text)
     .bind(answers.map(rows::to_json).transpose()?)
-    .bind(Digest(at.head).to_string())
+    .bind(Digest(link.tip.head).to_string())
     .bind(clock::now())
     .execute(&mut **tx)
     .await;

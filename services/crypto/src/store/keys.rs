@@ -6,6 +6,7 @@ use fhaim_platform::rows;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_protocol::terms::Terms;
 use sqlx::Row as _;
+use std::collections::BTreeSet;
 use std::fmt;
 use uuid::Uuid;
 
@@ -102,6 +103,58 @@ pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
         Err(error) if is_duplicate(&error) => Ok(false),
         other => other.map(|_| true),
     }
+}
+
+/// How many key sets an owner has.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// That were not destroyed.
+    pub kept: u64,
+    /// That were made since a time, destroyed or not.
+    pub recent: u64,
+}
+
+/// Counts an owner's key sets; `since` is the time from which they are recent.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, StoreError> {
+    let count = "SELECT COUNT(secret) AS kept, \
+         COUNT(CASE WHEN created_at > $2 THEN 1 END) AS recent FROM key_sets WHERE owner = $1";
+    let row = sqlx::query(count)
+        .bind(owner.to_string())
+        .bind(since)
+        .fetch_one(&mut **tx)
+        .await?;
+    Ok(Counted {
+        kept: rows::number(&row, "kept")?,
+        recent: rows::number(&row, "recent")?,
+    })
+}
+
+/// Datasets with keys that were not destroyed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let select =
+        "SELECT dataset FROM key_sets WHERE secret IS NOT NULL ORDER BY created_at, dataset";
+    let found = sqlx::query(select).fetch_all(store.pool()).await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Where the public parts of key sets are that were not destroyed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
+    let found = sqlx::query("SELECT folder FROM key_sets WHERE secret IS NOT NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found.iter().map(|row| row.try_get("folder")).collect()
 }
 
 /// Forgets a secret key.

@@ -1,6 +1,7 @@
 //! API keys: for programs, exchanged for sessions.
 
 use fhaim_api::account::{ApiKey, ApiKeyMade, NewApiKey, Secret};
+use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::clock::Millis;
 use fhaim_platform::store::Tx;
@@ -8,19 +9,16 @@ use fhaim_platform::{Failure, clock};
 use uuid::Uuid;
 
 use super::{checked_name, tokens};
-use crate::State;
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::api_keys as store;
+use crate::{State, limits};
 
 /// What a key begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "fhaim_";
 
 const MAX_NAME: usize = 100;
-
-/// Most keys of an account.
-const MAX_KEYS: usize = 100;
 
 /// Makes a key under the identifier that its owner chose. The same again, before the key was ever
 /// used, gives a new text in the place of one that was lost on the way.
@@ -37,13 +35,14 @@ pub async fn make_key(
     let name = checked_name("name", new.name, MAX_NAME)?;
     let text = Secret(format!("{PREFIX}{}", tokens::random()?.0));
     let mut tx = state.base.store.begin().await?;
-    // The account's row is locked so that two keys cannot both be the last.
+    // The account's row is locked so that no key is added to one that is going.
     if !store::lock_account(&state.base.store, &mut tx, account).await? {
         return Err(Failure::not_found());
     }
     let made = match renew(&mut tx, account, id, &name, &text).await? {
         Some(created_at) => Put::Found(made(id, name, created_at, text)),
         None => {
+            limits::check_key(state, &mut tx, account).await?;
             let now = add(&mut tx, account, id, &name, &text).await?;
             Put::Made(made(id, name, now, text))
         }
@@ -74,7 +73,12 @@ async fn renew(
         return Ok(None);
     };
     if found.account != account {
-        return Err(Failure::not_found());
+        return Err(Failure::foreign(
+            Service::Generation,
+            account,
+            "API key",
+            id,
+        ));
     }
     if found.name != name {
         return Err(Refusal::OtherKey.into());
@@ -93,9 +97,6 @@ async fn add(
     name: &str,
     text: &Secret,
 ) -> Result<Millis, Failure> {
-    if store::count(tx, account).await? >= MAX_KEYS {
-        return Err(Refusal::TooManyKeys(MAX_KEYS).into());
-    }
     let digest = tokens::digest(text);
     let added = store::insert(tx, (account, id), name, &digest).await?;
     // Of another account, at the same moment: this one's row is locked.

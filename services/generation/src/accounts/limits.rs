@@ -2,6 +2,8 @@
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
+use fhaim_api::token::Service;
+use fhaim_platform::security::{self, Event};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::convert::Infallible;
@@ -65,7 +67,7 @@ impl SignInLimits {
     /// # Errors
     /// [`Refusal::TooManyTries`], with the seconds to wait.
     pub fn try_address(&self, Client(address): Client) -> Result<(), Refusal> {
-        check(&self.by_address, &network(address))
+        check(&self.by_address, &network(address)).inspect_err(|_| limited(address))
     }
 
     /// Takes one try off what an address may try at an account, whether or not there is such an
@@ -74,7 +76,8 @@ impl SignInLimits {
     /// # Errors
     /// [`Refusal::TooManyTries`], with the seconds to wait.
     pub fn try_account(&self, email: &str, Client(address): Client) -> Result<(), Refusal> {
-        check(&self.by_account, &(email.to_owned(), network(address)))
+        let key = (email.to_owned(), network(address));
+        check(&self.by_account, &key).inspect_err(|_| limited(address))
     }
 
     /// Forgets callers whose allowance is full again.
@@ -84,6 +87,10 @@ impl SignInLimits {
         self.by_address.shrink_to_fit();
         self.by_account.shrink_to_fit();
     }
+}
+
+fn limited(address: IpAddr) {
+    security::log(Service::Generation, Event::SignInLimited { address });
 }
 
 fn check<K: Hash + Eq + Clone>(

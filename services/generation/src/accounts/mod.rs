@@ -9,18 +9,21 @@ mod tokens;
 pub use keys::{delete_key, list_keys, make_key};
 pub use limits::{Client, SignInLimits};
 pub use passwords::Passwords;
-pub use sessions::{end, exchange, refresh, sign_in};
+pub use sessions::{end, end_all, exchange, refresh, sign_in};
 
-use fhaim_api::account::{Account, Credentials};
+use fhaim_api::account::{Account, Credentials, NewPassword, Secret, Session};
+use fhaim_api::token::Service;
 use fhaim_platform::Failure;
+use fhaim_platform::security::{self, Event};
+use fhaim_platform::store::lock_owner;
 use uuid::Uuid;
 
 use crate::State;
 use crate::problem::Refusal;
-use crate::store::accounts as store;
+use crate::store::{accounts as store, api_keys, limits as counts, sessions as tokens_of};
 
-/// Longest address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
-const LONGEST_EMAIL: usize = 254;
+/// Upper bound on the characters of an address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
+const MAX_EMAIL: usize = 254;
 
 /// Characters of a password: fewer are guessed, more only cost time.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
@@ -31,13 +34,128 @@ const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 /// An address or a password that cannot be used, an address that has an account.
 pub async fn create(state: &State, credentials: Credentials) -> Result<Account, Failure> {
     let email = normal_email(&credentials.email).ok_or(Refusal::Email)?;
-    if !PASSWORD_LENGTH.contains(&credentials.password.0.chars().count()) {
-        let (least, most) = PASSWORD_LENGTH.into_inner();
-        return Err(Refusal::Password { least, most }.into());
-    }
+    check_password(&credentials.password)?;
     let password = state.passwords.hash(credentials.password).await?;
     let account = store::insert(&state.base.store, email, password).await?;
     Ok(account.ok_or(Refusal::AccountExists)?)
+}
+
+fn check_password(password: &Secret) -> Result<(), Refusal> {
+    if PASSWORD_LENGTH.contains(&password.0.chars().count()) {
+        return Ok(());
+    }
+    let (least, most) = PASSWORD_LENGTH.into_inner();
+    Err(Refusal::Password { least, most })
+}
+
+/// Makes sure that whoever holds an account's token knows its password, too.
+async fn confirm(
+    state: &State,
+    client: Client,
+    account: Uuid,
+    password: Secret,
+) -> Result<(), Failure> {
+    let found = store::of_id(&state.base.store, account).await?;
+    let found = found.ok_or_else(Failure::not_found)?;
+    state.sign_ins.try_address(client)?;
+    state.sign_ins.try_account(&found.email, client)?;
+    if state.passwords.verify(password, Some(found.hash)).await? {
+        return Ok(());
+    }
+    let (address, account) = (client.0, Some(account));
+    security::log(
+        Service::Generation,
+        Event::SignInFailed { address, account },
+    );
+    Err(Refusal::WrongPassword.into())
+}
+
+/// Gives an account another password, and ends all of its sessions; a new one.
+///
+/// # Errors
+/// Another password than the account's, or a new one that cannot be used.
+pub async fn change_password(
+    state: &State,
+    client: Client,
+    account: Uuid,
+    new: NewPassword,
+) -> Result<Session, Failure> {
+    check_password(&new.new_password)?;
+    confirm(state, client, account, new.password).await?;
+    set_password(state, account, new.new_password).await?;
+    sessions::begin(state, account).await
+}
+
+/// Gives an account another password, and ends all of its sessions.
+async fn set_password(state: &State, account: Uuid, password: Secret) -> Result<(), Failure> {
+    let hash = state.passwords.hash(password).await?;
+    let mut tx = state.base.store.begin().await?;
+    store::set_password(&mut tx, account, &hash).await?;
+    tokens_of::end_all(&mut tx, account).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Deletes an account that has no datasets, with its sessions and API keys.
+///
+/// # Errors
+/// Another password than the account's; datasets that it still has.
+pub async fn close(
+    state: &State,
+    client: Client,
+    account: Uuid,
+    password: Secret,
+) -> Result<(), Failure> {
+    confirm(state, client, account, password).await?;
+    let mut tx = state.base.store.begin().await?;
+    lock_owner(&mut tx, account).await?;
+    if !api_keys::lock_account(&state.base.store, &mut tx, account).await? {
+        return Err(Failure::not_found());
+    }
+    match counts::count(&mut tx, account).await?.datasets {
+        0 => {}
+        datasets => return Err(Refusal::HasDatasets(datasets).into()),
+    }
+    store::delete(&mut tx, account).await?;
+    tx.commit().await?;
+    state.base.store.forget_deleted().await?;
+    Ok(())
+}
+
+/// What an operator does to an account.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Another password: all sessions end.
+    Password(Secret),
+    /// Nobody signs in to it, and its API keys are refused: all sessions end.
+    Disable,
+    /// As before.
+    Enable,
+}
+
+/// Does to the account of an address what its operator wants; which it is.
+///
+/// # Errors
+/// There is no such account; a password that cannot be used.
+pub async fn change(state: &State, email: &str, change: Change) -> Result<Uuid, Failure> {
+    let email = normal_email(email).ok_or(Refusal::Email)?;
+    let found = store::of_email(&state.base.store, &email).await?;
+    let account = found.ok_or_else(Failure::not_found)?.id;
+    let disabled = match change {
+        Change::Password(password) => {
+            check_password(&password)?;
+            set_password(state, account, password).await?;
+            return Ok(account);
+        }
+        Change::Disable => true,
+        Change::Enable => false,
+    };
+    let mut tx = state.base.store.begin().await?;
+    store::set_disabled(&mut tx, account, disabled).await?;
+    if disabled {
+        tokens_of::end_all(&mut tx, account).await?;
+    }
+    tx.commit().await?;
+    Ok(account)
 }
 
 /// An account.
@@ -56,7 +174,7 @@ fn normal_email(text: &str) -> Option<String> {
     let sound = !name.is_empty()
         && !host.is_empty()
         && !host.contains('@')
-        && text.len() <= LONGEST_EMAIL
+        && text.len() <= MAX_EMAIL
         && !text.chars().any(|c| c.is_whitespace() || c.is_control());
     sound.then(|| text.to_lowercase())
 }

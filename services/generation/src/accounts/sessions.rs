@@ -7,8 +7,10 @@
 //! the token's owner shows a void or a used token, and so ends it.
 
 use fhaim_api::account::{Credentials, Secret, Session};
+use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::clock::Millis;
+use fhaim_platform::security::{self, Event};
 use fhaim_platform::store::Tx;
 use std::time::Duration;
 use uuid::Uuid;
@@ -37,11 +39,20 @@ pub async fn sign_in(
     // What is no address is nobody's, and kept nowhere.
     let email = super::normal_email(&credentials.email).unwrap_or_default();
     state.sign_ins.try_account(&email, client)?;
-    let (id, hash) = accounts::of_email(&state.base.store, &email).await?.unzip();
+    let found = accounts::of_email(&state.base.store, &email).await?;
+    let hash = found.as_ref().map(|found| found.hash.clone());
     let right = state.passwords.verify(credentials.password, hash).await?;
-    match id {
-        Some(account) if right => begin(state, account).await,
-        _ => Err(Refusal::Credentials.into()),
+    match found {
+        Some(found) if right && found.disabled => Err(Refusal::Disabled.into()),
+        Some(found) if right => begin(state, found.id).await,
+        found => {
+            let (address, account) = (client.0, found.map(|found| found.id));
+            security::log(
+                Service::Generation,
+                Event::SignInFailed { address, account },
+            );
+            Err(Refusal::Credentials.into())
+        }
     }
 }
 
@@ -55,7 +66,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
     let digest = tokens::digest(token);
     let mut tx = state.base.store.begin().await?;
     let found = store::lock(&state.base.store, &mut tx, &digest).await?;
-    let found = found.ok_or(Refusal::Token)?;
+    let found = found.ok_or_else(|| refused(None))?;
     let exchanged = match found.used {
         Use::Good => store::mark_used(&mut tx, &digest).await?,
         // The answer may have been lost on the way: what was given with it is void.
@@ -67,7 +78,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
         store::end_family(&mut tx, &family).await?;
         tx.commit().await?;
         tracing::warn!(%account, "a refresh token was used twice: its sessions end");
-        return Err(Refusal::Token.into());
+        return Err(refused(Some(account)).into());
     }
     let next = add_token(&mut tx, &family, account, Some(&digest)).await?;
     tx.commit().await?;
@@ -80,7 +91,13 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
 /// A key that is unknown.
 pub async fn exchange(state: &State, key: &Secret) -> Result<Session, Failure> {
     let account = api_keys::used(&state.base.store, &tokens::digest(key)).await?;
-    session(state, account.ok_or(Refusal::Token)?, None)
+    session(state, account.ok_or_else(|| refused(None))?, None)
+}
+
+/// The refusal of a refresh token or a key, which goes to the security log.
+fn refused(account: Option<Uuid>) -> Refusal {
+    security::log(Service::Generation, Event::KeyRefused { account });
+    Refusal::Token
 }
 
 /// Ends the sessions that came from the same sign-in as a refresh token; nothing if there are
@@ -97,7 +114,18 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn begin(state: &State, account: Uuid) -> Result<Session, Failure> {
+/// Ends all sessions of an account. Its API keys stay, and tokens that are out for a quarter of an
+/// hour.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn end_all(state: &State, account: Uuid) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    store::end_all(&mut tx, account).await?;
+    Ok(tx.commit().await?)
+}
+
+pub(super) async fn begin(state: &State, account: Uuid) -> Result<Session, Failure> {
     let mut tx = state.base.store.begin().await?;
     let family = Uuid::new_v4().to_string();
     let token = add_token(&mut tx, &family, account, None).await?;
@@ -119,9 +147,14 @@ async fn add_token(
 }
 
 fn session(state: &State, account: Uuid, refresh: Option<Secret>) -> Result<Session, Failure> {
-    let access = state.base.signer.user_token(account, ACCESS_LIFETIME)?;
+    let token = |service| {
+        let token = (state.base.signer).user_token(service, account, ACCESS_LIFETIME);
+        token.map(Secret)
+    };
     Ok(Session {
-        access_token: Secret(access),
+        access_token: token(Service::Generation)?,
+        computation_token: Some(token(Service::Computation)?),
+        crypto_token: Some(token(Service::Crypto)?),
         expires_in: ACCESS_LIFETIME.as_secs(),
         refresh_token: refresh,
     })

@@ -1,9 +1,9 @@
 //! Who signs in.
 
 use fhaim_api::account::Account;
-use fhaim_platform::store::{Row, Store, StoreError, is_duplicate};
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
-use sqlx::Row as _;
+use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
 /// Adds an account with a password's hash; none where the address has one.
@@ -55,15 +55,92 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Account>, StoreError
     row.map(account).transpose()
 }
 
-/// The account of an address, and its password's hash.
+/// What it takes to sign in.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The account.
+    pub id: Uuid,
+    /// Its address.
+    pub email: String,
+    /// Its password's hash.
+    pub hash: String,
+    /// Whether its operator has closed it.
+    pub disabled: bool,
+}
+
+/// The account of an address.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn of_email(store: &Store, email: &str) -> Result<Option<(Uuid, String)>, StoreError> {
-    let row = sqlx::query("SELECT id, password FROM accounts WHERE email = $1")
-        .bind(email)
+pub async fn of_email(store: &Store, email: &str) -> Result<Option<Entry>, StoreError> {
+    entry(store, "email", email).await
+}
+
+/// What it takes to sign in to an account.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn of_id(store: &Store, id: Uuid) -> Result<Option<Entry>, StoreError> {
+    entry(store, "id", &id.to_string()).await
+}
+
+async fn entry(store: &Store, by: &str, value: &str) -> Result<Option<Entry>, StoreError> {
+    // Safe: `by` is a name of this code base.
+    let select = format!("SELECT id, email, password, disabled FROM accounts WHERE {by} = $1");
+    let row = sqlx::query(AssertSqlSafe(select))
+        .bind(value)
         .fetch_optional(store.pool())
         .await?;
-    let pair = |row: Row| Ok((rows::parsed(&row, "id")?, row.try_get("password")?));
-    row.map(pair).transpose()
+    let entry = |row: Row| {
+        Ok(Entry {
+            id: rows::parsed(&row, "id")?,
+            email: row.try_get("email")?,
+            hash: row.try_get("password")?,
+            disabled: row.try_get::<i64, _>("disabled")? != 0,
+        })
+    };
+    row.map(entry).transpose()
+}
+
+/// Gives an account another password, by its hash.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_password(tx: &mut Tx, id: Uuid, hash: &str) -> Result<(), StoreError> {
+    sqlx::query("UPDATE accounts SET password = $1 WHERE id = $2")
+        .bind(hash)
+        .bind(id.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Closes an account, or opens it again.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_disabled(tx: &mut Tx, id: Uuid, disabled: bool) -> Result<(), StoreError> {
+    sqlx::query("UPDATE accounts SET disabled = $1 WHERE id = $2")
+        .bind(i64::from(disabled))
+        .bind(id.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Deletes an account that has no datasets, with its sessions and keys.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn delete(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    let id = id.to_string();
+    for statement in [
+        "DELETE FROM refresh_tokens WHERE account = $1",
+        "DELETE FROM api_keys WHERE account = $1",
+        "DELETE FROM owners WHERE owner = $1",
+        "DELETE FROM accounts WHERE id = $1",
+    ] {
+        sqlx::query(statement).bind(&id).execute(&mut **tx).await?;
+    }
+    Ok(())
 }

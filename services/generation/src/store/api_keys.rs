@@ -64,18 +64,6 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
     Ok(renewed.rows_affected() > 0)
 }
 
-/// How many keys an account has.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn count(tx: &mut Tx, account: Uuid) -> Result<usize, StoreError> {
-    let row = sqlx::query("SELECT COUNT(*) AS keys FROM api_keys WHERE account = $1")
-        .bind(account.to_string())
-        .fetch_one(&mut **tx)
-        .await?;
-    rows::number(&row, "keys")
-}
-
 /// Adds a key; the time. None where the identifier is taken.
 ///
 /// # Errors
@@ -145,12 +133,13 @@ pub async fn delete(store: &Store, account: Uuid, id: Uuid) -> Result<bool, Stor
     Ok(deleted.rows_affected() > 0)
 }
 
-/// Notes that a key is used; whose it is, if there is one.
+/// Notes that a key is used; whose it is, if there is one, and its account is not disabled.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn used(store: &Store, digest: &str) -> Result<Option<Uuid>, StoreError> {
-    let used = "UPDATE api_keys SET last_used_at = $1 WHERE digest = $2 RETURNING account";
+    let used = "UPDATE api_keys SET last_used_at = $1 WHERE digest = $2 \
+         AND account IN (SELECT id FROM accounts WHERE disabled = 0) RETURNING account";
     let row = sqlx::query(used)
         .bind(clock::now())
         .bind(digest)

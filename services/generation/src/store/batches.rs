@@ -3,8 +3,8 @@
 use fhaim_api::job::JobProgress;
 use fhaim_platform::store::{Row, Store, StoreError, Tx};
 use fhaim_platform::{clock, rows};
-use fhaim_protocol::generation::{Batch, StoredBatch};
 use fhaim_release::ReleaseRequest;
+use fhaim_release::{Batch, StoredBatch};
 use uuid::Uuid;
 
 /// A job's batches, in order.

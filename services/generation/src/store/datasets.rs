@@ -42,12 +42,13 @@ fn dataset(row: &Row) -> Result<Dataset, StoreError> {
     })
 }
 
-/// Adds a dataset. Whether it was added: not where the identifier is taken.
+/// Adds a dataset. Whether it was added: not where the identifier is taken, and then the
+/// transaction is of no more use.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn insert(
-    store: &Store,
+    tx: &mut Tx,
     (owner, id): (Uuid, Uuid),
     name: &str,
     terms: &Terms,
@@ -65,7 +66,7 @@ pub async fn insert(
     .bind(budget.count().to_string())
     .bind(rows::name(DatasetState::Uploading)?)
     .bind(clock::now())
-    .execute(store.pool())
+    .execute(&mut **tx)
     .await;
     match inserted {
         Err(error) if is_duplicate(&error) => Ok(false),
@@ -99,16 +100,6 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> 
         })
     };
     row.map(found).transpose()
-}
-
-/// An owner's dataset, if there is one.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn owned(store: &Store, owner: Uuid, id: Uuid) -> Result<Option<Dataset>, StoreError> {
-    let found = find(store, id).await?;
-    let found = found.filter(|found| found.owner == owner);
-    Ok(found.and_then(|found| found.dataset))
 }
 
 /// An owner's datasets, from a cut on.
@@ -223,20 +214,6 @@ pub async fn stranded(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError>
     row.map(|row| rows::parsed(&row, "id")).transpose()
 }
 
-/// A job of a dataset that is queued or running.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn active_job(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError> {
-    let active =
-        "SELECT id FROM jobs WHERE dataset = $1 AND state IN ('queued', 'running') LIMIT 1";
-    let row = sqlx::query(active)
-        .bind(id.to_string())
-        .fetch_optional(&mut **tx)
-        .await?;
-    row.map(|row| rows::parsed(&row, "id")).transpose()
-}
-
 /// Receipts of a dataset: the one that its owner showed, and those of all jobs' last answers.
 ///
 /// # Errors
@@ -276,6 +253,21 @@ pub async fn keep_receipt(store: &Store, tx: &mut Tx, receipt: &Receipt) -> Resu
     Ok(())
 }
 
+/// Locks the rows of an owner's dataset's jobs until the transaction ends. To be called before the
+/// dataset's own row is locked: whoever works on a job takes the job's row and then the dataset's,
+/// and of two that took them in another order Postgres would break one off.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_jobs(tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query("UPDATE jobs SET dataset = dataset WHERE dataset = $1 AND owner = $2")
+        .bind(id.to_string())
+        .bind(owner.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
 /// Deletes a dataset's jobs with all that is of them, and hides the dataset from its owner. Its
 /// row stays: if this is the last that happens here, another finds it.
 ///
@@ -309,6 +301,33 @@ pub async fn finish_deletion(store: &Store, id: Uuid) -> Result<(), StoreError> 
         .execute(store.pool())
         .await?;
     Ok(())
+}
+
+/// All datasets that are not being deleted, and whether their uploads are complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all_states(store: &Store) -> Result<Vec<(Uuid, bool)>, StoreError> {
+    let select = "SELECT id, state FROM datasets WHERE state <> $1 ORDER BY created_at, id";
+    let found = sqlx::query(select)
+        .bind(DELETING)
+        .fetch_all(store.pool())
+        .await?;
+    let pair = |row: &Row| {
+        let state: DatasetState = rows::named(row, "state")?;
+        Ok((rows::parsed(row, "id")?, state == DatasetState::Ready))
+    };
+    found.iter().map(pair).collect()
+}
+
+/// All datasets.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT id FROM datasets");
+    let found = found.fetch_all(store.pool()).await?;
+    found.iter().map(|row| rows::parsed(row, "id")).collect()
 }
 
 /// Datasets whose deletion was begun.

@@ -9,4 +9,5 @@ pub mod batches;
 pub mod datasets;
 pub mod events;
 pub mod jobs;
+pub mod limits;
 pub mod sessions;

@@ -148,6 +148,18 @@ pub async fn end_family(tx: &mut Tx, family: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Deletes all of an account.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn end_all(tx: &mut Tx, account: Uuid) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM refresh_tokens WHERE account = $1")
+        .bind(account.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
 /// Deletes tokens that are past their time.
 ///
 /// # Errors

@@ -7,11 +7,11 @@ use rand_chacha::ChaCha20Rng;
 use std::io;
 use std::sync::Arc;
 
-/// Cells of a block: what is in memory at a time, whatever the number of columns.
+/// A block has about so many cells, which are in memory together, whatever the number of columns.
 const CELLS: usize = 1 << 20;
 
-/// Records of a block at most; at least one in a thousand of it.
-const MOST_RECORDS: usize = 1 << 16;
+/// Upper bound on the records of a block; wide tables go down to a thousandth of it.
+const MAX_RECORDS: usize = 1 << 16;
 
 /// A block of records, and what draws numbers from their bins.
 pub struct Block {
@@ -64,7 +64,7 @@ impl Blocks {
     /// Records of every block but the last.
     pub fn records(&self) -> usize {
         let columns = self.schema.columns().len();
-        (CELLS / columns.max(1)).clamp(MOST_RECORDS / 1000, MOST_RECORDS)
+        (CELLS / columns.max(1)).clamp(MAX_RECORDS / 1000, MAX_RECORDS)
     }
 
     fn stream(&self, stream: u64) -> ChaCha20Rng {

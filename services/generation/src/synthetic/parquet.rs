@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use super::blocks::{Block, Blocks};
 
-/// Column chunks of a file at most: what its footer has an entry for, in memory until the end.
-const MOST_CHUNKS: u64 = 1 << 18;
+/// Upper bound on the column chunks of a file: its footer has an entry for each, in memory until the
+/// end.
+const MAX_CHUNKS: u64 = 1 << 18;
 
 /// A table that does not fit a Parquet file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +26,7 @@ pub struct TooLong(u64);
 /// # Errors
 /// [`TooLong`].
 pub fn check(blocks: &Blocks) -> Result<(), TooLong> {
-    let groups = MOST_CHUNKS / blocks.schema().columns().len().max(1) as u64;
+    let groups = MAX_CHUNKS / blocks.schema().columns().len().max(1) as u64;
     let rows = groups * blocks.records() as u64;
     if blocks.rows() <= rows {
         Ok(())

@@ -15,6 +15,10 @@ over_both!(
     an_api_key_again,
     a_lost_refresh,
     tries_are_limited,
+    another_password,
+    signing_out_everywhere,
+    closing_an_account,
+    what_an_operator_does,
 );
 
 async fn post(service: &Service, path: &str, body: Value) -> Response {
@@ -282,6 +286,100 @@ async fn tries_are_limited(kind: Kind) {
         try_from("10.0.0.10", "user8@x.example").await.status(),
         StatusCode::UNAUTHORIZED
     );
+}
+
+async fn another_password(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let change = async |password: &str, new: &str| {
+        let body = json!({ "password": password, "new_password": new });
+        ana.put("/v1/account/password", body).await
+    };
+    let new = "another battery staple";
+    problem(change("not the password", new).await, 403).await;
+    problem(change(PASSWORD, "short").await, 422).await;
+    let session: Session = read(change(PASSWORD, new).await, StatusCode::CREATED).await;
+    // The old one, and whoever signed in with it, are out.
+    problem(service.sign_in("ana@x.example", PASSWORD).await, 401).await;
+    problem(refresh(&service, &ana.session).await, 401).await;
+    read::<Session>(refresh(&service, &session).await, StatusCode::CREATED).await;
+    let signed_in = service.sign_in("ana@x.example", new).await;
+    read::<Session>(signed_in, StatusCode::CREATED).await;
+}
+
+async fn signing_out_everywhere(kind: Kind) {
+    let service = Service::start(kind).await;
+    let (ana, eve) = (
+        service.user("ana@x.example").await,
+        service.user("eve@x.example").await,
+    );
+    let elsewhere = service.sign_in("ana@x.example", PASSWORD).await;
+    let elsewhere: Session = read(elsewhere, StatusCode::CREATED).await;
+    let ended = ana.send(Method::DELETE, "/v1/account/sessions", None).await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    for session in [&ana.session, &elsewhere] {
+        problem(refresh(&service, session).await, 401).await;
+    }
+    read::<Session>(refresh(&service, &eve.session).await, StatusCode::CREATED).await;
+}
+
+async fn closing_an_account(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let key = ana.new_key("one").await;
+    let dataset = ana.new_dataset(crate::common::terms()).await.id;
+    let close = async |password: &str| {
+        let body = Some(json!({ "password": password }));
+        ana.send(Method::DELETE, "/v1/account", body).await
+    };
+    problem(close("not the password").await, 403).await;
+    let refused = problem(close(PASSWORD).await, 409).await;
+    assert!(refused.detail.unwrap().contains("1 dataset"));
+    let path = format!("/v1/datasets/{dataset}");
+    assert_eq!(ana.send(Method::DELETE, &path, None).await.status(), 204);
+    assert_eq!(close(PASSWORD).await.status(), StatusCode::NO_CONTENT);
+    problem(service.sign_in("ana@x.example", PASSWORD).await, 401).await;
+    problem(refresh(&service, &ana.session).await, 401).await;
+    let body = json!({ "api_key": key.text });
+    problem(post(&service, "/v1/sessions/api-key", body).await, 401).await;
+    // A token that is out makes nothing any more.
+    let path = fresh("/v1/api-keys");
+    problem(ana.put(&path, json!({ "name": "two" })).await, 404).await;
+    // The address is free.
+    service.user("ana@x.example").await;
+}
+
+async fn what_an_operator_does(kind: Kind) {
+    use fhaim_generation::Change;
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let key = ana.new_key("one").await;
+    let exchange = || {
+        post(
+            &service,
+            "/v1/sessions/api-key",
+            json!({ "api_key": key.text }),
+        )
+    };
+    let change = |email, change| service.state.change_account(email, change);
+    assert!(change("eve@x.example", Change::Disable).await.is_err());
+    change("Ana@x.example", Change::Disable).await.unwrap();
+    let refused = problem(service.sign_in("ana@x.example", PASSWORD).await, 403).await;
+    assert!(refused.detail.unwrap().contains("disabled"));
+    // Whoever does not know the password does not learn of it.
+    let wrong = service.sign_in("ana@x.example", "not the password").await;
+    problem(wrong, 401).await;
+    problem(refresh(&service, &ana.session).await, 401).await;
+    problem(exchange().await, 401).await;
+    change("ana@x.example", Change::Enable).await.unwrap();
+    read::<Session>(exchange().await, StatusCode::CREATED).await;
+    let new = fhaim_api::account::Secret("another battery staple".to_owned());
+    change("ana@x.example", Change::Password(new))
+        .await
+        .unwrap();
+    problem(service.sign_in("ana@x.example", PASSWORD).await, 401).await;
+    let signed_in = service.sign_in("ana@x.example", "another battery staple");
+    read::<Session>(signed_in.await, StatusCode::CREATED).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -157,10 +157,10 @@ async fn a_job_to_its_end(kind: Kind) {
     let ana = service.user("ana@x.example").await;
     let dataset = ana.ready_dataset(terms()).await;
     let job = ana.new_job(dataset.id).await;
-    assert_eq!(
-        (job.state, job.attempts, job.releases),
-        (JobState::Queued, 0, 0)
-    );
+    // A worker may have taken it before the answer was put together.
+    let taken = (JobState::Running, 1);
+    assert!([(JobState::Queued, 0), taken].contains(&(job.state, job.attempts)));
+    assert_eq!(job.releases, 0);
     // Watched from the beginning, while it runs.
     let watched = ana.events(job.id, 0).await;
     let job = ana.job(job.id).await;
@@ -402,7 +402,7 @@ async fn cancel_and_retry(kind: Kind) {
     assert_eq!((after.state, &after.spent), (JobState::Cancelled, &spent));
 
     let queued: Job = ana.post(&path("retry")).await;
-    assert_eq!(queued.state, JobState::Queued);
+    assert!([JobState::Queued, JobState::Running].contains(&queued.state));
     let done = ana.wait_for(job.id, JobState::Done).await;
     assert!(done.releases > running.releases);
     assert_eq!(
@@ -589,15 +589,27 @@ async fn deletion(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let kept = ana.done_job().await;
+    // A job under way is stopped, and leaves nothing; its worker goes on with another's.
     service.computation.answer(Manner::Hang);
+    let under_way = ana.ready_dataset(terms()).await.id;
+    let stopped = ana.new_job(under_way).await.id;
+    ana.wait_for(stopped, JobState::Running).await;
+    let stopped_path = format!("/v1/datasets/{under_way}");
+    let deleted = ana.send(Method::DELETE, &stopped_path, None).await;
+    assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
+    ana.refused(Method::GET, &format!("/v1/jobs/{stopped}"), 404)
+        .await;
+    service.computation.answer(Manner::Release(0));
     let dataset = ana.ready_dataset(terms()).await;
     let path = format!("/v1/datasets/{}", dataset.id);
     let job = ana.new_job(dataset.id).await;
-    ana.wait_for(job.id, JobState::Running).await;
-    let active = ana.refused(Method::DELETE, &path, 409).await;
-    assert!(active.detail.unwrap().contains(&job.id.to_string()));
-    service.computation.answer(Manner::Release(0));
     ana.wait_for(job.id, JobState::Done).await;
+    assert!(
+        !service
+            .blobs()
+            .join(format!("datasets/{under_way}"))
+            .exists()
+    );
     let blobs = |id: Uuid| service.blobs().join(format!("datasets/{id}/jobs"));
     assert!(
         std::fs::read_dir(blobs(dataset.id))

@@ -7,5 +7,6 @@ mod common;
 mod accounts;
 mod document;
 mod jobs;
+mod limits;
 mod synthetic;
 mod tenants;

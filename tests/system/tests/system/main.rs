@@ -9,9 +9,11 @@
 mod agreement;
 mod asks;
 mod crashes;
+mod deletion;
 mod faults;
 mod flow;
 mod lost;
+mod operators;
 mod outages;
 mod program;
 mod restores;

@@ -8,8 +8,8 @@ use super::PROGRAM;
 /// Answers that say nothing of someone else's thing.
 const CLOSED: [u16; 2] = [403, 404];
 
-/// The bearer token of a signed-in user, through a session of its own.
-fn token(services: &Services, user: &str) -> String {
+/// The bearer tokens of a signed-in user, one for each service, through a session of its own.
+fn tokens(services: &Services, user: &str) -> [String; 3] {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let http = fhaim_platform::peer::http_client().unwrap();
@@ -19,7 +19,8 @@ fn token(services: &Services, user: &str) -> String {
         });
         let answer = http.post(address).json(&credentials).send().await.unwrap();
         let session: Value = answer.json().await.unwrap();
-        session["access_token"].as_str().unwrap().to_owned()
+        ["access_token", "computation_token", "crypto_token"]
+            .map(|token| session[token].as_str().unwrap().to_owned())
     })
 }
 
@@ -68,13 +69,13 @@ fn nobody_reaches_anothers_things() {
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     let before = services.json("ana", &["dataset", "show", &dataset]);
-    let bob = token(&services, "bob");
+    let bob = tokens(&services, "bob");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = fhaim_platform::peer::http_client().unwrap();
     let key = uuid::Uuid::now_v7().to_string();
     let made = http
         .put(format!("{}/v1/api-keys/{key}", services.address(0)))
-        .bearer_auth(token(&services, "ana"))
+        .bearer_auth(&tokens(&services, "ana")[0])
         .json(&serde_json::json!({ "name": "nightly" }));
     let made = runtime.block_on(async { made.send().await.unwrap() });
     assert!(made.status().is_success());
@@ -98,7 +99,7 @@ fn nobody_reaches_anothers_things() {
             let status = runtime.block_on(async {
                 let address = format!("{}{filled}", services.address(service));
                 let method = method.parse().unwrap();
-                let request = http.request(method, address).bearer_auth(&bob);
+                let request = http.request(method, address).bearer_auth(&bob[service]);
                 let request = match path.ends_with("{object}") || path.ends_with("decryptions") {
                     true => request
                         .header("content-digest", format!("sha-256=:{}=:", "A".repeat(43)))
@@ -118,40 +119,92 @@ fn nobody_reaches_anothers_things() {
     services.run("ana", &["download", &job, "--out", "still.csv"]);
 }
 
-/// Whoever knows a dataset's identifier can take it at the crypto service before its upload does, and
-/// nowhere else. Its holder is told what to do, and nothing of whoever did.
+/// Whoever knows a dataset's identifier can take it nowhere: keys are made for whom the generation
+/// service vouches for.
 #[test]
-fn a_taken_identifier_is_said_to_be() {
+fn an_identifier_cannot_be_taken() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     services.sign_up("eve");
-    let eve = token(&services, "eve");
+    let eve = tokens(&services, "eve");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = fhaim_platform::peer::http_client().unwrap();
-    let take = |id: &str, service: usize| {
-        let shown = services.json("ana", &["dataset", "show", id]);
+    let id = services.create("ana", &[]);
+    let take = |service: usize, voucher: Option<&str>| {
+        let shown = services.json("ana", &["dataset", "show", &id]);
         let mut payload = body(&shown, service, "/v1/datasets/{dataset}");
         if service == 2 {
             payload.as_object_mut().unwrap().remove("layout");
         }
+        if let Some(voucher) = voucher {
+            payload["voucher"] = voucher.into();
+        }
         let address = format!("{}/v1/datasets/{id}", services.address(service));
-        let call = http.put(address).bearer_auth(&eve).json(&payload);
+        let call = http.put(address).bearer_auth(&eve[service]).json(&payload);
         let answer = runtime.block_on(async { call.send().await.unwrap() });
         answer.status().as_u16()
     };
-    let upload = |id: &str| {
-        let upload = services.command("ana", &["dataset", "upload", id, "--data", "t.csv"]);
-        let words = String::from_utf8_lossy(&upload.stderr).into_owned();
-        (upload.status.success(), words)
+    assert_eq!(
+        [0, 1, 2].map(|service| take(service, None)),
+        [404, 404, 403]
+    );
+    // What is said of a dataset of hers is of no use either.
+    let hers = services.create("eve", &[]);
+    let address = format!("{}/v1/datasets/{hers}/voucher", services.address(0));
+    let asked = http.get(address).bearer_auth(&eve[0]);
+    let said = runtime.block_on(async { asked.send().await.unwrap().json::<Value>().await });
+    let said = said.unwrap();
+    assert_eq!(take(2, said["voucher"].as_str()), 403);
+    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    let usage = services.json("ana", &["account", "usage"]);
+    let used = |service: usize, limit: usize| usage[NAMES[service]][limit]["used"].as_u64();
+    assert_eq!((used(0, 0), used(2, 0)), (Some(1), Some(1)));
+    assert!(used(1, 0).unwrap() > 1 << 20, "{usage}");
+}
+
+/// One token opened all three services: whoever runs one could make API keys and destroy keys in the
+/// name of whoever called it.
+#[test]
+fn what_one_service_is_shown_opens_no_other() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let ana = tokens(&services, "ana");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let http = fhaim_platform::peer::http_client().unwrap();
+    let new_key = format!("/v1/api-keys/{}", uuid::Uuid::now_v7());
+    let shown = format!("/v1/datasets/{dataset}");
+    let calls = [
+        (0, "PUT", new_key.as_str()),
+        (0, "GET", "/v1/usage"),
+        (1, "GET", "/v1/usage"),
+        (1, "DELETE", shown.as_str()),
+        (2, "GET", "/v1/usage"),
+        (2, "DELETE", shown.as_str()),
+    ];
+    let call = |service: usize, token: &str, (method, path): (&str, &str)| {
+        let address = format!("{}{path}", services.address(service));
+        let request = http.request(method.parse().unwrap(), address);
+        let request = request.bearer_auth(token);
+        let request = request.json(&serde_json::json!({ "name": "replayed" }));
+        runtime.block_on(async {
+            let answer = request.send().await.unwrap();
+            (answer.status().as_u16(), answer.text().await.unwrap())
+        })
     };
-    let id = services.create("ana", &[]);
-    assert_eq!(take(&id, 2), 201);
-    let (well, words) = upload(&id);
-    let said = words.contains("cannot be used") && words.contains("fhaim dataset create");
-    assert!(!well && said, "{words}");
-    // Another has an identifier of its own.
-    let id = services.create("ana", &[]);
-    assert_eq!([take(&id, 0), take(&id, 1)], [404, 404]);
-    let (well, words) = upload(&id);
-    assert!(well, "{words}");
+    for (service, method, path) in calls {
+        for (of, token) in ana.iter().enumerate().filter(|(of, _)| *of != service) {
+            let place = format!("{method} {path} of {} with {}'s", NAMES[service], NAMES[of]);
+            let (status, words) = call(service, token, (method, path));
+            assert_eq!(status, 401, "{place}: {words}");
+            assert!(
+                words.contains("signing in gives one for each"),
+                "{place}: {words}"
+            );
+        }
+        if method == "GET" {
+            assert_eq!(call(service, &ana[service], (method, path)).0, 200);
+        }
+    }
+    services.run("ana", &["dataset", "show", &dataset]);
 }

@@ -47,7 +47,7 @@ export interface paths {
         /** Registers a dataset for upload, after its keys were made at the crypto service. */
         put: operations["register"];
         post?: never;
-        /** Deletes an upload for good. */
+        /** Deletes an upload for good. Batches under way are stopped. */
         delete: operations["delete"];
         options?: never;
         head?: never;
@@ -119,6 +119,23 @@ export interface paths {
         get: operations["look_at_batch"];
         /** Asks for a batch of releases, for the generation service. The same again changes nothing. */
         put: operations["ask_for_batch"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the account has here, and what it may have. */
+        get: operations["show_usage"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -291,7 +308,7 @@ export interface components {
          * @description What kind of problem it is; programs go by this, not by the words.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "too-many-requests" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
          *     chain: whoever shows a receipt finds out whether the service was set back behind it.
@@ -415,6 +432,29 @@ export interface components {
          * @enum {string}
          */
         UploadState: "open" | "complete";
+        /** @description An account's use of one service. */
+        Usage: {
+            /** @description One entry a limit. */
+            limits: components["schemas"]["Used"][];
+        };
+        /** @description How far an account is from one limit. */
+        Used: {
+            /**
+             * @description Name of the limit, as the service's configuration has it.
+             * @example stored_bytes
+             */
+            limit: string;
+            /**
+             * Format: int64
+             * @description What it may use.
+             */
+            most: number;
+            /**
+             * Format: int64
+             * @description What the account uses.
+             */
+            used: number;
+        };
         /**
          * @description How many records a chunk has room for, and how many chunks there are: all that is told of the
          *     number of records.
@@ -789,6 +829,35 @@ export interface operations {
                 };
             };
             /** @description Not a batch */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One entry a limit */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"];
+                };
+            };
+            /** @description Not signed in */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -44,7 +44,10 @@ export interface paths {
         };
         /** A dataset's key set. */
         get: operations["show"];
-        /** Makes a dataset's key set and fixes its plan and budget for good. */
+        /**
+         * Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
+         *     budget for good.
+         */
         put: operations["create"];
         post?: never;
         /** Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays. */
@@ -182,6 +185,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the account has here, and what it may have. */
+        get: operations["show_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -307,6 +327,7 @@ export interface components {
         NewKeySet: {
             /** @description The dataset's terms. */
             terms: components["schemas"]["WireTerms"];
+            voucher?: components["schemas"]["Secret"] | null;
         };
         /** @description Asks for a job's run, before anything of it is sealed. */
         NewRun: {
@@ -374,7 +395,7 @@ export interface components {
          * @description What kind of problem it is; programs go by this, not by the words.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "too-many-requests" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
          *     chain: whoever shows a receipt finds out whether the service was set back behind it.
@@ -421,6 +442,11 @@ export interface components {
              */
             run: number;
         };
+        /**
+         * Format: password
+         * @description Text that must not be printed: passwords, tokens, keys.
+         */
+        Secret: string;
         /** @description The fields of [`WireTerms`]. */
         Terms: {
             /**
@@ -465,6 +491,29 @@ export interface components {
              * @description The form the terms are written in: 2 with `need`, and 1 without.
              */
             version?: number;
+        };
+        /** @description An account's use of one service. */
+        Usage: {
+            /** @description One entry a limit. */
+            limits: components["schemas"]["Used"][];
+        };
+        /** @description How far an account is from one limit. */
+        Used: {
+            /**
+             * @description Name of the limit, as the service's configuration has it.
+             * @example stored_bytes
+             */
+            limit: string;
+            /**
+             * Format: int64
+             * @description What it may use.
+             */
+            most: number;
+            /**
+             * Format: int64
+             * @description What the account uses.
+             */
+            used: number;
         };
         /**
          * @description What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
@@ -883,6 +932,35 @@ export interface operations {
                 };
             };
             /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One entry a limit */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"];
+                };
+            };
+            /** @description Not signed in */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

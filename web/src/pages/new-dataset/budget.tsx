@@ -6,7 +6,7 @@ import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messa
 import { Bars } from "../../parts/charts";
 import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../parts/ui";
 import { UsedBefore } from "../../parts/used-before";
-import { figures, LargeUpload, usePlan, usualTerms } from "./estimate";
+import { figures, LargeUpload, useMechanisms, usePlan, usualTerms } from "./estimate";
 
 interface Props {
   file: File;
@@ -31,21 +31,6 @@ type Change = (change: Partial<Choice>) => void;
 /** The slider's positions are tenths of a decade: 0.1 to 30. */
 const epsilonAt = (position: number) => Number((10 ** (position / 10)).toPrecision(2));
 const positionOf = (epsilon: number) => Math.round(10 * Math.log10(epsilon));
-
-const MECHANISMS: Record<string, { name: string; words: string }> = {
-  staged: {
-    name: "Staged, recommended",
-    words: "Looks for the pairs of columns that depend on each other and spends the budget on those.",
-  },
-  "fhaim-l2": {
-    name: "FHAIM’s own rule",
-    words: "As published: measures whole tables of pairs, chosen by squared error. Slower, for comparison.",
-  },
-  "one-ways": {
-    name: "Columns by themselves",
-    words: "No dependence between columns: the fastest, for dashboards of single columns.",
-  },
-};
 
 /** The schema with the column that matters most. */
 function targeted(schema: Schema, target: string): Schema {
@@ -167,13 +152,17 @@ function Shared({ runs }: { runs: number }) {
 
 function Purpose({ choice, table, onChange }: { choice: Choice; table: ReadTable; onChange: Change }) {
   const { mechanism, target, weight } = choice;
+  const mechanisms = useMechanisms();
+  const chosen = mechanisms.find(({ name }) => name === mechanism);
   return (
     <div className="card">
       <h2>What it is for</h2>
-      <Field label="Method" hint={MECHANISMS[mechanism]?.words}>
+      <Field label="Method" hint={chosen && `${chosen.about}.`}>
         {(id, hint) => (
           <select id={id} aria-describedby={hint} value={mechanism} onChange={(event) => onChange({ mechanism: event.target.value })}>
-            {Object.entries(MECHANISMS).map(([key, { name }]) => <option key={key} value={key}>{name}</option>)}
+            {mechanisms.map(({ name, label }, index) => (
+              <option key={name} value={name}>{index === 0 ? `${label}, recommended` : label}</option>
+            ))}
           </select>
         )}
       </Field>

@@ -1,8 +1,8 @@
 // What encryption and upload will take, before anything is encrypted.
 import { useEffect, useState, type ReactNode } from "react";
 import type { Terms } from "../../api/types";
-import type { Planned, Schema } from "../../crypto/messages";
-import { useSession } from "../../crypto/session";
+import type { Mechanism, Planned, Schema } from "../../crypto/messages";
+import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
 
@@ -33,6 +33,18 @@ export function usePlan(terms: Terms, records: number, key: string) {
     // Terms are made afresh with every render; the key says whether they changed.
   }, [session, key, records]);
   return state;
+}
+
+/** The mechanisms that terms may name, the default first: none until they are known. */
+export function useMechanisms(): Mechanism[] {
+  const [mechanisms, setMechanisms] = useState<Mechanism[]>([]);
+  useEffect(() => {
+    // A worker for one answer: whatever keeps it away, terms with the default mechanism stand.
+    const session = new HolderSession();
+    session.mechanisms().then(setMechanisms, () => undefined).finally(() => session.end());
+    return () => session.end();
+  }, []);
+  return mechanisms;
 }
 
 /** The usual terms for a schema: what later steps choose changes them little. */

@@ -1,9 +1,8 @@
 //! `aim`: AIM in the clear (McKenna, Mullins, Sheldon and Miklau 2022; docs/MECHANISM.md, A).
 //!
 //! The reference for local runs and for tests: it reads exact marginals, so it has no place in
-//! an encrypted run. Selections are by the exponential mechanism, drawn as the argmax of score
-//! plus Gumbel noise in double precision. That makes it a reference, not a hardened release path.
-//! Measurements carry the exact discrete Gaussian.
+//! an encrypted run. Selections are by the exponential mechanism, drawn exactly from integer scores
+//! ([`fhaim_dp::Selection`]). Measurements carry the exact discrete Gaussian.
 
 mod options;
 mod run;
@@ -12,7 +11,7 @@ use fhaim_domain::Table;
 use rand::RngCore;
 use serde_json::Value;
 
-pub use self::options::{AimOptions, Score};
+pub use self::options::{AimOptions, FixedRounds, Score};
 
 use self::run::Run;
 use crate::Error;
@@ -42,6 +41,10 @@ impl Aim {
 impl Mechanism for Aim {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn label(&self) -> &'static str {
+        "AIM"
     }
 
     fn about(&self) -> &'static str {

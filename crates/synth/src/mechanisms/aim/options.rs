@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::mechanisms::anneal::check_rounds;
-use crate::mechanisms::fitting::{FINAL_STEPS, check_fits};
+use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
 use fhaim_release::Job;
 
 /// What a candidate's score is.
@@ -19,6 +19,20 @@ pub enum Score {
     SquaredL2,
 }
 
+/// So many rounds, all at the same noise, without annealing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedRounds {
+    /// T.
+    pub rounds: u32,
+    /// Variance of the number of records, which is released first and is the model's, in units of 4.
+    pub total_units: u64,
+    /// Variance of a marginal's cells, in units of 4.
+    pub variance_units: u64,
+    /// epsilon of a selection.
+    pub epsilon: f64,
+}
+
 /// What may be tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,6 +41,9 @@ pub struct AimOptions {
     pub score: Score,
     /// T over the number of attributes.
     pub rounds_per_attribute: f64,
+    /// A fixed schedule instead of AIM's own: then `rounds_per_attribute` is not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<FixedRounds>,
     /// Steps of the fits between.
     pub fit_steps: usize,
     /// Tolerance of the fits between.
@@ -40,6 +57,7 @@ impl Default for AimOptions {
         Self {
             score: Score::L1,
             rounds_per_attribute: 16.0,
+            fixed: None,
             fit_steps: 100,
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
@@ -50,11 +68,19 @@ impl Default for AimOptions {
 impl AimOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
         check_rounds(self.rounds_per_attribute)?;
+        if let Some(fixed) = &self.fixed {
+            let noised = fixed.rounds > 0 && fixed.variance_units > 0 && fixed.total_units > 0;
+            let range = "a schedule with rounds and noise";
+            check("fixed", range, f64::from(fixed.rounds), noised)?;
+        }
         check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
     }
 
     /// T.
     pub(super) fn rounds(&self, job: &Job) -> f64 {
-        self.rounds_per_attribute * job.domain.len() as f64
+        match &self.fixed {
+            Some(fixed) => f64::from(fixed.rounds),
+            None => self.rounds_per_attribute * job.domain.len() as f64,
+        }
     }
 }

@@ -1,26 +1,26 @@
 //! A run of AIM: the 1-ways, then the candidate chosen each round, until the budget is spent.
 
 use fhaim_domain::{Clique, Table};
-use fhaim_dp::Rho;
+use fhaim_dp::{MAX_SELECTION_EPSILON, Selection};
 use fhaim_pgm::{Measurement, Model, ModelGraph};
-use rand::{Rng, RngCore};
+use rand::RngCore;
 
-use super::options::{AimOptions, Score};
+use super::options::{AimOptions, FixedRounds, Score};
 use crate::Error;
-use crate::desk::Desk;
+use crate::desk::{Desk, Offer};
 use crate::engine::Outcome;
 use crate::mechanisms::anneal::Schedule;
 use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
     l1_distance,
 };
-use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_to_total};
 use crate::mechanisms::score::MEAN_ABS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::Progress;
-use fhaim_release::Source;
+use fhaim_release::{Source, Statistic, UNIT_VARIANCE};
 
 /// One run.
 pub(super) struct Run<'a> {
@@ -28,13 +28,15 @@ pub(super) struct Run<'a> {
     options: &'a AimOptions,
     candidates: Vec<Candidate>,
     /// The exact marginals of the candidates.
-    exact: Vec<Vec<f64>>,
+    exact: Vec<Vec<u64>>,
     table: &'a Table,
     rng: &'a mut dyn RngCore,
     desk: Desk,
     schedule: Schedule,
     graph: ModelGraph,
     measurements: Vec<Measurement>,
+    /// The number of records that was released, with a fixed schedule.
+    total: Option<f64>,
 }
 
 impl<'a> Run<'a> {
@@ -45,27 +47,29 @@ impl<'a> Run<'a> {
         options: &'a AimOptions,
         rng: &'a mut dyn RngCore,
     ) -> Result<Self, Error> {
-        job.check()?;
+        job.check_pairs()?;
         if table.domain() != &job.domain {
             return Err(Error::OtherDomain);
         }
         let candidates = candidates(job, true);
         let exact = candidates
             .iter()
-            .map(|candidate| {
-                let counts = table.counts(&candidate.clique)?;
-                Ok(counts.into_iter().map(|count| count as f64).collect())
-            })
+            .map(|candidate| Ok(table.counts(&candidate.clique)?))
             .collect::<Result<_, Error>>()?;
+        let schedule = match &options.fixed {
+            Some(fixed) => Schedule::fixed(sigma(fixed), fixed.epsilon, fixed.rounds),
+            None => Schedule::new(job.rho.to_f64(), options.rounds(job))?,
+        };
         Ok(Self {
             exact,
             candidates,
             table,
             rng,
             desk: Desk::new(job),
-            schedule: Schedule::new(job.rho.to_f64(), options.rounds(job))?,
+            schedule,
             graph: ModelGraph::new(&job.domain),
             measurements: Vec::new(),
+            total: None,
             job,
             options,
         })
@@ -82,6 +86,12 @@ impl<'a> Run<'a> {
             });
         };
         tell(Phase::ONE_WAYS, 1);
+        if let Some(fixed) = &self.options.fixed {
+            let offer = self.desk.offer_at(Statistic::Total, fixed.total_units)?;
+            let first = self.release(Phase::ONE_WAYS, offer)?;
+            let total = self.desk.settled()[first].values[0];
+            self.total = Some(total.max(1) as f64);
+        }
         for clique in first_cliques(&self.job.domain) {
             self.measure(Phase::ONE_WAYS, &clique)?;
         }
@@ -104,37 +114,37 @@ impl<'a> Run<'a> {
             self.schedule.end_round(moved, before.len());
         }
         tell(Phase::FIT, round + 1);
-        let steps = self.options.final_steps;
-        let model = fit_job(
-            self.job,
-            &self.measurements,
-            steps,
-            FINAL_TOLERANCE,
-            Some(&model),
-        )?;
+        let model = self.fit((self.options.final_steps, FINAL_TOLERANCE), Some(&model))?;
         Ok(Outcome::new(model, &self.desk))
     }
 
     fn fit_between(&self, warm: Option<&Model>) -> Result<Model, Error> {
-        let AimOptions {
-            fit_steps,
-            fit_tolerance,
-            ..
-        } = *self.options;
-        fit_job(self.job, &self.measurements, fit_steps, fit_tolerance, warm)
+        self.fit((self.options.fit_steps, self.options.fit_tolerance), warm)
+    }
+
+    fn fit(&self, until: (usize, f64), warm: Option<&Model>) -> Result<Model, Error> {
+        fit_to_total(self.job, &self.measurements, self.total, until, warm)
     }
 
     /// Measures a clique at the current noise; `false` if the budget does not pay for it.
     fn measure(&mut self, phase: Phase, clique: &Clique) -> Result<bool, Error> {
-        let statistic = cells_statistic(self.job, clique, CELL_SCALE);
-        let share = self.schedule.measure_rho();
-        let Some(offer) = self.desk.offer(statistic, share, u64::MAX)? else {
+        let offer = match &self.options.fixed {
+            Some(fixed) => {
+                let statistic = cells_statistic(self.job, clique, 1);
+                let offer = self.desk.offer_at(statistic, fixed.variance_units)?;
+                let offers = std::slice::from_ref(&offer);
+                self.desk.affords(offers).then_some(offer)
+            }
+            None => {
+                let statistic = cells_statistic(self.job, clique, CELL_SCALE);
+                let share = self.schedule.measure_rho();
+                self.desk.offer(statistic, share, u64::MAX)?
+            }
+        };
+        let Some(offer) = offer else {
             return Ok(false);
         };
-        let requests = self.desk.ask(phase, vec![offer])?;
-        let mut source = PlaintextSource::continuing(self.table, self.rng, &requests);
-        let answers = source.release(&requests)?;
-        let first = self.desk.settle(&answers)?;
+        let first = self.release(phase, offer)?;
         for release in &self.desk.settled()[first..] {
             self.measurements
                 .push(cells_measurement(&self.job.domain, release));
@@ -143,8 +153,16 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// The exponential mechanism over what the model has room for, paid for with
-    /// epsilon^2 / 8.
+    /// Pays for an offer and has it answered; the index of the answer among those settled.
+    fn release(&mut self, phase: Phase, offer: Offer) -> Result<usize, Error> {
+        let requests = self.desk.ask(phase, vec![offer])?;
+        let mut source = PlaintextSource::continuing(self.table, self.rng, &requests);
+        let answers = source.release(&requests)?;
+        self.desk.settle(&answers)
+    }
+
+    /// The exponential mechanism over what the model has room for, drawn exactly from scores that are
+    /// integers, and paid for with epsilon^2 / 8.
     fn select(&mut self, model: &Model) -> Result<Option<usize>, Error> {
         let used = if self.schedule.last {
             1.0
@@ -152,8 +170,10 @@ impl<'a> Run<'a> {
             self.desk.spent().to_f64() / self.job.rho.to_f64()
         };
         let eligible = eligible(self.job, &self.graph, &self.candidates, used);
-        let cost = Rho::from_f64_up(self.schedule.select_rho())?;
-        if eligible.is_empty() || !self.desk.spend(cost) {
+        let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(1);
+        let epsilon = self.schedule.epsilon.min(MAX_SELECTION_EPSILON);
+        let selection = Selection::new(epsilon, heaviest.saturating_mul(self.score_step()))?;
+        if eligible.is_empty() || !self.desk.spend(selection.rho()?) {
             return Ok(None);
         }
         let cliques: Vec<Clique> = eligible
@@ -161,47 +181,45 @@ impl<'a> Run<'a> {
             .map(|&i| self.candidates[i].clique.clone())
             .collect();
         let marginals = model.pair_marginals(&cliques)?;
-        let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(1) as f64;
-        let rate = self.schedule.epsilon / (2.0 * heaviest * self.score_step());
-        let mut best = None;
-        for (&i, marginal) in eligible.iter().zip(&marginals) {
-            let noisy = rate * self.score(i, marginal) + gumbel(self.rng);
-            if best.is_none_or(|(most, _)| noisy > most) {
-                best = Some((noisy, i));
-            }
-        }
-        Ok(best.map(|(_, i)| i))
+        let scored = eligible.iter().zip(&marginals);
+        let scores: Vec<i64> = scored.map(|(&i, m)| self.score(i, m)).collect();
+        let chosen = selection.choose(&scores, self.rng);
+        Ok(chosen.map(|position| eligible[position]))
     }
 
     /// The most that one record moves a score of weight 1.
-    fn score_step(&self) -> f64 {
+    fn score_step(&self) -> u64 {
         match self.options.score {
-            Score::L1 => 1.0,
-            Score::SquaredL2 => 2.0 * self.job.record_bound as f64 + 1.0,
+            Score::L1 => 1,
+            Score::SquaredL2 => self.job.record_bound.saturating_mul(2).saturating_add(1),
         }
     }
 
-    fn score(&self, candidate: usize, marginal: &[f64]) -> f64 {
+    /// An integer: the model's counts are rounded, which moves the score and not its sensitivity.
+    fn score(&self, candidate: usize, marginal: &[f64]) -> i64 {
         let Candidate { weight, cells, .. } = self.candidates[candidate];
         let exact = &self.exact[candidate];
         let (cells, sigma) = (cells as f64, self.schedule.sigma);
+        let differences = exact.iter().zip(marginal);
+        let differences = differences.map(|(&m, mu)| m.abs_diff(mu.round() as u64));
         let gain = match self.options.score {
-            Score::L1 => l1_distance(exact, marginal) - MEAN_ABS * sigma * cells,
+            Score::L1 => {
+                let distance: u64 = differences.sum();
+                i128::from(distance) - (MEAN_ABS * sigma * cells).round() as i128
+            }
             Score::SquaredL2 => {
-                let squares = exact.iter().zip(marginal).map(|(x, y)| (x - y) * (x - y));
-                squares.sum::<f64>() - sigma * sigma * cells
+                let squares: i128 = differences.map(|d| i128::from(d) * i128::from(d)).sum();
+                squares - (sigma * sigma * cells).round() as i128
             }
         };
-        weight as f64 * gain
+        let score = gain.saturating_mul(i128::from(weight));
+        score.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 }
 
-/// A standard Gumbel variate.
-fn gumbel(rng: &mut dyn RngCore) -> f64 {
-    let uniform: f64 = 1.0 - rng.random::<f64>();
-    -(-uniform.max(f64::MIN_POSITIVE).ln())
-        .max(f64::MIN_POSITIVE)
-        .ln()
+/// The deviation of a fixed schedule's measurements.
+fn sigma(fixed: &FixedRounds) -> f64 {
+    (UNIT_VARIANCE as f64 * fixed.variance_units as f64).sqrt()
 }
 
 #[cfg(test)]
@@ -210,6 +228,7 @@ mod tests {
     use crate::mechanism::Mechanism;
     use crate::{Aim, FhaimL2};
     use fhaim_domain::Schema;
+    use fhaim_dp::Rho;
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 

@@ -53,7 +53,7 @@ const NO_MODEL: Error = Error::Internal("no model was fitted");
 
 impl FhaimL2Machine {
     pub(super) fn new(job: Job, options: FhaimL2Options) -> Result<Self, Error> {
-        job.check()?;
+        job.check_pairs()?;
         let mut candidates = candidates(&job, false);
         reduce_weights(&mut candidates);
         Ok(Self {

@@ -43,6 +43,10 @@ impl Mechanism for FhaimL2 {
         NAME
     }
 
+    fn label(&self) -> &'static str {
+        "FHAIM's own rule"
+    }
+
     fn about(&self) -> &'static str {
         "The FHAIM paper's rule: the pair with the largest squared score, round by round"
     }

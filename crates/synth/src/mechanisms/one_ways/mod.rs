@@ -31,6 +31,10 @@ impl Mechanism for OneWaysOnly {
         NAME
     }
 
+    fn label(&self) -> &'static str {
+        "Columns by themselves"
+    }
+
     fn about(&self) -> &'static str {
         "Columns by themselves, as if they were independent: a baseline"
     }

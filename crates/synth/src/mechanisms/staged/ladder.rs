@@ -13,7 +13,7 @@ use fhaim_release::LadderNeed;
 /// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
 /// options.
 pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
-    job.check()?;
+    job.check_pairs()?;
     let one_ways = OneWays::new(job);
     let sizes = job.domain.sizes();
     let over_pairs = |axis_cells: fn(usize) -> usize| {
@@ -115,12 +115,12 @@ fn room_for_gap(units: u64) -> u64 {
 /// function of the job.
 pub(super) fn least_share(job: &Job) -> Rho {
     let items = 1 + job.domain.len() + job.workload.pairs().len();
-    let share = job.rho.to_f64() / (LEAST_SHARE * items as f64);
+    let share = job.rho.to_f64() / (MIN_SHARE_DIVISOR * items as f64);
     // Half of a share at least is for the statistic, not for the leak.
     let share = share.max(2.0 * largest_leak(job).to_f64());
     // At most the whole budget or twice the leak: in range, so never an error.
     Rho::from_f64_up(share).unwrap_or(job.rho)
 }
 
-/// An even share of rho over this is not worth spending.
-const LEAST_SHARE: f64 = 64.0;
+/// What is less than an even share of rho over this is not worth spending.
+const MIN_SHARE_DIVISOR: f64 = 64.0;

@@ -5,6 +5,7 @@ use fhaim_pgm::{Measurement, Model};
 
 use super::ladder::{least_share, need};
 use super::options::{STAGES, StagedOptions};
+use super::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
 use crate::Error;
 use crate::desk::{Desk, Offer, SLACK};
 use crate::engine::{Next, Outcome};
@@ -13,7 +14,6 @@ use crate::mechanisms::columns::{Measured, OneWays};
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
 use crate::mechanisms::merge::Merges;
 use crate::mechanisms::score::{Residual, expected_distance, signal_variance};
-use crate::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};

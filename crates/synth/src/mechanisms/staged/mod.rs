@@ -6,6 +6,7 @@
 mod ladder;
 mod machine;
 mod options;
+mod plan;
 
 use serde_json::Value;
 
@@ -38,6 +39,10 @@ impl Staged {
 impl Mechanism for Staged {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn label(&self) -> &'static str {
+        "Staged"
     }
 
     fn about(&self) -> &'static str {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
 
-/// Stages after the probe.
+/// So many stages follow the probe.
 pub(super) const STAGES: u8 = 2;
 
 /// Upper bound on the resolutions on offer: the plan tries each of them on every pair.

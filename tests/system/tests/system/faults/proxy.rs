@@ -98,7 +98,7 @@ impl Proxies {
         }
     }
 
-    /// Answers that no service may give: 5xx but 503.
+    /// Answers that no service may give: 5xx but 503 and 507.
     pub fn faulty(&self) -> BTreeSet<String> {
         let links = self.links.lock().unwrap();
         let faulty = links
@@ -261,5 +261,5 @@ fn request_line(bytes: &[u8]) -> Option<String> {
 /// The status of an answer that no service may give.
 fn faulty_status(bytes: &[u8]) -> Option<&str> {
     let status = std::str::from_utf8(bytes.get(9..12)?).ok()?;
-    (status.starts_with('5') && status != "503").then_some(status)
+    (status.starts_with('5') && !["503", "507"].contains(&status)).then_some(status)
 }

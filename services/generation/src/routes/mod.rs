@@ -1,18 +1,17 @@
 //! The HTTP surface.
 
+mod accounts;
+
 use axum::extract::{FromRequestParts, State as Shared};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use fhaim_api::account::{
-    Account, ApiKey, ApiKeyMade, Credentials, KeyExchange, NewApiKey, Refresh, Session,
-};
-use fhaim_api::dataset::{Dataset, NewDataset};
+use fhaim_api::dataset::{Dataset, NewDataset, Voucher};
 use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, NewJob, ReleasedStatistic};
 use fhaim_api::problem::Problem;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Brief, Json, Path, Query};
+use fhaim_platform::extract::{Json, Path, Query};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::User;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -21,14 +20,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::accounts::Client;
 use crate::answers::{
-    Conflict, Forbidden, Internal, Invalid, Malformed, NotFound, TooLarge, TooManyRequests,
-    Unauthenticated, Unavailable, UnsupportedMediaType,
+    Conflict, Forbidden, Internal, Invalid, Malformed, NotFound, TooLarge, Unauthenticated,
+    Unavailable, UnsupportedMediaType,
 };
 use crate::problem::Refusal;
 use crate::put::Put;
-use crate::{State, accounts, datasets, events, jobs, results, synthetic};
+use crate::{State, datasets, events, jobs, results, synthetic};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -57,15 +55,10 @@ pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jwks))
         .routes(routes!(document))
-        .routes(routes!(sign_up))
-        .routes(routes!(sign_in, end_session))
-        .routes(routes!(refresh_session))
-        .routes(routes!(exchange_key))
-        .routes(routes!(show_account))
-        .routes(routes!(list_keys))
-        .routes(routes!(make_key, delete_key))
+        .merge(accounts::documented())
         .routes(routes!(list_datasets))
         .routes(routes!(make_dataset, show_dataset, delete_dataset))
+        .routes(routes!(vouch_for_dataset))
         .routes(routes!(make_dataset_ready))
         .routes(routes!(list_jobs))
         .routes(routes!(make_job))
@@ -80,8 +73,6 @@ pub fn documented() -> OpenApiRouter<State> {
 
 type Answer<T> = Result<axum::Json<T>, Failure>;
 
-type Made<T> = Result<(StatusCode, axum::Json<T>), Failure>;
-
 /// Keys that this service signs tokens with.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
@@ -94,129 +85,6 @@ async fn jwks(Shared(state): Shared<State>) -> Response {
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(State::openapi())
-}
-
-/// Signs up.
-#[utoipa::path(post, path = "/v1/accounts", tag = "accounts", request_body = Credentials,
-    responses((status = 201, description = "The account", body = Account),
-        Malformed, Forbidden, Conflict, TooLarge, UnsupportedMediaType, Invalid, TooManyRequests,
-        Internal, Unavailable))]
-async fn sign_up(
-    Shared(state): Shared<State>,
-    client: Client,
-    Brief(credentials): Brief<Credentials>,
-) -> Made<Account> {
-    if !state.config.sign_up {
-        return Err(Refusal::SignUpClosed.into());
-    }
-    state.sign_ins.try_address(client)?;
-    let account = accounts::create(&state, credentials).await?;
-    Ok((StatusCode::CREATED, axum::Json(account)))
-}
-
-/// Signs in.
-#[utoipa::path(post, path = "/v1/sessions", tag = "accounts", request_body = Credentials,
-    responses((status = 201, description = "The session", body = Session),
-        Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, TooManyRequests,
-        Internal, Unavailable))]
-async fn sign_in(
-    Shared(state): Shared<State>,
-    client: Client,
-    Brief(credentials): Brief<Credentials>,
-) -> Made<Session> {
-    let session = accounts::sign_in(&state, client, credentials).await?;
-    Ok((StatusCode::CREATED, axum::Json(session)))
-}
-
-/// Ends all sessions that came from the same sign-in as a refresh token.
-#[utoipa::path(delete, path = "/v1/sessions", tag = "accounts", request_body = Refresh,
-    responses((status = 204, description = "There are no such sessions any more"),
-        Malformed, TooLarge, UnsupportedMediaType, Invalid, Internal, Unavailable))]
-async fn end_session(
-    Shared(state): Shared<State>,
-    Brief(refresh): Brief<Refresh>,
-) -> Result<StatusCode, Failure> {
-    accounts::end(&state, &refresh.refresh_token).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// Exchanges a refresh token, which is good for one use, for a new session. Where the answer was
-/// lost, the same token again gives another.
-#[utoipa::path(post, path = "/v1/sessions/refresh", tag = "accounts", request_body = Refresh,
-    responses((status = 201, description = "The session", body = Session),
-        Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, Internal,
-        Unavailable))]
-async fn refresh_session(
-    Shared(state): Shared<State>,
-    Brief(refresh): Brief<Refresh>,
-) -> Made<Session> {
-    let session = accounts::refresh(&state, &refresh.refresh_token).await?;
-    Ok((StatusCode::CREATED, axum::Json(session)))
-}
-
-/// Exchanges an API key for a session.
-#[utoipa::path(post, path = "/v1/sessions/api-key", tag = "accounts", request_body = KeyExchange,
-    responses((status = 201, description = "The session", body = Session),
-        Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, Internal,
-        Unavailable))]
-async fn exchange_key(
-    Shared(state): Shared<State>,
-    Brief(exchange): Brief<KeyExchange>,
-) -> Made<Session> {
-    let session = accounts::exchange(&state, &exchange.api_key).await?;
-    Ok((StatusCode::CREATED, axum::Json(session)))
-}
-
-/// The caller's account.
-#[utoipa::path(get, path = "/v1/account", tag = "accounts", security(("bearer" = [])),
-    responses((status = 200, description = "The account", body = Account),
-        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
-async fn show_account(Shared(state): Shared<State>, User(id): User) -> Answer<Account> {
-    Ok(axum::Json(accounts::show(&state, id).await?))
-}
-
-/// The caller's API keys.
-#[utoipa::path(get, path = "/v1/api-keys", tag = "accounts", security(("bearer" = [])),
-    params(Paging),
-    responses((status = 200, description = "A page of keys", body = Page<ApiKey>),
-        Unauthenticated, Forbidden, Invalid, Internal, Unavailable))]
-async fn list_keys(
-    Shared(state): Shared<State>,
-    User(id): User,
-    Query(paging): Query<Paging>,
-) -> Answer<Page<ApiKey>> {
-    Ok(axum::Json(accounts::list_keys(&state, id, &paging).await?))
-}
-
-/// Makes an API key under an identifier that the caller chooses; its text is shown this once. The
-/// same again, before the key was used, gives a new text in the place of one that was lost.
-#[utoipa::path(put, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
-    params(("id" = Uuid, Path)), request_body = NewApiKey,
-    responses((status = 201, description = "The key", body = ApiKeyMade),
-        (status = 200, description = "The key, with another text", body = ApiKeyMade),
-        Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge,
-        UnsupportedMediaType, Invalid, Internal, Unavailable))]
-async fn make_key(
-    Shared(state): Shared<State>,
-    User(account): User,
-    Path(id): Path<Uuid>,
-    Json(new): Json<NewApiKey>,
-) -> Result<Put<ApiKeyMade>, Failure> {
-    accounts::make_key(&state, account, id, new).await
-}
-
-/// Deletes an API key.
-#[utoipa::path(delete, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
-    params(("id" = Uuid, Path)),
-    responses((status = 204, description = "Deleted"),
-        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
-async fn delete_key(
-    Shared(state): Shared<State>,
-    User(account): User,
-    Path(id): Path<Uuid>,
-) -> Result<StatusCode, Failure> {
-    accounts::delete_key(&state, account, id).await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The caller's datasets.
@@ -263,8 +131,8 @@ async fn show_dataset(
     Ok(axum::Json(datasets::show(&state, owner, dataset).await?))
 }
 
-/// Deletes this service's part of a dataset: jobs, releases, models. Refused while a job is
-/// queued or running.
+/// Deletes this service's part of a dataset: jobs, releases, models. Jobs that are queued or
+/// running are stopped.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
     responses((status = 204, description = "Deleted"),
@@ -276,6 +144,19 @@ async fn delete_dataset(
 ) -> Result<StatusCode, Failure> {
     datasets::delete(&state, owner, dataset).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Vouches for a dataset: the crypto service makes its keys for whoever shows the answer.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/voucher", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+    responses((status = 200, description = "The voucher", body = Voucher),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn vouch_for_dataset(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Answer<Voucher> {
+    Ok(axum::Json(datasets::vouch(&state, owner, dataset).await?))
 }
 
 /// Marks a dataset as ready for jobs, once the computation service has all of its objects.

@@ -1,0 +1,314 @@
+//! `fhaim federate run`: a run among the parties whose tables are in a folder.
+
+use std::{
+    fs,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
+use fhaim_dp::{Rho, accounting};
+use fhaim_federated::{Method, Outcome, PartyLedger, PooledRun, Setting, play, random_triples};
+use fhaim_release::Job;
+use serde::Serialize;
+
+use super::args::{FederateArguments, Federation};
+use crate::{
+    error::Error,
+    input,
+    memory::{self, Records, Use},
+    output::{self, Staged, commit_all},
+    progress::Progress,
+    randomness::{InsecureTestSeed, Purpose, generator},
+};
+
+/// Rounds of a party unless another number is asked for.
+const MOST_ROUNDS: u32 = 3;
+
+/// Rounds of a run unless another number is asked for.
+const ROUNDS: u32 = 10;
+
+/// Rounds for each column that annealing begins with (FLAIM, appendix B.4).
+const ANNEALED_ROUNDS: u32 = 8;
+
+/// One party as the ledger file has it.
+#[derive(Debug, Serialize)]
+struct PartyFile {
+    file: String,
+    spent: Rho,
+    #[serde(flatten)]
+    ledger: PartyLedger,
+}
+
+/// What every party paid, as a file.
+#[derive(Debug, Serialize)]
+struct LedgerFile<'a> {
+    schema: &'a str,
+    method: String,
+    epsilon: f64,
+    delta: f64,
+    parties: Vec<PartyFile>,
+}
+
+/// What a run did, for `--json`.
+#[derive(Debug, Serialize)]
+struct Summary {
+    dataset: String,
+    method: String,
+    epsilon: f64,
+    delta: f64,
+    rho: f64,
+    /// What the record that paid most did.
+    largest_rho_spent: f64,
+    parties: usize,
+    rounds: u32,
+    measurements: usize,
+    dropped: usize,
+    records: usize,
+    seconds: f64,
+    out: String,
+}
+
+/// A run that is over, whichever it was.
+struct Finished {
+    outcome: Outcome,
+    ledgers: Vec<PartyLedger>,
+}
+
+/// Reads the parties' tables, runs, and writes all files.
+pub fn run(
+    arguments: &FederateArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let start = Instant::now();
+    let rho = accounting::rho(arguments.epsilon, arguments.delta)?;
+    let schema = input::schema(&arguments.schema)?;
+    let mut out = Staged::create(&arguments.out)?;
+    let mut ledger = arguments
+        .ledger
+        .as_deref()
+        .map(Staged::create)
+        .transpose()?;
+    let files = part_files(&arguments.parts)?;
+    let tables = files
+        .iter()
+        .map(|path| {
+            input::table(
+                path,
+                schema.clone(),
+                &arguments.format,
+                &arguments.strictness,
+            )
+        })
+        .collect::<Result<Vec<Table>, _>>()?;
+    let setting = setting(arguments, &schema, rho, seed)?;
+    setting.check()?;
+    let known = look_up(arguments, &files, rho)?;
+    let finished = federate(arguments.method, setting, &tables, seed, progress)?;
+    remember(&known, arguments, &finished.ledgers);
+
+    let Finished { outcome, ledgers } = finished;
+    let modelled = (outcome.model.total().round() as usize).max(1);
+    let records = arguments.records.map_or(modelled, NonZeroUsize::get);
+    let mut rng = generator(seed, Purpose::Records)?;
+    let columns = outcome.model.sample(records, &mut rng);
+    let synthetic = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
+    let mut options = WriteOptions::new(arguments.out.to_string_lossy());
+    // Parties' tables are written alike, and so is the synthetic one.
+    if let Some(file) = files.first() {
+        options.delimiter = input::delimiter(file, &arguments.format)?;
+    }
+    out.write(|writer| Ok(write_csv(&synthetic, writer, &mut rng, &options)?))?;
+    let largest = ledgers.iter().map(PartyLedger::spent).max();
+    let name = synthetic.schema().name();
+    if let Some(file) = &mut ledger {
+        let text = output::to_json(&ledger_file(arguments, name, &files, &ledgers))?;
+        file.write_bytes(text.as_bytes())?;
+    }
+    commit_all([out].into_iter().chain(ledger))?;
+    report(
+        arguments,
+        &Summary {
+            dataset: name.to_owned(),
+            method: arguments.method.to_string(),
+            epsilon: arguments.epsilon,
+            delta: arguments.delta,
+            rho: rho.to_f64(),
+            largest_rho_spent: largest.map_or(0.0, Rho::to_f64),
+            parties: tables.len(),
+            rounds: outcome.rounds,
+            measurements: outcome.measurements,
+            dropped: outcome.dropped,
+            records,
+            seconds: start.elapsed().as_secs_f64(),
+            out: arguments.out.to_string_lossy().into_owned(),
+        },
+    )
+}
+
+/// The CSV files of a folder, by name.
+fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let refuse = |source| Error::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refuse)? {
+        let path = entry.map_err(refuse)?.path();
+        if path.extension().is_some_and(|extension| extension == "csv") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(Error::Content {
+            path: folder.to_owned(),
+            problem: "there is no CSV file in it: `fhaim federate split` makes some".to_owned(),
+        });
+    }
+    Ok(files)
+}
+
+fn setting(
+    arguments: &FederateArguments,
+    schema: &Schema,
+    rho: Rho,
+    seed: Option<InsecureTestSeed>,
+) -> Result<Setting, Error> {
+    let domain = schema.domain();
+    let mut job = Job::new(domain.clone(), rho, u64::from(u32::MAX));
+    let mut rng = generator(seed, Purpose::Records)?;
+    job.workload = random_triples(domain, arguments.triples, &mut rng)?;
+    job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
+    let annealed = ANNEALED_ROUNDS.saturating_mul(u32::try_from(domain.len()).unwrap_or(u32::MAX));
+    let usual = if arguments.anneal { annealed } else { ROUNDS };
+    let rounds = arguments.rounds.unwrap_or(usual);
+    let most = if arguments.anneal {
+        rounds
+    } else {
+        MOST_ROUNDS.min(rounds)
+    };
+    let method = match arguments.method {
+        Federation::Flaim(method) => method,
+        Federation::DistAim => Method::Naive,
+    };
+    Ok(Setting {
+        rounds,
+        local_steps: arguments.local_steps,
+        participation: arguments.participation,
+        most_rounds: arguments.most_rounds.unwrap_or(most),
+        measure_share: arguments.measure_share,
+        anneal: arguments.anneal,
+        ..Setting::new(job, method)
+    })
+}
+
+fn federate(
+    federation: Federation,
+    setting: Setting,
+    tables: &[Table],
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<Finished, Error> {
+    let mut rng = generator(seed, Purpose::Noise)?;
+    let phase = progress.counted("rounds", u64::from(setting.rounds), "rounds");
+    let mut begun = |round: u32| phase.reach(u64::from(round));
+    let finished = match federation {
+        Federation::DistAim => {
+            let run = PooledRun::new(&setting, tables, &mut rng)?;
+            let (outcome, ledgers) = run.run(&mut begun)?;
+            Finished { outcome, ledgers }
+        }
+        Federation::Flaim(_) => {
+            // Who takes part is no secret, but nobody should be able to foresee it.
+            let mut server = fhaim_dp::fork(&mut rng);
+            let run = play(
+                &Arc::new(setting),
+                tables,
+                &mut rng,
+                &mut server,
+                &mut begun,
+            )?;
+            Finished {
+                outcome: run.outcome,
+                ledgers: run.ledgers,
+            }
+        }
+    };
+    phase.finish();
+    Ok(finished)
+}
+
+/// Says what each party's records have cost before, and asks.
+fn look_up(
+    arguments: &FederateArguments,
+    files: &[PathBuf],
+    rho: Rho,
+) -> Result<Vec<Option<Records>>, Error> {
+    let known = files
+        .iter()
+        .map(|path| memory::look_up(path, rho, arguments.delta, None, arguments.yes));
+    known.collect()
+}
+
+fn remember(known: &[Option<Records>], arguments: &FederateArguments, ledgers: &[PartyLedger]) {
+    for (records, ledger) in known.iter().zip(ledgers) {
+        let spent = ledger.spent();
+        if let (Some(records), true) = (records, spent > Rho::ZERO) {
+            let out = arguments.out.display().to_string();
+            records.remember(Use::Run { out }, spent);
+        }
+    }
+}
+
+fn ledger_file<'a>(
+    arguments: &FederateArguments,
+    schema: &'a str,
+    files: &[PathBuf],
+    ledgers: &[PartyLedger],
+) -> LedgerFile<'a> {
+    let party = |(path, ledger): (&PathBuf, &PartyLedger)| PartyFile {
+        file: path.to_string_lossy().into_owned(),
+        spent: ledger.spent(),
+        ledger: ledger.clone(),
+    };
+    LedgerFile {
+        schema,
+        method: arguments.method.to_string(),
+        epsilon: arguments.epsilon,
+        delta: arguments.delta,
+        parties: files.iter().zip(ledgers).map(party).collect(),
+    }
+}
+
+fn report(arguments: &FederateArguments, summary: &Summary) -> Result<(), Error> {
+    if arguments.json {
+        return output::print_json(summary);
+    }
+    let mut text = format!(
+        "{}: {} in {}\n{} parties, {} of {}; {} measured; the record that paid most paid rho = {:.6} of {:.6} \
+         (epsilon {}, delta {:e}); {:.2} s\n",
+        summary.dataset,
+        counted(summary.records, "synthetic record"),
+        summary.out,
+        summary.parties,
+        counted(summary.rounds as usize, "round"),
+        summary.method,
+        counted(summary.measurements, "marginal"),
+        summary.largest_rho_spent,
+        summary.rho,
+        summary.epsilon,
+        summary.delta,
+        summary.seconds
+    );
+    if summary.dropped > 0 {
+        text.push_str(&format!(
+            "note: {} were not measured: the model has no room for them (--model-mb)\n",
+            counted(summary.dropped, "choice")
+        ));
+    }
+    output::print(&text)
+}

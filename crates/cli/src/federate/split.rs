@@ -1,0 +1,119 @@
+//! `fhaim federate split`: the records of a table, dealt among parties as the file has them.
+
+use std::{fs, io, path::Path};
+
+use fhaim_domain::counted;
+use fhaim_federated::partition::partition;
+
+use super::args::SplitArguments;
+use crate::{
+    error::Error,
+    input,
+    output::{self, Staged, commit_all},
+    randomness::{InsecureTestSeed, Purpose, generator},
+};
+
+/// Reads and checks the table, deals its records, writes a file for each party.
+pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
+    let schema = input::schema(&arguments.schema)?;
+    let SplitArguments {
+        data,
+        format,
+        strictness,
+        out,
+        ..
+    } = arguments;
+    let table = input::table(data, schema, format, strictness)?;
+    let mut rng = generator(seed, Purpose::Records)?;
+    let parties = partition(&table, arguments.parties.get(), &arguments.rule, &mut rng)?;
+    let mut owners = vec![0; table.records()];
+    for (party, rows) in parties.iter().enumerate() {
+        rows.iter().for_each(|&row| owners[row] = party);
+    }
+    make_folder(out)?;
+    write(
+        data,
+        input::delimiter(data, format)?,
+        &owners,
+        parties.len(),
+        out,
+    )?;
+    let sizes = parties.iter().map(Vec::len);
+    let (least, most) = (sizes.clone().min(), sizes.max());
+    let count = match parties.len() {
+        1 => "1 party".to_owned(),
+        count => format!("{count} parties"),
+    };
+    output::print(&format!(
+        "{count} of {} to {} each in {}\n",
+        least.unwrap_or(0),
+        counted(most.unwrap_or(0), "record"),
+        out.display()
+    ))
+}
+
+/// The folder is new, or has nothing in it that a run would take for a party's table.
+fn make_folder(out: &Path) -> Result<(), Error> {
+    let refuse = |source| Error::Write {
+        path: out.to_owned(),
+        source,
+    };
+    fs::create_dir_all(out).map_err(refuse)?;
+    if fs::read_dir(out).map_err(refuse)?.next().is_some() {
+        let name = out.display();
+        return Err(Error::Usage(format!(
+            "{name} is not empty: name another folder, or empty it first"
+        )));
+    }
+    Ok(())
+}
+
+/// Copies each record, as it is, to its owner's file.
+fn write(
+    data: &Path,
+    delimiter: u8,
+    owners: &[usize],
+    parties: usize,
+    out: &Path,
+) -> Result<(), Error> {
+    let unread = |error: csv::Error| Error::Content {
+        path: data.to_owned(),
+        problem: error.to_string(),
+    };
+    let unwritten = |error: csv::Error| Error::Write {
+        path: out.to_owned(),
+        source: io::Error::other(error),
+    };
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .from_reader(input::open(data)?);
+    let header = reader.byte_headers().map_err(unread)?.clone();
+    let writer = || {
+        let mut writer = csv::WriterBuilder::new()
+            .delimiter(delimiter)
+            .from_writer(Vec::new());
+        writer.write_byte_record(&header).map(|()| writer)
+    };
+    let mut writers = (0..parties)
+        .map(|_| writer())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unwritten)?;
+    // The table was read from the same file, so that its records are as many.
+    for (record, &owner) in reader.byte_records().zip(owners) {
+        let record = record.map_err(unread)?;
+        writers[owner]
+            .write_byte_record(&record)
+            .map_err(unwritten)?;
+    }
+    let width = parties.to_string().len().max(3);
+    let mut files = Vec::with_capacity(parties);
+    for (party, writer) in writers.into_iter().enumerate() {
+        let bytes = writer
+            .into_inner()
+            .map_err(|error| unwritten(error.into_error().into()))?;
+        let mut file = Staged::create(&out.join(format!("part-{party:0width$}.csv")))?;
+        file.write_bytes(&bytes)?;
+        files.push(file);
+    }
+    commit_all(files)
+}

@@ -1,0 +1,91 @@
+//! `fhaim account ...`.
+
+use std::collections::BTreeMap;
+
+use fhaim_api::usage::Used;
+use fhaim_domain::counted;
+
+use super::{
+    args::{AccountCommand, CloseArguments, ListArguments},
+    login,
+};
+use crate::{
+    ask::{ask, can_ask},
+    error::Error,
+    output,
+};
+
+pub async fn run(command: &AccountCommand) -> Result<(), Error> {
+    match command {
+        AccountCommand::Usage(arguments) => usage(arguments).await,
+        AccountCommand::Password => change_password().await,
+        AccountCommand::Delete(arguments) => close(arguments).await,
+    }
+}
+
+async fn usage(arguments: &ListArguments) -> Result<(), Error> {
+    let used = login::client()?.usage().await?;
+    if arguments.json {
+        return output::print_json(&used.into_iter().collect::<BTreeMap<_, _>>());
+    }
+    let line = |service: &str, used: &Used| {
+        let (limit, used, most) = (
+            &used.limit,
+            amount(used, used.used),
+            amount(used, used.most),
+        );
+        format!("{service:12} {limit:16} {used:>10} of {most}\n")
+    };
+    let lines = used
+        .iter()
+        .flat_map(|(service, limits)| limits.iter().map(|used| line(service.as_str(), used)));
+    output::print(&lines.collect::<String>())
+}
+
+async fn change_password() -> Result<(), Error> {
+    let client = login::client()?;
+    let old = login::password()?;
+    let new = login::secret("FHAIM_NEW_PASSWORD", "New password: ")?;
+    client.change_password(old, new).await?;
+    output::print("the password is changed; all other sessions have ended\n")
+}
+
+async fn close(arguments: &CloseArguments) -> Result<(), Error> {
+    let client = login::client()?;
+    let account = client.account().await?.email;
+    let datasets = client.datasets().await?.len();
+    if !arguments.yes {
+        if !can_ask() {
+            let reason = "there is no terminal to ask: say --yes to delete the account";
+            return Err(Error::Usage(reason.to_owned()));
+        }
+        let datasets = counted(datasets, "dataset");
+        if !ask(&format!("Delete {account}, with its {datasets}, for good?"))? {
+            return Err(Error::Usage("nothing was deleted".to_owned()));
+        }
+    }
+    client.close_account(login::password()?).await?;
+    login::forget()?;
+    output::print(&format!("{account}: deleted\n"))
+}
+
+/// Bytes in megabytes; a count as it is.
+fn amount(of: &Used, number: u64) -> String {
+    match of.limit.ends_with("_bytes") {
+        true => format!("{:.1} MB", number as f64 / 1e6),
+        false => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_told_in_megabytes() {
+        let stored = Used::new("stored_bytes", 1_500_000, 2_000_000_000);
+        assert_eq!(amount(&stored, stored.used), "1.5 MB");
+        let datasets = Used::new("datasets", 3, 200);
+        assert_eq!(amount(&datasets, datasets.most), "200");
+    }
+}

@@ -1,0 +1,119 @@
+//! `fhaim admin`: what an operator does to a service's own store.
+
+pub mod args;
+mod compare;
+mod orphans;
+
+use fhaim_api::account::Secret;
+use fhaim_api::token::Service;
+use fhaim_computation::store::batches::Name;
+use fhaim_generation::Change;
+use fhaim_platform::config::{self, Common};
+use fhaim_platform::program::Program;
+use fhaim_platform::runner::Work;
+use fhaim_platform::seal::Sealer;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use self::args::{AccountArguments, AdminCommand, BatchArguments, LeaseArguments, Named, Place};
+use super::{runtime, up};
+use crate::{error::Error, output};
+
+/// Runs a command of an operator.
+pub fn run(command: &AdminCommand) -> Result<(), Error> {
+    runtime()?.block_on(async {
+        match command {
+            AdminCommand::Thaw(arguments) => thaw(&arguments.place, arguments.dataset).await,
+            AdminCommand::Release(arguments) => release_lease(arguments).await,
+            AdminCommand::Reopen(arguments) => reopen_batch(arguments).await,
+            AdminCommand::Orphans(arguments) => orphans::run(arguments).await,
+            AdminCommand::Compare(arguments) => compare::run(arguments).await,
+            AdminCommand::Password(arguments) => reset_password(arguments).await,
+            AdminCommand::Disable(arguments) => change(arguments, Change::Disable).await,
+            AdminCommand::Enable(arguments) => change(arguments, Change::Enable).await,
+        }
+    })
+}
+
+/// Opens a service's store where a command says that it is.
+async fn open<P>(place: &Place) -> Result<P, Error>
+where
+    P: Program,
+    P::Config: From<Common> + DeserializeOwned,
+{
+    let config = match &place.data {
+        Some(data) => P::Config::from(up::stored(data, P::SERVICE)?),
+        None => config::load(P::SERVICE, place.config.as_deref())
+            .map_err(|error| Error::Usage(error.to_string()))?,
+    };
+    Ok(P::open(&config).await?)
+}
+
+async fn thaw(place: &Place, dataset: Uuid) -> Result<(), Error> {
+    let state: fhaim_crypto::State = open(place).await?;
+    fhaim_crypto::ledger::thaw(&state, dataset).await?;
+    output::print(&format!("{dataset} goes on\n"))
+}
+
+async fn release_lease(arguments: &LeaseArguments) -> Result<(), Error> {
+    let (place, task) = (&arguments.place, &arguments.task);
+    let released = match arguments.service {
+        Named::Generation => {
+            let state: fhaim_generation::State = open(place).await?;
+            state.tasks().release(task).await
+        }
+        Named::Computation => {
+            let state: fhaim_computation::State = open(place).await?;
+            state.tasks().release(task).await
+        }
+        Named::Crypto => {
+            let reason = "the crypto service has no leases: name generation or computation";
+            return Err(Error::Usage(reason.to_owned()));
+        }
+    };
+    match released.map_err(fhaim_platform::Failure::from)? {
+        true => output::print(&format!("{task} is free\n")),
+        false => Err(Error::Service(format!("{task}: nobody has a lease of it"))),
+    }
+}
+
+async fn reopen_batch(arguments: &BatchArguments) -> Result<(), Error> {
+    let state: fhaim_computation::State = open(&arguments.place).await?;
+    let name = Name {
+        dataset: arguments.dataset,
+        job: arguments.job,
+        first: arguments.first,
+    };
+    fhaim_computation::batches::reopen(&state, name).await?;
+    output::print(&format!(
+        "{}/{} is queued\n",
+        arguments.job, arguments.first
+    ))
+}
+
+/// A password that is printed: half a sealing key, so 128 random bits as text.
+async fn reset_password(arguments: &AccountArguments) -> Result<(), Error> {
+    let drawn = Sealer::new_key().map_err(fhaim_platform::Failure::from)?;
+    let password = drawn.get(..32).unwrap_or(&drawn).to_owned();
+    let state: fhaim_generation::State = open(&arguments.place).await?;
+    let change = Change::Password(Secret(password.clone()));
+    state.change_account(&arguments.email, change).await?;
+    output::print(&format!("{password}\n"))
+}
+
+async fn change(arguments: &AccountArguments, change: Change) -> Result<(), Error> {
+    let state: fhaim_generation::State = open(&arguments.place).await?;
+    let account = state.change_account(&arguments.email, change).await?;
+    output::print(&format!("{account}\n"))
+}
+
+/// The service of a name on the command line.
+impl From<Named> for Service {
+    fn from(named: Named) -> Self {
+        match named {
+            Named::Generation => Self::Generation,
+            Named::Computation => Self::Computation,
+            Named::Crypto => Self::Crypto,
+        }
+    }
+}

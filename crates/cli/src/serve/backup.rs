@@ -1,0 +1,183 @@
+//! `fhaim backup` and `fhaim restore`: what `fhaim up` keeps, copied while it runs, and put back.
+//!
+//! Each service's database is copied before its blobs: a blob is there before the row that names it.
+//! The crypto service goes last: the others catch up with a ledger that is ahead of them, and refuse
+//! one that is behind.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use fhaim_api::token::Service;
+use fhaim_platform::Failure;
+use fhaim_platform::config::Database;
+use fhaim_platform::store::Store;
+
+use super::up;
+use crate::{error::Error, output};
+
+pub const BACKUP_EXAMPLES: &str = "\
+Examples:
+  fhaim backup --data fhaim-data --out /backup/2026-11-22
+
+Databases and blobs go to OUT/SERVICE, sealing keys to OUT/keys: keep those apart from the rest, or
+the copy is as good as the tables. `fhaim up` may run meanwhile. For Postgres and S3 use their own
+tools: infra/README.md says in which order.";
+
+pub const RESTORE_EXAMPLES: &str = "\
+Examples:
+  fhaim restore --from /backup/2026-11-22 --data fhaim-data
+  fhaim admin compare --data fhaim-data
+
+A restored ledger forgets what was spent after it was copied. A dataset that has moved on since is
+frozen for good at the first request that carries a later receipt: its finished tables stay. Where no
+program has one, nothing is noticed: restore only what is lost, and as late a copy as there is.";
+
+/// Flags of `backup`.
+#[derive(Debug, Args)]
+pub struct BackupArguments {
+    /// Folder of `fhaim up`
+    #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
+    pub data: PathBuf,
+    /// Folder for the copy, which must not be there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// Flags of `restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArguments {
+    /// Folder of the copy
+    #[arg(long, value_name = "DIR")]
+    pub from: PathBuf,
+    /// Folder for `fhaim up`, which must not be there
+    #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
+    pub data: PathBuf,
+}
+
+/// The crypto service last.
+const ORDER: [Service; 3] = [Service::Generation, Service::Computation, Service::Crypto];
+
+/// Copies what `fhaim up` keeps.
+pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
+    let (data, out) = (&arguments.data, &arguments.out);
+    // Refused before anything is made.
+    for service in ORDER {
+        up::stored(data, service)?;
+    }
+    make_new(out)?;
+    let keys = out.join("keys");
+    up::make_folder(&keys)?;
+    let mut files = 0;
+    for service in ORDER {
+        let (from, to) = (data.join(service.as_str()), out.join(service.as_str()));
+        up::make_folder(&to)?;
+        let database = up::stored(data, service)?.database;
+        let copied = Store::copy(&database, &to.join("store.db")).await;
+        copied.map_err(Failure::from)?;
+        files += copy(&from.join("blobs"), &to.join("blobs"))?;
+        copy_file(
+            &from.join("sealing.key"),
+            &keys.join(format!("{service}.key")),
+        )?;
+    }
+    let first = data.join("first-account");
+    if first.exists() {
+        copy_file(&first, &keys.join("first-account"))?;
+    }
+    output::print(&format!(
+        "{}: three databases and {files} blobs; keep {} apart from the rest\n",
+        out.display(),
+        keys.display()
+    ))
+}
+
+/// Puts a copy where `fhaim up` finds it.
+pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
+    let (from, data) = (&arguments.from, &arguments.data);
+    let keys = from.join("keys");
+    for service in ORDER {
+        let path = from.join(service.as_str()).join("store.db");
+        let url = format!("sqlite://{}", path.display());
+        let connections = 1;
+        let whole = Store::check_whole(&Database { url, connections }).await;
+        whole.map_err(|error| Error::Content {
+            path,
+            problem: error.to_string(),
+        })?;
+        let key = keys.join(format!("{service}.key"));
+        if !key.exists() {
+            let reason = "there is no sealing key: put the one that was kept apart there";
+            return Err(Error::Usage(format!("{}: {reason}", key.display())));
+        }
+    }
+    make_new(data)?;
+    for service in ORDER {
+        let (from, to) = (from.join(service.as_str()), data.join(service.as_str()));
+        up::make_folder(&to)?;
+        copy_file(&from.join("store.db"), &to.join("store.db"))?;
+        copy(&from.join("blobs"), &to.join("blobs"))?;
+        copy_file(
+            &keys.join(format!("{service}.key")),
+            &to.join("sealing.key"),
+        )?;
+    }
+    let first = keys.join("first-account");
+    if first.exists() {
+        copy_file(&first, &data.join("first-account"))?;
+    }
+    output::print(&format!(
+        "{}: restored; `fhaim admin compare --data {}` holds the services against each other\n",
+        data.display(),
+        data.display()
+    ))
+}
+
+/// Makes a folder that must not be there.
+fn make_new(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Err(Error::Usage(format!(
+            "{} is there already: name a folder that is not",
+            path.display()
+        )));
+    }
+    up::make_folder(path)
+}
+
+/// Copies all files below a folder; how many. What goes meanwhile was deleted by its owner.
+fn copy(from: &Path, to: &Path) -> Result<usize, Error> {
+    up::make_folder(to)?;
+    let unreadable = |source| Error::Read {
+        path: from.to_owned(),
+        source,
+    };
+    let mut files = 0;
+    for entry in fs::read_dir(from).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            files += copy(&path, &target)?;
+            continue;
+        }
+        match copy_file(&path, &target) {
+            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            copied => {
+                copied?;
+                files += 1;
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Copies a file for its owner alone, and waits until it is on the disk.
+fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
+    let bytes = fs::read(from).map_err(|source| Error::Read {
+        path: from.to_owned(),
+        source,
+    })?;
+    up::write_secret(to, &bytes)
+}

@@ -1,0 +1,249 @@
+//! Renyi differential privacy of the systems that fhaim is compared with: the sampled Gaussian, and mixes
+//! of records (DP-CDA).
+//!
+//! A mechanism that is (a, e(a))-RDP is (epsilon, delta)-DP at
+//! `epsilon = min over a of steps * e(a) + ln(1/delta) / (a - 1)` (Mironov 2017, Proposition 3). Any order a gives
+//! a valid epsilon, so looking at integer orders alone can only overstate it.
+//!
+//! Nothing of fhaim's own releases is priced here: these are doubles, without directed rounding.
+
+use crate::Error;
+
+/// The largest order that is looked at.
+pub const MAX_ORDER: u32 = 256;
+
+/// The Gaussian mechanism over a random sample of the records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampledGaussian {
+    /// Each record's chance to be in a step's sample.
+    pub rate: f64,
+    /// The noise's deviation over the sensitivity.
+    pub multiplier: f64,
+    /// How many steps there are.
+    pub steps: u32,
+}
+
+impl SampledGaussian {
+    /// e(a) of one step: `ln(sum_j C(a,j) (1-q)^(a-j) q^j exp(j (j-1) / (2 z^2))) / (a-1)` (Mironov, Talwar
+    /// and Zhang 2019, section 3.3, integer orders).
+    fn of_order(&self, order: u32) -> f64 {
+        let terms = log_binomials(order).map(|(j, choices)| {
+            let chosen = f64::from(j);
+            let others = f64::from(order - j);
+            choices
+                + times_log(others, 1.0 - self.rate)
+                + times_log(chosen, self.rate)
+                + chosen * (chosen - 1.0) / (2.0 * self.multiplier * self.multiplier)
+        });
+        log_sum(terms) / f64::from(order - 1)
+    }
+
+    /// The least epsilon that an integer order shows, and that order.
+    ///
+    /// # Errors
+    /// A delta that is none; a rate outside 0..=1, or noise that is not positive, as [`Error::Epsilon`].
+    pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
+        if !(self.rate > 0.0 && self.rate <= 1.0 && self.multiplier > 0.0) {
+            return Err(Error::Epsilon(self.multiplier));
+        }
+        least_epsilon(2, delta, |order| {
+            f64::from(self.steps) * self.of_order(order)
+        })
+    }
+}
+
+/// DP-CDA: a sample is the mean of l records of one class with noise (Saha, Tonoy and Imtiaz 2025).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mixing {
+    /// l: records in a mix.
+    pub records: u32,
+    /// The largest norm of a record.
+    pub clip: f64,
+    /// tau: the noise's deviation on each coordinate.
+    pub deviation: f64,
+    /// Whether the one-hot label is mixed and noised too; else it is the class that was drawn, published.
+    pub noised_labels: bool,
+    /// p: the chance that a given record is in a given mix, l over its class's records.
+    pub rate: f64,
+    /// T: mixes that a record may be in.
+    pub samples: u32,
+}
+
+impl Mixing {
+    /// e(a) = a Delta^2 / (2 tau^2), where a replaced record moves a mix by 2c/l and a label by sqrt(2)/l.
+    fn plain(&self, order: f64) -> f64 {
+        let squared = 2.0 * self.clip * self.clip + if self.noised_labels { 1.0 } else { 0.0 };
+        let scale = f64::from(self.records) * self.deviation;
+        order * squared / (scale * scale)
+    }
+
+    /// e'(a): amplified by sampling without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9,
+    /// in the form with `2 p^j C(a,j) exp((j-1) e(j))`, which holds for every order).
+    fn amplified(&self, order: u32) -> f64 {
+        let second = self.plain(2.0);
+        // ln min{4 (exp e(2) - 1), 2 exp e(2)}.
+        let least = (4f64.ln() + second.exp_m1().ln()).min(2f64.ln() + second);
+        let rate = self.rate.ln();
+        let terms = log_binomials(order).filter(|&(j, _)| j != 1);
+        let terms = terms.map(|(j, choices)| match j {
+            0 => 0.0,
+            2 => 2.0 * rate + choices + least,
+            _ => {
+                let j = f64::from(j);
+                2f64.ln() + j * rate + choices + (j - 1.0) * self.plain(j)
+            }
+        });
+        log_sum(terms) / f64::from(order - 1)
+    }
+
+    /// The least epsilon that an integer order from 3 shows, and that order.
+    ///
+    /// # Errors
+    /// A delta that is none; [`Error::Epsilon`] for noise or a rate that is no positive number.
+    pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
+        if !(self.deviation > 0.0 && self.rate > 0.0 && self.rate <= 1.0) || self.records == 0 {
+            return Err(Error::Epsilon(self.deviation));
+        }
+        least_epsilon(3, delta, |order| {
+            f64::from(self.samples) * self.amplified(order)
+        })
+    }
+
+    /// The least deviation at which epsilon is at most the one asked for; `self`'s own is not looked at.
+    ///
+    /// # Errors
+    /// As [`Mixing::epsilon`]; [`Error::Epsilon`] where no deviation below 2^40 does.
+    pub fn least_deviation(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
+        let enough = |deviation: f64| -> Result<bool, Error> {
+            let noised = Self { deviation, ..*self };
+            Ok(noised.epsilon(delta)?.0 <= epsilon)
+        };
+        let (mut low, mut high) = (0.0, 1.0);
+        while !enough(high)? {
+            (low, high) = (high, high * 2.0);
+            if high > f64::from(2u32).powi(40) {
+                return Err(Error::Epsilon(epsilon));
+            }
+        }
+        for _ in 0..40 {
+            let middle = 0.5 * (low + high);
+            if middle > 0.0 && enough(middle)? {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        Ok(high)
+    }
+}
+
+/// The least over orders from `first` of `cost(a) + ln(1/delta) / (a-1)`.
+fn least_epsilon(first: u32, delta: f64, cost: impl Fn(u32) -> f64) -> Result<(f64, u32), Error> {
+    if !(delta > 0.0 && delta < 1.0) {
+        return Err(Error::Delta(delta));
+    }
+    let mut best = (f64::INFINITY, first);
+    for order in first..=MAX_ORDER {
+        let epsilon = cost(order) - delta.ln() / f64::from(order - 1);
+        if epsilon < best.0 {
+            best = (epsilon, order);
+        }
+    }
+    Ok(best)
+}
+
+/// (j, ln C(n, j)) for j from 0 to n.
+fn log_binomials(n: u32) -> impl Iterator<Item = (u32, f64)> {
+    let mut last = 0.0;
+    (0..=n).map(move |j| {
+        if j > 0 {
+            last += (f64::from(n - j + 1) / f64::from(j)).ln();
+        }
+        (j, last)
+    })
+}
+
+/// `factor * ln(value)`, nothing where the factor is.
+fn times_log(factor: f64, value: f64) -> f64 {
+    if factor == 0.0 {
+        0.0
+    } else {
+        factor * value.ln()
+    }
+}
+
+/// ln of the sum of `exp` of the terms.
+fn log_sum(terms: impl Iterator<Item = f64>) -> f64 {
+    let terms: Vec<f64> = terms.collect();
+    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if largest.is_finite() {
+        largest + terms.iter().map(|t| (t - largest).exp()).sum::<f64>().ln()
+    } else {
+        largest
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test's own values")]
+mod tests {
+    use super::*;
+
+    /// The accountants' common example: 15 epochs of batches of 250 of 60,000 records.
+    #[test]
+    fn the_sampled_gaussian_gives_the_published_vector() {
+        let training = SampledGaussian {
+            rate: 250.0 / 60_000.0,
+            multiplier: 1.3,
+            steps: 3600,
+        };
+        let (epsilon, order) = training.epsilon(1e-5).unwrap();
+        assert!((epsilon - 1.180).abs() < 5e-4, "{epsilon}");
+        assert_eq!(order, 17);
+    }
+
+    /// With the whole table in every step it is the Gaussian mechanism: e(a) = a / (2 z^2).
+    #[test]
+    fn a_sample_of_everything_is_no_sample() {
+        let whole = SampledGaussian {
+            rate: 1.0,
+            multiplier: 4.0,
+            steps: 1,
+        };
+        for order in [2u32, 5, 40] {
+            let expected = f64::from(order) / 32.0;
+            assert!((whole.of_order(order) - expected).abs() < 1e-9);
+        }
+        assert!(whole.epsilon(0.0).is_err());
+        assert!(
+            SampledGaussian { rate: 0.0, ..whole }
+                .epsilon(1e-5)
+                .is_err()
+        );
+    }
+
+    /// FEDERATED's example: N = T = 60,000, ten classes, epsilon 10, noised labels.
+    #[test]
+    fn mixes_need_the_noise_that_the_mended_accounting_says() {
+        for (records, expected) in [(4, 0.319), (32, 0.126)] {
+            let mixing = Mixing {
+                records,
+                clip: 1.0,
+                deviation: 1.0,
+                noised_labels: true,
+                rate: f64::from(records) * 10.0 / 60_000.0,
+                samples: 60_000,
+            };
+            let deviation = mixing.least_deviation(10.0, 1e-5).unwrap();
+            assert!(
+                (deviation - expected).abs() < 1e-3,
+                "{records}: {deviation}"
+            );
+            let published = Mixing {
+                deviation,
+                noised_labels: false,
+                ..mixing
+            };
+            assert!(published.epsilon(1e-5).unwrap().0 < 10.0);
+        }
+    }
+}

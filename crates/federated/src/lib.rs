@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+//!
+//! [`partition`] divides a table among parties as the papers do, [`heterogeneity`] says how unlike they are.
+//! [`Setting`] is what everyone knows, [`Plan`] the noise that follows from it; a [`Client`] holds records and a
+//! [`PartyLedger`], a [`Server`] asks in rounds and fits; [`play`] has both in one process.
+//! [`PooledRun`] is AIM over the parties' sums (DistAIM), [`FederatedSource`] answers any mechanism of `fhaim-synth`
+//! from the parties' sums.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod client;
+mod error;
+mod fitting;
+mod heterogeneity;
+mod ledger;
+mod masks;
+mod message;
+mod participation;
+pub mod partition;
+mod plan;
+mod play;
+mod pooled;
+mod score;
+mod server;
+mod setting;
+mod source;
+
+pub use client::Client;
+pub use error::Error;
+pub use heterogeneity::heterogeneity;
+pub use ledger::{PartyEntry, PartyLedger, Spending};
+pub use masks::{MODULUS, PairKeys, lift};
+pub use message::{Call, Group, Reply, Request};
+pub use participation::Participation;
+pub use plan::{Parts, Plan};
+pub use play::{Run, play, play_with};
+pub use pooled::PooledRun;
+pub use server::{Outcome, Server};
+pub use setting::{Method, Setting, random_triples};
+pub use source::FederatedSource;

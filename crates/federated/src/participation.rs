@@ -1,0 +1,126 @@
+//! Who takes part in a round: a draw that looks at nothing but how often each party took part before.
+
+use rand::{Rng, RngCore};
+
+use crate::{Error, Setting};
+
+/// How often an empty draw is repeated before one party is drawn alone, which is what the repetition
+/// tends to where a party's chance is small.
+const MAX_DRAWS: u32 = 1000;
+
+/// The parties and how often each took part.
+#[derive(Clone, Debug)]
+pub struct Participation {
+    taken: Vec<u32>,
+    most: u32,
+    probability: f64,
+}
+
+impl Participation {
+    /// So many parties, none of whom took part yet.
+    pub fn new(setting: &Setting, parties: usize) -> Self {
+        Self {
+            taken: vec![0; parties],
+            most: setting.most_rounds,
+            probability: setting.participation,
+        }
+    }
+
+    /// P_0: who makes the first sums. It is no round, and does not count as one.
+    ///
+    /// # Errors
+    /// [`Error::NobodyLeft`] without parties.
+    pub fn first(&self, rng: &mut dyn RngCore) -> Result<Vec<usize>, Error> {
+        let all: Vec<usize> = (0..self.taken.len()).collect();
+        self.among(&all, 0, rng)
+    }
+
+    /// P_t: each party that may still take part, with probability p; drawn again if that is nobody.
+    ///
+    /// # Errors
+    /// [`Error::NobodyLeft`] where every party has had its rounds.
+    pub fn draw(&mut self, round: u32, rng: &mut dyn RngCore) -> Result<Vec<usize>, Error> {
+        let open: Vec<usize> = (0..self.taken.len())
+            .filter(|&party| self.taken[party] < self.most)
+            .collect();
+        let drawn = self.among(&open, round, rng)?;
+        for &party in &drawn {
+            self.taken[party] += 1;
+        }
+        Ok(drawn)
+    }
+
+    fn among(
+        &self,
+        open: &[usize],
+        round: u32,
+        rng: &mut dyn RngCore,
+    ) -> Result<Vec<usize>, Error> {
+        if open.is_empty() {
+            return Err(Error::NobodyLeft(round));
+        }
+        for _ in 0..MAX_DRAWS {
+            let drawn = open.iter().copied();
+            let drawn: Vec<usize> = drawn
+                .filter(|_| rng.random::<f64>() < self.probability)
+                .collect();
+            if !drawn.is_empty() {
+                return Ok(drawn);
+            }
+        }
+        Ok(vec![open[rng.random_range(0..open.len())]])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Method;
+    use fhaim_domain::Domain;
+    use fhaim_dp::Rho;
+    use fhaim_release::Job;
+    use rand::{SeedableRng, rngs::StdRng};
+
+    fn setting(participation: f64) -> Setting {
+        let rho = Rho::from_f64_down(0.1).unwrap();
+        let job = Job::new(Domain::new(vec![2; 3]), rho, 10);
+        Setting {
+            participation,
+            ..Setting::new(job, Method::Naive)
+        }
+    }
+
+    #[test]
+    fn nobody_takes_part_more_often_than_the_setting_allows() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut participation = Participation::new(&setting(0.5), 20);
+        let mut taken = [0; 20];
+        let mut rounds = 0;
+        while let Ok(drawn) = participation.draw(rounds + 1, &mut rng) {
+            assert!(!drawn.is_empty() && drawn.is_sorted());
+            drawn.iter().for_each(|&party| taken[party] += 1);
+            rounds += 1;
+        }
+        assert_eq!(taken, [3; 20]);
+        assert!(rounds >= 6);
+        let tiny = Participation::new(&setting(1e-300), 5);
+        assert_eq!(tiny.first(&mut rng).unwrap().len(), 1);
+        assert!(
+            Participation::new(&setting(0.5), 0)
+                .first(&mut rng)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn each_party_is_drawn_with_its_probability() {
+        let mut rng = StdRng::seed_from_u64(2);
+        let participation = Participation::new(&setting(0.1), 100);
+        let draws = 2000;
+        let drawn: usize = (0..draws)
+            .map(|_| participation.first(&mut rng).unwrap().len())
+            .sum();
+        let mean = drawn as f64 / f64::from(draws);
+        assert!((mean - 10.0).abs() < 5.0 * (9.0 / f64::from(draws)).sqrt());
+    }
+}

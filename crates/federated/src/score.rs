@@ -1,0 +1,201 @@
+//! Scores of candidates at one client: integers, so that the exponential mechanism can be drawn exactly.
+//!
+//! The table's own size is private. Marginals of the model are scaled to the number that the party released once,
+//! a constant from then on, and rounded: one record then moves a distance by at most 1.
+
+use fhaim_domain::{Clique, Table};
+use fhaim_synth::{Candidate, MEAN_ABS};
+
+use crate::{Error, Method};
+
+/// Scores of the proxied method are 6 times as large, so that means over one, two or three attributes are
+/// integers.
+const PROXY_SCALE: i64 = 6;
+
+/// What one client's scores are worked out from.
+pub(crate) struct Scoring<'a> {
+    pub method: Method,
+    pub table: &'a Table,
+    /// What the party released as its number of records, at least 1.
+    pub records: f64,
+    /// The model's number of records.
+    pub total: f64,
+    /// The measurements' deviation.
+    pub sigma: f64,
+    /// The model's 1-ways, by attribute.
+    pub one_ways: &'a [Vec<f64>],
+}
+
+/// By how much one record may move a score, for candidates of weight at most `heaviest`.
+pub(crate) fn sensitivity(method: Method, heaviest: u64) -> u64 {
+    let step = match method {
+        Method::Naive | Method::NaiveBayes | Method::Random => 1,
+        // Two distances of the same marginal.
+        Method::AugOracle => 2,
+        // A distance, and the mean of as many as the candidate has attributes, each times 6.
+        Method::AugPrivate => 2 * PROXY_SCALE as u64,
+    };
+    heaviest.saturating_mul(step)
+}
+
+impl Scoring<'_> {
+    /// The scores of candidates with their marginals in the model, and for the oracle with their true shares
+    /// in the pooled table.
+    pub(crate) fn scores<'c>(
+        &self,
+        candidates: impl Iterator<Item = &'c Candidate>,
+        marginals: &[Vec<f64>],
+        pooled: Option<&[Vec<f64>]>,
+    ) -> Result<Vec<i64>, Error> {
+        let skews = match self.method {
+            Method::AugPrivate => self.skews()?,
+            _ => Vec::new(),
+        };
+        let score = |(position, candidate): (usize, &Candidate)| {
+            let counts = self.table.counts(&candidate.clique)?;
+            let marginal = marginals.get(position).map_or(&[][..], Vec::as_slice);
+            let distance = distance(&counts, marginal, self.records / self.total);
+            let penalty = (MEAN_ABS * self.sigma * candidate.cells as f64).round() as i64;
+            let gain = match self.method {
+                Method::Naive | Method::NaiveBayes | Method::Random => distance - penalty,
+                Method::AugOracle => {
+                    let shares = pooled.and_then(|pooled| pooled.get(position));
+                    let shares = shares.map_or(&[][..], Vec::as_slice);
+                    distance - penalty - self::distance(&counts, shares, self.records)
+                }
+                Method::AugPrivate => {
+                    let attributes = candidate.clique.attributes();
+                    let skew: i64 = attributes.iter().map(|&a| skews[a]).sum();
+                    // One, two or three attributes: the division is exact.
+                    PROXY_SCALE * (distance - penalty)
+                        - PROXY_SCALE / attributes.len().max(1) as i64 * skew
+                }
+            };
+            Ok(gain.saturating_mul(candidate.weight as i64))
+        };
+        candidates.enumerate().map(score).collect()
+    }
+
+    /// The distance of each of the party's own 1-ways from the model's.
+    fn skews(&self) -> Result<Vec<i64>, Error> {
+        let skew = |(attribute, marginal): (usize, &Vec<f64>)| {
+            let counts = self.table.counts(&Clique::new([attribute]))?;
+            Ok(distance(&counts, marginal, self.records / self.total))
+        };
+        self.one_ways.iter().enumerate().map(skew).collect()
+    }
+}
+
+/// ||M - round(scale * marginal)||_1.
+fn distance(counts: &[u64], marginal: &[f64], scale: f64) -> i64 {
+    let cells = counts.iter().zip(marginal);
+    let differences = cells.map(|(&count, mu)| count.abs_diff((mu * scale).round() as u64));
+    let sum: u64 = differences.sum();
+    i64::try_from(sum).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Schema;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    fn table(columns: Vec<Vec<u32>>) -> Table {
+        let column = |i| {
+            format!(r#"{{"name": "{i}", "kind": "categorical", "categories": ["x", "y", "z"]}}"#)
+        };
+        let columns_json: Vec<String> = (0..3).map(column).collect();
+        let json = format!(
+            r#"{{"name": "t", "columns": [{}]}}"#,
+            columns_json.join(", ")
+        );
+        Table::new(Schema::from_json("t", json.as_bytes()).unwrap(), columns).unwrap()
+    }
+
+    fn all_candidates() -> Vec<Candidate> {
+        let domain = fhaim_domain::Domain::new(vec![3; 3]);
+        let subsets = (1..=3).flat_map(|size| domain.subsets(size));
+        let candidate = |clique: Clique| Candidate {
+            cells: domain.cells(&clique).unwrap(),
+            weight: 1 + clique.len() as u64,
+            clique,
+        };
+        subsets.map(candidate).collect()
+    }
+
+    /// Over many tables, models and records: no score moves by more than the sensitivity when a record is
+    /// added, and some score of every method moves by just that much.
+    #[test]
+    fn sensitivities_are_the_largest_moves() {
+        let mut rng = StdRng::seed_from_u64(5);
+        let candidates = all_candidates();
+        let heaviest = 4;
+        for method in [Method::Naive, Method::AugOracle, Method::AugPrivate] {
+            let mut largest = 0;
+            for _ in 0..60 {
+                let records = rng.random_range(1..12);
+                let column =
+                    |rng: &mut StdRng| (0..records).map(|_| rng.random_range(0..3)).collect();
+                let columns: Vec<Vec<u32>> = (0..3).map(|_| column(&mut rng)).collect();
+                let marginals: Vec<Vec<f64>> = candidates
+                    .iter()
+                    .map(|c| (0..c.cells).map(|_| rng.random_range(0.0..6.0)).collect())
+                    .collect();
+                let pooled: Vec<Vec<f64>> = candidates
+                    .iter()
+                    .map(|c| (0..c.cells).map(|_| rng.random_range(0.0..0.4)).collect())
+                    .collect();
+                let one_ways = marginals[..3].to_vec();
+                let scores = |table: &Table| {
+                    let scoring = Scoring {
+                        method,
+                        table,
+                        records: 9.0,
+                        total: 20.0,
+                        sigma: 2.5,
+                        one_ways: &one_ways,
+                    };
+                    let candidates = candidates.iter();
+                    scoring
+                        .scores(candidates, &marginals, Some(&pooled))
+                        .unwrap()
+                };
+                let before = scores(&table(columns.clone()));
+                for record in 0..27u32 {
+                    let added = columns.iter().enumerate().map(|(a, codes)| {
+                        let code = record / 3u32.pow(a as u32) % 3;
+                        codes.iter().copied().chain([code]).collect()
+                    });
+                    let after = scores(&table(added.collect()));
+                    let moves = before.iter().zip(&after).map(|(b, a)| b.abs_diff(*a));
+                    largest = largest.max(moves.max().unwrap());
+                }
+            }
+            assert_eq!(largest, sensitivity(method, heaviest), "{method}");
+        }
+    }
+
+    /// One record is in one cell of any marginal, whatever the number of attributes.
+    #[test]
+    fn marginals_of_three_attributes_have_sensitivity_one() {
+        let before = table(vec![vec![0, 1, 2], vec![1, 1, 0], vec![2, 0, 0]]);
+        for record in 0..27u32 {
+            let columns = before.columns().iter().enumerate();
+            let columns = columns.map(|(a, codes)| {
+                let code = record / 3u32.pow(a as u32) % 3;
+                codes.iter().copied().chain([code]).collect()
+            });
+            let after = table(columns.collect());
+            for candidate in all_candidates() {
+                let one = before.counts(&candidate.clique).unwrap();
+                let two = after.counts(&candidate.clique).unwrap();
+                let moved: u64 = one
+                    .iter()
+                    .zip(&two)
+                    .map(|(a, b)| a.abs_diff(*b).pow(2))
+                    .sum();
+                assert_eq!(moved, 1);
+            }
+        }
+    }
+}

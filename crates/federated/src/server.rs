@@ -1,0 +1,465 @@
+//! The server: draws who takes part, collects choices, adds up masked marginals, fits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fhaim_domain::{Clique, Table};
+use fhaim_dp::NoiseShares;
+use fhaim_pgm::{Measurement, Model, ModelGraph};
+use fhaim_release::CELL_BYTES;
+use fhaim_synth::{Candidate, MEAN_ABS, eligible};
+use rand::{Rng, RngCore};
+
+use crate::client::one_ways;
+use crate::fitting::{Stage, fit_model, l1, measurement};
+use crate::masks::lift;
+use crate::message::{Call, Group, Reply, Request};
+use crate::plan::Parts;
+use crate::{Error, Method, Participation, Plan, Setting};
+
+/// What a run leaves: differentially private, but for the oracle's.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The model.
+    pub model: Model,
+    /// Rounds that were run.
+    pub rounds: u32,
+    /// Noisy marginals that it was fitted to.
+    pub measurements: usize,
+    /// Choices that were not measured, since the model has no room for all that were made in a round.
+    pub dropped: usize,
+}
+
+/// What the server waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    FirstTotals(Vec<usize>),
+    FirstSums(Vec<Group>),
+    /// Those asked for their number of records, and all who take part in the round.
+    Totals(Vec<usize>, Vec<usize>),
+    Choices(Vec<usize>),
+    Sums(Vec<Group>),
+    Done,
+}
+
+/// What the oracle knows of the pooled table: the candidates' shares, and each party's records.
+#[derive(Debug)]
+struct Oracle {
+    shares: Vec<Vec<f64>>,
+    records: Vec<usize>,
+}
+
+/// A run as its server sees it.
+#[derive(Debug)]
+pub struct Server {
+    setting: Arc<Setting>,
+    candidates: Vec<Candidate>,
+    plan: Plan,
+    /// What a party that is in everything would have paid, with annealing: what is left decides the last round.
+    charged: f64,
+    participation: Participation,
+    /// What each party released as its number of records.
+    totals: Vec<Option<i64>>,
+    /// The model's number of records: what the first parties released.
+    total: f64,
+    graph: ModelGraph,
+    measurements: Arc<Vec<Measurement>>,
+    model: Option<Arc<Model>>,
+    round: u32,
+    last: bool,
+    messages: u64,
+    dropped: usize,
+    oracle: Option<Oracle>,
+    state: State,
+}
+
+const NO_MODEL: Error = Error::OutOfTurn("a round before the first fit");
+
+impl Server {
+    /// A run among so many parties.
+    ///
+    /// # Errors
+    /// What [`Plan::new`] refuses.
+    pub fn new(setting: Arc<Setting>, parties: usize) -> Result<Self, Error> {
+        let plan = Plan::new(&setting)?;
+        Ok(Self {
+            candidates: setting.candidates(),
+            charged: 0.0,
+            participation: Participation::new(&setting, parties),
+            totals: vec![None; parties],
+            total: 1.0,
+            graph: ModelGraph::new(&setting.job.domain),
+            measurements: Arc::new(Vec::new()),
+            model: None,
+            round: 0,
+            last: false,
+            messages: 0,
+            dropped: 0,
+            oracle: None,
+            state: State::Start,
+            plan,
+            setting,
+        })
+    }
+
+    /// Shows the parties' tables to the oracle: **not private**, for comparisons.
+    ///
+    /// # Errors
+    /// A table over another domain.
+    pub fn with_oracle(mut self, tables: &[Table]) -> Result<Self, Error> {
+        let records: Vec<usize> = tables.iter().map(Table::records).collect();
+        let pooled = records.iter().sum::<usize>().max(1) as f64;
+        let share = |candidate: &Candidate| -> Result<Vec<f64>, Error> {
+            let mut shares = vec![0.0; candidate.cells];
+            for table in tables {
+                let counts = table.counts(&candidate.clique)?;
+                shares
+                    .iter_mut()
+                    .zip(counts)
+                    .for_each(|(s, c)| *s += c as f64);
+            }
+            shares.iter_mut().for_each(|share| *share /= pooled);
+            Ok(shares)
+        };
+        let shares = self
+            .candidates
+            .iter()
+            .map(share)
+            .collect::<Result<_, _>>()?;
+        self.oracle = Some(Oracle { shares, records });
+        Ok(self)
+    }
+
+    /// Takes the reply to the last request, none at first, and says what comes next. `rng` draws who takes
+    /// part, and what is measured where the server chooses; it sees no record.
+    ///
+    /// # Errors
+    /// A reply that was not asked for, or of another shape; failures of the fit. The server must not be
+    /// asked again after one.
+    pub fn step(&mut self, reply: Option<Reply>, rng: &mut dyn RngCore) -> Result<Request, Error> {
+        match (std::mem::replace(&mut self.state, State::Done), reply) {
+            (State::Start, None) => {
+                let first = self.participation.first(rng)?;
+                self.state = State::FirstTotals(first.clone());
+                Ok(Request::Totals(first))
+            }
+            (State::FirstTotals(parties), Some(Reply::Totals(totals))) => {
+                self.take_totals(&parties, &totals)?;
+                self.total = self.records_of(&parties);
+                Ok(self.ask_first_sums(&parties))
+            }
+            (State::FirstSums(groups), Some(Reply::Sums(sums))) => {
+                self.take_sums(&groups, &sums)?;
+                self.fit(Stage::Between)?;
+                self.charge_first()?;
+                self.next_round(rng)
+            }
+            (State::Totals(asked, parties), Some(Reply::Totals(totals))) => {
+                self.take_totals(&asked, &totals)?;
+                self.ask_choices(parties, rng)
+            }
+            (State::Choices(parties), Some(Reply::Choices(choices))) => {
+                check_len("choices", parties.len(), choices.len())?;
+                self.ask_sums(&parties, &choices)
+            }
+            (State::Sums(groups), Some(Reply::Sums(sums))) => {
+                self.end_round(&groups, &sums)?;
+                self.next_round(rng)
+            }
+            _ => Err(Error::OutOfTurn("a reply that was not asked for")),
+        }
+    }
+
+    fn take_totals(&mut self, parties: &[usize], totals: &[i64]) -> Result<(), Error> {
+        check_len("numbers of records", parties.len(), totals.len())?;
+        for (&party, &total) in parties.iter().zip(totals) {
+            self.totals[party] = Some(total);
+        }
+        Ok(())
+    }
+
+    /// The records of some parties: what they released, or what the oracle knows; at least 1.
+    fn records_of(&self, parties: &[usize]) -> f64 {
+        let released = |&party: &usize| self.totals[party].unwrap_or(1).max(1) as f64;
+        match &self.oracle {
+            Some(oracle) => parties.iter().map(|&p| oracle.records[p] as f64).sum(),
+            None => parties.iter().map(released).sum(),
+        }
+    }
+
+    fn ask_first_sums(&mut self, parties: &[usize]) -> Request {
+        let singles = (0..self.setting.job.domain.len()).map(|a| Clique::new([a]));
+        let groups: Vec<Group> = singles
+            .map(|clique| self.group(clique, parties.to_vec()))
+            .collect();
+        self.state = State::FirstSums(groups.clone());
+        Request::Sums(groups)
+    }
+
+    fn group(&mut self, clique: Clique, parties: Vec<usize>) -> Group {
+        self.messages += 1;
+        Group {
+            message: self.messages,
+            round: self.round,
+            clique,
+            parties,
+            variance_units: self.plan.variance_units,
+        }
+    }
+
+    /// Begins a round, or ends the run.
+    fn next_round(&mut self, rng: &mut dyn RngCore) -> Result<Request, Error> {
+        if self.last {
+            self.fit(Stage::Last)?;
+            return self.outcome();
+        }
+        self.round += 1;
+        self.begin_round()?;
+        let parties = self.participation.draw(self.round, rng)?;
+        let new = parties.iter().copied();
+        let new: Vec<usize> = new.filter(|&party| self.totals[party].is_none()).collect();
+        self.state = State::Totals(new.clone(), parties);
+        Ok(Request::Totals(new))
+    }
+
+    fn outcome(&mut self) -> Result<Request, Error> {
+        let model = self.model.take().ok_or(NO_MODEL)?;
+        Ok(Request::Done(Box::new(Outcome {
+            model: Arc::unwrap_or_clone(model),
+            rounds: self.round,
+            measurements: self.measurements.len(),
+            dropped: self.dropped,
+        })))
+    }
+
+    /// Asks for choices; where the server chooses, for the sums at once.
+    fn ask_choices(
+        &mut self,
+        parties: Vec<usize>,
+        rng: &mut dyn RngCore,
+    ) -> Result<Request, Error> {
+        let share = self.share_used()?;
+        let eligible = eligible(&self.setting.job, &self.graph, &self.candidates, share);
+        if eligible.is_empty() {
+            return Err(Error::NoCandidate(self.setting.job.model_bytes));
+        }
+        if !self.setting.method.selects() {
+            let choice = eligible[rng.random_range(0..eligible.len())];
+            return self.ask_sums(&parties, &vec![vec![choice]; parties.len()]);
+        }
+        let model = Arc::clone(self.model.as_ref().ok_or(NO_MODEL)?);
+        let cliques = eligible.iter().map(|&i| self.candidates[i].clique.clone());
+        let cliques: Vec<Clique> = cliques.collect();
+        let pooled = self.oracle.as_ref().map(|oracle| {
+            let shares = eligible.iter().map(|&i| oracle.shares[i].clone());
+            shares.collect()
+        });
+        let call = Call {
+            round: self.round,
+            plan: self.plan,
+            marginals: model.pair_marginals(&cliques)?,
+            one_ways: one_ways(&model)?,
+            measurements: Arc::clone(&self.measurements),
+            model,
+            eligible,
+            pooled,
+        };
+        self.state = State::Choices(parties.clone());
+        Ok(Request::Choices(parties, Arc::new(call)))
+    }
+
+    /// AIM's share of the model cap: that of the budget which a party that is in everything would have
+    /// spent so far. The last round has all of it.
+    fn share_used(&self) -> Result<f64, Error> {
+        if self.last {
+            return Ok(1.0);
+        }
+        let setting = &self.setting;
+        if setting.anneal {
+            return Ok(self.charged / setting.job.rho.to_f64());
+        }
+        let upto = |rounds: u32| -> Result<f64, Error> {
+            let parts = Parts {
+                rounds,
+                first: true,
+                proxied: match setting.method {
+                    Method::AugPrivate => rounds.min(setting.rounds - 1),
+                    _ => 0,
+                },
+            };
+            Ok(self.plan.party_rho(setting, parts)?.to_f64())
+        };
+        Ok(upto(self.round - 1)? / upto(setting.rounds)?)
+    }
+
+    /// Asks for the sums of what was chosen. Where the model has no room for all of it, what most
+    /// records are behind comes first.
+    fn ask_sums(&mut self, parties: &[usize], choices: &[Vec<usize>]) -> Result<Request, Error> {
+        let mut choosers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (&party, choices) in parties.iter().zip(choices) {
+            for &choice in choices {
+                if choice >= self.candidates.len() {
+                    return Err(Error::OutOfTurn("a choice that there is not"));
+                }
+                choosers.entry(choice).or_default().push(party);
+            }
+        }
+        let mut ranked: Vec<(usize, Vec<usize>)> = choosers.into_iter().collect();
+        ranked.sort_by(|one, two| {
+            let records = |group: &[usize]| self.records_of(group);
+            records(&two.1).total_cmp(&records(&one.1))
+        });
+        let proxied = self.setting.method == Method::AugPrivate && !self.last;
+        let singles = (0..self.setting.job.domain.len()).filter(|_| proxied);
+        let mut groups: Vec<Group> = singles
+            .map(|a| self.group(Clique::new([a]), parties.to_vec()))
+            .collect();
+        let cap = self.setting.job.model_bytes / CELL_BYTES;
+        for (choice, group) in ranked {
+            let clique = self.candidates[choice].clique.clone();
+            let fits = self.graph.contains(&clique)
+                || self
+                    .graph
+                    .cells_with(&clique)
+                    .is_some_and(|cells| cells <= cap);
+            if fits {
+                self.graph.add(&clique);
+                groups.push(self.group(clique, group));
+            } else {
+                self.dropped += 1;
+            }
+        }
+        self.state = State::Sums(groups.clone());
+        Ok(Request::Sums(groups))
+    }
+
+    fn take_sums(&mut self, groups: &[Group], sums: &[Vec<Vec<u64>>]) -> Result<(), Error> {
+        check_len("sums", groups.len(), sums.len())?;
+        let mut taken = Vec::with_capacity(groups.len());
+        for (group, parts) in groups.iter().zip(sums) {
+            check_len("parts of a sum", group.parties.len(), parts.len())?;
+            let cells = self.setting.job.domain.cells(&group.clique).unwrap_or(0);
+            for part in parts {
+                check_len("cells of a part", cells, part.len())?;
+            }
+            let parties = u32::try_from(group.parties.len()).unwrap_or(u32::MAX);
+            let units = NoiseShares::new(group.variance_units, parties)?.sum_units();
+            let scale = (self.records_of(&group.parties), self.total);
+            let weighs = self.setting.method.weighs_records();
+            taken.push(measurement(
+                &group.clique,
+                &lift(parts),
+                units,
+                scale,
+                weighs,
+            ));
+        }
+        Arc::make_mut(&mut self.measurements).extend(taken);
+        Ok(())
+    }
+
+    fn fit(&mut self, stage: Stage) -> Result<(), Error> {
+        let warm = self.model.as_deref();
+        let model = fit_model(&self.setting, &self.measurements, self.total, stage, warm)?;
+        self.model = Some(Arc::new(model));
+        Ok(())
+    }
+
+    /// Takes in a round's sums; halves the noise, where that is asked for, if one of the marginals moved
+    /// no more than noise would.
+    fn end_round(&mut self, groups: &[Group], sums: &[Vec<Vec<u64>>]) -> Result<(), Error> {
+        self.take_sums(groups, sums)?;
+        let before = self.model.clone().ok_or(NO_MODEL)?;
+        self.fit(Stage::Between)?;
+        if !self.setting.anneal {
+            return Ok(());
+        }
+        let after = self.model.clone().ok_or(NO_MODEL)?;
+        let mut still = false;
+        for group in groups.iter().filter(|group| !self.is_proxy(group)) {
+            let (one, two) = (
+                before.marginal(&group.clique)?,
+                after.marginal(&group.clique)?,
+            );
+            let moved = l1(&one, &two) * self.records_of(&group.parties) / self.total;
+            still |= moved <= MEAN_ABS * self.plan.sigma() * one.len() as f64;
+        }
+        if still {
+            self.plan = self.plan.annealed();
+        }
+        Ok(())
+    }
+
+    fn is_proxy(&self, group: &Group) -> bool {
+        self.setting.method == Method::AugPrivate && group.clique.len() == 1
+    }
+
+    /// Whether this is the last round, and its noise: with annealing, a round that two of its kind would not
+    /// follow takes all that is left.
+    fn begin_round(&mut self) -> Result<(), Error> {
+        self.last = self.round >= self.setting.rounds;
+        if !self.setting.anneal {
+            return Ok(());
+        }
+        let left = self.setting.job.rho.to_f64() - self.charged;
+        if left < 2.0 * self.round_rho(false)? {
+            self.last = true;
+        }
+        if self.last {
+            self.plan = self.last_plan(left * (1.0 - 1e-6))?;
+        }
+        self.charged += self.round_rho(self.last)?;
+        Ok(())
+    }
+
+    fn charge_first(&mut self) -> Result<(), Error> {
+        let parts = Parts {
+            first: true,
+            ..Parts::default()
+        };
+        self.charged = self.plan.party_rho(&self.setting, parts)?.to_f64();
+        Ok(())
+    }
+
+    /// What a round costs a party that is in it.
+    fn round_rho(&self, last: bool) -> Result<f64, Error> {
+        let nothing = self.plan.party_rho(&self.setting, Parts::default())?;
+        let proxied = self.setting.method == Method::AugPrivate && !last;
+        let parts = Parts {
+            rounds: 1,
+            first: false,
+            proxied: u32::from(proxied),
+        };
+        let round = self.plan.party_rho(&self.setting, parts)?;
+        Ok(round.to_f64() - nothing.to_f64())
+    }
+
+    /// The noise of a last round, without 1-ways, on all of `left`.
+    fn last_plan(&self, left: f64) -> Result<Plan, Error> {
+        let steps = f64::from(self.setting.local_steps);
+        let measuring = match self.setting.method.selects() {
+            true => self.setting.measure_share,
+            false => 1.0,
+        };
+        let variance = (2.0 * steps - 1.0) / (2.0 * measuring * left);
+        let variance_units = (variance / fhaim_release::UNIT_VARIANCE as f64).ceil();
+        Ok(Plan {
+            variance_units: variance_units.max(1.0) as u64,
+            epsilon: (8.0 * (1.0 - measuring) * left / steps).sqrt(),
+            ..self.plan
+        })
+    }
+}
+
+fn check_len(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(Error::Shape {
+            what,
+            expected,
+            found,
+        })
+    }
+}

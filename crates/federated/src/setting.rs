@@ -1,0 +1,210 @@
+//! What all parties know before the first round.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fhaim_domain::Domain;
+use fhaim_release::{Job, Workload};
+use fhaim_synth::{Candidate, candidates};
+use rand::{Rng, RngCore, seq::SliceRandom};
+use serde::Serialize;
+
+use crate::Error;
+
+/// How clients choose, after FLAIM's Algorithm 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// By the distance of a client's own marginal from the model's.
+    Naive,
+    /// The same less the client's distance from the pooled table: it reads that table and is **not private**.
+    AugOracle,
+    /// The same less the mean distance of the 1-ways, which all clients release in every round but the last.
+    AugPrivate,
+    /// One candidate a round, drawn by the server; no budget goes to selections.
+    Random,
+    /// `Naive` among the 1-ways: attributes stay independent.
+    NaiveBayes,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Naive,
+        Self::AugOracle,
+        Self::AugPrivate,
+        Self::Random,
+        Self::NaiveBayes,
+    ];
+
+    /// The name as users write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Naive => "naive",
+            Self::AugOracle => "aug-oracle",
+            Self::AugPrivate => "aug-private",
+            Self::Random => "random",
+            Self::NaiveBayes => "naive-bayes",
+        }
+    }
+
+    /// Whether clients choose: else the server does, without looking at records.
+    pub fn selects(self) -> bool {
+        self != Self::Random
+    }
+
+    /// Whether measurements weigh by the records behind them, rather than all alike.
+    pub fn weighs_records(self) -> bool {
+        matches!(self, Self::AugOracle | Self::AugPrivate)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|known| known.as_str() == name);
+        found.ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            format!("unknown method {name:?}: choose from {known}")
+        })
+    }
+}
+
+/// A run: public, the same for everyone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Domain, workload, each record's budget, model cap. Its record bound is not looked at.
+    pub job: Job,
+    /// How clients choose.
+    pub method: Method,
+    /// T.
+    pub rounds: u32,
+    /// s: choices a client makes in a round.
+    pub local_steps: u32,
+    /// p: a party's chance to take part in a round.
+    pub participation: f64,
+    /// R: the most rounds that one party takes part in, the first sums not counted.
+    pub most_rounds: u32,
+    /// r: the share of the budget for measurements, the rest being for selections.
+    pub measure_share: f64,
+    /// Whether noise is halved where a round taught nothing (AIM's annealing). Everyone is then charged as
+    /// if in all rounds, so `most_rounds` must be `rounds`.
+    pub anneal: bool,
+    /// Steps of the fits between rounds, and of the last one.
+    pub fit_steps: [usize; 2],
+}
+
+/// A fit ends when the loss falls by less than this share of itself: between rounds, and at the end.
+pub(crate) const TOLERANCES: [f64; 2] = [1e-3, 1e-4];
+
+impl Setting {
+    /// FLAIM's defaults for a job: T = 10, s = 1, p = 0.1, R = 3, r = 0.9.
+    pub fn new(job: Job, method: Method) -> Self {
+        Self {
+            job,
+            method,
+            rounds: 10,
+            local_steps: 1,
+            participation: 0.1,
+            most_rounds: 3,
+            measure_share: 0.9,
+            anneal: false,
+            fit_steps: [100, 1000],
+        }
+    }
+
+    /// Checks all ranges.
+    ///
+    /// # Errors
+    /// [`Error::Setting`], naming what is out of its range; what [`Job::check`] refuses.
+    pub fn check(&self) -> Result<(), Error> {
+        self.job.check()?;
+        // Digits would be measured without what they hang on, and come out independent of it.
+        if !self.job.domain.digits().is_empty() {
+            return Err(Error::Digits);
+        }
+        let refuse = |name, range, value| Err(Error::Setting { name, range, value });
+        if !(1..=10_000).contains(&self.rounds) {
+            return refuse("rounds", "from 1 to 10000", f64::from(self.rounds));
+        }
+        if !(1..=100).contains(&self.local_steps) {
+            return refuse("local steps", "from 1 to 100", f64::from(self.local_steps));
+        }
+        if !(self.participation > 0.0 && self.participation <= 1.0) {
+            let range = "above 0 and at most 1";
+            return refuse("participation", range, self.participation);
+        }
+        if !(1..=self.rounds).contains(&self.most_rounds) {
+            let range = "from 1 to the number of rounds";
+            return refuse("rounds of a party", range, f64::from(self.most_rounds));
+        }
+        if self.anneal && self.most_rounds != self.rounds {
+            let range = "all rounds where noise is annealed";
+            return refuse("rounds of a party", range, f64::from(self.most_rounds));
+        }
+        if !(self.measure_share > 0.0 && self.measure_share < 1.0) {
+            return refuse("measure share", "between 0 and 1", self.measure_share);
+        }
+        let steps = self.fit_steps[0].min(self.fit_steps[1]);
+        if steps == 0 || self.fit_steps[0].max(self.fit_steps[1]) > 100_000 {
+            return refuse("fit steps", "from 1 to 100000", steps as f64);
+        }
+        Ok(())
+    }
+
+    /// What may be chosen: the subsets of the workload's sets; without the 1-ways where they are released
+    /// anyway, and nothing else where attributes stay independent.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        let mut all = candidates(&self.job, true);
+        match self.method {
+            Method::NaiveBayes => all.retain(|candidate| candidate.clique.len() == 1),
+            Method::AugPrivate => all.retain(|candidate| candidate.clique.len() > 1),
+            Method::Naive | Method::AugOracle | Method::Random => {}
+        }
+        all
+    }
+}
+
+/// A workload of `count` different triples of the domain, or of all where there are fewer: FLAIM's Q.
+/// Of fewer than three attributes, all pairs.
+///
+/// # Errors
+/// Never: the triples are some of the domain.
+pub fn random_triples(
+    domain: &Domain,
+    count: usize,
+    rng: &mut dyn RngCore,
+) -> Result<Workload, Error> {
+    let attributes = domain.len();
+    if attributes < 3 {
+        return Ok(Workload::all_pairs(domain));
+    }
+    let all = attributes * (attributes - 1) * (attributes - 2) / 6;
+    let mut chosen: Vec<[usize; 3]> = Vec::new();
+    if count >= all / 2 {
+        let triples = domain.subsets(3).filter_map(|clique| {
+            let attributes = clique.attributes();
+            attributes.try_into().ok()
+        });
+        chosen = triples.collect();
+        chosen.shuffle(rng);
+        chosen.truncate(count.max(1));
+    } else {
+        while chosen.len() < count.max(1) {
+            let mut triple = [0; 3].map(|_: usize| rng.random_range(0..attributes));
+            triple.sort_unstable();
+            let [a, b, c] = triple;
+            if a < b && b < c && !chosen.contains(&triple) {
+                chosen.push(triple);
+            }
+        }
+    }
+    Ok(Workload::of_triples(domain, chosen)?)
+}

@@ -1,0 +1,380 @@
+//! Whole runs: every method, what each party pays, and one party against AIM.
+
+use std::sync::Arc;
+
+use fhaim_domain::{Clique, Schema, Table};
+use fhaim_dp::{Rho, accounting};
+use fhaim_federated::partition::{Rule, partition};
+use fhaim_federated::{
+    FederatedSource, Method, PairKeys, Parts, Plan, PooledRun, Setting, Spending, play, play_with,
+    random_triples,
+};
+use fhaim_release::{Job, Run, Workload};
+use fhaim_synth::{Aim, AimOptions, FixedRounds, Mechanism, MechanismName};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use rand_chacha::ChaCha20Rng;
+
+/// Records over five attributes that hang together in a chain.
+fn table(records: usize) -> Table {
+    let column = |i: usize| {
+        let categories = ["\"p\"", "\"q\"", "\"r\""].join(", ");
+        format!(r#"{{"name": "c{i}", "kind": "categorical", "categories": [{categories}]}}"#)
+    };
+    let columns: Vec<String> = (0..5).map(column).collect();
+    let json = format!(r#"{{"name": "t", "columns": [{}]}}"#, columns.join(", "));
+    let schema = Schema::from_json("t", json.as_bytes()).unwrap();
+    let mut rng = StdRng::seed_from_u64(12);
+    let mut columns = vec![Vec::new(); 5];
+    for _ in 0..records {
+        let mut code = rng.random_range(0..3u32);
+        for column in &mut columns {
+            if rng.random::<f64>() < 0.3 {
+                code = rng.random_range(0..3);
+            }
+            column.push(code);
+        }
+    }
+    Table::new(schema, columns).unwrap()
+}
+
+fn setting(table: &Table, method: Method, epsilon: f64) -> Setting {
+    let rho = accounting::rho(epsilon, 1e-5).unwrap();
+    let mut job = Job::new(table.domain().clone(), rho, 1 << 20);
+    job.workload = random_triples(table.domain(), 6, &mut StdRng::seed_from_u64(1)).unwrap();
+    Setting {
+        rounds: 6,
+        participation: 0.4,
+        fit_steps: [40, 80],
+        ..Setting::new(job, method)
+    }
+}
+
+fn parties(table: &Table, count: usize) -> Vec<Table> {
+    let mut rng = StdRng::seed_from_u64(2);
+    let dealt = partition(table, count, &Rule::Equal, &mut rng).unwrap();
+    dealt
+        .iter()
+        .map(|rows| table.select(rows).unwrap())
+        .collect()
+}
+
+fn error(model: &fhaim_pgm::Model, table: &Table) -> f64 {
+    let cliques = table.domain().pairs();
+    let distance = |clique: &Clique| -> f64 {
+        let counts = table.counts(clique).unwrap();
+        let marginal = model.marginal(clique).unwrap();
+        let cells = counts.iter().zip(&marginal);
+        let records = table.records() as f64;
+        cells
+            .map(|(&m, mu)| (m as f64 / records - mu / model.total()).abs())
+            .sum()
+    };
+    cliques.iter().map(distance).sum::<f64>() / cliques.len() as f64
+}
+
+/// Every party's ledger is rho_k, worked out from how often it did what; nobody pays more than the budget,
+/// or takes part more often than it may.
+#[test]
+fn each_party_pays_for_what_it_took_part_in() {
+    let table = table(3000);
+    let tables = parties(&table, 12);
+    for method in Method::ALL {
+        for local_steps in [1, 2] {
+            let setting = Setting {
+                local_steps,
+                ..setting(&table, method, 3.0)
+            };
+            let plan = Plan::new(&setting).unwrap();
+            let setting = Arc::new(setting);
+            let mut rng = ChaCha20Rng::seed_from_u64(3);
+            let mut server = StdRng::seed_from_u64(4);
+            let run = play(&setting, &tables, &mut rng, &mut server, &mut |_| {}).unwrap();
+            assert_eq!(run.outcome.dropped, 0);
+            for ledger in &run.ledgers {
+                let rounds_of = |spending| {
+                    let entries = ledger.entries().iter().filter(|e| e.spending == spending);
+                    let mut rounds: Vec<u32> = entries.map(|e| e.round).collect();
+                    rounds.dedup();
+                    rounds
+                };
+                let summed = rounds_of(Spending::Sum);
+                let rounds = summed.iter().filter(|&&round| round > 0).count() as u32;
+                assert!(rounds <= setting.most_rounds);
+                let before_last = summed
+                    .iter()
+                    .filter(|&&r| r > 0 && r < setting.rounds)
+                    .count();
+                let proxied = match method {
+                    Method::AugPrivate => before_last as u32,
+                    _ => 0,
+                };
+                let parts = Parts {
+                    rounds,
+                    first: summed.contains(&0),
+                    proxied,
+                };
+                let nothing = ledger.entries().is_empty();
+                let expected = match nothing {
+                    true => Rho::ZERO,
+                    false => plan.party_rho(&setting, parts).unwrap(),
+                };
+                let spent = ledger.spent();
+                assert!(spent <= setting.job.rho);
+                let chosen_twice = local_steps > 1 || method == Method::Random;
+                if chosen_twice && method != Method::Random {
+                    // A candidate chosen twice in a round is summed once; the server's draw is no choice of the client's.
+                    assert!(spent.to_f64() <= expected.to_f64() * (1.0 + 1e-9));
+                } else if method == Method::Random {
+                    let once = Setting {
+                        local_steps: 1,
+                        ..(*setting).clone()
+                    };
+                    let expected = plan.party_rho(&once, parts).unwrap().to_f64();
+                    assert!(nothing || (spent.to_f64() / expected - 1.0).abs() < 1e-9);
+                } else {
+                    // But for the gaps of sums of noise, to the last count.
+                    assert!(spent >= expected, "{method}: {spent} {expected}");
+                    assert!(spent.to_f64() - expected.to_f64() < 1e-9);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_party_alone_is_aim_integer_for_integer() {
+    let table = table(2000);
+    let mut setting = setting(&table, Method::Naive, 2.0);
+    setting.job.workload = Workload::all_pairs(table.domain());
+    setting.participation = 1.0;
+    setting.most_rounds = setting.rounds;
+    let plan = Plan::new(&setting).unwrap();
+    let options = AimOptions {
+        fixed: Some(FixedRounds {
+            rounds: setting.rounds,
+            total_units: plan.total_units,
+            variance_units: plan.variance_units,
+            epsilon: plan.epsilon,
+        }),
+        fit_steps: setting.fit_steps[0],
+        final_steps: setting.fit_steps[1],
+        ..AimOptions::default()
+    };
+    let generator = || ChaCha20Rng::seed_from_u64(77);
+    let aim = Aim::new(options).unwrap();
+    let job = setting.job.clone();
+    let alone = aim.run_in_the_clear(&table, &job, &mut generator(), &mut |_| {});
+    let alone = alone.unwrap();
+
+    let keys = PairKeys::agree(1, &mut ChaCha20Rng::seed_from_u64(5));
+    let mut server = StdRng::seed_from_u64(6);
+    let (setting, tables) = (Arc::new(setting), [table]);
+    let run = play_with(
+        &setting,
+        &tables,
+        keys,
+        vec![generator()],
+        &mut server,
+        &mut |_| {},
+    );
+    let run = run.unwrap();
+    let measured = |entry: &&fhaim_federated::PartyEntry| entry.spending == Spending::Sum;
+    let chosen: Vec<Vec<usize>> = run.ledgers[0]
+        .entries()
+        .iter()
+        .filter(measured)
+        .map(|entry| entry.attributes.clone())
+        .collect();
+    let released = alone.releases.iter().skip(1);
+    let released: Vec<Vec<usize>> = released
+        .map(|release| release.request.statistic.clique().attributes().to_vec())
+        .collect();
+    assert_eq!(chosen, released);
+    assert_eq!(run.ledgers[0].spent(), alone.spent);
+    assert_eq!(run.outcome.model.save(), alone.model.save());
+}
+
+/// With next to no noise, everyone in every round, and parties that are alike, each adaptive method comes near
+/// the table, and independent attributes do not.
+#[test]
+fn methods_learn_what_they_can() {
+    let table = table(6000);
+    let tables = parties(&table, 4);
+    let learned = |method| {
+        let setting = Setting {
+            participation: 1.0,
+            most_rounds: 6,
+            ..setting(&table, method, 200.0)
+        };
+        let mut rng = ChaCha20Rng::seed_from_u64(9);
+        let mut server = StdRng::seed_from_u64(9);
+        let run = play(
+            &Arc::new(setting),
+            &tables,
+            &mut rng,
+            &mut server,
+            &mut |_| {},
+        );
+        error(&run.unwrap().outcome.model, &table)
+    };
+    let independent = learned(Method::NaiveBayes);
+    for method in [Method::Naive, Method::AugOracle, Method::AugPrivate] {
+        let error = learned(method);
+        assert!(
+            error < 0.1 * independent,
+            "{method}: {error}, independent {independent}"
+        );
+    }
+    assert!(learned(Method::Random) < 0.8 * independent);
+}
+
+#[test]
+fn annealing_stays_within_everyones_budget() {
+    let table = table(3000);
+    let tables = parties(&table, 6);
+    for method in [Method::Naive, Method::AugPrivate] {
+        let mut setting = setting(&table, method, 5.0);
+        setting.rounds = 40;
+        setting.most_rounds = 40;
+        setting.anneal = true;
+        setting.participation = 0.5;
+        let mut rng = ChaCha20Rng::seed_from_u64(10);
+        let mut server = StdRng::seed_from_u64(11);
+        let rho = setting.job.rho;
+        let run = play(
+            &Arc::new(setting),
+            &tables,
+            &mut rng,
+            &mut server,
+            &mut |_| {},
+        )
+        .unwrap();
+        assert!(run.outcome.rounds < 40, "no round was annealed");
+        assert!(run.ledgers.iter().all(|ledger| ledger.spent() <= rho));
+    }
+}
+
+#[test]
+fn pooled_runs_learn_and_charge_everyone_in_the_pool() {
+    let table = table(6000);
+    let tables = parties(&table, 8);
+    let mut setting = setting(&table, Method::Naive, 50.0);
+    setting.participation = 0.3;
+    let mut rng = ChaCha20Rng::seed_from_u64(13);
+    let run = PooledRun::new(&setting, &tables, &mut rng).unwrap();
+    let (outcome, ledgers) = run.run(&mut |_| {}).unwrap();
+    assert!(error(&outcome.model, &table) < 0.1);
+    let first = ledgers
+        .iter()
+        .map(|ledger| ledger.entries().len())
+        .max()
+        .unwrap();
+    // The number of records, all 1-ways, and a choice and a measurement a round.
+    assert_eq!(first, 1 + 5 + 2 * 6);
+    assert!(
+        ledgers
+            .iter()
+            .all(|ledger| ledger.spent() <= setting.job.rho)
+    );
+}
+
+/// The sums of parties' counts are the table's, with the noise that those who do not collude make.
+#[test]
+fn any_mechanism_runs_over_parties() {
+    let table = table(6000);
+    let tables = parties(&table, 5);
+    let rho = accounting::rho(20.0, 1e-5).unwrap();
+    let job = Job::new(table.domain().clone(), rho, 1 << 13);
+    let staged = MechanismName::default();
+    let machine = staged.start(job.clone()).unwrap();
+    let run = Run::new(machine, job, Vec::new()).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(14);
+    let mut source = FederatedSource::new(&tables, 1, &mut rng);
+    let outcome = fhaim_synth::drive(run, &mut source, &mut |_| {}).unwrap();
+    assert!(source.gaps() > Rho::ZERO && source.gaps().to_f64() < 1e-9);
+    let marginal = outcome
+        .model
+        .marginals()
+        .unwrap()
+        .marginal(&Clique::new([0, 1]))
+        .unwrap();
+    let counts = table.counts(&Clique::new([0, 1])).unwrap();
+    let distance: f64 = counts
+        .iter()
+        .zip(&marginal)
+        .map(|(&m, mu)| (m as f64 - mu).abs())
+        .sum();
+    assert!(distance < 200.0, "{distance}");
+}
+
+#[test]
+fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
+    let table = table(1500);
+    let tables = parties(&table, 6);
+    let setting = Arc::new(setting(&table, Method::AugPrivate, 1.0));
+    let model = || {
+        let mut rng = ChaCha20Rng::seed_from_u64(20);
+        let mut server = StdRng::seed_from_u64(21);
+        let run = play(&setting, &tables, &mut rng, &mut server, &mut |_| {}).unwrap();
+        run.outcome.model.save()
+    };
+    assert_eq!(model(), model());
+
+    let mut keys = PairKeys::agree(2, &mut ChaCha20Rng::seed_from_u64(22));
+    let rng = ChaCha20Rng::seed_from_u64(23);
+    let client = fhaim_federated::Client::new(setting, tables[0].clone(), keys.remove(0), rng);
+    let mut client = client.unwrap();
+    assert_eq!(client.total().unwrap(), client.total().unwrap());
+    let group = |message, attributes: &[usize], parties: Vec<usize>| fhaim_federated::Group {
+        message,
+        round: 0,
+        clique: attributes.iter().copied().collect::<Vec<_>>().into(),
+        parties,
+        variance_units: 100,
+    };
+    assert!(client.add(&group(1, &[0], vec![0, 1])).is_ok());
+    let refused = [
+        group(1, &[1], vec![0, 1]),
+        group(2, &[0], vec![0, 1]),
+        group(3, &[0, 1], vec![0, 1]),
+        group(4, &[1], vec![1]),
+        group(5, &[1], vec![0, 0]),
+        group(6, &[1], vec![0, 2]),
+        fhaim_federated::Group {
+            round: 1,
+            ..group(7, &[1], vec![0, 1])
+        },
+        fhaim_federated::Group {
+            variance_units: 0,
+            ..group(8, &[1], vec![0, 1])
+        },
+    ];
+    let before = client.ledger().clone();
+    for group in refused {
+        assert!(client.add(&group).is_err(), "{group:?}");
+    }
+    assert_eq!(client.ledger(), &before);
+    let cheap = fhaim_federated::Group {
+        variance_units: 1,
+        ..group(9, &[1], vec![0, 1])
+    };
+    let broke = client.add(&cheap);
+    assert!(matches!(
+        broke,
+        Err(fhaim_federated::Error::OverBudget { .. })
+    ));
+}
+
+#[test]
+fn columns_with_digits_are_refused_by_name() {
+    let json = r#"{"version": 2, "name": "t", "columns": [
+        {"name": "a", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
+        {"name": "b", "kind": "categorical", "categories": ["x", "y"]},
+        {"name": "c", "kind": "categorical", "categories": ["x", "y"]}]}"#;
+    let schema = Schema::from_json("t", json.as_bytes()).unwrap();
+    let rho = accounting::rho(1.0, 1e-5).unwrap();
+    let job = Job::new(schema.domain().clone(), rho, 100);
+    let method = "naive".parse().unwrap();
+    let refused = Setting::new(job, method).check().unwrap_err().to_string();
+    assert!(refused.contains("`digits`"), "{refused}");
+}

@@ -1,0 +1,83 @@
+//! Who is asking.
+
+use axum::extract::FromRequestParts;
+use axum::http::{header, request::Parts};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::{Role, Service};
+use uuid::Uuid;
+
+use crate::Failure;
+use crate::program::Program;
+
+/// The account that is asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User(pub Uuid);
+
+/// The service that is asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub Service);
+
+/// Whoever is asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A user.
+    User(Uuid),
+    /// A service.
+    Service(Service),
+}
+
+impl<S: Program> FromRequestParts<S> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let refused = || Failure::bare(ProblemKind::Unauthenticated);
+        let header = parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .ok_or_else(refused)?;
+        let header = header.to_str().map_err(|_| refused())?;
+        let token = header.strip_prefix("Bearer ").ok_or_else(refused)?;
+        let claims = state.base().verifier.verify(token).await?;
+        match (claims.role, claims.sub) {
+            (Role::User, Some(account)) => Ok(Caller::User(account)),
+            (Role::Service, None) => Ok(Caller::Service(claims.iss)),
+            _ => Err(refused()),
+        }
+    }
+}
+
+impl<S: Program> FromRequestParts<S> for User {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Caller::from_request_parts(parts, state).await? {
+            Caller::User(account) => Ok(Self(account)),
+            Caller::Service(_) => Err(Failure::bare(ProblemKind::Forbidden)),
+        }
+    }
+}
+
+impl<S: Program> FromRequestParts<S> for Peer {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Caller::from_request_parts(parts, state).await? {
+            Caller::Service(service) => Ok(Self(service)),
+            Caller::User(_) => Err(Failure::bare(ProblemKind::Forbidden)),
+        }
+    }
+}
+
+impl Peer {
+    /// Refuses every service but one.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Forbidden`].
+    pub fn must_be(self, service: Service) -> Result<(), Failure> {
+        if self.0 == service {
+            Ok(())
+        } else {
+            Err(Failure::bare(ProblemKind::Forbidden))
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A service's signing keys, and what it signs with them.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ed25519_dalek::SigningKey;
+use fhaim_api::token::{Claims, Role, Service};
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use rand::TryRngCore;
+use serde_json::json;
+use sqlx::Row;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use crate::Failure;
+use crate::clock::{self, Millis};
+use crate::seal::Sealer;
+use crate::store::Store;
+
+/// A key signs for so long; then a new one takes over.
+const SIGNS_FOR: Millis = 30 * 24 * 3600 * 1000;
+
+/// A key is published so long after: longer than any token lives.
+const PUBLISHED_AFTER: Millis = 24 * 3600 * 1000;
+
+/// Beginning of an Ed25519 private key in PKCS #8 (RFC 8410, section 7); the seed follows.
+const PKCS8: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
+
+struct Signing {
+    id: String,
+    key: EncodingKey,
+    public: Jwk,
+    made: Millis,
+}
+
+/// A service's signing keys.
+pub struct Signer {
+    service: Service,
+    store: Store,
+    sealer: Arc<Sealer>,
+    /// Newest first.
+    keys: RwLock<Vec<Signing>>,
+}
+
+impl std::fmt::Debug for Signer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Signer({})", self.service)
+    }
+}
+
+impl Signer {
+    /// Reads a service's keys from the table `signing_keys`, and makes the first.
+    ///
+    /// # Errors
+    /// A failure of the store, or a key that cannot be opened.
+    pub async fn open(
+        service: Service,
+        store: Store,
+        sealer: Arc<Sealer>,
+    ) -> Result<Self, Failure> {
+        let signer = Self {
+            service,
+            store,
+            sealer,
+            keys: RwLock::new(Vec::new()),
+        };
+        signer.rotate().await?;
+        Ok(signer)
+    }
+
+    /// Makes a new key if the newest has signed long enough, forgets those that no token can be
+    /// under any more, and reads the others. To be called now and then.
+    ///
+    /// # Errors
+    /// A failure of the store, or a key that cannot be opened.
+    pub async fn rotate(&self) -> Result<(), Failure> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        sqlx::query("DELETE FROM signing_keys WHERE made_at < $1")
+            .bind(now - SIGNS_FOR - PUBLISHED_AFTER)
+            .execute(&mut *tx)
+            .await?;
+        let newest = sqlx::query("SELECT id FROM signing_keys WHERE made_at >= $1")
+            .bind(now - SIGNS_FOR)
+            .fetch_optional(&mut *tx)
+            .await?;
+        if newest.is_none() {
+            let id = Uuid::new_v4().to_string();
+            let mut seed = Zeroizing::new([0; 32]);
+            rand::rngs::OsRng
+                .try_fill_bytes(seed.as_mut_slice())
+                .map_err(Failure::internal)?;
+            let sealed = self.sealer.seal(&context(&id), seed.as_slice())?;
+            sqlx::query("INSERT INTO signing_keys (id, sealed, made_at) VALUES ($1, $2, $3)")
+                .bind(&id)
+                .bind(&sealed)
+                .bind(now)
+                .execute(&mut *tx)
+                .await?;
+        }
+        let rows =
+            sqlx::query("SELECT id, sealed, made_at FROM signing_keys ORDER BY made_at DESC")
+                .fetch_all(&mut *tx)
+                .await?;
+        tx.commit().await?;
+        let mut keys = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id: String = row.try_get("id")?;
+            let sealed: Vec<u8> = row.try_get("sealed")?;
+            let seed = self.sealer.open(&context(&id), &sealed)?;
+            keys.push(signing(id, &seed, row.try_get("made_at")?)?);
+        }
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    /// Whose keys they are.
+    pub(super) fn service(&self) -> Service {
+        self.service
+    }
+
+    /// The public keys, for `/.well-known/jwks.json`.
+    pub fn jwks(&self) -> JwkSet {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        JwkSet {
+            keys: keys.iter().map(|key| key.public.clone()).collect(),
+        }
+    }
+
+    /// A user's token for one service.
+    ///
+    /// # Errors
+    /// If there is no key.
+    pub fn user_token(
+        &self,
+        audience: Service,
+        account: Uuid,
+        lifetime: Duration,
+    ) -> Result<String, Failure> {
+        let to = (vec![audience], Role::User);
+        self.sign(to, Some(account), None, lifetime)
+    }
+
+    /// This service's token for another.
+    ///
+    /// # Errors
+    /// If there is no key.
+    pub fn service_token(&self, audience: Service, lifetime: Duration) -> Result<String, Failure> {
+        self.sign((vec![audience], Role::Service), None, None, lifetime)
+    }
+
+    /// Says to the crypto service that a dataset is there, and an account's.
+    ///
+    /// # Errors
+    /// If there is no key.
+    pub fn voucher(
+        &self,
+        account: Uuid,
+        dataset: Uuid,
+        lifetime: Duration,
+    ) -> Result<String, Failure> {
+        let to = (vec![Service::Crypto], Role::Voucher);
+        self.sign(to, Some(account), Some(dataset), lifetime)
+    }
+
+    fn sign(
+        &self,
+        (aud, role): (Vec<Service>, Role),
+        sub: Option<Uuid>,
+        dataset: Option<Uuid>,
+        lifetime: Duration,
+    ) -> Result<String, Failure> {
+        let iat = jsonwebtoken::get_current_timestamp();
+        let claims = Claims {
+            iss: self.service,
+            aud,
+            role,
+            sub,
+            dataset,
+            iat,
+            exp: iat.saturating_add(lifetime.as_secs()),
+            jti: Uuid::new_v4(),
+        };
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let newest = keys.iter().max_by_key(|key| key.made);
+        let newest = newest.ok_or_else(|| Failure::internal("there is no signing key"))?;
+        let mut head = Header::new(Algorithm::EdDSA);
+        head.kid = Some(newest.id.clone());
+        jsonwebtoken::encode(&head, &claims, &newest.key).map_err(Failure::internal)
+    }
+}
+
+fn context(id: &str) -> String {
+    format!("signing key {id}")
+}
+
+fn signing(id: String, seed: &[u8], made: Millis) -> Result<Signing, Failure> {
+    let seed: &[u8; 32] = seed
+        .try_into()
+        .map_err(|_| Failure::internal("a signing key is damaged"))?;
+    let public = SigningKey::from_bytes(seed).verifying_key();
+    let private = Zeroizing::new([PKCS8.as_slice(), seed].concat());
+    let jwk = json!({
+        "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": id,
+        "x": URL_SAFE_NO_PAD.encode(public.as_bytes()),
+    });
+    Ok(Signing {
+        key: EncodingKey::from_ed_der(&private),
+        public: serde_json::from_value(jwk)?,
+        id,
+        made,
+    })
+}

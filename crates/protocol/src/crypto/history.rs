@@ -1,0 +1,379 @@
+//! What a dataset's chain says, and what may be appended to it next: pure, without a store.
+//!
+//! Whoever keeps a chain (rows of a database, values in memory) reads a [`Standing`] back from its
+//! acts and a job's [`Book`] from its releases, asks here what is to be done, appends the [`Link`]
+//! that comes of it by compare and set, and only then answers.
+
+use crate::Error;
+use crate::crypto::chain::{Act, Freeze, Tip, answers_digest};
+use crate::crypto::judge::{Book, Rules};
+use crate::request::{DatasetId, JobId};
+use fhaim_dp::Entry;
+
+/// Where a dataset's chain is, without what was released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    dataset: DatasetId,
+    tip: Tip,
+    /// Jobs by run.
+    jobs: Vec<JobId>,
+    /// Digest of the upload that the runs are over, once one has begun.
+    upload: Option<[u8; 32]>,
+    frozen: Option<Freeze>,
+}
+
+/// An act that is to be appended: as it is stored, and the chain's end with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The act.
+    pub act: Act,
+    /// The text of it that is stored, which the chain's hash is over.
+    pub text: String,
+    /// The end of the chain once it is appended; its height is the act's.
+    pub tip: Tip,
+}
+
+/// A job's run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The run's number.
+    pub run: u32,
+    /// What is to be appended first, where the job had no run before: its book is then empty.
+    pub link: Option<Link>,
+}
+
+impl Standing {
+    /// Of a dataset without a chain.
+    pub fn new(dataset: DatasetId) -> Self {
+        Self {
+            dataset,
+            tip: Tip::default(),
+            jobs: Vec::new(),
+            upload: None,
+            frozen: None,
+        }
+    }
+
+    /// Of a stored chain: its end, and its acts in order. Acts that are neither of runs nor of
+    /// freezing may be left out.
+    ///
+    /// # Errors
+    /// [`Error::Stored`] for runs that are not numbered in order.
+    pub fn read(
+        dataset: DatasetId,
+        tip: Tip,
+        acts: impl IntoIterator<Item = Act>,
+    ) -> Result<Self, Error> {
+        let mut standing = Self::new(dataset);
+        for act in acts {
+            standing.follow(&act)?;
+        }
+        Ok(Self { tip, ..standing })
+    }
+
+    /// The chain's end.
+    pub fn tip(&self) -> Tip {
+        self.tip
+    }
+
+    /// Jobs by run.
+    pub fn jobs(&self) -> &[JobId] {
+        &self.jobs
+    }
+
+    /// Why nothing is released, if so.
+    pub fn frozen(&self) -> Option<Freeze> {
+        self.frozen
+    }
+
+    /// The run of a job.
+    pub fn run(&self, job: JobId) -> Option<u32> {
+        let index = self.jobs.iter().position(|&known| known == job)?;
+        u32::try_from(index).ok()
+    }
+
+    /// Refuses where nothing is released.
+    ///
+    /// # Errors
+    /// [`Error::Frozen`].
+    pub fn check_open(&self) -> Result<(), Error> {
+        self.frozen.map_or(Ok(()), |why| Err(Error::Frozen(why)))
+    }
+
+    /// The run of a job; a job that has none is given the next one.
+    ///
+    /// # Errors
+    /// [`Error::Frozen`]; [`Error::OtherUpload`] for another upload than the first run was begun
+    /// with; [`Error::NoRunLeft`].
+    pub fn begin(&mut self, rules: &Rules, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
+        self.check_open()?;
+        if self.upload.is_some_and(|known| known != upload) {
+            return Err(Error::OtherUpload);
+        }
+        if let Some(run) = self.run(job) {
+            return Ok(Begun { run, link: None });
+        }
+        let run = rules.next_run(self.jobs.len())?;
+        let link = Some(self.append(Act::RunBegun { job, run, upload })?);
+        Ok(Begun { run, link })
+    }
+
+    /// Freezes the dataset; nothing is to be appended where it is frozen for this reason already.
+    ///
+    /// # Errors
+    /// As [`Standing::append`].
+    pub fn freeze(&mut self, reason: Freeze) -> Result<Option<Link>, Error> {
+        if self.frozen == Some(reason) {
+            return Ok(None);
+        }
+        self.append(Act::Frozen { reason }).map(Some)
+    }
+
+    /// Lets a frozen dataset go on, once an operator has looked into it.
+    ///
+    /// # Errors
+    /// [`Error::FrozenForGood`]; [`Error::NotFrozen`].
+    pub fn thaw(&mut self) -> Result<Link, Error> {
+        match self.frozen {
+            Some(Freeze::Noise) => self.append(Act::Thawed),
+            Some(other) => Err(Error::FrozenForGood(other)),
+            None => Err(Error::NotFrozen),
+        }
+    }
+
+    /// The standing with another act, and what is to be stored of it.
+    ///
+    /// # Errors
+    /// [`Error::Stored`] for a run that is not the next.
+    pub fn append(&mut self, act: Act) -> Result<Link, Error> {
+        let text = serde_json::to_string(&act).map_err(|error| Error::stored(&error))?;
+        self.follow(&act)?;
+        self.tip = self.tip.append(self.dataset, &text);
+        Ok(Link {
+            act,
+            text,
+            tip: self.tip,
+        })
+    }
+
+    fn follow(&mut self, act: &Act) -> Result<(), Error> {
+        match act {
+            Act::RunBegun { job, run, upload } => {
+                if *run as usize != self.jobs.len() {
+                    return Err(Error::stored(&"a run that is not the next of its dataset"));
+                }
+                self.jobs.push(*job);
+                self.upload = Some(*upload);
+            }
+            Act::Frozen { reason } => self.frozen = Some(*reason),
+            Act::Thawed => self.frozen = None,
+            Act::KeysMade { .. }
+            | Act::Released { .. }
+            | Act::KeysDestroyed
+            | Act::Adopted { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl Book {
+    /// The book of a job's run as it is stored: each release's act with its integers, in order.
+    ///
+    /// # Errors
+    /// [`Error::Stored`] for acts of something else, integers that are not those of their act, and
+    /// debits that the rules refuse.
+    pub fn read(
+        rules: &Rules,
+        job: JobId,
+        run: u32,
+        releases: impl IntoIterator<Item = (Act, Vec<Vec<i64>>)>,
+    ) -> Result<Self, Error> {
+        let mut book = Self::new(rules, job, run);
+        for (act, answers) in releases {
+            let Act::Released {
+                entries,
+                answers: digest,
+                ..
+            } = act
+            else {
+                return Err(Error::stored(&"an act that is none of a release"));
+            };
+            if answers_digest(&answers) != digest {
+                let what = "released integers that are not those of their act";
+                return Err(Error::stored(&what));
+            }
+            let restored = book.restore(entries, answers);
+            restored.map_err(|error| Error::stored(&error))?;
+        }
+        Ok(book)
+    }
+}
+
+/// A batch that was judged and decrypted: what is to be appended before anyone is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// The job's book that it was judged by.
+    before: Book,
+    act: Act,
+    released: Option<Released>,
+}
+
+/// What a ruling releases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// The cells of each release, in the order of the request.
+    pub answers: Vec<Vec<i64>>,
+    /// The run's book with the batch in it.
+    pub book: Book,
+}
+
+impl Ruling {
+    /// The batch is released, for these debits; `released` has the book with it.
+    pub fn release(before: Book, entries: Vec<Entry>, released: Released) -> Self {
+        let act = Act::Released {
+            job: before.window().job(),
+            entries,
+            answers: answers_digest(&released.answers),
+        };
+        Self {
+            before,
+            act,
+            released: Some(released),
+        }
+    }
+
+    /// A page of the batch cannot be decrypted: the dataset is frozen.
+    pub fn freeze(before: Book) -> Self {
+        let reason = Freeze::Noise;
+        Self {
+            before,
+            act: Act::Frozen { reason },
+            released: None,
+        }
+    }
+
+    /// What is appended: a release, or that the dataset is frozen.
+    pub fn act(&self) -> &Act {
+        &self.act
+    }
+
+    /// The integers that the act releases; none where it freezes the dataset.
+    pub fn answers(&self) -> Option<&[Vec<i64>]> {
+        self.released.as_ref().map(|r| r.answers.as_slice())
+    }
+
+    /// What is to be appended, behind a standing and a book that were read after the decryption.
+    ///
+    /// # Errors
+    /// [`Error::Overtaken`] where something else of the job was released meanwhile. A page that
+    /// cannot be decrypted freezes the dataset all the same.
+    pub fn append_to(&self, standing: &mut Standing, now: &Book) -> Result<Link, Error> {
+        if self.released.is_some() && *now != self.before {
+            return Err(Error::Overtaken);
+        }
+        standing.append(self.act.clone())
+    }
+
+    /// What may leave once the act is appended.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where the dataset was frozen.
+    pub fn into_released(self) -> Result<Released, Error> {
+        self.released.ok_or(Error::Refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Domain;
+    use fhaim_dp::{LadderPlan, Rho};
+
+    const DATASET: DatasetId = DatasetId([1; 16]);
+    const UPLOAD: [u8; 32] = [3; 32];
+    const JOBS: [JobId; 3] = [JobId([4; 16]), JobId([5; 16]), JobId([6; 16])];
+
+    fn rules() -> Rules {
+        Rules {
+            dataset: DATASET,
+            domain: Domain::new(vec![2, 3]),
+            record_bound: 100,
+            runs: 2,
+            run_budget: Rho::ratio_up(1, 1).unwrap(),
+            run_ladder: LadderPlan::for_any_order(1000, 1 << 20).unwrap(),
+            residues: 1,
+        }
+    }
+
+    /// The chain that links make, and the standing that is read back from it.
+    fn read(links: &[Link]) -> Standing {
+        let tip = links.last().map_or_else(Tip::default, |link| link.tip);
+        let acts = links.iter().map(|link| link.act.clone());
+        Standing::read(DATASET, tip, acts).unwrap()
+    }
+
+    #[test]
+    fn a_standing_is_what_its_chain_says_after_every_act() {
+        let (rules, mut standing) = (rules(), Standing::new(DATASET));
+        let mut links = Vec::new();
+        let begun = standing.begin(&rules, JOBS[0], UPLOAD).unwrap();
+        links.extend(begun.link);
+        assert_eq!(read(&links), standing);
+        let again = standing.begin(&rules, JOBS[0], UPLOAD).unwrap();
+        assert_eq!(again, Begun { run: 0, link: None });
+        let other = standing.begin(&rules, JOBS[1], [8; 32]);
+        assert!(matches!(other, Err(Error::OtherUpload)));
+        links.extend(standing.begin(&rules, JOBS[1], UPLOAD).unwrap().link);
+        let third = standing.begin(&rules, JOBS[2], UPLOAD);
+        assert!(matches!(third, Err(Error::NoRunLeft(2))));
+        links.extend(standing.freeze(Freeze::Noise).unwrap());
+        assert_eq!(standing.freeze(Freeze::Noise).unwrap(), None);
+        assert_eq!(read(&links), standing);
+        let frozen = standing.begin(&rules, JOBS[0], UPLOAD);
+        assert!(matches!(frozen, Err(Error::Frozen(Freeze::Noise))));
+        links.push(standing.thaw().unwrap());
+        assert_eq!(read(&links), standing);
+        assert!(matches!(standing.thaw(), Err(Error::NotFrozen)));
+        links.extend(standing.freeze(Freeze::Restored).unwrap());
+        assert!(matches!(standing.thaw(), Err(Error::FrozenForGood(_))));
+        assert_eq!(links.len() as u64, standing.tip().height);
+    }
+
+    #[test]
+    fn a_chain_whose_runs_are_out_of_order_is_none() {
+        let (job, upload) = (JOBS[0], UPLOAD);
+        let second = Act::RunBegun {
+            job,
+            run: 1,
+            upload,
+        };
+        let read = Standing::read(DATASET, Tip::default(), [second.clone()]);
+        assert!(matches!(read, Err(Error::Stored(_))));
+        let mut standing = Standing::new(DATASET);
+        assert!(standing.append(second).is_err());
+        assert_eq!(standing, Standing::new(DATASET));
+    }
+
+    /// What was judged by an older book is judged again; a page that cannot be decrypted is not
+    /// forgotten over it.
+    #[test]
+    fn a_ruling_holds_for_the_book_that_it_was_made_by() {
+        let rules = rules();
+        let before = Book::new(&rules, JOBS[0], 0);
+        let other = Book::new(&rules, JOBS[0], 1);
+        let answers = vec![vec![1, 2]];
+        let book = other.clone();
+        let released = Ruling::release(before.clone(), Vec::new(), Released { answers, book });
+        let mut standing = Standing::new(DATASET);
+        let late = released.append_to(&mut standing, &other);
+        assert!(matches!(late, Err(Error::Overtaken)));
+        assert_eq!(standing.tip(), Tip::default());
+        let link = released.append_to(&mut standing, &before).unwrap();
+        assert_eq!((link.tip, &link.act), (standing.tip(), released.act()));
+        let frozen = Ruling::freeze(before);
+        frozen.append_to(&mut standing, &other).unwrap();
+        assert_eq!(standing.frozen(), Some(Freeze::Noise));
+        assert!(frozen.answers().is_none());
+        assert!(matches!(frozen.into_released(), Err(Error::Refused)));
+    }
+}

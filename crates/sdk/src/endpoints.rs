@@ -1,0 +1,71 @@
+//! Where the services are.
+
+use fhaim_api::token::Service;
+use serde::{Deserialize, Serialize};
+
+/// Base addresses of the services.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoints {
+    /// Accounts, jobs, results.
+    pub generation: String,
+    /// Uploads.
+    pub computation: String,
+    /// Keys and the ledger.
+    pub crypto: String,
+}
+
+impl Endpoints {
+    /// All services behind one origin, as `fhaim up` and the reverse proxy serve them.
+    pub fn behind(origin: &str) -> Self {
+        let origin = origin.trim_end_matches('/');
+        let at = |service: &str| format!("{origin}/{service}");
+        Self {
+            generation: at("generation"),
+            computation: at("computation"),
+            crypto: at("crypto"),
+        }
+    }
+
+    /// The service that an address is of: what it is shown is good there alone.
+    pub(crate) fn at(&self, address: &str) -> Service {
+        let is_below = |base: &str| {
+            let rest = address.strip_prefix(base.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let all = [
+            (Service::Generation, &self.generation),
+            (Service::Computation, &self.computation),
+            (Service::Crypto, &self.crypto),
+        ];
+        // Of two addresses one of which begins with the other, the longer is meant.
+        let found = all.into_iter().filter(|(_, base)| is_below(base));
+        let found = found.max_by_key(|(_, base)| base.len());
+        found.map_or(Service::Generation, |(service, _)| service)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_service_is_shown_its_own_token() {
+        let behind = Endpoints::behind("https://fhaim.example");
+        let apart = Endpoints {
+            generation: "https://fhaim.example/".to_owned(),
+            computation: "https://fhaim.example/computation".to_owned(),
+            crypto: "https://keys.example".to_owned(),
+        };
+        for endpoints in [behind, apart] {
+            for (service, base) in [
+                (Service::Generation, &endpoints.generation),
+                (Service::Computation, &endpoints.computation),
+                (Service::Crypto, &endpoints.crypto),
+            ] {
+                let address = format!("{}/v1/datasets", base.trim_end_matches('/'));
+                assert_eq!(endpoints.at(&address), service, "{address}");
+            }
+        }
+    }
+}

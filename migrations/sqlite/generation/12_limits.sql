@@ -1,0 +1,2 @@
+-- Jobs are counted by owner.
+CREATE INDEX jobs_owner ON jobs (owner, state);

@@ -1,0 +1,137 @@
+//! Deleted is gone: batches stopped, objects, keys and what was half written deleted, then rows.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use common::Fixture;
+use fhaim_api::batch::Batch;
+use fhaim_api::problem::ProblemKind;
+use fhaim_computation::store::batches::{Name, TABLE};
+use fhaim_computation::{batches, uploads};
+use fhaim_platform::blobs::Blobs;
+use fhaim_platform::housekeeping::{self, Housekeeping};
+use fhaim_platform::lease::Tasks;
+use fhaim_release::{ReleaseRequest, Statistic};
+use object_store::local::LocalFileSystem;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
+use std::path::Path;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Files below a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let below = |path: std::path::PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![path.display().to_string()],
+    };
+    entries
+        .flat_map(|entry| below(entry.unwrap().path()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_stops_batches_and_leaves_no_file() {
+    let fixture = Fixture::new().await;
+    let state = &fixture.state;
+    let stored = fixture.upload().await;
+    let name = Name {
+        dataset: stored.dataset,
+        job: Uuid::new_v4(),
+        first: 0,
+    };
+    let batch = Batch {
+        requests: vec![ReleaseRequest {
+            number: 0,
+            statistic: Statistic::Total,
+            variance_units: 9,
+        }],
+        receipts: Vec::new(),
+        again: false,
+    };
+    batches::ask(state, name, &batch).await.unwrap();
+    let tasks = Tasks::new(state.base.store.clone(), TABLE, 30);
+    let lease = tasks.take(&[]).await.unwrap().unwrap();
+    // What a killed service was writing.
+    let half = fixture.blobs().join(&stored.folder).join("0/half#1");
+    std::fs::write(half, "half").unwrap();
+
+    let (dataset, owner) = (stored.dataset, stored.owner);
+    let other = uploads::delete(state, dataset, Uuid::new_v4()).await;
+    assert_eq!(other.unwrap_err().kind(), ProblemKind::NotFound);
+    uploads::delete(state, dataset, owner).await.unwrap();
+    assert!(
+        tasks.renew(&lease).await.unwrap().is_err(),
+        "the batch goes on"
+    );
+    assert_eq!(
+        files(&fixture.blobs().join("uploads")),
+        Vec::<String>::new()
+    );
+    let again = uploads::delete(state, dataset, owner).await.unwrap_err();
+    assert_eq!(again.kind(), ProblemKind::NotFound);
+    // Its log, too.
+    let log = fixture.folder.path().join("store.db-wal");
+    assert_eq!(std::fs::metadata(log).map_or(0, |log| log.len()), 0);
+}
+
+/// Ciphertexts stayed where deletion was broken off after the rows, and the next call said that
+/// all was deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_is_broken_off_is_gone_on_with() {
+    let mut fixture = Fixture::new().await;
+    let stored = fixture.upload().await;
+    let (dataset, owner) = (stored.dataset, stored.owner);
+    let files_there = || files(&fixture.blobs().join("uploads")).len();
+    let all = files_there();
+    // Each blob takes a while, and somebody gives up.
+    let slow = ThrottleConfig {
+        wait_delete_per_call: Duration::from_millis(200),
+        ..ThrottleConfig::default()
+    };
+    let local = LocalFileSystem::new_with_prefix(fixture.blobs()).unwrap();
+    let quick = fixture.state.base.blobs.clone();
+    let mut state = fixture.state.clone();
+    state.base.blobs = Blobs::over(ThrottledStore::new(local, slow));
+    let deleting = uploads::delete(&state, dataset, owner);
+    let broken_off = tokio::time::timeout(Duration::from_millis(500), deleting).await;
+    assert!(broken_off.is_err());
+    let left = files_there();
+    assert!(0 < left && left < all, "{left} of {all}");
+    // It is gone for its owner, and nothing can be added.
+    let found = uploads::find_owned(&state, dataset, owner).await;
+    assert_eq!(found.unwrap_err().kind(), ProblemKind::NotFound);
+    let object = fixture.plan.objects().next().unwrap();
+    let bytes = fixture.encode(object, 1);
+    let put = fixture.put(&stored, object, &bytes).await.unwrap_err();
+    assert_eq!(put.kind(), ProblemKind::NotFound);
+    fixture.state.base.blobs = quick;
+    // By itself, as when the service starts; by its owner's next call it is the same.
+    fixture.state.tidy().await.unwrap();
+    assert_eq!(
+        files(&fixture.blobs().join("uploads")),
+        Vec::<String>::new()
+    );
+    let again = uploads::delete(&fixture.state, dataset, owner).await;
+    assert_eq!(again.unwrap_err().kind(), ProblemKind::NotFound);
+}
+
+/// A worker that was killed after its dataset's deletion has left a page that no row names.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_row_names_is_an_orphan() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let blobs = &fixture.state.base.blobs;
+    let lost = format!("uploads/{}/{}/sealed/page", Uuid::new_v4(), Uuid::new_v4());
+    for name in [lost.clone(), format!("{}/sealed/page", stored.folder)] {
+        blobs.put(&name, "page".into()).await.unwrap();
+    }
+    let orphans = housekeeping::orphans(&fixture.state, Duration::ZERO).await;
+    let orphans: Vec<String> = orphans.unwrap().into_iter().map(|blob| blob.name).collect();
+    assert_eq!(orphans, [lost]);
+    let young = housekeeping::orphans(&fixture.state, Duration::from_secs(60)).await;
+    assert_eq!(young.unwrap(), []);
+}

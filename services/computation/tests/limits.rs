@@ -1,0 +1,85 @@
+//! What an account may store.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use common::{Fixture, terms};
+use fhaim_api::dataset::WireTerms;
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::upload::{NewUpload, Upload, WireLayout};
+use fhaim_computation::{limits, uploads};
+use fhaim_platform::Failure;
+use fhaim_platform::store::lock_owner;
+use uuid::Uuid;
+
+async fn register(fixture: &Fixture, owner: Uuid) -> Result<Upload, Failure> {
+    let layout = WireLayout {
+        chunks: 1,
+        stride: 128,
+    };
+    let terms = WireTerms(terms(1000));
+    let new = NewUpload { terms, layout };
+    let made = uploads::register(&fixture.state, Uuid::new_v4(), owner, new).await;
+    made.map(|(upload, _)| upload)
+}
+
+/// Bytes used, and those that may be.
+async fn used(fixture: &Fixture, owner: Uuid) -> (u64, u64) {
+    let usage = limits::usage(&fixture.state, owner).await.unwrap();
+    assert_eq!(usage.limits[0].limit, "stored_bytes");
+    (usage.limits[0].used, usage.limits[0].most)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_stores_so_many_bytes() {
+    let mut fixture = Fixture::new().await;
+    let (ana, eve) = (Uuid::new_v4(), Uuid::new_v4());
+    let first = register(&fixture, ana).await.unwrap();
+    let part = &first.contributions[0];
+    let bytes = part.objects * part.object_bytes;
+    assert_eq!(used(&fixture, ana).await.0, bytes);
+    fixture.state = fixture.reopened(2 * bytes + 1).await;
+    assert_eq!(used(&fixture, ana).await, (bytes, 2 * bytes + 1));
+    // At the same moment: never one too many.
+    let (one, two) = tokio::join!(register(&fixture, ana), register(&fixture, ana));
+    let (made, refused) = match (one, two) {
+        (Ok(made), Err(refused)) | (Err(refused), Ok(made)) => (made, refused),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused.kind(), ProblemKind::Quota);
+    let words = refused.problem.to_string();
+    assert!(
+        words.contains("stored_bytes: ") && words.contains("delete a dataset"),
+        "{words}"
+    );
+    let kept = std::fs::read_dir(fixture.blobs().join("uploads")).unwrap();
+    let folders = kept.map(|dataset| std::fs::read_dir(dataset.unwrap().path()).unwrap());
+    let keys = folders
+        .flatten()
+        .filter(|set| set.as_ref().unwrap().path().join("public").exists());
+    assert_eq!(keys.count(), 2, "what was refused left its keys");
+    register(&fixture, eve).await.unwrap();
+    uploads::delete(&fixture.state, made.dataset, ana)
+        .await
+        .unwrap();
+    register(&fixture, ana).await.unwrap();
+}
+
+/// Uploads of an earlier release are measured when the service starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_measured_is() {
+    let mut fixture = Fixture::new().await;
+    let ana = Uuid::new_v4();
+    register(&fixture, ana).await.unwrap();
+    let (bytes, most) = used(&fixture, ana).await;
+    let store = &fixture.state.base.store;
+    let mut tx = store.begin().await.unwrap();
+    lock_owner(&mut tx, ana).await.unwrap();
+    let forget = sqlx::query("UPDATE uploads SET bytes = NULL");
+    forget.execute(&mut *tx).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(used(&fixture, ana).await.0, 0);
+    fixture.state = fixture.reopened(most).await;
+    assert_eq!(used(&fixture, ana).await, (bytes, most));
+}

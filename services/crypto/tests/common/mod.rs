@@ -1,0 +1,133 @@
+//! The service over a real database, and a generation service as far as it vouches for datasets.
+#![allow(dead_code, clippy::unwrap_used)] // helpers outside #[test] functions
+
+use axum::Router;
+use axum::routing::get;
+use fhaim_api::account::Secret;
+use fhaim_api::dataset::WireTerms;
+use fhaim_api::keys::NewKeySet;
+use fhaim_api::token::Service;
+use fhaim_crypto::{Config, Limits, State};
+use fhaim_domain::Schema;
+use fhaim_platform::program::Program;
+use fhaim_platform::seal::Sealer;
+use fhaim_platform::store::{COMMON, Store};
+use fhaim_platform::token::Signer;
+use fhaim_protocol::terms::Terms;
+use sqlx::{Connection, SqliteConnection};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+pub const OWNER: Uuid = Uuid::from_u128(1);
+
+pub fn terms(runs: u32) -> Terms {
+    let json = br#"{"name":"t","columns":[
+        {"name":"a","kind":"categorical","categories":["1","2"]},
+        {"name":"b","kind":"categorical","categories":["1","2","3"]}]}"#;
+    let terms = Terms {
+        runs,
+        ..Terms::new(Schema::from_json("t", json).unwrap(), 1.0, 1e-9, 600)
+    };
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
+}
+
+/// What vouches for datasets.
+pub struct Generation {
+    signer: Arc<Signer>,
+    base: String,
+    _folder: TempDir,
+}
+
+impl Generation {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = fhaim_kit::config::sqlite(folder.path());
+        let store = Store::open(&database, &[COMMON]).await.unwrap();
+        let sealer = Sealer::from_text(&Sealer::new_key().unwrap()).unwrap();
+        let signer = Signer::open(Service::Generation, store, Arc::new(sealer)).await;
+        let signer = Arc::new(signer.unwrap());
+        let keys = signer.clone();
+        let jwks = get(async move || axum::Json(keys.jwks()));
+        let routes = Router::new().route("/.well-known/jwks.json", jwks);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self {
+            signer,
+            base,
+            _folder: folder,
+        }
+    }
+
+    /// What it says of a dataset.
+    pub fn voucher(&self, owner: Uuid, dataset: Uuid) -> Option<Secret> {
+        let voucher = self.signer.voucher(owner, dataset, Duration::from_secs(60));
+        Some(Secret(voucher.unwrap()))
+    }
+
+    /// A user's token.
+    pub fn user_token(&self, owner: Uuid) -> Option<Secret> {
+        let token = self
+            .signer
+            .user_token(Service::Crypto, owner, Duration::from_secs(60));
+        Some(Secret(token.unwrap()))
+    }
+
+    /// A key set asked for as a user does that the service vouches for.
+    pub fn key_set(&self, dataset: Uuid, runs: u32) -> NewKeySet {
+        NewKeySet {
+            terms: WireTerms(terms(runs)),
+            voucher: self.voucher(OWNER, dataset),
+        }
+    }
+}
+
+/// A folder, and what the service in it is configured with.
+pub struct Place {
+    pub folder: TempDir,
+    pub config: Config,
+    pub generation: Generation,
+}
+
+impl Place {
+    pub async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut common = fhaim_kit::config::in_folder(folder.path());
+        let generation = Generation::start().await;
+        let base = generation.base.clone();
+        common.peers.insert(Service::Generation, base);
+        let limits = Limits::default();
+        Self {
+            folder,
+            config: Config { common, limits },
+            generation,
+        }
+    }
+
+    pub async fn open(&self) -> State {
+        State::open(&self.config).await.unwrap()
+    }
+
+    /// Makes the keys of a new dataset.
+    pub async fn dataset(&self, state: &State, runs: u32) -> Uuid {
+        let id = Uuid::new_v4();
+        let new = self.generation.key_set(id, runs);
+        let (_, made) = fhaim_crypto::keys::create(state, id, OWNER, new)
+            .await
+            .unwrap();
+        assert!(made);
+        id
+    }
+
+    /// A statement that the service does not make.
+    pub async fn execute(&self, statement: &'static str) {
+        let url = format!("sqlite://{}/store.db", self.folder.path().display());
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! A destroyed key's sealed bytes are in no file.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use common::{OWNER, Place};
+use fhaim_crypto::keys;
+use fhaim_platform::program::Program;
+use sqlx::{Connection, Row, SqliteConnection};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// A secret key as it is stored.
+async fn sealed(place: &Place, dataset: Uuid) -> Vec<u8> {
+    let url = format!("sqlite://{}/store.db", place.folder.path().display());
+    let mut connection = SqliteConnection::connect(&url).await.unwrap();
+    let row = sqlx::query("SELECT secret FROM key_sets WHERE dataset = $1")
+        .bind(dataset.to_string())
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    let secret: Vec<u8> = row.get("secret");
+    connection.close().await.unwrap();
+    secret
+}
+
+/// How many places of the database and its log have 16 bytes of a secret, from a multiple of 16 on:
+/// whatever has 32 bytes of it has those.
+fn places(place: &Place, secrets: &[Vec<u8>]) -> usize {
+    let pieces = secrets.iter().flat_map(|secret| secret.chunks_exact(16));
+    let pieces: HashSet<&[u8]> = pieces.collect();
+    let files = ["store.db", "store.db-wal", "store.db-shm"]
+        .map(|name| std::fs::read(place.folder.path().join(name)).unwrap_or_default());
+    let found = files.iter().flat_map(|file| file.windows(16));
+    found.filter(|window| pieces.contains(window)).count()
+}
+
+#[tokio::test]
+async fn a_destroyed_key_is_in_no_file() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let mut made = Vec::new();
+    for _ in 0..6 {
+        let dataset = place.dataset(&state, 1).await;
+        made.push((dataset, sealed(&place, dataset).await));
+    }
+    let all: Vec<Vec<u8>> = made.iter().map(|(_, secret)| secret.clone()).collect();
+    assert!(places(&place, &all) >= 6, "they are not where this looks");
+    // Every other, so that rows move about between those that stay.
+    let (mut gone, mut kept) = (Vec::new(), Vec::new());
+    for (number, (dataset, secret)) in made.into_iter().enumerate() {
+        if number % 2 == 0 {
+            keys::destroy(&state, dataset, OWNER).await.unwrap();
+            gone.push(secret);
+        } else {
+            kept.push((dataset, secret));
+        }
+        assert_eq!(places(&place, &gone), 0, "after {number}");
+    }
+    for (dataset, secret) in kept {
+        assert_eq!(sealed(&place, dataset).await, secret);
+    }
+}
+
+/// Killed between the destruction and the cutting off of the log: the next start does it.
+#[tokio::test]
+async fn a_key_that_is_only_in_the_log_goes_at_the_next_start() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let dataset = place.dataset(&state, 1).await;
+    let secret = vec![sealed(&place, dataset).await];
+    let store = state.base().store.clone();
+    let forget = sqlx::query("UPDATE key_sets SET secret = NULL");
+    forget.execute(store.pool()).await.unwrap();
+    assert!(places(&place, &secret) > 0, "nothing to forget");
+    let _again = place.open().await;
+    assert_eq!(places(&place, &secret), 0);
+}

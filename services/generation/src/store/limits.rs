@@ -1,0 +1,40 @@
+//! What an account has, counted.
+
+use fhaim_platform::rows;
+use fhaim_platform::store::{StoreError, Tx};
+use uuid::Uuid;
+
+/// What an account has.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Datasets, those that are being deleted included.
+    pub datasets: u64,
+    /// Jobs.
+    pub jobs: u64,
+    /// Jobs that are queued or running.
+    pub jobs_under_way: u64,
+    /// API keys.
+    pub api_keys: u64,
+}
+
+/// Counts what an account has.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn count(tx: &mut Tx, owner: Uuid) -> Result<Counted, StoreError> {
+    let count = "SELECT (SELECT COUNT(*) FROM datasets WHERE owner = $1) AS datasets, \
+         (SELECT COUNT(*) FROM jobs WHERE owner = $1) AS jobs, \
+         (SELECT COUNT(*) FROM jobs WHERE owner = $1 AND state IN ('queued', 'running')) \
+         AS jobs_under_way, \
+         (SELECT COUNT(*) FROM api_keys WHERE account = $1) AS api_keys";
+    let row = sqlx::query(count)
+        .bind(owner.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    Ok(Counted {
+        datasets: rows::number(&row, "datasets")?,
+        jobs: rows::number(&row, "jobs")?,
+        jobs_under_way: rows::number(&row, "jobs_under_way")?,
+        api_keys: rows::number(&row, "api_keys")?,
+    })
+}

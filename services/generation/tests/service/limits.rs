@@ -1,0 +1,108 @@
+//! What an account may have, and that it is told.
+
+use crate::common::{Kind, Service, fresh, problem, terms};
+use fhaim_api::dataset::{NewDataset, Voucher, WireTerms};
+use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::usage::Usage;
+use fhaim_platform::program::Program;
+use reqwest::Method;
+use serde_json::json;
+
+over_both!(limits_of_an_account, vouchers);
+
+fn assert_names(problem: &Problem, limit: &str) {
+    assert_eq!(problem.kind, ProblemKind::Quota, "{problem}");
+    let words = problem.to_string();
+    assert!(words.contains(&format!("{limit}: ")), "{words}");
+}
+
+async fn limits_of_an_account(kind: Kind) {
+    let service = Service::start_with(kind, |config| {
+        config.limits.datasets = 2;
+        config.limits.jobs = 3;
+        config.limits.jobs_under_way = 1;
+        config.limits.api_keys = 1;
+    })
+    .await;
+    let ana = service.user("ana@x.example").await;
+    let new = NewDataset {
+        name: "t".to_owned(),
+        terms: WireTerms(terms().choices()),
+    };
+    let new = serde_json::to_value(new).unwrap();
+    // At the same moment: never one too many.
+    let put = async || ana.put(&fresh("/v1/datasets"), new.clone()).await;
+    let (one, two, three) = tokio::join!(put(), put(), put());
+    let mut refused = Vec::new();
+    for made in [one, two, three] {
+        if !made.status().is_success() {
+            refused.push(problem(made, 403).await);
+        }
+    }
+    let [refused] = refused.try_into().unwrap();
+    assert_names(&refused, "datasets");
+    let datasets = ana.get::<fhaim_api::Page<fhaim_api::dataset::Dataset>>("/v1/datasets");
+    let datasets = datasets.await.items;
+    let dataset = datasets[0].id;
+    service.computation.complete_upload(dataset);
+    let ready = format!("/v1/datasets/{dataset}/ready");
+    ana.post::<fhaim_api::dataset::Dataset>(&ready).await;
+
+    let jobs = format!("/v1/datasets/{dataset}/jobs");
+    for _ in 0..3 {
+        let job = ana.new_job(dataset).await.id;
+        let another = ana.put(&fresh(&jobs), json!({})).await;
+        // Whichever is reached first: its runs, or the account's limits.
+        if let Ok(refused) = another.json::<Problem>().await
+            && refused.kind != ProblemKind::BudgetSpent
+        {
+            assert_names(&refused, "jobs_under_way");
+        }
+        let cancel = format!("/v1/jobs/{job}/cancel");
+        ana.post::<fhaim_api::job::Job>(&cancel).await;
+    }
+    assert_names(
+        &problem(ana.put(&fresh(&jobs), json!({})).await, 403).await,
+        "jobs",
+    );
+
+    ana.new_key("one").await;
+    let another = ana
+        .put(&fresh("/v1/api-keys"), json!({ "name": "two" }))
+        .await;
+    assert_names(&problem(another, 403).await, "api_keys");
+
+    let usage: Usage = ana.get("/v1/usage").await;
+    let used = usage
+        .limits
+        .iter()
+        .map(|used| (&*used.limit, used.used, used.most));
+    let expected = [
+        ("datasets", 2, 2),
+        ("jobs", 3, 3),
+        ("jobs_under_way", 0, 1),
+        ("api_keys", 1, 1),
+    ];
+    assert_eq!(used.collect::<Vec<_>>(), expected);
+    // What is deleted makes room, and others have their own.
+    let path = format!("/v1/datasets/{dataset}");
+    assert_eq!(ana.send(Method::DELETE, &path, None).await.status(), 204);
+    ana.new_dataset(terms()).await;
+    let eve = service.user("eve@x.example").await;
+    eve.new_dataset(terms()).await;
+}
+
+async fn vouchers(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let dataset = ana.new_dataset(terms()).await.id;
+    let path = format!("/v1/datasets/{dataset}/voucher");
+    let said: Voucher = ana.get(&path).await;
+    let verifier = &service.state.base().verifier;
+    // It is for the crypto service, and for nothing else: not a token here.
+    assert!(verifier.verify(&said.voucher.0).await.is_err());
+    let used = (service.send_as(Some(&said.voucher.0), Method::GET, "/v1/account", None)).await;
+    problem(used, 401).await;
+    let eve = service.user("eve@x.example").await;
+    eve.refused(Method::GET, &path, 404).await;
+}

@@ -1,0 +1,211 @@
+//! Deleted is gone: after `dataset delete` no file of any service holds a part of the dataset's
+//! ciphertexts, of its sealed pages or of its sealed secret key.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use fhaim_kit::{Backing, NAMES, Services, Setting, until};
+use sqlx::{Connection, Row, SqliteConnection};
+
+use super::PROGRAM;
+
+const COMPUTATION: usize = 1;
+const CRYPTO: usize = 2;
+
+/// Pieces of what must be gone: 16 bytes from each multiple of 16 on, so that whatever holds 32
+/// consecutive bytes of it holds a piece.
+struct Pieces {
+    all: HashSet<u128>,
+    /// Whether a piece may be there that has these last bits: most places are told by that.
+    ends: Vec<bool>,
+}
+
+impl Pieces {
+    fn new() -> Self {
+        Self {
+            all: HashSet::new(),
+            ends: vec![false; 1 << 24],
+        }
+    }
+
+    fn end(piece: u128) -> usize {
+        (piece & 0xff_ffff) as usize
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks_exact(16) {
+            // What many unlike things have in common says nothing: headers, and zeros.
+            let zeros = piece.iter().filter(|&&byte| byte == 0).count();
+            if zeros < 6 {
+                let piece = u128::from_be_bytes(piece.try_into().unwrap());
+                self.all.insert(piece);
+                self.ends[Self::end(piece)] = true;
+            }
+        }
+    }
+
+    /// Whether some bytes hold a piece, wherever.
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        let mut last = 0_u128;
+        for (read, &byte) in bytes.iter().enumerate() {
+            last = last << 8 | u128::from(byte);
+            if read >= 15 && self.ends[Self::end(last)] && self.all.contains(&last) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let below = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![path],
+    };
+    entries
+        .flatten()
+        .flat_map(|entry| below(entry.path()))
+        .collect()
+}
+
+/// The file, if any, that holds a piece.
+fn holder(services: &Services, pieces: &Pieces) -> Option<PathBuf> {
+    let homes = (0..3).map(|service| services.home(service));
+    let mut all = homes.flat_map(|home| files(&home));
+    all.find(|path| {
+        let bytes = fs::read(path).unwrap_or_default();
+        pieces.is_in(&bytes)
+    })
+}
+
+/// All that is kept of a dataset and must be gone when it is deleted.
+fn pieces(services: &Services, dataset: &str) -> Pieces {
+    let mut pieces = Pieces::new();
+    let uploads = services
+        .home(COMPUTATION)
+        .join("blobs/uploads")
+        .join(dataset);
+    for path in files(&uploads) {
+        let name = path.file_name().unwrap();
+        // The keys are public, and elsewhere too.
+        if name != "public" && name != "evaluation" {
+            pieces.add(&fs::read(path).unwrap());
+        }
+    }
+    let url = format!("sqlite://{}/store.db", services.home(CRYPTO).display());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let secret: Vec<u8> = runtime.block_on(async {
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let select = sqlx::query("SELECT secret FROM key_sets WHERE dataset = $1");
+        let row = select.bind(dataset).fetch_one(&mut connection).await;
+        let secret = row.unwrap().get("secret");
+        connection.close().await.unwrap();
+        secret
+    });
+    assert!(secret.len() > 1000);
+    pieces.add(&secret);
+    assert!(pieces.all.len() > 10_000, "{} pieces", pieces.all.len());
+    pieces
+}
+
+/// Services that sweep every few seconds.
+fn start() -> Services {
+    let sweep = |name: &str| {
+        let variable = format!("FHAIM_{}__COMMON__ORPHAN_SECONDS", name.to_uppercase());
+        vec![(variable, "3".to_owned())]
+    };
+    let setting = Setting {
+        variables: NAMES.map(sweep),
+        ..Setting::new(PROGRAM)
+    };
+    let services = Services::start_in(&Backing::Local, setting);
+    services.sign_up("ana");
+    services
+}
+
+/// Waits until nothing holds a piece: at once where nothing was killed.
+fn must_be_gone(services: &Services, pieces: &Pieces, place: &str) {
+    until(|| match holder(services, pieces) {
+        None => Ok(()),
+        Some(path) => Err(format!("{place}: {} holds a part", path.display())),
+    });
+}
+
+#[test]
+fn a_deleted_dataset_is_in_no_file() {
+    let services = start();
+    let dataset = services.dataset("ana", &[]);
+    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let pieces = pieces(&services, &dataset);
+    assert!(holder(&services, &pieces).is_some());
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
+    let held = holder(&services, &pieces);
+    assert!(held.is_none(), "{held:?}");
+    assert_eq!(
+        services.json("ana", &["dataset", "list"]),
+        serde_json::json!([])
+    );
+}
+
+/// The job was refused to be deleted after half of it was.
+#[test]
+fn a_dataset_is_deleted_during_its_job() {
+    let services = start();
+    for wait in [0, 150, 400] {
+        let dataset = services.dataset("ana", &[]);
+        let pieces = pieces(&services, &dataset);
+        services.run("ana", &["job", "run", &dataset]);
+        std::thread::sleep(Duration::from_millis(wait));
+        services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
+        let shown = services.command("ana", &["dataset", "show", &dataset]);
+        assert!(!shown.status.success());
+        must_be_gone(
+            &services,
+            &pieces,
+            &format!("during a job, after {wait} ms"),
+        );
+    }
+    // A worker that was stopped in the middle leaves no page, and goes on with others' batches.
+    let other = services.dataset("ana", &[]);
+    services.run("ana", &["job", "run", &other, "--watch"]);
+}
+
+/// Killed at several points of the deletion, and then either asked again or not.
+#[test]
+fn a_deletion_that_is_killed_leaves_nothing() {
+    let services = start();
+    for point in 0..8 {
+        let dataset = services.dataset("ana", &[]);
+        if point % 3 == 0 {
+            services.run("ana", &["job", "run", &dataset]);
+        }
+        let pieces = pieces(&services, &dataset);
+        let service = [COMPUTATION, CRYPTO][point % 2];
+        let services = &services;
+        std::thread::scope(|scope| {
+            let delete = ["dataset", "delete", &dataset, "--yes"];
+            let deleting = scope.spawn(move || services.command("ana", &delete));
+            std::thread::sleep(Duration::from_millis(40 * point as u64));
+            services.kill(service);
+            std::thread::sleep(Duration::from_millis(200));
+            services.launch(service);
+            services.wait_until_ready();
+            let deleted = deleting.join().unwrap();
+            assert!(
+                deleted.status.success(),
+                "{}",
+                String::from_utf8_lossy(&deleted.stderr)
+            );
+        });
+        let place = format!("{} killed at point {point}", NAMES[service]);
+        must_be_gone(services, &pieces, &place);
+    }
+}

@@ -1,0 +1,313 @@
+//! What operators see and do: logs, readiness, metrics, `fhaim admin`, copies.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use fhaim_kit::{Backing, NAMES, PASSWORD, Services, Setting, tables, until};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::PROGRAM;
+
+/// An answer's status and text.
+fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, String) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let http = fhaim_platform::peer::http_client().unwrap();
+    let mut request = match body {
+        Some(body) => http.post(address).json(&body),
+        None => http.get(address),
+    };
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    runtime.block_on(async {
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    })
+}
+
+/// Failed sign-ins, refused tokens and others' identifiers left no line.
+#[test]
+fn what_is_tried_is_in_the_security_log() {
+    let variable = "FHAIM_GENERATION__COMMON__LOG__FILTER".to_owned();
+    let setting = Setting {
+        variables: [vec![(variable, "info".to_owned())], vec![], vec![]],
+        ..Setting::new(PROGRAM)
+    };
+    let services = Services::start_in(&Backing::Local, setting);
+    services.sign_up("ana");
+    services.sign_up("eve");
+    let dataset = services.create("ana", &[]);
+    let wrong = json!({ "email": "ana@example.org", "password": "not the password" });
+    let sessions = format!("{}/v1/sessions", services.address(0));
+    assert_eq!(ask(&sessions, None, Some(wrong)).0, 401);
+    let account = format!("{}/v1/account", services.address(0));
+    assert_eq!(ask(&account, Some("a.b.c"), None).0, 401);
+    let stolen = services.command("eve", &["dataset", "show", &dataset]);
+    assert!(!stolen.status.success());
+    let log = services.log(0);
+    for event in ["sign-in-failed", "token-refused", "foreign-id"] {
+        let line = log.lines().find(|line| line.contains(event));
+        assert!(
+            line.is_some_and(|line| line.contains("security")),
+            "{event}: {log}"
+        );
+    }
+    assert!(
+        log.lines()
+            .any(|line| line.contains("foreign-id") && line.contains(&dataset))
+    );
+    // The access log has the route, and no identifier, address or secret.
+    let access = log.lines().find(|line| line.contains("answered"));
+    assert!(access.unwrap().contains("/v1/"), "{log}");
+    for secret in [PASSWORD, "not the password", "a.b.c"] {
+        assert!(!log.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn readiness_names_the_peer_that_is_away() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let peers = |service: usize| {
+        ask(
+            &format!("{}/readyz/peers", services.address(service)),
+            None,
+            None,
+        )
+    };
+    for service in 0..3 {
+        assert_eq!(peers(service).0, 200, "{}", NAMES[service]);
+    }
+    services.kill(2);
+    let away = services.address(2);
+    until(|| match peers(1) {
+        (503, words) if words.contains("crypto") && words.contains(&away) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    assert!(services.is_ready(1), "it is ready itself");
+    let metrics = ask(&format!("{}/metrics", services.address(1)), None, None).1;
+    for name in [
+        "tasks_queued{task=\"batch\"} 0",
+        "peer_up{peer=\"crypto\"} 0",
+        "disk_free_bytes{service=\"computation\"}",
+        "database_connections{service=\"computation\"}",
+    ] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
+}
+
+/// The command of an operator, on the store of a service that runs.
+fn admin(services: &Services, service: usize, command: &[&str]) -> (bool, String) {
+    let config = services.home(service).join("config.toml");
+    let place = ["--config", config.to_str().unwrap()];
+    let done = services.command("ana", &[&["admin"], command, &place[..]].concat());
+    let words = [done.stdout, done.stderr].concat();
+    (done.status.success(), String::from_utf8(words).unwrap())
+}
+
+#[test]
+fn orphans_are_listed_and_deleted() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let list = ["orphans", "computation", "--age", "0"];
+    assert_eq!(
+        admin(&services, 1, &list),
+        (true, "0 of 0.0 MB found\n".to_owned())
+    );
+    let lost = services.home(1).join("blobs/uploads/lost/page");
+    fs::create_dir_all(lost.parent().unwrap()).unwrap();
+    fs::write(&lost, [7; 100]).unwrap();
+    let (well, words) = admin(&services, 1, &list);
+    assert!(well && words.contains("100 uploads/lost/page"), "{words}");
+    assert!(admin(&services, 1, &[&list[..], &["--delete"]].concat()).0);
+    assert!(!lost.exists());
+    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let (well, words) = admin(&services, 1, &["release", "computation", "nobody/0"]);
+    assert!(!well && words.contains("nobody has a lease"), "{words}");
+    let none = uuid::Uuid::nil().to_string();
+    assert!(!admin(&services, 1, &["reopen", &dataset, &none, "0"]).0);
+}
+
+#[test]
+fn the_services_are_compared() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let config = |service: usize| services.home(service).join("config.toml");
+    let paths = [0, 1, 2].map(config);
+    let [generation, computation, crypto] = paths.each_ref().map(|path| path.to_str().unwrap());
+    let compare = || {
+        let arguments = [
+            "admin",
+            "compare",
+            "--generation",
+            generation,
+            "--computation",
+            computation,
+            "--crypto",
+            crypto,
+        ];
+        let done = services.command("ana", &arguments);
+        let words = String::from_utf8(done.stdout).unwrap();
+        (done.status.success(), words)
+    };
+    let (well, words) = compare();
+    assert!(well, "{words}");
+    assert_eq!(
+        words,
+        "generation 1 datasets, computation 1 uploads, crypto 1 key sets\n"
+    );
+    // An older copy of crypto's store: the last act is forgotten, and others have its receipt.
+    services.kill(2);
+    let url = format!("sqlite://{}/store.db", services.home(2).display());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        use sqlx::Connection;
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let forget = "DELETE FROM chain WHERE height = (SELECT MAX(height) FROM chain)";
+        sqlx::query(forget).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
+    let (well, words) = compare();
+    assert!(!well && words.contains("crypto was set back"), "{words}");
+}
+
+#[test]
+fn an_operator_gives_another_password() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let (well, words) = admin(&services, 0, &["password", "ana@example.org"]);
+    assert!(well, "{words}");
+    assert!(!services.try_sign_in("ana").status.success());
+    let body = json!({ "email": "ana@example.org", "password": words.trim() });
+    let sessions = format!("{}/v1/sessions", services.address(0));
+    assert_eq!(ask(&sessions, None, Some(body)).0, 201);
+}
+
+/// All three services in one process, ended when dropped.
+struct Up {
+    child: Child,
+    address: String,
+}
+
+impl Up {
+    fn start(data: &Path) -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(["up", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let address = first
+            .split_whitespace()
+            .find(|word| word.starts_with("http"));
+        let address = address.unwrap().trim_end_matches(',').to_owned();
+        // Read to the end, or what it says next has nowhere to go.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// The command as the first account's owner.
+fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
+    let first = fs::read_to_string(data.join("first-account")).unwrap_or_default();
+    let done = Command::new(PROGRAM)
+        .args(arguments)
+        .current_dir(folder)
+        .env("FHAIM_CONFIG_DIR", folder.join("config"))
+        .env("FHAIM_MEMORY_DIR", folder.join("memory"))
+        .env("FHAIM_PASSWORD", first.lines().nth(1).unwrap_or_default())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let words = if done.status.success() {
+        done.stdout
+    } else {
+        done.stderr
+    };
+    (done.status.success(), String::from_utf8(words).unwrap())
+}
+
+/// A copy under way while a job runs, all folders lost, the copy put back: a dataset that has not
+/// moved on since goes on, one that has is frozen, and finished tables stay.
+#[test]
+fn a_copy_is_put_back() {
+    let folder = TempDir::new().unwrap();
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    tables::write_small(folder.path(), 300);
+    let run = |arguments: &[&str]| {
+        let (well, words) = fhaim(folder.path(), &data, arguments);
+        assert!(well, "{arguments:?}: {words}");
+        words
+    };
+    let login = |up: &Up| {
+        run(&[
+            "login",
+            "--server",
+            &up.address,
+            "--email",
+            "holder@fhaim.local",
+        ]);
+    };
+    let dataset = || {
+        let schema = [
+            "dataset",
+            "create",
+            "--schema",
+            "t.schema.json",
+            "--data",
+            "t.csv",
+        ];
+        let id = run(&[&schema[..], &["--epsilon", "1", "--runs", "2", "--yes"]].concat());
+        let id = id.trim().to_owned();
+        run(&["dataset", "upload", &id, "--data", "t.csv", "--yes"]);
+        id
+    };
+    let job = |dataset: &str| {
+        let words = run(&["job", "run", dataset, "--watch", "--yes"]);
+        words.lines().next().unwrap().to_owned()
+    };
+    let up = Up::start(&data);
+    login(&up);
+    let (still, moved) = (dataset(), dataset());
+    let done = job(&still);
+    // While a job runs.
+    let under_way = run(&["job", "run", &moved, "--yes"]);
+    let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
+    run(&["backup", "--data", from, "--out", to]);
+    run(&["job", "watch", under_way.lines().next().unwrap()]);
+    job(&moved);
+    let (again, words) = fhaim(
+        folder.path(),
+        &data,
+        &["backup", "--data", from, "--out", to],
+    );
+    assert!(!again && words.contains("there already"), "{words}");
+    drop(up);
+    fs::remove_dir_all(&data).unwrap();
+
+    run(&["restore", "--from", to, "--data", from]);
+    let (compared, words) = fhaim(folder.path(), &data, &["admin", "compare", "--data", from]);
+    assert!(compared, "{words}");
+    let up = Up::start(&data);
+    login(&up);
+    run(&["download", &done, "--out", "still.csv"]);
+    job(&still);
+    let (frozen, words) = fhaim(folder.path(), &data, &["job", "run", &moved, "--yes"]);
+    assert!(!frozen && words.contains("set back"), "{words}");
+}
