@@ -272,8 +272,7 @@ impl<'a> Encoder<'a> {
             let show = |day: i64| time.format.show(day * DAY).to_string();
             CellProblem::OutOfTime {
                 value: cut(text),
-                first: show(first),
-                last: show(last),
+                range: format!("from {} to {}", show(first), show(last)),
             }
         })?;
         let mut codes = vec![place];

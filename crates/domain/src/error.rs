@@ -204,14 +204,12 @@ pub enum CellProblem {
         example: String,
     },
     /// A date outside the schema's limits.
-    #[error("{value:?} is outside the schema's range from {first} to {last}")]
+    #[error("{value:?} is outside the schema's range {range}")]
     OutOfTime {
         /// The cell.
         value: String,
-        /// The first moment of the first day.
-        first: String,
-        /// The first moment of the last day.
-        last: String,
+        /// From the first moment of the first day to that of the last, in words.
+        range: String,
     },
     /// A moment too early or too late after the one that it is relative to.
     #[error(

@@ -9,6 +9,9 @@ use serde::Serialize;
 /// continuous: that single values differ then says nothing.
 const MAX_DISCRETE_SHARE: f64 = 0.1;
 
+/// Values of fewer records in both tables together say nothing one by one.
+const MIN_RECORDS: f64 = 20.0;
+
 /// How close the values of one field are in both tables.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueReport {
@@ -16,8 +19,8 @@ pub struct ValueReport {
     pub name: String,
     /// Different values of the real column.
     pub different: usize,
-    /// Half the L1 distance of the distributions of single values, from 0 to 1; absent for
-    /// numbers of which hardly any two are alike.
+    /// Half the L1 distance of the distributions of single values, those of few records taken
+    /// together, from 0 to 1; absent for numbers of which hardly any two are alike.
     pub total_variation: Option<f64>,
     /// Kolmogorov-Smirnov distance of numbers, from 0 to 1: the largest difference of the shares
     /// of records below a number.
@@ -92,11 +95,20 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
         real: one.get(value).copied().unwrap_or(0.0),
         synthetic: two.get(value).copied().unwrap_or(0.0),
     };
-    let distance: f64 = values
+    let counts = (records as f64, self::records(synthetic) as f64);
+    let often = |value: &&Option<Key>| {
+        let shares = pair(value);
+        shares.real * counts.0 + shares.synthetic * counts.1 >= MIN_RECORDS
+    };
+    let (often, rare): (Vec<&Option<Key>>, Vec<&Option<Key>>) =
+        values.iter().copied().partition(often);
+    let apart: f64 = often.iter().map(|value| pair(value).distance()).sum();
+    // Values of few records differ between any two tables: they count together.
+    let together: f64 = rare
         .iter()
-        .map(|value| pair(value).distance())
-        .sum::<f64>()
-        / 2.0;
+        .map(|value| pair(value).real - pair(value).synthetic)
+        .sum();
+    let distance = (apart + together.abs()) / 2.0;
     let furthest = values.iter().filter(|value| value.is_some());
     let furthest = furthest.max_by(|x, y| pair(x).distance().total_cmp(&pair(y).distance()));
     let distances = match &numbers {
@@ -258,7 +270,7 @@ mod tests {
         // |3/4 - 1/3| over 5 and |3/4 - 2/3| over 5, of a range of 10.
         let area = (0.75 - 1.0 / 3.0) * 5.0 + (0.75 - 2.0 / 3.0) * 5.0;
         assert!((report.wasserstein.unwrap() - area / 10.0).abs() < 1e-12);
-        let long = |values: &[f64]| column(&values.repeat(10));
+        let long = |values: &[f64]| column(&values.repeat(20));
         let report = compare(
             &long(&[0.0, 0.0, 0.0, 10.0]),
             &long(&[0.0, 5.0, 10.0, f64::NAN]),

@@ -117,7 +117,7 @@ fn a_spike_that_is_gone_is_told() {
         report.verdict
     );
     assert!(
-        says(&report, "gain is 0 in 90"),
+        says(&report, "gain is 0 in 89.7%"),
         "{:?}",
         report.verdict.findings
     );

@@ -27,6 +27,12 @@ pub enum Error {
     /// A partition by classes of a table that has none.
     #[error("this rule divides a table by its classes, and the schema names no target column")]
     NoTarget,
+    /// A schema whose columns have digits.
+    #[error(
+        "the schema has columns with `digits`, which the methods for several parties do not know \
+         yet: leave `digits` out of them"
+    )]
+    Digits,
     /// A table over another domain than the setting's.
     #[error("a party's table is over another domain than the run's")]
     OtherDomain,

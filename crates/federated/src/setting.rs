@@ -126,6 +126,10 @@ impl Setting {
     /// [`Error::Setting`], naming what is out of its range; what [`Job::check`] refuses.
     pub fn check(&self) -> Result<(), Error> {
         self.job.check()?;
+        // Digits would be measured without what they hang on, and come out independent of it.
+        if !self.job.domain.digits().is_empty() {
+            return Err(Error::Digits);
+        }
         let refuse = |name, range, value| Err(Error::Setting { name, range, value });
         if !(1..=10_000).contains(&self.rounds) {
             return refuse("rounds", "from 1 to 10000", f64::from(self.rounds));

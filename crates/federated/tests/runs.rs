@@ -366,3 +366,17 @@ fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
         Err(fhaim_federated::Error::OverBudget { .. })
     ));
 }
+
+#[test]
+fn columns_with_digits_are_refused_by_name() {
+    let json = r#"{"version": 2, "name": "t", "columns": [
+        {"name": "a", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
+        {"name": "b", "kind": "categorical", "categories": ["x", "y"]},
+        {"name": "c", "kind": "categorical", "categories": ["x", "y"]}]}"#;
+    let schema = Schema::from_json("t", json.as_bytes()).unwrap();
+    let rho = accounting::rho(1.0, 1e-5).unwrap();
+    let job = Job::new(schema.domain().clone(), rho, 100);
+    let method = "naive".parse().unwrap();
+    let refused = Setting::new(job, method).check().unwrap_err().to_string();
+    assert!(refused.contains("`digits`"), "{refused}");
+}

@@ -116,6 +116,7 @@ pub fn run(
     let columns = finished.outcome.model.sample(records, &mut rng);
     let synthetic = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
+    // Parties' tables are written alike, and so is the synthetic one.
     if let Some(first) = files.first() {
         options.delimiter = input::delimiter(first, &arguments.format)?;
     }

@@ -59,7 +59,9 @@ fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
             "--epsilon",
             "5",
             "--participation",
-            "0.5",
+            "0.3",
+            "--rounds",
+            "4",
         ];
         let files = [
             "--ledger",

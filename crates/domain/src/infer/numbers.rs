@@ -117,7 +117,7 @@ fn edges(rest: &[(i64, u64)], (first, last): (i64, i64), bins: i64, resolved: bo
     let mut quantiles: Vec<i64> = vec![first];
     let mut seen = 0;
     for &(step, count) in rest {
-        let reached = (seen as i128 * i128::from(bins)) / i128::from(total.max(1));
+        let reached = (i128::from(seen) * i128::from(bins)) / i128::from(total.max(1));
         if reached >= quantiles.len() as i128 && step > first && step < last {
             quantiles.push(step);
         }

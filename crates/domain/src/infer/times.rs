@@ -103,7 +103,7 @@ impl Dated<'_> {
 /// Makes columns of dates relative to earlier ones that they never come before, and near to.
 pub(super) fn relate(
     columns: &[(&str, &Profile)],
-    forms: &mut Vec<ColumnForm>,
+    forms: &mut [ColumnForm],
     notes: &mut Vec<Note>,
 ) {
     let dated: Vec<Dated<'_>> = (columns.iter().zip(forms.iter()).enumerate())
