@@ -247,9 +247,12 @@ impl Store {
         }
     }
 
-    /// A query whose rows stay locked until the transaction ends.
+    /// A query whose rows stay locked until the transaction ends. Rows that refer to them can be
+    /// written meanwhile: Postgres looks a row's parent up when the row is written twice in one
+    /// transaction, and were the parent locked against that, whoever locked the parent first and then
+    /// wants the row would wait for ever.
     pub fn locking(&self, select: &str) -> AssertSqlSafe<String> {
-        self.with_suffix(select, " FOR UPDATE")
+        self.with_suffix(select, " FOR NO KEY UPDATE")
     }
 
     /// A query whose rows are locked, without those that someone else has locked.

@@ -180,7 +180,6 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
 /// There is no such dataset.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
-    store::lock_jobs(&mut tx, owner, id).await?;
     let locked = store::lock(&state.base.store, &mut tx, owner, id).await?;
     locked.ok_or_else(Failure::not_found)?;
     store::begin_deletion(&mut tx, id).await?;

@@ -253,21 +253,6 @@ pub async fn keep_receipt(store: &Store, tx: &mut Tx, receipt: &Receipt) -> Resu
     Ok(())
 }
 
-/// Locks the rows of an owner's dataset's jobs until the transaction ends. To be called before the
-/// dataset's own row is locked: whoever works on a job takes the job's row and then the dataset's,
-/// and of two that took them in another order Postgres would break one off.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn lock_jobs(tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<(), StoreError> {
-    sqlx::query("UPDATE jobs SET dataset = dataset WHERE dataset = $1 AND owner = $2")
-        .bind(id.to_string())
-        .bind(owner.to_string())
-        .execute(&mut **tx)
-        .await?;
-    Ok(())
-}
-
 /// Deletes a dataset's jobs with all that is of them, and hides the dataset from its owner. Its
 /// row stays: if this is the last that happens here, another finds it.
 ///
@@ -276,6 +261,9 @@ pub async fn lock_jobs(tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<(), StoreEr
 pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     let id = id.to_string();
     for statement in [
+        // Locks the jobs' rows before those that hang on them, as whoever works on a job does: of two
+        // that took them in another order, Postgres would break one off.
+        "UPDATE jobs SET dataset = dataset WHERE dataset = $1",
         "DELETE FROM job_events WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
         "DELETE FROM batches WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
         "DELETE FROM jobs WHERE dataset = $1",
