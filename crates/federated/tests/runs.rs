@@ -330,7 +330,7 @@ fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
     let group = |message, attributes: &[usize], parties: Vec<usize>| fhaim_federated::Group {
         message,
         round: 0,
-        clique: attributes.iter().copied().collect::<Vec<_>>().into(),
+        clique: attributes.to_vec().into(),
         parties,
         variance_units: 100,
     };

@@ -1,5 +1,7 @@
 //! What the replacement of one holder's part of a record costs, against all ways there are.
 
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
 use fhaim_domain::Clique;
 use fhaim_release::{Axis, Holders, SquaredTerm, Statistic, Tariff};
 

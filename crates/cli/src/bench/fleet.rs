@@ -34,7 +34,7 @@ pub struct Fleet {
 }
 
 /// What a service took.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Usage {
     /// The service.
     pub service: Service,

@@ -79,8 +79,8 @@ fn readiness_names_the_peer_that_is_away() {
             None,
         )
     };
-    for service in 0..3 {
-        assert_eq!(peers(service).0, 200, "{}", NAMES[service]);
+    for (service, name) in NAMES.iter().enumerate() {
+        assert_eq!(peers(service).0, 200, "{name}");
     }
     services.kill(2);
     let away = services.address(2);

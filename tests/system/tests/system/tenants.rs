@@ -80,7 +80,7 @@ fn nobody_reaches_anothers_things() {
     let made = runtime.block_on(async { made.send().await.unwrap() });
     assert!(made.status().is_success());
     let mut tried = 0;
-    for service in 0..3 {
+    for (service, token) in bob.iter().enumerate() {
         for (method, path) in routes(&services, service) {
             let filled = path
                 .replace("{dataset}", &dataset)
@@ -99,7 +99,7 @@ fn nobody_reaches_anothers_things() {
             let status = runtime.block_on(async {
                 let address = format!("{}{filled}", services.address(service));
                 let method = method.parse().unwrap();
-                let request = http.request(method, address).bearer_auth(&bob[service]);
+                let request = http.request(method, address).bearer_auth(token);
                 let request = match path.ends_with("{object}") || path.ends_with("decryptions") {
                     true => request
                         .header("content-digest", format!("sha-256=:{}=:", "A".repeat(43)))

@@ -146,8 +146,7 @@ impl<'a> Run<'a> {
         };
         let first = self.release(phase, offer)?;
         for release in &self.desk.settled()[first..] {
-            self.measurements
-                .push(cells_measurement(&self.job, release));
+            self.measurements.push(cells_measurement(self.job, release));
         }
         self.graph.add(clique);
         Ok(true)
