@@ -88,7 +88,7 @@ fn columns_that_do_not_match() {
     refused_table("x,c,y,z\n1,red,0,5\n", &[unlisted, "--ignore-columns"]);
     let repeated = "t.csv: column \"x\" appears twice";
     refused_table("x,c,y,x\n1,red,0,5\n", &[repeated, "rename"]);
-    refused_table("x|y c\n1|red 0\n", &["\"x\" is missing", "--delimiter"]);
+    refused_table("x y c\n1 0 red\n", &["\"x\" is missing", "--delimiter"]);
 }
 
 #[test]
