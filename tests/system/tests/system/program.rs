@@ -8,7 +8,15 @@ use tempfile::TempDir;
 use super::PROGRAM;
 
 /// Commands that draw randomness.
-const DRAWING: [&str; 5] = ["run", "local", "demo", "evaluate", "dataset upload"];
+const DRAWING: [&str; 7] = [
+    "run",
+    "local",
+    "demo",
+    "evaluate",
+    "dataset upload",
+    "federate run",
+    "federate split",
+];
 
 /// Words of a help text, without lines about the seed and whatever the program is called.
 fn words(help: &str) -> Vec<String> {
