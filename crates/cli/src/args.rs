@@ -8,10 +8,14 @@ use clap::{
 };
 use fhaim_synth::MechanismName;
 
+use crate::attack::{ATTACK_EXAMPLES, AttackArguments};
+use crate::bench::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
 use crate::bench::families::Family;
-
 use crate::bench::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
+use crate::bench::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
+use crate::bench::paper::{PAPER_EXAMPLES, PaperArguments};
 use crate::federate::args::FederateCommand;
+use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
@@ -62,6 +66,12 @@ pub enum Command<R: Randomness> {
     /// One table in many hands: divide one, make a synthetic table from the parts
     #[command(subcommand)]
     Federate(FederateCommand<R>),
+    /// Means of a few records of one class with noise, of a table or of images
+    #[command(after_help = MIX_EXAMPLES)]
+    Mix(Drawing<MixArguments, R>),
+    /// Try to tell which records a model was made from
+    #[command(after_help = ATTACK_EXAMPLES)]
+    Attack(AttackArguments),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -184,6 +194,9 @@ pub struct GenerateArguments {
     /// File for a page on how close the synthetic table is (not private: for its holder alone)
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
+    /// File for the model, from which more records can be drawn; as private as the synthetic table
+    #[arg(long, value_name = "FILE")]
+    pub model_out: Option<PathBuf>,
     /// Synthetic records to draw [default: as many as the model estimates there are]
     #[arg(long, value_name = "N")]
     pub records: Option<NonZeroUsize>,
@@ -350,6 +363,15 @@ pub enum BenchCommand {
     /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
     #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
     Federated(FederatedArguments),
+    /// Train a learner on mixes of the images in FHAIM_DATA_DIR, beside the printed figures
+    #[command(after_help = BENCH_MIX_EXAMPLES)]
+    Mix(BenchMixArguments),
+    /// Attack models of the tables in FHAIM_DATA_DIR, made with and without privacy
+    #[command(after_help = BENCH_ATTACK_EXAMPLES)]
+    Attack(BenchAttackArguments),
+    /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, beside the printed figures
+    #[command(after_help = PAPER_EXAMPLES)]
+    Paper(PaperArguments),
     /// Start the services, and read and download as many users while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),

@@ -79,6 +79,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         out: folder.join("synthetic.csv"),
         ledger: Some(folder.join(LEDGER)),
         report: Some(folder.join(REPORT)),
+        model_out: None,
         records: None,
         record_bound: None,
         model_mb: DEFAULT_MODEL_MB,

@@ -66,6 +66,9 @@ pub enum Error {
     /// Parties or their server did not come to an end.
     #[error(transparent)]
     Federated(#[from] fhaim_federated::Error),
+    /// Records cannot be mixed.
+    #[error(transparent)]
+    Mix(#[from] fhaim_mix::Error),
     /// The operating system has no randomness to give.
     #[error("the operating system's random generator failed")]
     NoRandomness,
@@ -117,6 +120,11 @@ impl Error {
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
             | Self::Environment(..) => 2,
+            Self::Mix(fhaim_mix::Error::Encryption(error)) => match error {
+                fhaim_he::Error::NoParameters { .. } => 2,
+                _ => 1,
+            },
+            Self::Mix(_) => 2,
             Self::Federated(
                 fhaim_federated::Error::Setting { .. }
                 | fhaim_federated::Error::TooFewRecords { .. }

@@ -82,6 +82,7 @@ struct Files {
     table: Staged,
     ledger: Option<Staged>,
     report: Option<Staged>,
+    model: Option<Staged>,
 }
 
 impl<'a> Request<'a> {
@@ -103,6 +104,11 @@ impl<'a> Request<'a> {
                 .transpose()?,
             report: arguments
                 .report
+                .as_deref()
+                .map(Staged::create)
+                .transpose()?,
+            model: arguments
+                .model_out
                 .as_deref()
                 .map(Staged::create)
                 .transpose()?,
@@ -168,6 +174,9 @@ impl<'a> Request<'a> {
             Table::new(self.table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
         let written = self.write_table(&synthetic, &mut rng)?;
         self.write_ledger(outcome)?;
+        if let Some(file) = &mut self.files.model {
+            file.write_bytes(&outcome.model.save())?;
+        }
         phase.finish();
         let summary = summary(&self, outcome, records, costs);
         self.write_report((&synthetic, &written), &summary, &mut rng, progress)?;
@@ -175,8 +184,10 @@ impl<'a> Request<'a> {
             table,
             ledger,
             report,
+            model,
         } = self.files;
-        commit_all([table].into_iter().chain(ledger).chain(report))?;
+        let files = [table].into_iter().chain(ledger).chain(report);
+        commit_all(files.chain(model))?;
         Ok(summary)
     }
 
@@ -430,6 +441,7 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
     let outputs: Vec<&Path> = std::iter::once(arguments.out.as_path())
         .chain(arguments.ledger.as_deref())
         .chain(arguments.report.as_deref())
+        .chain(arguments.model_out.as_deref())
         .collect();
     for (i, output) in outputs.iter().enumerate() {
         let clashes = inputs.iter().any(|input| same_file(input, output))

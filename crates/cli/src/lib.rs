@@ -9,6 +9,7 @@
 
 mod args;
 mod ask;
+mod attack;
 mod bench;
 mod demo;
 mod encrypted;
@@ -19,6 +20,7 @@ mod generate;
 mod home;
 mod input;
 mod memory;
+mod mix;
 mod output;
 mod progress;
 mod randomness;
@@ -94,6 +96,11 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
         Command::Federate(command) => federate::dispatch(command, &progress),
+        Command::Mix(drawing) => mix::run(&drawing.arguments, drawing.seed(), &progress),
+        Command::Attack(arguments) => attack::run(arguments),
+        Command::Bench(BenchCommand::Mix(arguments)) => bench::mixing::run(arguments, &progress),
+        Command::Bench(BenchCommand::Attack(arguments)) => bench::attack::run(arguments, &progress),
+        Command::Bench(BenchCommand::Paper(arguments)) => bench::paper::run(arguments, &progress),
         Command::Bench(BenchCommand::Federated(arguments)) => {
             bench::federated::run(arguments, &progress)
         }

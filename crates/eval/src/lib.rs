@@ -5,11 +5,13 @@
 //! statistics of the real records: it belongs to their holder.
 
 mod association;
+mod attacks;
 mod boosting;
 mod closeness;
 mod error;
 mod html;
 mod likelihood;
+mod perceptron;
 mod prediction;
 mod regression;
 mod report;
@@ -18,11 +20,13 @@ mod verdict;
 mod workload;
 
 pub use association::{association_matrix, cramers_v};
+pub use attacks::{Attack, MonteCarlo, ScoreAttacks, TVD_BINS, monte_carlo, score_attacks};
 pub use boosting::{Boosted, BoostingOptions};
 pub use closeness::Closeness;
 pub use error::Error;
 pub use html::{Fact, html_page};
 pub use likelihood::{Likelihood, likelihood};
+pub use perceptron::{Labelled, Perceptron, PerceptronOptions};
 pub use prediction::{MAX_CLASSES, Prediction, Scores, auc, predict_held_out};
 pub use report::{
     Association, ColumnReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError, WorkloadReport,

@@ -1,11 +1,14 @@
 //! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
 
+pub mod attack;
 pub mod compute;
 pub mod families;
 pub mod federated;
 mod fleet;
 pub mod load;
 pub mod mechanisms;
+pub mod mixing;
+pub mod paper;
 pub mod pgm;
 pub mod siege;
 mod trial;

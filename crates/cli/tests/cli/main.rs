@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod attack;
 mod federate;
 mod help;
 mod hospital;
 mod memory;
+mod mix;
 mod openapi;
 mod refusals;
 mod runs;

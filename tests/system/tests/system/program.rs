@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::PROGRAM;
 
 /// Commands that draw randomness.
-const DRAWING: [&str; 7] = [
+const DRAWING: [&str; 8] = [
     "run",
     "local",
     "demo",
@@ -16,6 +16,7 @@ const DRAWING: [&str; 7] = [
     "dataset upload",
     "federate run",
     "federate split",
+    "mix",
 ];
 
 /// Words of a help text, without lines about the seed and whatever the program is called.

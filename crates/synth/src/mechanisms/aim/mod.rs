@@ -5,6 +5,7 @@
 //! ([`fhaim_dp::Selection`]). Measurements carry the exact discrete Gaussian.
 
 mod options;
+mod polynomial;
 mod run;
 
 use fhaim_domain::Table;

@@ -17,6 +17,9 @@ pub enum Score {
     /// w (||M - Mhat||_2^2 - sigma^2 n), sensitivity max w (2 N + 1): the FHAIM paper's, paid
     /// for the winner alone.
     SquaredL2,
+    /// w (||M - Mhat|| - c0 sigma n) with the FHAIM paper's polynomial in place of the distance, paid for the winner
+    /// alone (docs/FEDERATED.md, "The paper's own experiment").
+    PolynomialL1,
 }
 
 /// So many rounds, all at the same noise, without annealing.

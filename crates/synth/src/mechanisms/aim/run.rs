@@ -6,6 +6,7 @@ use fhaim_pgm::{Measurement, Model, ModelGraph};
 use rand::RngCore;
 
 use super::options::{AimOptions, FixedRounds, Score};
+use super::polynomial::Polynomial;
 use crate::Error;
 use crate::desk::{Desk, Offer};
 use crate::engine::Outcome;
@@ -37,6 +38,7 @@ pub(super) struct Run<'a> {
     measurements: Vec<Measurement>,
     /// The number of records that was released, with a fixed schedule.
     total: Option<f64>,
+    polynomial: Polynomial,
 }
 
 impl<'a> Run<'a> {
@@ -70,6 +72,7 @@ impl<'a> Run<'a> {
             graph: ModelGraph::new(&job.domain),
             measurements: Vec::new(),
             total: None,
+            polynomial: Polynomial::up_to(job.record_bound),
             job,
             options,
         })
@@ -191,6 +194,7 @@ impl<'a> Run<'a> {
         match self.options.score {
             Score::L1 => 1,
             Score::SquaredL2 => self.job.record_bound.saturating_mul(2).saturating_add(1),
+            Score::PolynomialL1 => self.polynomial.step(),
         }
     }
 
@@ -209,6 +213,10 @@ impl<'a> Run<'a> {
             Score::SquaredL2 => {
                 let squares: i128 = differences.map(|d| i128::from(d) * i128::from(d)).sum();
                 squares - (sigma * sigma * cells).round() as i128
+            }
+            Score::PolynomialL1 => {
+                let distance: i128 = differences.map(|d| self.polynomial.value(d)).sum();
+                distance - self.polynomial.scaled(MEAN_ABS * sigma * cells)
             }
         };
         let score = gain.saturating_mul(i128::from(weight));

@@ -1,0 +1,152 @@
+//! `fhaim attack`: which records was a model made from?
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fhaim_domain::{Schema, Table};
+use fhaim_eval::{Attack, MonteCarlo, ScoreAttacks, monte_carlo, score_attacks};
+use fhaim_synth::{FittedModel, load_model};
+use rand::{SeedableRng, rngs::StdRng};
+use serde::Serialize;
+
+use crate::{
+    args::{FormatArguments, StrictnessArguments},
+    error::Error,
+    input, output,
+};
+
+/// What `--help` ends with.
+pub const ATTACK_EXAMPLES: &str = "\
+Examples:
+  fhaim local --data members.csv --schema a.json --epsilon 1 --out s.csv --model-out a.model
+  fhaim attack --model a.model --schema a.json --members members.csv --others others.csv
+
+Members are the records that the model was made from; others are records of the same population.";
+
+/// Flags of `attack`.
+#[derive(Debug, Args)]
+pub struct AttackArguments {
+    /// The model, from --model-out of `run` or `local`
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// The schema of all tables
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// Records that the model was made from
+    #[arg(long, value_name = "CSV")]
+    pub members: PathBuf,
+    /// Records that it was not made from
+    #[arg(long, value_name = "CSV")]
+    pub others: PathBuf,
+    /// Records to draw for the Monte Carlo attack
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub drawn: usize,
+    /// Members, and others, of each of its tries [default: 100, or as many as there are]
+    #[arg(long, value_name = "M")]
+    pub records: Option<usize>,
+    /// Its tries
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub tries: usize,
+    /// Most memory that reading the model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = 1000)]
+    pub model_mb: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+}
+
+/// All attacks on one model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Attacks {
+    /// By the model's density, if it has one.
+    #[serde(flatten)]
+    pub scores: Option<ScoreAttacks>,
+    /// By records that it draws.
+    pub monte_carlo: Attack,
+}
+
+/// Reads a model and two tables, and attacks.
+pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
+    let schema = input::schema(&arguments.schema)?;
+    let bytes = std::fs::read(&arguments.model).map_err(|source| Error::Read {
+        path: arguments.model.clone(),
+        source,
+    })?;
+    let content = |problem: String| Error::Content {
+        path: arguments.model.clone(),
+        problem,
+    };
+    let model = load_model(&bytes, arguments.model_mb.saturating_mul(1_000_000))
+        .map_err(|error| content(error.to_string()))?;
+    if model.domain() != schema.domain() {
+        return Err(content(
+            "the model is not over the schema's columns".to_owned(),
+        ));
+    }
+    let read = |path: &PathBuf, schema: Schema| {
+        input::table(path, schema, &arguments.format, &arguments.strictness)
+    };
+    let members = read(&arguments.members, schema.clone())?;
+    let others = read(&arguments.others, schema)?;
+    let most = members.records().min(others.records());
+    let options = MonteCarlo {
+        records: arguments.records.unwrap_or(most.min(100)),
+        tries: arguments.tries,
+        ..MonteCarlo::default()
+    };
+    let attacks = attack(
+        model.as_ref(),
+        (&members, &others),
+        arguments.drawn,
+        &options,
+    )?;
+    if arguments.json {
+        return output::print_json(&attacks);
+    }
+    output::print(&text(&attacks))
+}
+
+/// All attacks on a model, whose randomness is public: from the options' seed.
+pub fn attack(
+    model: &dyn FittedModel,
+    (members, others): (&Table, &Table),
+    drawn: usize,
+    options: &MonteCarlo,
+) -> Result<Attacks, Error> {
+    let scores = match model.density() {
+        Some(density) => {
+            let of = |table: &Table| {
+                let scores = density.log_densities(table.columns());
+                scores.map_err(fhaim_synth::Error::from)
+            };
+            Some(score_attacks(&of(members)?, &of(others)?, options.seed)?)
+        }
+        None => None,
+    };
+    let drawn = model.sample(drawn, &mut StdRng::seed_from_u64(options.seed));
+    Ok(Attacks {
+        scores,
+        monte_carlo: monte_carlo(members.columns(), others.columns(), &drawn, options)?,
+    })
+}
+
+fn text(attacks: &Attacks) -> String {
+    let mut text = String::from("attack           found  by guessing\n");
+    let mut line = |name: &str, attack: Attack| {
+        text.push_str(&format!(
+            "{name:15} {:>6.3} {:>12.3}\n",
+            attack.found, attack.chance
+        ));
+    };
+    if let Some(scores) = attacks.scores {
+        line("white box", scores.white_box);
+        line("total variation", scores.total_variation);
+        line("likelihood", scores.likelihood);
+    }
+    line("monte carlo", attacks.monte_carlo);
+    text
+}

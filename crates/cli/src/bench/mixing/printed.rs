@@ -1,0 +1,46 @@
+//! What is printed for MNIST (Saha, Tonoy and Imtiaz 2025, table 1): ten parties, test accuracy of a convolutional
+//! network, in percent, without noise and at epsilon 20 and 10.
+
+/// l; the CAPE column, which is central DP-CDA; the conventional one.
+const MNIST: [(usize, [f64; 3], [f64; 3]); 10] = [
+    (1, [98.85, 10.80, 10.81], [86.80, 22.45, 23.05]),
+    (2, [97.46, 67.22, 70.76], [83.83, 61.04, 59.40]),
+    (4, [94.62, 78.08, 78.07], [81.09, 67.49, 66.19]),
+    (8, [90.45, 78.02, 76.73], [79.70, 65.84, 65.01]),
+    (16, [86.07, 76.91, 75.85], [78.92, 61.87, 63.49]),
+    (32, [82.37, 75.77, 67.38], [78.08, 59.92, 58.71]),
+    (64, [79.62, 71.75, 63.19], [77.24, 56.00, 54.25]),
+    (128, [78.29, 66.56, 54.31], [78.76, 50.12, 45.92]),
+    (256, [76.93, 36.20, 34.03], [77.06, 40.43, 36.08]),
+    (512, [76.03, 25.97, 15.75], [77.91, 27.58, 30.29]),
+];
+
+/// The printed accuracy of a way at l and a budget, in percent.
+pub fn mnist(way: &str, mix: usize, epsilon: Option<f64>) -> Option<f64> {
+    let (_, central, conventional) = MNIST.iter().find(|(l, _, _)| *l == mix)?;
+    let column = match way {
+        "central" => central,
+        "conventional" => conventional,
+        _ => return None,
+    };
+    match epsilon {
+        None => Some(column[0]),
+        Some(20.0) => Some(column[1]),
+        Some(10.0) => Some(column[2]),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found_by_their_place() {
+        assert_eq!(mnist("central", 4, Some(10.0)), Some(78.07));
+        assert_eq!(mnist("conventional", 512, None), Some(77.91));
+        assert_eq!(mnist("shared", 4, None), None);
+        assert_eq!(mnist("central", 3, None), None);
+        assert_eq!(mnist("central", 4, Some(1.0)), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! `fhaim mix`: means of a few records with noise, from a table or from images.
+
+pub mod args;
+mod output;
+
+use std::{path::Path, time::Instant};
+
+use fhaim_domain::{Table, counted};
+use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting};
+use fhaim_he::SecretKey;
+use fhaim_mix::{Cda, Groups, Mixes, Points, Standard, encrypted, idx};
+use rand_chacha::ChaCha20Rng;
+use serde::Serialize;
+
+use self::args::{Method, MixArguments};
+use self::output::Files;
+use crate::{
+    error::Error,
+    input,
+    memory::{self, Use},
+    output as written,
+    progress::Progress,
+    randomness::{InsecureTestSeed, Purpose, generator, system},
+    size,
+};
+
+/// Where records come from, and what synthetic ones are written as.
+enum Origin {
+    Table(Box<Table>),
+    Images { rows: usize, columns: usize },
+}
+
+/// What was done, for `--json`.
+#[derive(Debug, Serialize)]
+struct Summary {
+    method: String,
+    mix: usize,
+    mixes: usize,
+    features: usize,
+    epsilon: f64,
+    delta: f64,
+    /// What public groups cost; DP-CDA is accounted in epsilon alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rho_spent: Option<f64>,
+    /// epsilon as accounted, of DP-CDA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epsilon_spent: Option<f64>,
+    encrypted: bool,
+    records: usize,
+    seconds: f64,
+    out: String,
+}
+
+/// Mixes, and what they cost.
+struct Made {
+    mixes: Mixes,
+    spent: Rho,
+    epsilon: Option<f64>,
+}
+
+/// Reads records, mixes them, and writes what comes of it.
+pub fn run(
+    arguments: &MixArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let start = Instant::now();
+    let rho = accounting::rho(arguments.epsilon, arguments.delta)?;
+    check(arguments)?;
+    let (origin, points, data) = read(arguments)?;
+    let files = Files::create(arguments)?;
+    let known = memory::look_up(data, rho, arguments.delta, None, arguments.yes)?;
+    let made = match arguments.method {
+        Method::Groups => groups(arguments, &points, rho, seed, progress)?,
+        Method::Cda => cda(arguments, &points, rho, seed, progress)?,
+    };
+    if let Some(records) = &known {
+        let out = arguments.out.display().to_string();
+        records.remember(Use::Run { out }, made.spent);
+    }
+    let mut rng = generator(seed, Purpose::Records)?;
+    let records = files.write(arguments, &origin, &points, &made.mixes, &mut rng)?;
+    let summary = Summary {
+        method: arguments.method.to_string(),
+        mix: arguments.mix.get(),
+        mixes: made.mixes.len(),
+        features: points.width(),
+        epsilon: arguments.epsilon,
+        delta: arguments.delta,
+        rho_spent: made.epsilon.is_none().then(|| made.spent.to_f64()),
+        epsilon_spent: made.epsilon,
+        encrypted: arguments.encrypted,
+        records,
+        seconds: start.elapsed().as_secs_f64(),
+        out: arguments.out.display().to_string(),
+    };
+    print(arguments, &summary, rho)
+}
+
+/// Refuses flags that do not go together.
+fn check(arguments: &MixArguments) -> Result<(), Error> {
+    let refuse = |text: &str| Err(Error::Usage(text.to_owned()));
+    if arguments.images.is_some() && arguments.out_labels.is_none() {
+        return refuse("images have classes: name a file for them with --out-labels");
+    }
+    match arguments.method {
+        Method::Groups if arguments.parties.get() > 1 => {
+            refuse("public groups are of one party: choose --method dp-cda for several")
+        }
+        Method::Cda if arguments.encrypted => refuse(
+            "which records DP-CDA mixes must stay unknown: choose --method groups for --encrypted",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The records, where they are from, and the file that they are known by.
+fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Path), Error> {
+    if let (Some(data), Some(schema)) = (&arguments.data, &arguments.schema) {
+        let schema = input::schema(schema)?;
+        let table = input::table(data, schema, &arguments.format, &arguments.strictness)?;
+        let points = Points::from_table(&table)?;
+        return Ok((Origin::Table(Box::new(table)), points, data));
+    }
+    let (Some(images), Some(labels)) = (&arguments.images, &arguments.labels) else {
+        return Err(Error::Usage(
+            "name a table (--data, --schema) or images (--images, --labels)".to_owned(),
+        ));
+    };
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    let content = |path: &Path| {
+        let path = path.to_owned();
+        move |error: fhaim_mix::Error| Error::Content {
+            path,
+            problem: error.to_string(),
+        }
+    };
+    let pixels = idx::read_images(&read(images)?).map_err(content(images))?;
+    let classes = idx::read_labels(&read(labels)?).map_err(content(labels))?;
+    let sized = arguments.method == Method::Groups;
+    let points = Points::from_images(&pixels, &classes, arguments.classes, Standard::MNIST, sized)?;
+    let origin = Origin::Images {
+        rows: pixels.rows,
+        columns: pixels.columns,
+    };
+    Ok((origin, points, images))
+}
+
+/// Public groups, in the clear or under encryption.
+fn groups(
+    arguments: &MixArguments,
+    points: &Points,
+    rho: Rho,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<Made, Error> {
+    let largest = points.by_class().iter().map(Vec::len).max().unwrap_or(1);
+    let shown = largest.max(1).next_power_of_two();
+    let capacity = arguments.capacity.map_or(shown, |capacity| capacity.get());
+    // Groups are public, and so is what decides them.
+    let groups = Groups::new(
+        arguments.mix.get(),
+        arguments.memberships,
+        &vec![capacity; points.classes()],
+        0,
+    )?;
+    let mut rng = generator(seed, Purpose::Noise)?;
+    let mut ledger = Ledger::new(rho);
+    let mixes = if arguments.encrypted {
+        under_encryption(groups, points, &mut ledger, &mut rng, progress)?
+    } else {
+        let priced = groups.price(points, rho, &Leak::NONE)?;
+        let placed = groups.place(points, &mut rng)?;
+        groups.release(&placed, &priced, &mut ledger, &mut rng)?
+    };
+    Ok(Made {
+        mixes,
+        spent: ledger.spent(),
+        epsilon: None,
+    })
+}
+
+fn under_encryption(
+    groups: Groups,
+    points: &Points,
+    ledger: &mut Ledger,
+    rng: &mut ChaCha20Rng,
+    progress: &Progress,
+) -> Result<Mixes, Error> {
+    let setup = encrypted::Setup::new(groups, points, ledger.budget())?;
+    let bytes = setup.ciphertexts() as u64 * setup.params().set().memory_bytes() as u64;
+    let limit = size::limit(None);
+    if bytes > limit {
+        return Err(Error::TooLarge {
+            reason: format!(
+                "the ciphertexts take {} MB where {} MB may be used",
+                size::megabytes(bytes),
+                size::megabytes(limit)
+            ),
+            advice: "mix more records, or use fewer features".to_owned(),
+        });
+    }
+    let mut keys_rng = system()?;
+    let phase = progress.uncounted("keys");
+    let secret = SecretKey::random(setup.params(), &mut keys_rng)?;
+    let public = secret.public_key(&mut keys_rng)?;
+    let keys = secret.evaluation_keys(&mut keys_rng)?;
+    phase.finish();
+    let phase = progress.uncounted("encrypt");
+    let placed = setup.groups().place(points, rng)?;
+    let ladder = Ladder::draw(setup.ladder(), rng);
+    let upload = encrypted::encrypt(&setup, &placed, &ladder, &public, &mut keys_rng)?;
+    phase.finish();
+    let phase = progress.uncounted("compute");
+    let sealed = encrypted::compute(&setup, &upload, &keys, &public, &mut keys_rng)?;
+    phase.finish();
+    Ok(encrypted::decrypt(&setup, &sealed, &secret, ledger)?)
+}
+
+/// DP-CDA, in one hand or among parties.
+fn cda(
+    arguments: &MixArguments,
+    points: &Points,
+    rho: Rho,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<Made, Error> {
+    let mut rng = generator(seed, Purpose::Noise)?;
+    let parties = points.deal(arguments.parties.get(), &mut rng)?;
+    let samples = arguments
+        .samples
+        .map_or(points.len(), |samples| samples.get());
+    let budget = Some((arguments.epsilon, arguments.delta));
+    let planned = Cda::plan(
+        &parties,
+        arguments.mix.get(),
+        samples,
+        arguments.noise,
+        budget,
+    )?;
+    let phase = progress.uncounted("mix");
+    let mixes = planned.run(&parties, &mut rng)?;
+    phase.finish();
+    Ok(Made {
+        mixes,
+        // What this machine remembers is in rho: the largest that is worth as much as this epsilon.
+        spent: rho,
+        epsilon: Some(planned.cost().epsilon),
+    })
+}
+
+fn print(arguments: &MixArguments, summary: &Summary, rho: Rho) -> Result<(), Error> {
+    if arguments.json {
+        return written::print_json(summary);
+    }
+    let cost = match (summary.rho_spent, summary.epsilon_spent) {
+        (_, Some(epsilon)) => format!("epsilon {epsilon:.4} as accounted"),
+        (spent, None) => format!("rho = {:.6} of {:.6}", spent.unwrap_or(0.0), rho.to_f64()),
+    };
+    written::print(&format!(
+        "{} of {} at most, {}; {} in {}\n{cost} (epsilon {}, delta {:e}); {:.2} s\n",
+        counted(summary.mixes, "mix").replace("mixs", "mixes"),
+        counted(summary.mix, "record"),
+        counted(summary.features, "feature"),
+        counted(summary.records, "synthetic record"),
+        summary.out,
+        summary.epsilon,
+        summary.delta,
+        summary.seconds
+    ))
+}

@@ -1,0 +1,147 @@
+//! What mixes are written as: records drawn from their shares, or their means as images.
+
+use fhaim_domain::{Table, WriteOptions, write_csv};
+use fhaim_mix::{Mixes, Points, Standard, idx};
+use rand::Rng;
+use rand_chacha::ChaCha20Rng;
+
+use super::{Origin, args::MixArguments};
+use crate::{
+    error::Error,
+    input,
+    output::{Staged, commit_all},
+};
+
+/// Result files under way.
+pub struct Files {
+    out: Staged,
+    labels: Option<Staged>,
+}
+
+impl Files {
+    /// Starts them: this shows early that they cannot be written.
+    pub fn create(arguments: &MixArguments) -> Result<Self, Error> {
+        let inputs = [
+            &arguments.data,
+            &arguments.schema,
+            &arguments.images,
+            &arguments.labels,
+        ];
+        let outputs = [Some(&arguments.out), arguments.out_labels.as_ref()];
+        let clash = outputs
+            .iter()
+            .flatten()
+            .find(|output| inputs.iter().any(|input| input.as_ref() == Some(**output)));
+        if clash.is_some() || arguments.out_labels.as_ref() == Some(&arguments.out) {
+            let name = clash.map_or(&arguments.out, |name| *name).display();
+            return Err(Error::Usage(format!("{name} is named for two purposes")));
+        }
+        Ok(Self {
+            out: Staged::create(&arguments.out)?,
+            labels: (arguments.out_labels.as_deref())
+                .map(Staged::create)
+                .transpose()?,
+        })
+    }
+
+    /// Writes mixes as what they are from, and says how many records there are.
+    pub fn write(
+        mut self,
+        arguments: &MixArguments,
+        origin: &Origin,
+        shape: &Points,
+        mixes: &Mixes,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<usize, Error> {
+        let records = match origin {
+            Origin::Table(table) => {
+                let drawn = draw(table, shape, mixes, rng)?;
+                let mut options = WriteOptions::new(arguments.out.to_string_lossy());
+                if let Some(data) = &arguments.data {
+                    options.delimiter = input::delimiter(data, &arguments.format)?;
+                }
+                self.out
+                    .write(|writer| Ok(write_csv(&drawn, writer, rng, &options)?))?;
+                drawn.records()
+            }
+            Origin::Images { rows, columns } => {
+                let images = images(shape, mixes, (*rows, *columns));
+                self.out.write_bytes(&idx::write_images(&images))?;
+                if let Some(file) = &mut self.labels {
+                    // Labels were read from bytes.
+                    let labels: Vec<u8> = mixes.labels.iter().map(|&label| label as u8).collect();
+                    file.write_bytes(&idx::write_labels(&labels))?;
+                }
+                images.len()
+            }
+        };
+        commit_all([self.out].into_iter().chain(self.labels))?;
+        Ok(records)
+    }
+}
+
+/// As many records of each mix as it seems to be of, or one where mixes overlap: each attribute by its shares in
+/// the mix, which are what is positive of its sums.
+fn draw(
+    table: &Table,
+    shape: &Points,
+    mixes: &Mixes,
+    rng: &mut ChaCha20Rng,
+) -> Result<Table, Error> {
+    let domain = table.domain();
+    let target = table.schema().target().unwrap_or(0);
+    let mut columns = vec![Vec::new(); domain.len()];
+    for number in 0..mixes.len() {
+        let records = if mixes.full {
+            1
+        } else {
+            mixes.size(number, shape).round() as usize
+        };
+        let mut first = 0;
+        for (attribute, column) in columns.iter_mut().enumerate() {
+            if attribute == target {
+                column.resize(column.len() + records, mixes.labels[number]);
+                continue;
+            }
+            let size = domain.size(attribute);
+            let sums = &mixes.sum(number)[first..first + size];
+            first += size;
+            column.extend((0..records).map(|_| draw_code(sums, rng)));
+        }
+    }
+    Ok(Table::new(table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?)
+}
+
+/// A code with a chance in proportion to what is positive of its sum; any, where nothing is.
+fn draw_code(sums: &[i64], rng: &mut ChaCha20Rng) -> u32 {
+    let total: i64 = sums.iter().map(|&sum| sum.max(0)).sum();
+    if total == 0 {
+        return rng.random_range(0..sums.len() as u32);
+    }
+    let mut left = rng.random_range(0..total);
+    for (code, &sum) in (0..).zip(sums) {
+        left -= sum.max(0);
+        if left < 0 {
+            return code;
+        }
+    }
+    // Not reached: the sums passed what was drawn below their total.
+    0
+}
+
+/// Means as pixels: scaled back as if every image had the norm of one whose pixels vary as the constants say.
+fn images(shape: &Points, mixes: &Mixes, (rows, columns): (usize, usize)) -> idx::Images {
+    let norm = ((rows * columns) as f64).sqrt();
+    let Standard { mean, deviation } = Standard::MNIST;
+    let pixel = |x: f64| {
+        ((x * norm * deviation + mean) * 255.0)
+            .round()
+            .clamp(0.0, 255.0) as u8
+    };
+    let pixels = (0..mixes.len()).flat_map(|number| mixes.mean(number, shape));
+    idx::Images {
+        rows,
+        columns,
+        pixels: pixels.map(pixel).collect(),
+    }
+}

@@ -1,0 +1,93 @@
+//! Which records a model was made from.
+
+use std::fs;
+
+use crate::{fhaim, folder, stderr};
+
+/// Records of five columns in which nothing goes with anything: a model of them can only learn by heart.
+fn lines(records: u64, seed: u64) -> String {
+    let mut state = seed;
+    let mut code = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) % 6
+    };
+    let mut line = || {
+        (0..5)
+            .map(|_| code().to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+            + "\n"
+    };
+    let lines: String = (0..records).map(|_| line()).collect();
+    format!("a,b,c,d,e\n{lines}")
+}
+
+#[test]
+fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
+    let column = |name| {
+        format!(
+            r#"{{"name":"{name}","kind":"categorical","categories":["0","1","2","3","4","5"]}}"#
+        )
+    };
+    let columns = ["a", "b", "c", "d", "e"].map(column).join(",");
+    let schema = format!(r#"{{"name":"t","columns":[{columns}]}}"#);
+    let folder = folder(lines(60, 1), schema);
+    fs::write(folder.path().join("others.csv"), lines(540, 2)).unwrap();
+    let likelihood = |epsilon: &str| {
+        let files = [
+            "local",
+            "--data",
+            "t.csv",
+            "--schema",
+            "t.schema.json",
+            "--out",
+            "s.csv",
+        ];
+        let more = ["--model-out", "m", "--yes", "--epsilon", epsilon];
+        let run = fhaim(folder.path(), &[&files[..], &more].concat());
+        assert!(run.status.success(), "{}", stderr(&run));
+        let files = [
+            "attack",
+            "--model",
+            "m",
+            "--schema",
+            "t.schema.json",
+            "--members",
+            "t.csv",
+        ];
+        let more = ["--others", "others.csv", "--drawn", "5000", "--json"];
+        let attack = fhaim(folder.path(), &[&files[..], &more].concat());
+        assert!(attack.status.success(), "{}", stderr(&attack));
+        let found: serde_json::Value = serde_json::from_slice(&attack.stdout).unwrap();
+        assert_eq!(found["white_box"]["chance"], 0.1);
+        assert_eq!(
+            (&found["members"], &found["others"]),
+            (&60.into(), &540.into())
+        );
+        found["likelihood"]["found"].as_f64().unwrap()
+    };
+    // The positive control first: without it, failing to find anything would show nothing.
+    let open = likelihood("1000000");
+    assert!(open > 0.8, "{open}");
+    let private = likelihood("0.5");
+    assert!((private - 0.5).abs() < 0.2, "{private}");
+
+    let files = [
+        "attack",
+        "--schema",
+        "t.schema.json",
+        "--members",
+        "t.csv",
+        "--others",
+        "others.csv",
+    ];
+    let none = fhaim(folder.path(), &[&files[..], &["--model", "t.csv"]].concat());
+    assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
+    assert!(
+        stderr(&none).contains("not a saved model"),
+        "{}",
+        stderr(&none)
+    );
+}

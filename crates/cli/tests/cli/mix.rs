@@ -1,0 +1,170 @@
+//! Mixes of a table and of images.
+
+use std::fs;
+
+use crate::{fhaim, folder, stderr};
+
+/// Two columns and a class; the second follows the class.
+const CLASSED: &str = r#"{"name":"t","target":"c","columns":[
+    {"name":"a","kind":"categorical","categories":["x","y","z"]},
+    {"name":"b","kind":"categorical","categories":["p","q"]},
+    {"name":"c","kind":"categorical","categories":["no","yes"]}]}"#;
+
+fn classed(records: usize) -> String {
+    let line = |n: usize| {
+        let class = ["no", "yes"][n % 2];
+        let follows = ["p", "q"][n % 2];
+        format!("{},{follows},{class}\n", ["x", "y", "z"][n % 3])
+    };
+    let lines: String = (0..records).map(line).collect();
+    format!("a,b,c\n{lines}")
+}
+
+fn mix<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let files = [
+        "mix",
+        "--data",
+        "t.csv",
+        "--schema",
+        "t.schema.json",
+        "--out",
+        "s.csv",
+    ];
+    [&files[..], more].concat()
+}
+
+#[test]
+fn mixes_keep_what_goes_with_a_class() {
+    let folder = folder(classed(400), CLASSED);
+    let groups = ["--mix", "20", "--epsilon", "50", "--capacity", "200"];
+    let encrypted = [&groups[..], &["--encrypted"]].concat();
+    let cda = [
+        "--mix",
+        "8",
+        "--epsilon",
+        "50",
+        "--delta",
+        "1e-5",
+        "--method",
+        "dp-cda",
+    ];
+    let shared = [&cda[..], &["--parties", "4"]].concat();
+    let conventional = [&shared[..], &["--noise", "conventional"]].concat();
+    for more in [&groups[..], &encrypted, &cda, &shared, &conventional] {
+        let run = fhaim(folder.path(), &mix(&[more, &["--yes", "--json"]].concat()));
+        assert!(run.status.success(), "{more:?}: {}", stderr(&run));
+        let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        match summary["rho_spent"].as_f64() {
+            Some(spent) => assert!(spent > 0.0, "{summary}"),
+            None => assert!(
+                summary["epsilon_spent"].as_f64().unwrap() <= 50.0,
+                "{summary}"
+            ),
+        }
+        let synthetic = fs::read_to_string(folder.path().join("s.csv")).unwrap();
+        let records = synthetic.lines().skip(1);
+        let follows = records
+            .clone()
+            .filter(|l| l.ends_with("p,no") || l.ends_with("q,yes"));
+        let share = follows.count() as f64 / records.clone().count() as f64;
+        assert!(share > 0.7, "{more:?}: {share}");
+        assert_eq!(
+            summary["records"].as_u64().unwrap() as usize,
+            records.count()
+        );
+        fs::remove_file(folder.path().join("s.csv")).unwrap();
+    }
+}
+
+#[test]
+fn images_are_mixed_into_images() {
+    let folder = folder("", CLASSED);
+    let images: Vec<u8> = (0..60u8)
+        .flat_map(|n| [255 * (n % 2), 128, 255 - 255 * (n % 2), 0])
+        .collect();
+    let head = |sizes: &[u32]| {
+        let mut bytes = vec![0, 0, 8, sizes.len() as u8];
+        sizes
+            .iter()
+            .for_each(|size| bytes.extend(size.to_be_bytes()));
+        bytes
+    };
+    fs::write(
+        folder.path().join("i"),
+        [head(&[60, 2, 2]), images].concat(),
+    )
+    .unwrap();
+    let labels: Vec<u8> = (0..60).map(|n| n % 2).collect();
+    fs::write(folder.path().join("l"), [head(&[60]), labels].concat()).unwrap();
+    let files = [
+        "mix",
+        "--images",
+        "i",
+        "--labels",
+        "l",
+        "--classes",
+        "2",
+        "--out",
+        "si",
+    ];
+    let budget = ["--mix", "10", "--epsilon", "1000", "--capacity", "30"];
+    let all = [&files[..], &budget, &["--out-labels", "sl"]].concat();
+    let run = fhaim(folder.path(), &all);
+    assert!(run.status.success(), "{}", stderr(&run));
+    let mixed = fs::read(folder.path().join("si")).unwrap();
+    let labels = fs::read(folder.path().join("sl")).unwrap();
+    assert_eq!((mixed.len(), labels.len()), (16 + 6 * 4, 8 + 6));
+    for (image, label) in mixed[16..].chunks(4).zip(&labels[8..]) {
+        assert_eq!(image[0] > image[2], *label == 1, "{image:?} {label}");
+    }
+    let without = fhaim(folder.path(), &[&files[..], &budget].concat());
+    assert!(stderr(&without).contains("--out-labels"));
+    fs::write(folder.path().join("i"), head(&[60, 2, 2])).unwrap();
+    let broken = fhaim(folder.path(), &all);
+    assert!(
+        stderr(&broken).contains("not an IDX file of images"),
+        "{}",
+        stderr(&broken)
+    );
+}
+
+#[test]
+fn what_cannot_be_mixed_is_refused_in_one_line() {
+    let folder = folder(classed(40), CLASSED);
+    let refused = |more: &[&str], says: &str| {
+        let output = fhaim(folder.path(), &mix(more));
+        let errors = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(says), "{says:?} is not in: {errors}");
+    };
+    refused(&["--mix", "4", "--epsilon", "0"], "epsilon must be");
+    refused(
+        &["--mix", "4", "--epsilon", "1", "--parties", "2"],
+        "choose --method dp-cda",
+    );
+    refused(
+        &[
+            "--mix",
+            "4",
+            "--epsilon",
+            "1",
+            "--method",
+            "dp-cda",
+            "--encrypted",
+        ],
+        "must stay unknown",
+    );
+    refused(
+        &["--mix", "4", "--epsilon", "1", "--method", "other"],
+        "choose groups or dp-cda",
+    );
+    refused(
+        &["--mix", "21", "--epsilon", "1", "--method", "dp-cda"],
+        "mix fewer records",
+    );
+    refused(
+        &["--mix", "4", "--epsilon", "1", "--capacity", "8"],
+        "more than the 8 records",
+    );
+    assert!(!folder.path().join("s.csv").exists());
+}

@@ -1,0 +1,293 @@
+//! Attacks on membership: given a model, or what it drew, which records was it made from?
+//!
+//! *White box*, *total variation* and *likelihood* go by a score of each record, which is larger for records that the
+//! model fits better: the log density of a model of marginals, a discriminator's score of a GAN. *Monte Carlo*
+//! (Hilprecht, Härterich and Bernau 2019) goes by records that were drawn, and needs no score: how many of them lie
+//! near a record. Every figure comes with what an attacker who guesses would get.
+
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
+use serde::Serialize;
+
+use crate::{Error, prediction::auc};
+
+/// Bins of the histograms that total variation compares.
+pub const TVD_BINS: usize = 50;
+
+/// What a figure would be without any leak, beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Attack {
+    /// What was found.
+    pub found: f64,
+    /// What guessing gives.
+    pub chance: f64,
+}
+
+/// Attacks that go by scores.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ScoreAttacks {
+    /// Share of members among as many best scored records as there are members (Hayes et al. 2019). Chance: their
+    /// share among all.
+    pub white_box: Attack,
+    /// Half the L1 distance of members' and others' histograms of scores. Chance: its mean where members are drawn
+    /// at random.
+    pub total_variation: Attack,
+    /// Chance that a member is scored above another record, ties counting half (Yeom et al. 2018 go by the mean).
+    /// Chance: one half.
+    pub likelihood: Attack,
+    /// Members, and others.
+    pub members: usize,
+    /// Others.
+    pub others: usize,
+}
+
+/// Random divisions by which the chance of total variation is worked out.
+const DIVISIONS: usize = 20;
+
+/// Attacks by the scores of members and of other records, each the larger, the better the model fits the record.
+///
+/// # Errors
+/// [`Error::Attack`] for no members or no others, and for a score that is no number.
+pub fn score_attacks(members: &[f64], others: &[f64], seed: u64) -> Result<ScoreAttacks, Error> {
+    if members.is_empty() || others.is_empty() {
+        return Err(Error::Attack("there must be members, and others"));
+    }
+    let all: Vec<f64> = members.iter().chain(others).copied().collect();
+    if all.iter().any(|score| score.is_nan()) {
+        return Err(Error::Attack("a score is not a number"));
+    }
+    let is_member: Vec<bool> = (0..all.len()).map(|n| n < members.len()).collect();
+    let share = members.len() as f64 / all.len() as f64;
+    let likelihood = auc(&is_member, &all);
+    let bins = quantile_bins(&all);
+    Ok(ScoreAttacks {
+        white_box: Attack {
+            found: top_share(members, others),
+            chance: share,
+        },
+        total_variation: Attack {
+            found: total_variation(&bins, &is_member),
+            chance: chance_variation(&bins, &is_member, seed),
+        },
+        likelihood: Attack {
+            // There are members and others.
+            found: likelihood.unwrap_or(0.5),
+            chance: 0.5,
+        },
+        members: members.len(),
+        others: others.len(),
+    })
+}
+
+/// Share of members among the best scored, as many as there are members. Of records with the score of the last that
+/// is taken, members are expected in proportion.
+fn top_share(members: &[f64], others: &[f64]) -> f64 {
+    let mut all: Vec<f64> = members.iter().chain(others).copied().collect();
+    all.sort_by(|x, y| y.total_cmp(x));
+    let last = all[members.len() - 1];
+    let above = |scores: &[f64]| scores.iter().filter(|&&s| s > last).count() as f64;
+    let level = |scores: &[f64]| scores.iter().filter(|&&s| s == last).count() as f64;
+    let taken = above(members) + above(others);
+    let left = members.len() as f64 - taken;
+    let tied = level(members) + level(others);
+    (above(members) + left * level(members) / tied) / members.len() as f64
+}
+
+/// Each score's bin: equal shares of all scores. (Histograms over equal widths, as they are usual for scores from 0
+/// to 1, would put unbounded scores into one bin.)
+fn quantile_bins(scores: &[f64]) -> Vec<usize> {
+    let mut sorted = scores.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // The same score is always in the same bin.
+    let bin = |score: &f64| {
+        let below = sorted.partition_point(|s| s < score);
+        below * TVD_BINS / sorted.len()
+    };
+    scores.iter().map(bin).collect()
+}
+
+fn total_variation(bins: &[usize], is_member: &[bool]) -> f64 {
+    let mut counts = [[0usize; TVD_BINS]; 2];
+    for (&bin, &member) in bins.iter().zip(is_member) {
+        counts[usize::from(member)][bin] += 1;
+    }
+    let sums = counts.map(|of| of.iter().sum::<usize>().max(1) as f64);
+    let moved = |bin| counts[1][bin] as f64 / sums[1] - counts[0][bin] as f64 / sums[0];
+    (0..TVD_BINS).map(|bin| moved(bin).abs()).sum::<f64>() / 2.0
+}
+
+fn chance_variation(bins: &[usize], is_member: &[bool], seed: u64) -> f64 {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut shuffled = is_member.to_vec();
+    let mut sum = 0.0;
+    for _ in 0..DIVISIONS {
+        shuffled.shuffle(&mut rng);
+        sum += total_variation(bins, &shuffled);
+    }
+    sum / DIVISIONS as f64
+}
+
+/// How the Monte Carlo attack is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MonteCarlo {
+    /// M: members, and as many others, of a try.
+    pub records: usize,
+    /// Tries.
+    pub tries: usize,
+    /// Decides which records.
+    pub seed: u64,
+}
+
+impl Default for MonteCarlo {
+    fn default() -> Self {
+        Self {
+            records: 100,
+            tries: 10,
+            seed: 0,
+        }
+    }
+}
+
+/// The Monte Carlo attack: share of the tries in which at least half of the M records with the most drawn records
+/// near them are members; exactly half counts half, so that guessing wins every other try. A record's distance to
+/// a drawn one is the number of attributes in which they differ; near is what the median record has its nearest at.
+///
+/// Records are columns of codes, one for each attribute.
+///
+/// # Errors
+/// [`Error::Attack`] where members or others are fewer than M, nothing was drawn, or tables have other attributes.
+pub fn monte_carlo(
+    members: &[Vec<u32>],
+    others: &[Vec<u32>],
+    drawn: &[Vec<u32>],
+    options: &MonteCarlo,
+) -> Result<Attack, Error> {
+    let records = |columns: &[Vec<u32>]| columns.first().map_or(0, Vec::len);
+    let alike = [others, drawn].iter().all(|c| c.len() == members.len());
+    let m = options.records;
+    if !alike || m == 0 || records(members) < m || records(others) < m || records(drawn) == 0 {
+        return Err(Error::Attack(
+            "there must be as many members and others as a try takes, and drawn records, over the same attributes",
+        ));
+    }
+    let mut rng = StdRng::seed_from_u64(options.seed);
+    let drawn = rows(drawn);
+    let (members, others) = (rows(members), rows(others));
+    let mut wins = 0.0;
+    for _ in 0..options.tries {
+        let chosen = pick(&members, m, &mut rng).into_iter();
+        let chosen: Vec<&[u32]> = chosen.chain(pick(&others, m, &mut rng)).collect();
+        let near = nearness(&chosen, &drawn);
+        // Ties are broken at random: members come first in the list.
+        let mut order: Vec<usize> = (0..chosen.len()).collect();
+        order.shuffle(&mut rng);
+        order.sort_by(|&x, &y| near[y].cmp(&near[x]));
+        let hits = order[..m].iter().filter(|&&n| n < m).count();
+        wins += match (2 * hits).cmp(&m) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        };
+    }
+    Ok(Attack {
+        found: wins / options.tries.max(1) as f64,
+        chance: 0.5,
+    })
+}
+
+fn rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let records = columns.first().map_or(0, Vec::len);
+    (0..records)
+        .map(|row| columns.iter().map(|column| column[row]).collect())
+        .collect()
+}
+
+fn pick<'a>(rows: &'a [Vec<u32>], m: usize, rng: &mut impl Rng) -> Vec<&'a [u32]> {
+    let picked = rand::seq::index::sample(rng, rows.len(), m);
+    picked.into_iter().map(|n| rows[n].as_slice()).collect()
+}
+
+/// Of each record how many drawn ones are at most as far as the median record's nearest.
+fn nearness(chosen: &[&[u32]], drawn: &[Vec<u32>]) -> Vec<usize> {
+    let attributes = chosen.first().map_or(0, |row| row.len());
+    let mut histograms = vec![vec![0usize; attributes + 1]; chosen.len()];
+    for (histogram, record) in histograms.iter_mut().zip(chosen) {
+        for other in drawn {
+            let differ = record.iter().zip(other).filter(|(x, y)| x != y).count();
+            histogram[differ] += 1;
+        }
+    }
+    let nearest = |histogram: &Vec<usize>| histogram.iter().position(|&n| n > 0).unwrap_or(0);
+    let mut radii: Vec<usize> = histograms.iter().map(nearest).collect();
+    radii.sort_unstable();
+    let radius = radii.get(radii.len() / 2).copied().unwrap_or(0);
+    let within = |histogram: &Vec<usize>| histogram.iter().take(radius + 1).sum();
+    histograms.iter().map(within).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test's own values")]
+mod tests {
+    use super::*;
+
+    fn normals(n: usize, mean: f64, rng: &mut StdRng) -> Vec<f64> {
+        let uniform = |rng: &mut StdRng| (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+        (0..n).map(|_| mean + uniform(rng)).collect()
+    }
+
+    #[test]
+    fn scores_of_nothing_give_chance_and_those_of_members_do_not() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let (members, others) = (normals(500, 0.0, &mut rng), normals(4500, 0.0, &mut rng));
+        let none = score_attacks(&members, &others, 0).unwrap();
+        assert_eq!(none.white_box.chance, 0.1);
+        assert!((none.white_box.found - 0.1).abs() < 0.04, "{none:?}");
+        assert!((none.likelihood.found - 0.5).abs() < 0.04, "{none:?}");
+        let excess = none.total_variation.found - none.total_variation.chance;
+        assert!(excess.abs() < 0.04, "{none:?}");
+        // The positive control: members' scores are two deviations higher.
+        let leaked = score_attacks(&normals(500, 2.0, &mut rng), &others, 0).unwrap();
+        assert!(leaked.white_box.found > 0.5, "{leaked:?}");
+        assert!(leaked.likelihood.found > 0.9, "{leaked:?}");
+        assert!(leaked.total_variation.found > 0.6, "{leaked:?}");
+        let all = score_attacks(&[1.0; 5], &[0.0; 45], 0).unwrap();
+        assert_eq!((all.white_box.found, all.total_variation.found), (1.0, 1.0));
+        assert_eq!(all.likelihood.found, 1.0);
+        let level = score_attacks(&[1.0; 5], &[1.0; 45], 0).unwrap();
+        assert!((level.white_box.found - 0.1).abs() < 1e-12);
+        assert_eq!(
+            (level.likelihood.found, level.total_variation.found),
+            (0.5, 0.0)
+        );
+        // Records that a model deems impossible have a score, too.
+        let impossible = [f64::NEG_INFINITY, 0.0];
+        assert!(score_attacks(&[0.0, 1.0], &impossible, 0).is_ok());
+        assert!(score_attacks(&[], &[1.0], 0).is_err());
+        assert!(score_attacks(&[f64::NAN], &[1.0], 0).is_err());
+    }
+
+    #[test]
+    fn monte_carlo_finds_copies_and_nothing_where_there_is_nothing() {
+        let mut rng = StdRng::seed_from_u64(2);
+        let mut table = |records: usize| -> Vec<Vec<u32>> {
+            (0..8)
+                .map(|_| (0..records).map(|_| rng.random_range(0..6)).collect())
+                .collect()
+        };
+        let (members, others, fresh) = (table(400), table(400), table(2000));
+        let options = MonteCarlo {
+            tries: 40,
+            ..MonteCarlo::default()
+        };
+        // The positive control: what was drawn are the members themselves.
+        let copied = monte_carlo(&members, &others, &members, &options).unwrap();
+        assert_eq!((copied.found, copied.chance), (1.0, 0.5));
+        let independent = monte_carlo(&members, &others, &fresh, &options).unwrap();
+        assert!((independent.found - 0.5).abs() < 0.35, "{independent:?}");
+        let few = MonteCarlo {
+            records: 500,
+            ..options
+        };
+        assert!(monte_carlo(&members, &others, &members, &few).is_err());
+        assert!(monte_carlo(&members, &others[1..], &members, &options).is_err());
+    }
+}

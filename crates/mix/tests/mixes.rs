@@ -1,0 +1,210 @@
+//! Mixes against what they should be.
+
+#![allow(clippy::unwrap_used, reason = "a test's own values")]
+
+use fhaim_domain::{Schema, Table};
+use fhaim_dp::{Ladder, Leak, Ledger, Rho};
+use fhaim_he::SecretKey;
+use fhaim_mix::{Cda, CdaNoise, Error, Groups, Points, encrypted};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+/// Three columns and a class of two.
+fn points(records: usize, seed: u64) -> Points {
+    let json = r#"{"name":"t","target":"class","columns":[
+        {"name":"a","kind":"categorical","categories":["p","q","r"]},
+        {"name":"b","kind":"categorical","categories":["p","q","r","s"]},
+        {"name":"c","kind":"categorical","categories":["p","q"]},
+        {"name":"class","kind":"categorical","categories":["no","yes"]}]}"#;
+    let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let columns = [3, 4, 2].map(|n| (0..records).map(|_| rng.random_range(0..n)).collect());
+    let mut columns = Vec::from(columns);
+    columns.push((0..records as u32).map(|n| n % 2).collect());
+    Points::from_table(&Table::new(schema, columns).unwrap()).unwrap()
+}
+
+fn rho(value: f64) -> Rho {
+    Rho::from_f64_down(value).unwrap()
+}
+
+#[test]
+fn without_noise_a_mix_of_a_whole_class_is_its_mean() {
+    let points = points(40, 1);
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    for (parties, noise) in [
+        (1, CdaNoise::Conventional),
+        (4, CdaNoise::Conventional),
+        (4, CdaNoise::Shared),
+    ] {
+        let parts = points.deal(parties, &mut rng).unwrap();
+        let mix = 20 / parties;
+        let cda = Cda::plan(&parts, mix, 6, noise, None).unwrap();
+        let mixes = cda.run(&parts, &mut rng).unwrap();
+        assert_eq!(mixes.len(), 6);
+        for number in 0..6 {
+            let class = mixes.labels[number] as usize;
+            let records = &points.by_class()[class];
+            for feature in 0..points.width() {
+                let sum: i32 = records.iter().map(|&r| points.record(r)[feature]).sum();
+                assert_eq!(mixes.sum(number)[feature], i64::from(sum));
+                let mean = mixes.mean(number, &points)[feature];
+                assert!((mean - f64::from(sum) / 20.0).abs() < 1e-12);
+            }
+        }
+        assert_eq!(cda.cost().epsilon, f64::INFINITY);
+    }
+}
+
+/// The deviation of what is released, less what is released without noise.
+#[test]
+fn noise_is_as_large_as_planned_and_shared_noise_is_less() {
+    let points = points(4000, 2);
+    let mut deviations = Vec::new();
+    for noise in [CdaNoise::Conventional, CdaNoise::Shared] {
+        let mut rng = ChaCha20Rng::seed_from_u64(5);
+        let parts = points.deal(10, &mut rng).unwrap();
+        let cda = Cda::plan(&parts, 8, 4000, noise, Some((5.0, 1e-5))).unwrap();
+        let cost = cda.cost();
+        assert!(cost.epsilon <= 5.0 && cost.epsilon > 3.0, "{cost:?}");
+        assert_eq!(cost.rate, 8.0 / 200.0);
+        assert_eq!(cost.samples, 2000);
+        let mixes = cda.run(&parts, &mut rng).unwrap();
+        // Every attribute's features sum to the number of records: what is left is noise.
+        let off = (0..mixes.len()).map(|n| mixes.sum(n)[..3].iter().sum::<i64>() - 80);
+        let squares: f64 = off.map(|o| (o * o) as f64 / 3.0).sum();
+        deviations.push((squares / mixes.len() as f64).sqrt());
+        // Three attributes: a replaced record moves a sum by sqrt(6), and one of norm 1 by 2.
+        let party = cost.deviation * 8.0 * 6f64.sqrt() / 2.0;
+        let honest: f64 = if noise == CdaNoise::Shared { 7.0 } else { 1.0 };
+        let expected = party / honest.sqrt() * 10f64.sqrt();
+        let found = deviations.last().unwrap() / expected;
+        assert!((found - 1.0).abs() < 0.1, "{noise:?}: {found}");
+    }
+    assert!(deviations[1] < 0.6 * deviations[0], "{deviations:?}");
+}
+
+#[test]
+fn small_classes_and_other_parties_are_refused() {
+    let points = points(40, 1);
+    let parts = points.deal(4, &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
+    let refused = Cda::plan(&parts, 6, 10, CdaNoise::Shared, None).unwrap_err();
+    assert!(matches!(
+        refused,
+        Error::SmallClass {
+            found: 5,
+            needed: 6,
+            ..
+        }
+    ));
+    assert!(Cda::plan(&[], 6, 10, CdaNoise::Shared, None).is_err());
+    assert!(Cda::plan(&parts, 0, 10, CdaNoise::Shared, None).is_err());
+    assert!(Cda::plan(&parts, 2, 10, CdaNoise::Shared, Some((-1.0, 1e-5))).is_err());
+    // The bound has a floor that no noise takes away.
+    let floor = Cda::plan(&parts, 2, 1000, CdaNoise::Shared, Some((0.1, 1e-5))).unwrap_err();
+    assert!(floor.to_string().contains("mix fewer records"), "{floor}");
+}
+
+/// One record more or less moves all sums by at most what is charged, and by as much where it is on a place.
+#[test]
+fn groups_move_by_what_is_charged() {
+    let all = points(24, 3);
+    for memberships in [1u32, 2, 3] {
+        let groups = Groups::new(5, memberships, &[16, 16], 9).unwrap();
+        let release = |numbers: &[usize]| {
+            // The same generator puts the same records on the same places, whoever else is there: a class's records
+            // are placed in order.
+            let mut rng = ChaCha20Rng::seed_from_u64(1);
+            let placed = groups.place(&all.select(numbers), &mut rng).unwrap();
+            let mut ledger = Ledger::new(rho(1e9));
+            let priced = groups.price(&all, rho(1e8), &Leak::NONE).unwrap();
+            let plan = priced.ladder().unwrap();
+            let ladder = Ladder::draw(plan, &mut ChaCha20Rng::seed_from_u64(2));
+            groups
+                .release_with(&placed, &priced, &mut ledger, &ladder)
+                .unwrap()
+        };
+        let numbers: Vec<usize> = (0..24).collect();
+        let whole = release(&numbers);
+        // The last record of each class: the others keep their places.
+        for left_out in [22, 23] {
+            let rest: Vec<usize> = numbers.iter().copied().filter(|&n| n != left_out).collect();
+            let without = release(&rest);
+            let moves = whole
+                .sums
+                .iter()
+                .zip(&without.sums)
+                .map(|(x, y)| (x - y).pow(2) as u128);
+            assert_eq!(moves.sum::<u128>(), groups.delta2_squared(&all));
+        }
+        assert_eq!(groups.delta2_squared(&all), u128::from(memberships) * 3);
+    }
+}
+
+#[test]
+fn a_release_is_paid_for_once_and_keeps_its_budget() {
+    let points = points(40, 1);
+    let groups = Groups::new(4, 1, &[32, 32], 0).unwrap();
+    let budget = rho(0.5);
+    let priced = groups.price(&points, budget, &Leak::NONE).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let placed = groups.place(&points, &mut rng).unwrap();
+    let mut ledger = Ledger::new(budget);
+    let mixes = groups
+        .release(&placed, &priced, &mut ledger, &mut rng)
+        .unwrap();
+    assert!(ledger.spent() <= budget && ledger.spent().to_f64() > 0.3);
+    let sizes: f64 = (0..mixes.len()).map(|n| mixes.size(n, &points)).sum();
+    assert!((10.0..70.0).contains(&sizes), "{sizes}");
+    // Too small a budget is refused before anything is computed.
+    let mut poor = Ledger::new(rho(0.01));
+    assert!(
+        groups
+            .release(&placed, &priced, &mut poor, &mut rng)
+            .is_err()
+    );
+    assert!(groups.price(&points, Rho::ZERO, &Leak::NONE).is_err());
+    assert!(matches!(
+        Groups::new(4, 1, &[19, 32], 0)
+            .unwrap()
+            .place(&points, &mut rng),
+        Err(Error::NoPlace {
+            class: 0,
+            capacity: 19
+        })
+    ));
+    assert!(Groups::new(0, 1, &[4], 0).is_err() && Groups::new(1, 0, &[4], 0).is_err());
+    assert!(Groups::new(1, 1, &[], 0).is_err());
+}
+
+/// The same places and the same ladder give the same integers under encryption and in the clear, over more than one
+/// page, and with each place in two groups.
+#[test]
+fn encrypted_mixes_are_those_in_the_clear() {
+    let points = points(600, 7);
+    let groups = Groups::new(2, 2, &[512, 512], 4).unwrap();
+    let budget = rho(2.0);
+    let setup = encrypted::Setup::new(groups, &points, budget).unwrap();
+    assert!(setup.priced().cells > fhaim_he::PAGE);
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let placed = setup.groups().place(&points, &mut rng).unwrap();
+    let ladder = Ladder::draw(setup.ladder(), &mut rng);
+    let mut ledger = Ledger::new(budget);
+    let clear = setup
+        .groups()
+        .release_with(&placed, setup.priced(), &mut ledger, &ladder)
+        .unwrap();
+
+    let secret = SecretKey::random(setup.params(), &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let keys = secret.evaluation_keys(&mut rng).unwrap();
+    let upload = encrypted::encrypt(&setup, &placed, &ladder, &public, &mut rng).unwrap();
+    let sealed = encrypted::compute(&setup, &upload, &keys, &public, &mut rng).unwrap();
+    let mut paid = Ledger::new(budget);
+    let released = encrypted::decrypt(&setup, &sealed, &secret, &mut paid).unwrap();
+    assert!(released == clear);
+    assert_eq!(paid.entries(), ledger.entries());
+    assert!(paid.entries()[0].debit.leak > Rho::ZERO);
+    let mut poor = Ledger::new(rho(0.1));
+    assert!(encrypted::decrypt(&setup, &sealed, &secret, &mut poor).is_err());
+}
