@@ -167,21 +167,47 @@ fn the_services_are_compared() {
     assert!(well, "{words}");
     assert_eq!(
         words,
-        "generation 1 datasets, computation 1 uploads, crypto 1 key sets\n"
+        "generation 1 datasets, computation 1 uploads, crypto 1 key sets and 1 chains\n"
+    );
+    // An act that somebody changed, its head left as it was.
+    edit(
+        &services,
+        "UPDATE chain SET act = act || ' ' WHERE height = 2",
+    );
+    let (well, words) = compare();
+    assert!(!well && words.contains("broken at height 2"), "{words}");
+    edit(
+        &services,
+        "UPDATE chain SET act = RTRIM(act) WHERE height = 2",
     );
     // An older copy of crypto's store: the last act is forgotten, and others have its receipt.
     services.kill(2);
-    let url = format!("sqlite://{}/store.db", services.home(2).display());
+    let last = "(SELECT MAX(height) FROM chain)";
+    edit(
+        &services,
+        &format!("DELETE FROM chain WHERE height = {last}"),
+    );
+    let (well, words) = compare();
+    assert!(!well && words.contains("crypto was set back"), "{words}");
+}
+
+/// Runs a statement on the crypto service's database.
+fn edit(services: &Services, statement: &str) {
+    sqlite(services, 2, statement);
+}
+
+/// Runs a statement on the SQLite database of a service.
+fn sqlite(services: &Services, service: usize, statement: &str) {
+    let url = format!("sqlite://{}/store.db", services.home(service).display());
+    let statement = sqlx::AssertSqlSafe(statement.to_owned());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         use sqlx::Connection;
         let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-        let forget = "DELETE FROM chain WHERE height = (SELECT MAX(height) FROM chain)";
-        sqlx::query(forget).execute(&mut connection).await.unwrap();
+        let changed = sqlx::query(statement).execute(&mut connection).await;
+        assert!(changed.unwrap().rows_affected() > 0, "nothing changed");
         connection.close().await.unwrap();
     });
-    let (well, words) = compare();
-    assert!(!well && words.contains("crypto was set back"), "{words}");
 }
 
 #[test]
