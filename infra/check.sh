@@ -33,7 +33,8 @@ for name in names:
     assert service["env_file"] == [f"secrets/{name}.env"], service
     assert not {f"s3-{other}" for other in others} & set(service["networks"]), service
     assert service["read_only"] and service["cap_drop"] == ["ALL"], service
-for manifest in yaml.safe_load_all(manifests.read_text()):
+deployed = list(yaml.safe_load_all(manifests.read_text()))
+for manifest in deployed:
     if manifest["kind"] != "Deployment":
         continue
     name, spec = manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
@@ -44,6 +45,23 @@ for manifest in yaml.safe_load_all(manifests.read_text()):
     secrets = [source["secretRef"]["name"] for source in container.get("envFrom", [])]
     assert secrets == ([name] if name in names else []), (name, secrets)
 print("ok: each party has its own secrets, store and namespace")
+
+# Two replicas of each service, one of which is there whatever is replaced, or emptied.
+budgets = {m["metadata"]["name"] for m in deployed if m["kind"] == "PodDisruptionBudget"}
+assert budgets == set(names), budgets
+for manifest in deployed:
+    name, spec = manifest["metadata"]["name"], manifest.get("spec", {})
+    if manifest["kind"] != "Deployment" or name not in names:
+        continue
+    assert spec["replicas"] >= 2 and compose["services"][name]["deploy"]["replicas"] >= 2, name
+    assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 0, name
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    # Ten seconds for answers, ten for work under way (GRACE in the platform), beside the pause.
+    pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] >= pause + 20, name
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz", name
+print("ok: two replicas of each service, replaced one after the other")
 PYTHON
 
 python3 "$(dirname "$0")/monitoring/check.py"

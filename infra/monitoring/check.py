@@ -11,7 +11,7 @@ ROOT = HERE.parent.parent
 
 # Written by the collector itself.
 OTHERS = {"up"}
-WORDS = {"sum", "by", "rate", "increase", "histogram_quantile", "and", "le"}
+WORDS = {"sum", "by", "rate", "increase", "histogram_quantile", "and", "le", "abs"}
 
 
 def written() -> set[str]:

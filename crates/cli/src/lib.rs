@@ -35,7 +35,8 @@ use std::process::ExitCode;
 use clap::{Parser, error::ErrorKind};
 
 use crate::{
-    args::{Arguments, BenchCommand, Command, SchemaCommand},
+    args::{Arguments, Command, SchemaCommand},
+    bench::args::BenchCommand,
     error::Error,
     progress::Progress,
     randomness::OperatingSystem,

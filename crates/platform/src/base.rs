@@ -2,7 +2,6 @@
 
 use fhaim_api::token::Service;
 use futures_util::future::BoxFuture;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -11,6 +10,7 @@ use crate::Failure;
 use crate::blobs::Blobs;
 use crate::config::Common;
 use crate::peer::{self, PeerClient};
+use crate::peers::Peers;
 use crate::seal::Sealer;
 use crate::server::Ready;
 use crate::store::{Step, Store};
@@ -19,11 +19,8 @@ use crate::token::{Signer, Verifier};
 /// Database and blobs are written to at most so often to find out whether they can be.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// The other services are asked at most so often whether they answer,
+/// The other services are asked at most so often whether they answer.
 const ASK_PEERS_EVERY: Duration = Duration::from_secs(5);
-
-/// and do not where they take longer than this.
-const PEER_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// What every service's handlers and workers share. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -40,7 +37,7 @@ pub struct Base {
     pub verifier: Arc<Verifier>,
     /// A blob that no row names is deleted when it is so old: whoever wrote it is gone.
     pub orphan_age: Duration,
-    peers: BTreeMap<Service, String>,
+    peers: Arc<Peers>,
     http: reqwest::Client,
 }
 
@@ -70,7 +67,7 @@ impl Base {
             verifier: Arc::new(Verifier::new(signer.clone(), &issuers, http.clone())),
             blobs: Blobs::open(&common.blobs)?,
             orphan_age: Duration::from_secs(common.orphan_seconds),
-            peers: common.peers.clone(),
+            peers: Arc::new(Peers::new(service, common.peers.clone(), http.clone())),
             store,
             sealer,
             signer,
@@ -83,7 +80,7 @@ impl Base {
     /// # Errors
     /// No address of it.
     pub fn peer(&self, peer: Service) -> Result<PeerClient, Failure> {
-        let address = self.peers.get(&peer);
+        let address = self.peers.address(peer);
         let address =
             address.ok_or_else(|| Failure::internal(format!("peers: {peer} is missing")))?;
         let (signer, http) = (self.signer.clone(), self.http.clone());
@@ -108,36 +105,15 @@ impl Base {
         })
     }
 
-    /// Tells whether the other services answer at the addresses that this one knows, and which does
-    /// not.
+    /// Tells whether the other services answer at the addresses that this one knows, by clocks that
+    /// agree with its own, and which does not.
     pub fn peers_readiness(&self) -> Ready {
-        let (peers, http) = (self.peers.clone(), self.http.clone());
+        let peers = self.peers.clone();
         now_and_then(ASK_PEERS_EVERY, move || {
-            let (peers, http) = (peers.clone(), http.clone());
-            Box::pin(async move {
-                for (peer, base) in &peers {
-                    let answers = answers(&http, base).await;
-                    let up = if answers.is_ok() { 1.0 } else { 0.0 };
-                    metrics::gauge!("peer_up", "peer" => peer.as_str()).set(up);
-                    answers.map_err(|reason| {
-                        let detail = format!("the {peer} service does not answer at {base}");
-                        Failure::unavailable(detail).because(reason)
-                    })?;
-                }
-                Ok(())
-            })
+            let peers = peers.clone();
+            Box::pin(async move { peers.check().await })
         })
     }
-}
-
-/// Whether a service answers that it is well.
-async fn answers(http: &reqwest::Client, base: &str) -> Result<(), String> {
-    let address = format!("{}/healthz", base.trim_end_matches('/'));
-    let asked = http.get(address).timeout(PEER_ANSWERS_WITHIN).send().await;
-    let answer = asked.and_then(reqwest::Response::error_for_status);
-    answer
-        .map(drop)
-        .map_err(|error| error.without_url().to_string())
 }
 
 /// A check whose findings stand for a while.

@@ -13,6 +13,7 @@
 //! | [`threads`] | long work off the threads that answer |
 //! | [`failure`], [`extract`], [`leftover`] | problem documents for everything that goes wrong, and that they arrive |
 //! | [`peer`] | calls from service to service |
+//! | [`peers`] | whether the others answer, and whether the clocks agree |
 //! | [`program`], [`server`] | a service as a program, and what is around its routes |
 //! | [`telemetry`], [`security`], [`shutdown`] | logs, metrics, stopping |
 
@@ -27,6 +28,7 @@ pub mod housekeeping;
 pub mod lease;
 pub mod leftover;
 pub mod peer;
+pub mod peers;
 pub mod program;
 pub mod rows;
 pub mod runner;

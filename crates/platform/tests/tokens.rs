@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::SigningKey;
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::{Claims, Role, Service};
-use fhaim_kit::config::sqlite;
+use fhaim_kit::config::{postgres, sqlite};
 use fhaim_platform::peer::{Body, PeerClient, PeerError, http_client};
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::{COMMON, Store};
@@ -308,4 +308,23 @@ async fn a_final_refusal_is_told_from_what_may_pass() {
     // Not even a problem document.
     let error = call(&Script::new(&[(404, "nginx".to_owned())])).await;
     assert!(error.unwrap_err().refusal().is_none());
+}
+
+#[tokio::test]
+async fn replicas_that_start_together_have_one_key() {
+    let Some(database) = postgres().await else {
+        return;
+    };
+    let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
+    let store = Store::open(&database, &[COMMON]).await.unwrap();
+    let mut replicas = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let (store, sealer) = (store.clone(), sealer.clone());
+        replicas.spawn(Signer::open(Service::Crypto, store, sealer));
+    }
+    while let Some(replica) = replicas.join_next().await {
+        let keys = replica.unwrap().unwrap().jwks().keys;
+        assert_eq!(keys.len(), 1, "{keys:?}");
+    }
+    store.close().await;
 }

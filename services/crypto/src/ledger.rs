@@ -106,6 +106,22 @@ pub async fn book(tx: &mut Tx, rules: &Rules, job: JobId, run: u32) -> Result<Bo
     Book::read(rules, job, run, releases).map_err(failure)
 }
 
+/// The height at which a dataset's stored chain is not what its acts come to, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn break_of_chain(state: &State, dataset: Uuid) -> Result<Option<u64>, Failure> {
+    let id = DatasetId(dataset.into_bytes());
+    let mut tip = Tip::default();
+    for link in store::links(&state.base.store, dataset).await? {
+        tip = tip.append(id, &link.act);
+        if (tip.height, tip.head) != (link.height, link.head) {
+            return Ok(Some(tip.height));
+        }
+    }
+    Ok(None)
+}
+
 fn broken(reason: impl std::fmt::Display) -> Failure {
     Failure::internal(format!("the stored ledger: {reason}"))
 }

@@ -4,10 +4,9 @@ use fhaim_he::{P1, P1_LARGE};
 use fhaim_protocol::bench::{Compute, compute};
 use serde::Serialize;
 
+use super::args::ComputeArguments;
 use super::{Dataset, datasets};
-use crate::{
-    args::ComputeArguments, error::Error, output, progress::Progress, randomness::system, size,
-};
+use crate::{error::Error, output, progress::Progress, randomness::system, size};
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads.
 #[derive(Debug, Serialize)]

@@ -11,10 +11,7 @@ use serde::Serialize;
 
 use super::{Dataset, datasets};
 use crate::{
-    args::{DEFAULT_DELTA, MechanismsArguments},
-    error::Error,
-    output,
-    progress::Progress,
+    args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error, output, progress::Progress,
 };
 
 /// A mean over the seeds, and its standard error: 0 where there is one seed.

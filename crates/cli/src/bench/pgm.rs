@@ -13,7 +13,8 @@ use serde::{
     de::{Deserializer, MapAccess, Visitor},
 };
 
-use crate::{args::PgmArguments, error::Error, output, progress::Progress};
+use super::args::PgmArguments;
+use crate::{error::Error, output, progress::Progress};
 
 /// Names the folder of the reference fits, files `pgm-*.json`.
 const FOLDER: &str = "FHAIM_REFERENCE_DIR";

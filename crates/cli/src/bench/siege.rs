@@ -6,6 +6,7 @@
 //! and how long the legitimate requests take.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,13 +15,15 @@ use std::{
 };
 
 use fhaim_api::{
-    account::{Credentials, Secret},
-    dataset::Dataset,
+    account::{Credentials, Secret, Session},
+    dataset::{Dataset, Voucher},
+    keys::NewKeySet,
     token::Service,
 };
 use fhaim_he::Layout;
+use fhaim_platform::connections::capacity;
 use fhaim_sdk::{Client, Endpoints};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -29,8 +32,8 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{fleet::Fleet, load};
-use crate::{args::SiegeArguments, error::Error, output, progress::Progress, serve::runtime};
+use super::{args::SiegeArguments, fleet::Fleet, load};
+use crate::{error::Error, output, progress::Progress, serve::runtime};
 
 /// Descriptors that a service may have: what a system allows unless told otherwise.
 const DESCRIPTORS: u32 = 1024;
@@ -41,8 +44,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Requests of an attack that are under way at a time.
 const AT_A_TIME: usize = 64;
 
-/// Bytes of the address that an oversized sign-in names.
-const LONG_EMAIL: usize = 4 << 20;
+/// Bytes of the address that an oversized sign-in names: with it, the body is just below the 4 MiB
+/// that a service reads at most, so that the address comes as far as it can.
+const LONG_EMAIL: usize = (4 << 20) - 512;
 
 /// How long connections that say nothing are held.
 const HELD: Duration = Duration::from_secs(8);
@@ -62,15 +66,34 @@ struct Row {
     p99_ms: f64,
 }
 
+/// How often an attack's requests were answered with which status; 0 for no answer.
+type Answers = BTreeMap<u16, usize>;
+
+/// One attack.
+#[derive(Debug, Serialize)]
+struct Attacked {
+    attack: &'static str,
+    seconds: f64,
+    /// Empty where nothing was asked.
+    answers: Answers,
+}
+
 /// What came out.
 #[derive(Debug, Serialize)]
 struct Outcome {
-    seconds: Vec<(&'static str, f64)>,
+    attacks: Vec<Attacked>,
     rows: Vec<Row>,
 }
 
 /// Starts the services, attacks them, prints.
 pub fn run(arguments: &SiegeArguments, progress: &Progress) -> Result<(), Error> {
+    let (wanted, most) = (arguments.connections.max(arguments.bodies), capacity());
+    if wanted > most {
+        return Err(Error::Usage(format!(
+            "{wanted} connections at a time, and this system lets a process have {most}: raise \
+             `ulimit -n`, or ask for fewer"
+        )));
+    }
     let folder = TempDir::new().map_err(|error| Error::Service(error.to_string()))?;
     let mut fleet = Fleet::start_with(folder.path(), Some(DESCRIPTORS))?;
     let outcome = runtime()?.block_on(async {
@@ -93,7 +116,7 @@ async fn siege(
     let (client, dataset) = user(&endpoints).await?;
     phase.finish();
     let mut outcome = Outcome {
-        seconds: Vec::new(),
+        attacks: Vec::new(),
         rows: Vec::new(),
     };
     for attack in Attack::all(arguments) {
@@ -102,14 +125,18 @@ async fn siege(
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let legitimate = tokio::spawn(ask(client.clone(), dataset.id, stopped));
         let started = Instant::now();
-        attack.run(&endpoints, &client, &dataset).await?;
+        let answers = attack.run(&endpoints, &dataset).await?;
         let seconds = started.elapsed().as_secs_f64();
         // Fails only where the user is gone, which the next line says.
         let _ = stop.send(true);
         let samples = legitimate
             .await
             .map_err(|error| Error::Service(error.to_string()))?;
-        outcome.seconds.push((attack.name(), seconds));
+        outcome.attacks.push(Attacked {
+            attack: attack.name(),
+            seconds,
+            answers,
+        });
         for (before, after) in before.into_iter().zip(fleet.usage()) {
             let service = after.service;
             let own = samples.iter().filter(move |s| s.0 == service);
@@ -175,18 +202,21 @@ async fn ask(
 /// An account with a dataset that has its keys and is registered for an upload.
 async fn user(endpoints: &Endpoints) -> Result<(Client, Dataset), Error> {
     let client = Client::new(endpoints.clone())?;
-    let credentials = Credentials {
-        email: "siege@example.org".to_owned(),
-        password: Secret("a password for measurements".to_owned()),
-    };
-    client.sign_up(&credentials).await?;
-    client.sign_in(&credentials).await?;
+    client.sign_up(&credentials()).await?;
+    client.sign_in(&credentials()).await?;
     let terms = load::terms(500, 4, 1)?;
     let dataset = client
         .create_dataset(Uuid::now_v7(), "siege", terms)
         .await?;
     client.prepare(&dataset, layout()?).await?;
     Ok((client, dataset))
+}
+
+fn credentials() -> Credentials {
+    Credentials {
+        email: "siege@example.org".to_owned(),
+        password: Secret("a password for measurements".to_owned()),
+    }
 }
 
 fn layout() -> Result<Layout, Error> {
@@ -223,12 +253,9 @@ impl Attack {
         }
     }
 
-    async fn run(
-        &self,
-        endpoints: &Endpoints,
-        client: &Client,
-        dataset: &Dataset,
-    ) -> Result<(), Error> {
+    /// What its requests were answered with.
+    async fn run(&self, endpoints: &Endpoints, dataset: &Dataset) -> Result<Answers, Error> {
+        let mut answers = Answers::new();
         let all = [
             &endpoints.generation,
             &endpoints.computation,
@@ -239,7 +266,8 @@ impl Attack {
             Self::Methods(count) => {
                 let head = |n: usize| format!("M{n:x}ABC /v1/datasets HTTP/1.1");
                 for address in all {
-                    requests(&address, count, move |n| with_body(&head(n), "")).await;
+                    let asked = requests(&address, count, move |n| with_body(&head(n), "")).await;
+                    add(&mut answers, asked);
                 }
             }
             Self::SignIns(count) => {
@@ -248,7 +276,7 @@ impl Attack {
                     format!("{{\"email\":\"{email}\",\"password\":\"wrong\"}}")
                 };
                 let whole = move |n| with_body("POST /v1/sessions HTTP/1.1", &body(n));
-                requests(&address(&endpoints.generation), count, whole).await;
+                answers = requests(&address(&endpoints.generation), count, whole).await;
             }
             Self::Bodies(count) => {
                 let half = half_body();
@@ -261,9 +289,15 @@ impl Attack {
                     hold(&address, count, b"").await;
                 }
             }
-            Self::Keys(count) => keys(client, dataset, count).await?,
+            Self::Keys(count) => answers = keys(endpoints, dataset, count).await?,
         }
-        Ok(())
+        Ok(answers)
+    }
+}
+
+fn add(all: &mut Answers, more: Answers) {
+    for (status, count) in more {
+        *all.entry(status).or_default() += count;
     }
 }
 
@@ -297,27 +331,47 @@ async fn requests(
     address: &Arc<str>,
     count: usize,
     request: impl Fn(usize) -> Vec<u8> + Clone + Send + 'static,
-) {
+) -> Answers {
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = JoinSet::new();
     for _ in 0..AT_A_TIME.min(count) {
         let (address, next, request) = (address.clone(), next.clone(), request.clone());
         workers.spawn(async move {
+            let mut answers = Answers::new();
             loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
                 if n >= count {
-                    return;
+                    return answers;
                 }
-                if let Ok(mut stream) = TcpStream::connect(&*address).await {
-                    let mut answer = Vec::new();
-                    // The service may hang up before it has read all.
-                    let _ = stream.write_all(&request(n)).await;
-                    let _ = stream.read_to_end(&mut answer).await;
-                }
+                let answer = exchange(&address, &request(n)).await;
+                *answers.entry(status(&answer)).or_default() += 1;
             }
         });
     }
-    while workers.join_next().await.is_some() {}
+    let mut all = Answers::new();
+    while let Some(answers) = workers.join_next().await {
+        // A worker that panicked has no answers.
+        add(&mut all, answers.unwrap_or_default());
+    }
+    all
+}
+
+/// Sends a request on a connection of its own; all that comes back.
+async fn exchange(address: &str, request: &[u8]) -> Vec<u8> {
+    let mut answer = Vec::new();
+    if let Ok(mut stream) = TcpStream::connect(address).await {
+        // The service may hang up before it has read all.
+        let _ = stream.write_all(request).await;
+        let _ = stream.read_to_end(&mut answer).await;
+    }
+    answer
+}
+
+/// The status of an answer; 0 where there is none.
+fn status(answer: &[u8]) -> u16 {
+    let line = answer.split(|&byte| byte == b' ').nth(1);
+    let status = line.and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+    status.unwrap_or(0)
 }
 
 /// Opens `count` connections that send `bytes` and nothing more, and holds them for a while.
@@ -341,23 +395,45 @@ async fn hold(address: &Arc<str>, count: usize, bytes: &[u8]) {
     while held.join_next().await.is_some() {}
 }
 
-/// Asks for keys of `count` datasets that do not exist.
-async fn keys(client: &Client, dataset: &Dataset, count: usize) -> Result<(), Error> {
-    let layout = layout()?;
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut workers = JoinSet::new();
-    for _ in 0..AT_A_TIME.min(count) {
-        let (client, next, mut dataset) = (client.clone(), next.clone(), dataset.clone());
-        workers.spawn(async move {
-            while next.fetch_add(1, Ordering::Relaxed) < count {
-                dataset.id = Uuid::now_v7();
-                // A refusal is what should come.
-                let _ = client.prepare(&dataset, layout).await;
-            }
-        });
-    }
-    while workers.join_next().await.is_some() {}
-    Ok(())
+/// Asks for keys of `count` datasets that do not exist, by an account's good token and with what
+/// vouches for a dataset that it has.
+async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<Answers, Error> {
+    let generation = address(&endpoints.generation);
+    let sign_in = serde_json::to_string(&credentials()).map_err(unreadable)?;
+    let sign_in = with_body("POST /v1/sessions HTTP/1.1", &sign_in);
+    let session: Session = json(&exchange(&generation, &sign_in).await)?;
+    let bearer = |service| session.token(service).0.clone();
+    let voucher = format!(
+        "GET /v1/datasets/{}/voucher HTTP/1.1\r\nauthorization: Bearer {}",
+        dataset.id,
+        bearer(Service::Generation)
+    );
+    let vouched: Voucher = json(&exchange(&generation, &with_body(&voucher, "")).await)?;
+    let body = NewKeySet {
+        terms: dataset.terms.clone(),
+        voucher: Some(vouched.voucher),
+    };
+    let body = serde_json::to_string(&body).map_err(unreadable)?;
+    let token = bearer(Service::Crypto);
+    let request = move |_: usize| {
+        let id = Uuid::now_v7();
+        let head = format!("PUT /v1/datasets/{id} HTTP/1.1\r\nauthorization: Bearer {token}");
+        with_body(&head, &body)
+    };
+    Ok(requests(&address(&endpoints.crypto), count, request).await)
+}
+
+/// The JSON of an answer.
+fn json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let body = end
+        .and_then(|end| answer.get(end + 4..))
+        .unwrap_or_default();
+    serde_json::from_slice(body).map_err(unreadable)
+}
+
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::Service(format!("an answer that cannot be read: {error}"))
 }
 
 fn table(outcome: &Outcome) -> String {
@@ -380,8 +456,14 @@ fn table(outcome: &Outcome) -> String {
             row.p99_ms
         ));
     }
-    for (attack, seconds) in &outcome.seconds {
-        text.push_str(&format!("{attack}: {seconds:.1} s\n"));
+    for attacked in &outcome.attacks {
+        let answers = attacked.answers.iter().map(|(status, count)| match status {
+            0 => format!(", {count} not answered"),
+            status => format!(", {count} answered {status}"),
+        });
+        let answers: String = answers.collect();
+        let (attack, seconds) = (attacked.attack, attacked.seconds);
+        text.push_str(&format!("{attack}: {seconds:.1} s{answers}\n"));
     }
     text
 }

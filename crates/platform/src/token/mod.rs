@@ -12,5 +12,5 @@ mod verifier;
 
 pub use caller::{Caller, Peer, User};
 pub use signer::Signer;
-pub(crate) use verifier::FETCH_EVERY;
 pub use verifier::Verifier;
+pub(crate) use verifier::{FETCH_EVERY, MAX_SKEW};

@@ -17,13 +17,22 @@ use zeroize::Zeroizing;
 use crate::Failure;
 use crate::clock::{self, Millis};
 use crate::seal::Sealer;
-use crate::store::Store;
+use crate::store::{Store, Tx, lock_owner};
 
 /// A key signs for so long; then a new one takes over.
 const SIGNS_FOR: Millis = 30 * 24 * 3600 * 1000;
 
 /// A key is published so long after: longer than any token lives.
 const PUBLISHED_AFTER: Millis = 24 * 3600 * 1000;
+
+/// A key is published so long before it signs, unless there is none before it: every replica of the
+/// service reads the keys anew within that time, and whoever asks one of them for a key that
+/// another signs with finds it.
+const PUBLISHED_BEFORE: Millis = 10 * 60 * 1000;
+
+/// Replicas that start together wait for each other under the lock of this owner, who is nobody, so
+/// that one of them makes the first key and the others read it.
+const ROTATION: Uuid = Uuid::nil();
 
 /// Beginning of an Ed25519 private key in PKCS #8 (RFC 8410, section 7); the seed follows.
 const PKCS8: [u8; 16] = [
@@ -78,8 +87,13 @@ impl Signer {
     /// # Errors
     /// A failure of the store, or a key that cannot be opened.
     pub async fn rotate(&self) -> Result<(), Failure> {
-        let now = clock::now();
+        self.rotate_at(clock::now()).await
+    }
+
+    /// [`Signer::rotate`] at a time.
+    async fn rotate_at(&self, now: Millis) -> Result<(), Failure> {
         let mut tx = self.store.begin().await?;
+        lock_owner(&mut tx, ROTATION).await?;
         sqlx::query("DELETE FROM signing_keys WHERE made_at < $1")
             .bind(now - SIGNS_FOR - PUBLISHED_AFTER)
             .execute(&mut *tx)
@@ -89,18 +103,7 @@ impl Signer {
             .fetch_optional(&mut *tx)
             .await?;
         if newest.is_none() {
-            let id = Uuid::new_v4().to_string();
-            let mut seed = Zeroizing::new([0; 32]);
-            rand::rngs::OsRng
-                .try_fill_bytes(seed.as_mut_slice())
-                .map_err(Failure::internal)?;
-            let sealed = self.sealer.seal(&context(&id), seed.as_slice())?;
-            sqlx::query("INSERT INTO signing_keys (id, sealed, made_at) VALUES ($1, $2, $3)")
-                .bind(&id)
-                .bind(&sealed)
-                .bind(now)
-                .execute(&mut *tx)
-                .await?;
+            self.make(&mut tx, now).await?;
         }
         let rows =
             sqlx::query("SELECT id, sealed, made_at FROM signing_keys ORDER BY made_at DESC")
@@ -115,6 +118,23 @@ impl Signer {
             keys.push(signing(id, &seed, row.try_get("made_at")?)?);
         }
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    /// Makes a key.
+    async fn make(&self, tx: &mut Tx, now: Millis) -> Result<(), Failure> {
+        let id = Uuid::new_v4().to_string();
+        let mut seed = Zeroizing::new([0; 32]);
+        rand::rngs::OsRng
+            .try_fill_bytes(seed.as_mut_slice())
+            .map_err(Failure::internal)?;
+        let sealed = self.sealer.seal(&context(&id), seed.as_slice())?;
+        sqlx::query("INSERT INTO signing_keys (id, sealed, made_at) VALUES ($1, $2, $3)")
+            .bind(&id)
+            .bind(&sealed)
+            .bind(now)
+            .execute(&mut **tx)
+            .await?;
         Ok(())
     }
 
@@ -186,12 +206,19 @@ impl Signer {
             jti: Uuid::new_v4(),
         };
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        let newest = keys.iter().max_by_key(|key| key.made);
-        let newest = newest.ok_or_else(|| Failure::internal("there is no signing key"))?;
+        let key = signs_at(&keys, clock::now());
+        let key = key.ok_or_else(|| Failure::internal("there is no signing key"))?;
         let mut head = Header::new(Algorithm::EdDSA);
-        head.kid = Some(newest.id.clone());
-        jsonwebtoken::encode(&head, &claims, &newest.key).map_err(Failure::internal)
+        head.kid = Some(key.id.clone());
+        jsonwebtoken::encode(&head, &claims, &key.key).map_err(Failure::internal)
     }
+}
+
+/// The key that signs: the newest of those that were published for long enough, or else the oldest.
+fn signs_at(keys: &[Signing], now: Millis) -> Option<&Signing> {
+    let published = |key: &&Signing| key.made <= now - PUBLISHED_BEFORE;
+    let newest = keys.iter().filter(published).max_by_key(|key| key.made);
+    newest.or_else(|| keys.iter().min_by_key(|key| key.made))
 }
 
 fn context(id: &str) -> String {
@@ -214,4 +241,59 @@ fn signing(id: String, seed: &[u8], made: Millis) -> Result<Signing, Failure> {
         id,
         made,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Database;
+    use crate::store::COMMON;
+
+    /// Two replicas of a service over one store.
+    async fn replicas(folder: &tempfile::TempDir) -> [Signer; 2] {
+        let config = Database {
+            url: format!("sqlite://{}/store.db", folder.path().display()),
+            connections: 2,
+        };
+        let store = Store::open(&config, &[COMMON]).await.unwrap();
+        let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
+        let open = || Signer::open(Service::Crypto, store.clone(), sealer.clone());
+        [open().await.unwrap(), open().await.unwrap()]
+    }
+
+    /// The key that a replica signs with at a time.
+    fn signs(signer: &Signer, now: Millis) -> String {
+        signs_at(&signer.keys.read().unwrap(), now)
+            .unwrap()
+            .id
+            .clone()
+    }
+
+    fn publishes(signer: &Signer, id: &str) -> bool {
+        let keys = signer.jwks().keys;
+        keys.iter()
+            .any(|key| key.common.key_id.as_deref() == Some(id))
+    }
+
+    #[tokio::test]
+    async fn a_key_that_one_replica_signs_with_is_one_that_the_other_publishes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = replicas(&folder).await;
+        let start = clock::now();
+        let old = signs(&first, start);
+        assert_eq!(signs(&second, start), old);
+        // The first makes the next key; the second has not looked since.
+        let due = start + SIGNS_FOR + 1000;
+        first.rotate_at(due).await.unwrap();
+        assert_eq!(first.jwks().keys.len(), 2);
+        assert_eq!(signs(&first, due), old);
+        assert!(publishes(&second, &signs(&first, due)));
+        // It looks every minute, and later the new key signs.
+        second.rotate_at(due + 60_000).await.unwrap();
+        let later = due + PUBLISHED_BEFORE;
+        let new = signs(&first, later);
+        assert_ne!(new, old);
+        assert_eq!(signs(&second, later), new);
+        assert!(publishes(&second, &new));
+    }
 }

@@ -25,7 +25,7 @@ const FETCH_WITHIN: Duration = Duration::from_secs(5);
 /// Seconds by which another machine's clock may be off, either way. Clocks that nobody sets are
 /// found minutes off, and a service must not stop for that; the price is that a stolen token is
 /// good for ten minutes longer, which is less than a user's token lives anyway.
-const SKEW: u64 = 600;
+pub(crate) const MAX_SKEW: u64 = 600;
 
 /// Seconds that a service's own tokens may be over, for a clock that is set while they live.
 const OWN_SKEW: u64 = 5;
@@ -188,7 +188,7 @@ impl Verifier {
     /// Refuses a token that is expired, or not issued yet, by more than clocks may differ.
     fn check_times(&self, claims: &Claims, now: u64) -> Result<(), Failure> {
         let (issuer, here) = (claims.iss, self.audience);
-        let skew = if issuer == here { OWN_SKEW } else { SKEW };
+        let skew = if issuer == here { OWN_SKEW } else { MAX_SKEW };
         let detail = if claims.iat > now.saturating_add(skew) {
             let ahead = claims.iat - now;
             format!(

@@ -49,6 +49,48 @@ pub async fn head(
     row.as_ref().map(head_of).transpose()
 }
 
+/// A link as it is stored: its height, the text of its act, and the head after it.
+#[derive(Clone, Debug)]
+pub struct StoredLink {
+    /// From 1.
+    pub height: u64,
+    /// The act.
+    pub act: String,
+    /// The hash over all acts until this one.
+    pub head: [u8; 32],
+}
+
+/// All links of a dataset's chain, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn links(store: &Store, dataset: Uuid) -> Result<Vec<StoredLink>, StoreError> {
+    let select = "SELECT height, act, head FROM chain WHERE dataset = $1 ORDER BY height";
+    let found = sqlx::query(select).bind(dataset.to_string());
+    let found = found.fetch_all(store.pool()).await?;
+    let link = |row: &Row| {
+        Ok(StoredLink {
+            height: rows::number(row, "height")?,
+            act: row.try_get("act")?,
+            head: head_of(row)?,
+        })
+    };
+    found.iter().map(link).collect()
+}
+
+/// All datasets that have a chain.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn datasets(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT DISTINCT dataset FROM chain ORDER BY dataset");
+    let found = found.fetch_all(store.pool()).await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
 /// How much there is of ledgers.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledgers {

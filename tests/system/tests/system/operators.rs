@@ -167,21 +167,124 @@ fn the_services_are_compared() {
     assert!(well, "{words}");
     assert_eq!(
         words,
-        "generation 1 datasets, computation 1 uploads, crypto 1 key sets\n"
+        "generation 1 datasets, computation 1 uploads, crypto 1 key sets and 1 chains\n"
+    );
+    // An act that somebody changed, its head left as it was.
+    edit(
+        &services,
+        "UPDATE chain SET act = act || ' ' WHERE height = 2",
+    );
+    let (well, words) = compare();
+    assert!(!well && words.contains("broken at height 2"), "{words}");
+    edit(
+        &services,
+        "UPDATE chain SET act = RTRIM(act) WHERE height = 2",
     );
     // An older copy of crypto's store: the last act is forgotten, and others have its receipt.
     services.kill(2);
-    let url = format!("sqlite://{}/store.db", services.home(2).display());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        use sqlx::Connection;
-        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-        let forget = "DELETE FROM chain WHERE height = (SELECT MAX(height) FROM chain)";
-        sqlx::query(forget).execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    });
+    let last = "(SELECT MAX(height) FROM chain)";
+    edit(
+        &services,
+        &format!("DELETE FROM chain WHERE height = {last}"),
+    );
     let (well, words) = compare();
     assert!(!well && words.contains("crypto was set back"), "{words}");
+}
+
+/// Runs a statement on the crypto service's database.
+fn edit(services: &Services, statement: &str) {
+    let changed = on_database(services, 2, statement);
+    assert!(changed.0 > 0, "nothing changed: {statement}");
+}
+
+/// Runs a statement on the SQLite database of a service: how many rows changed, and the first text
+/// of each that came back.
+fn on_database(services: &Services, service: usize, statement: &str) -> (u64, Vec<String>) {
+    use sqlx::{Connection, Row};
+    let url = format!("sqlite://{}/store.db", services.home(service).display());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let text = || sqlx::AssertSqlSafe(statement.to_owned());
+        let done = match statement.starts_with("SELECT") {
+            true => {
+                let found = sqlx::query(text()).fetch_all(&mut connection).await;
+                let found = found.unwrap();
+                (0, found.iter().map(|row| row.get::<String, _>(0)).collect())
+            }
+            false => {
+                let changed = sqlx::query(text()).execute(&mut connection).await;
+                (changed.unwrap().rows_affected(), Vec::new())
+            }
+        };
+        connection.close().await.unwrap();
+        done
+    })
+}
+
+/// A worker that is gone has a job for ten minutes more, unless an operator takes it from it.
+#[test]
+fn a_job_is_taken_from_a_worker_that_is_gone() {
+    let mut setting = Setting::new(PROGRAM);
+    let long = ("FHAIM_GENERATION__COMMON__LEASE_SECONDS", "600");
+    setting.variables[0].push((long.0.to_owned(), long.1.to_owned()));
+    let services = Services::start_in(&Backing::Local, setting);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    // Without the computation service, the job waits for its first batch.
+    services.kill(1);
+    let started = services.run("ana", &["job", "run", &dataset, "--yes"]);
+    let job = started.lines().next().unwrap().to_owned();
+    let held = "SELECT lease_token FROM jobs WHERE state = 'running' AND lease_token <> ''";
+    until(|| match on_database(&services, 0, held).1.len() {
+        1 => Ok(()),
+        n => Err(format!("{n} jobs are held")),
+    });
+    services.kill(0);
+    services.launch(0);
+    services.launch(1);
+    services.wait_until_ready();
+    // Looked at for two seconds: nobody else takes it.
+    let token = on_database(&services, 0, held).1;
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(on_database(&services, 0, held).1, token);
+    let (well, words) = admin(&services, 0, &["release", "generation", &job]);
+    assert!(well && words == format!("{job} is free\n"), "{words}");
+    services.run("ana", &["job", "watch", &job]);
+}
+
+#[test]
+fn a_refused_batch_is_released_again_and_paid_once() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let ran = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = ran.lines().next().unwrap().to_owned();
+    let ledger = || services.json("ana", &["ledger", &dataset]);
+    let (before, first) = (
+        ledger(),
+        "job = '{job}' AND first = 0".replace("{job}", &job),
+    );
+    let answers = format!("SELECT answers FROM batches WHERE {first}");
+    let released = on_database(&services, 1, &answers).1;
+    assert!(!released[0].is_empty());
+    let reopen = ["reopen", &dataset, &job, "0"];
+    let (well, words) = admin(&services, 1, &reopen);
+    assert!(!well, "it was not refused: {words}");
+    // As a batch is that was refused for a damaged blob.
+    let refuse = format!(
+        "UPDATE batches SET state = 'refused', reason = 'damaged', answers = NULL WHERE {first}"
+    );
+    assert_eq!(on_database(&services, 1, &refuse).0, 1);
+    let (well, words) = admin(&services, 1, &reopen);
+    assert!(well && words == format!("{job}/0 is queued\n"), "{words}");
+    let answers = format!("{answers} AND state = 'released'");
+    until(|| match on_database(&services, 1, &answers).1 {
+        again if again == released => Ok(()),
+        again => Err(format!("{again:?}")),
+    });
+    assert_eq!(ledger()["spent"], before["spent"]);
+    assert_eq!(ledger()["receipt"], before["receipt"]);
 }
 
 #[test]

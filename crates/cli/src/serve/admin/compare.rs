@@ -58,7 +58,15 @@ pub async fn run(arguments: &CompareArguments) -> Result<(), Error> {
             }
         }
     }
-    tell(&all, &differences)
+    let chains = chain::datasets(store).await.map_err(Failure::from)?;
+    for &dataset in &chains {
+        if let Some(height) = fhaim_crypto::ledger::break_of_chain(&crypto, dataset).await? {
+            differences.push(format!(
+                "{dataset}: crypto's chain is broken at height {height}: its acts were changed"
+            ));
+        }
+    }
+    tell(&all, chains.len(), &differences)
 }
 
 /// Whether a receipt is of the crypto service's chain as it is now.
@@ -70,9 +78,9 @@ async fn is_of_chain(crypto: &fhaim_crypto::State, receipt: &Receipt) -> Result<
     Ok(head.map_err(Failure::from)? == Some(receipt.head.0))
 }
 
-fn tell(all: &All, differences: &[String]) -> Result<(), Error> {
+fn tell(all: &All, chains: usize, differences: &[String]) -> Result<(), Error> {
     let mut text = format!(
-        "generation {} datasets, computation {} uploads, crypto {} key sets\n",
+        "generation {} datasets, computation {} uploads, crypto {} key sets and {chains} chains\n",
         all.generation.len(),
         all.computation.len(),
         all.crypto.len()

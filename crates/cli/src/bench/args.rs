@@ -1,0 +1,171 @@
+//! Flags of `fhaim bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
+use super::families::Family;
+use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
+use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
+use super::paper::{PAPER_EXAMPLES, PaperArguments};
+use crate::args::megabytes;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Run all mechanisms on the tables in FHAIM_DATA_DIR, or on your own, in the clear
+    #[command(after_help = MECHANISMS_EXAMPLES)]
+    Mechanisms(MechanismsArguments),
+    /// Compute every cell of every pair of the tables in FHAIM_DATA_DIR under encryption
+    #[command(after_help = COMPUTE_EXAMPLES)]
+    Compute(ComputeArguments),
+    /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
+    #[command(after_help = PGM_EXAMPLES)]
+    Pgm(PgmArguments),
+    /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
+    #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
+    Federated(FederatedArguments),
+    /// Train a learner on mixes of the images in FHAIM_DATA_DIR, beside the printed figures
+    #[command(after_help = BENCH_MIX_EXAMPLES)]
+    Mix(BenchMixArguments),
+    /// Attack models of the tables in FHAIM_DATA_DIR, made with and without privacy
+    #[command(after_help = BENCH_ATTACK_EXAMPLES)]
+    Attack(BenchAttackArguments),
+    /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, beside the printed figures
+    #[command(after_help = PAPER_EXAMPLES)]
+    Paper(PaperArguments),
+    /// Start the services, and read and download as many users while jobs run
+    #[command(after_help = LOAD_EXAMPLES)]
+    Load(LoadArguments),
+    /// Start the services, and measure memory and answers while callers without rights attack them
+    #[command(after_help = SIEGE_EXAMPLES)]
+    Siege(SiegeArguments),
+}
+
+const SIEGE_EXAMPLES: &str = "\
+Examples:
+  fhaim bench siege
+  fhaim bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
+
+/// Flags of `bench siege`.
+#[derive(Debug, Args)]
+pub struct SiegeArguments {
+    /// Requests with methods that nobody knows, to each service
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub methods: usize,
+    /// Sign-ins with an e-mail address of 4 MB
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub sign_ins: usize,
+    /// Bodies of which a quarter is sent, to each service
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub bodies: usize,
+    /// Connections that say nothing, to each service
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub connections: usize,
+    /// Requests of one account for keys of datasets that do not exist
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub keys: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const LOAD_EXAMPLES: &str = "\
+Examples:
+  fhaim bench load
+  fhaim bench load --users 500 --jobs 1 --seconds 60 --json
+  fhaim bench load --server https://staging.fhaim.example --seconds 3600";
+
+/// Flags of `bench load`.
+#[derive(Debug, Args)]
+pub struct LoadArguments {
+    /// Users that read and download, each once a second
+    #[arg(long, default_value_t = 200)]
+    pub users: usize,
+    /// Services that run already, behind one address, and let many sign up and in; else new ones
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// Jobs that run meanwhile, each followed by another while there is time
+    #[arg(long, default_value_t = 2)]
+    pub jobs: usize,
+    /// Records of the jobs' tables, of 12 columns of 8 values
+    #[arg(long, default_value_t = 20_000)]
+    pub records: usize,
+    /// Seconds to begin jobs for; then until the last is done
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub seconds: u64,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const COMPUTE_EXAMPLES: &str = "\
+Examples:
+  FHAIM_DATA_DIR=data fhaim bench compute
+  FHAIM_DATA_DIR=data fhaim bench compute breast-cancer compas --json";
+
+/// Flags of `bench compute`.
+#[derive(Debug, Args)]
+pub struct ComputeArguments {
+    /// Datasets to measure; all of them if none is named
+    pub datasets: Vec<String>,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const MECHANISMS_EXAMPLES: &str = "\
+Examples:
+  FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
+  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
+  fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
+  fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8";
+
+/// Flags of `bench mechanisms`.
+#[derive(Debug, Args)]
+pub struct MechanismsArguments {
+    /// Datasets to run on; all of them if none is named
+    pub datasets: Vec<String>,
+    /// Run only mechanisms with this in their names
+    #[arg(long, value_name = "TEXT")]
+    pub mechanism: Option<String>,
+    /// Privacy budget (may be repeated)
+    #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
+    pub epsilon: Vec<f64>,
+    /// Runs of each: seeds 0, 1, ...
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub seeds: u64,
+    /// A table of your own, in CSV (may be repeated); instead of the published ones, or beside those named
+    #[arg(long, value_name = "CSV")]
+    pub data: Vec<PathBuf>,
+    /// Its schema (once for each table, in the same order)
+    #[arg(long, value_name = "JSON")]
+    pub schema: Vec<PathBuf>,
+    /// A family of tables that are made up, one for each seed (may be repeated): tree, copula,
+    /// mixture, independent, functions, wide or narrow
+    #[arg(long, value_name = "FAMILY")]
+    pub family: Vec<Family>,
+    /// Most memory a model may take, in MB (may be repeated)
+    #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
+    pub model_mb: Vec<f64>,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const PGM_EXAMPLES: &str = "\
+Examples:
+  FHAIM_REFERENCE_DIR=reference fhaim bench pgm
+  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json";
+
+/// Flags of `bench pgm`.
+#[derive(Debug, Args)]
+pub struct PgmArguments {
+    /// Most steps of a fit
+    #[arg(long, default_value_t = 20_000)]
+    pub steps: usize,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}

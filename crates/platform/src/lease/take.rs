@@ -1,0 +1,170 @@
+//! Taking a task: one that nobody has, or whose worker has not renewed its lease for too long.
+
+use sqlx::{AssertSqlSafe, Row as _};
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Instant;
+use uuid::Uuid;
+
+use super::{Lease, MAX_PAUSE, Tasks, millis};
+use crate::clock::{Millis, now};
+use crate::store::{Row, StoreError, Tx};
+
+/// A lease, and since when it is seen without a renewal.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    owner: String,
+    token: String,
+    beat: i64,
+    since: Instant,
+}
+
+/// A table's columns that say what a lease is of.
+const COLUMNS: &str = "id, owner, attempts, faults";
+
+impl Tasks {
+    /// Takes a task of anyone but `served`: the oldest whose lease was not renewed for its length
+    /// while this process watched, or else one that nobody has: of the owners whose tasks have the
+    /// fewest workers at the moment, the oldest.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn take(&self, served: &[String]) -> Result<Option<Lease>, StoreError> {
+        let taken = self.take_at(served, now(), Instant::now).await;
+        if taken.is_err() {
+            // While the store fails nobody can renew: watching begins anew.
+            self.watches().clear();
+        }
+        taken
+    }
+
+    /// [`Tasks::take`] by given clocks: the time of day, and one that nobody sets.
+    pub(super) async fn take_at(
+        &self,
+        served: &[String],
+        now: Millis,
+        steady: impl Fn() -> Instant,
+    ) -> Result<Option<Lease>, StoreError> {
+        let abandoned = self.abandoned(steady).await?;
+        let mut tx = self.store.begin().await?;
+        for (id, last) in abandoned {
+            if served.contains(&last.owner) {
+                continue;
+            }
+            let same = self.store.locking_free(&format!(
+                "SELECT {COLUMNS} FROM {} WHERE id = $1 AND state = 'running' \
+                 AND lease_token = $2 AND lease_beat = $3",
+                self.table
+            ));
+            let row = sqlx::query(same)
+                .bind(&id)
+                .bind(&last.token)
+                .bind(last.beat)
+                .fetch_optional(&mut *tx)
+                .await?;
+            if let Some(row) = row {
+                return self.taken(tx, &row).await.map(Some);
+            }
+        }
+        match self.oldest_free(&mut tx, served, now).await? {
+            Some(row) => self.taken(tx, &row).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks at all leases, and returns those that were seen without a renewal for long enough,
+    /// the oldest task first.
+    async fn abandoned(
+        &self,
+        steady: impl Fn() -> Instant,
+    ) -> Result<Vec<(String, Watched)>, StoreError> {
+        let held = AssertSqlSafe(format!(
+            "SELECT id, owner, lease_token, lease_beat FROM {} \
+             WHERE state = 'running' AND lease_token <> '' ORDER BY created_at, id",
+            self.table
+        ));
+        // What is compared with an earlier look is a time before this one; what later looks will
+        // be compared with, a time after it: so nothing is seen for longer than it was.
+        let before = steady();
+        let rows = sqlx::query(held).fetch_all(self.store.pool()).await?;
+        let after = steady();
+        let mut watched = self.watches();
+        let mut seen = HashMap::with_capacity(rows.len());
+        let mut abandoned = Vec::new();
+        for row in rows {
+            let id: String = row.try_get("id")?;
+            let mut lease = Watched {
+                owner: row.try_get("owner")?,
+                token: row.try_get("lease_token")?,
+                beat: row.try_get("lease_beat")?,
+                since: after,
+            };
+            if let Some(last) = watched.get(&id)
+                && (&last.token, last.beat) == (&lease.token, lease.beat)
+            {
+                lease.since = last.since;
+            }
+            if before.saturating_duration_since(lease.since) >= self.length {
+                abandoned.push((id.clone(), lease.clone()));
+            }
+            seen.insert(id, lease);
+        }
+        *watched = seen;
+        Ok(abandoned)
+    }
+
+    /// A task that nobody has and that is not put off.
+    async fn oldest_free(
+        &self,
+        tx: &mut Tx,
+        served: &[String],
+        now: Millis,
+    ) -> Result<Option<Row>, StoreError> {
+        let others: String = (3..)
+            .zip(served)
+            .map(|(n, _)| format!(" AND owner <> ${n}"))
+            .collect();
+        let oldest = self.store.locking_free(&format!(
+            "SELECT {COLUMNS} FROM {table} AS task WHERE (state = 'queued' OR (state = 'running' \
+             AND (lease_token IS NULL OR lease_token = ''))) \
+             AND (lease_expires <= $1 OR lease_expires > $2){others} \
+             ORDER BY (SELECT COUNT(*) FROM {table} AS other WHERE other.owner = task.owner \
+             AND other.state = 'running' AND other.lease_token <> ''), created_at, id LIMIT 1",
+            table = self.table
+        ));
+        let query = sqlx::query(oldest)
+            .bind(now)
+            .bind(now.saturating_add(millis(MAX_PAUSE)));
+        let query = served.iter().fold(query, |query, owner| query.bind(owner));
+        query.fetch_optional(&mut **tx).await
+    }
+
+    /// Makes a task ours whose row is locked.
+    async fn taken(&self, mut tx: Tx, row: &Row) -> Result<Lease, StoreError> {
+        let (attempts, faults): (i64, i64) = (row.try_get("attempts")?, row.try_get("faults")?);
+        let lease = Lease {
+            id: row.try_get("id")?,
+            owner: row.try_get("owner")?,
+            token: Uuid::new_v4().to_string(),
+            attempt: u32::try_from(attempts + 1).unwrap_or(u32::MAX),
+            faults: u32::try_from(faults).unwrap_or(u32::MAX),
+        };
+        let take = AssertSqlSafe(format!(
+            "UPDATE {} SET state = 'running', lease_token = $1, lease_expires = 0, \
+             attempts = $2, faults = faults + 1 WHERE id = $3",
+            self.table
+        ));
+        sqlx::query(take)
+            .bind(&lease.token)
+            .bind(i64::from(lease.attempt))
+            .bind(&lease.id)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(lease)
+    }
+
+    fn watches(&self) -> MutexGuard<'_, HashMap<String, Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
