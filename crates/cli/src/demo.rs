@@ -78,6 +78,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         mechanism: MechanismName::default(),
         out: folder.join("synthetic.csv"),
         ledger: Some(folder.join(LEDGER)),
+        model: None,
         report: Some(folder.join(REPORT)),
         records: None,
         record_bound: None,

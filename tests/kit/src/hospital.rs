@@ -33,8 +33,7 @@ impl Draw {
 /// weight and a skewed laboratory value with decimal commas, a postcode, a diagnosis, free text.
 pub fn export(records: u32) -> String {
     let mut draw = Draw(1);
-    let mut csv =
-        "fall;aufnahme;entlassung;station;alter;gewicht;crp;plz;icd;notiz\n".to_owned();
+    let mut csv = "fall;aufnahme;entlassung;station;alter;gewicht;crp;plz;icd;notiz\n".to_owned();
     for row in 0..records {
         csv.push_str(&stay(row, &mut draw));
     }
@@ -61,7 +60,12 @@ fn stay(row: u32, draw: &mut Draw) -> String {
     let (weight, laboratory) = (450 + draw.below(500) + 60 * ward, draw.laboratory());
     let postcode = 1_000 + draw.below(150) * 60;
     let code = draw.below(100);
-    let diagnosis = format!("{}{:02}.{}", ["A", "C", "I", "J"][(code / 25) as usize], code % 25, draw.below(4));
+    let diagnosis = format!(
+        "{}{:02}.{}",
+        ["A", "C", "I", "J"][(code / 25) as usize],
+        code % 25,
+        draw.below(4)
+    );
     format!(
         "P{:05};{day:02}.{month:02}.2023 {hour:02}:{minute:02};{:02}.{month:02}.2023 {:02}:{later:02};\
          {};{age};{},{};{},{};{postcode:05};{diagnosis};Patient {row} klagt \u{fc}ber Schmerzen\n",

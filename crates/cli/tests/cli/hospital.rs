@@ -41,7 +41,9 @@ fn numbers(csv: &str, name: &str) -> Vec<f64> {
 fn quartile_distance(real: &[f64], synthetic: &[f64]) -> f64 {
     let quartile = |numbers: &[f64], of_four: usize| numbers[numbers.len() * of_four / 4];
     let distance = |of_four| quartile(synthetic, of_four) / quartile(real, of_four) - 1.0;
-    (1..4).map(|of_four| distance(of_four).abs()).fold(0.0, f64::max)
+    (1..4)
+        .map(|of_four| distance(of_four).abs())
+        .fold(0.0, f64::max)
 }
 
 /// A command in the folder, which has to end well.
@@ -63,7 +65,11 @@ fn drafted() -> TempDir {
         "\"entlassung\": never before \"aufnahme\"",
         "This is a draft.",
     ] {
-        assert!(stderr(&draft).contains(words), "{words}: {}", stderr(&draft));
+        assert!(
+            stderr(&draft).contains(words),
+            "{words}: {}",
+            stderr(&draft)
+        );
     }
     folder
 }
@@ -91,7 +97,10 @@ fn an_export_becomes_a_table_that_looks_like_it() {
         "evaluate --real export.csv --synthetic new.csv --schema s.json --out e.html",
     );
     let said = String::from_utf8(said.stdout).unwrap();
-    assert!(said.contains("may be relied on for counts and averages"), "{said}");
+    assert!(
+        said.contains("may be relied on for counts and averages"),
+        "{said}"
+    );
     for page in ["r.html", "e.html"] {
         let page = read(page);
         assert!(page.contains("<h2>Verdict</h2>") && page.contains("<h2>Values</h2>"));
@@ -129,13 +138,19 @@ fn values_are_written_as_they_were_read(new: &str, real: &str) {
         assert_eq!(column(new, name).into_iter().find(unknown), None, "{name}");
     }
     let ages = column(new, "alter");
-    assert!(ages.iter().all(|age| age.is_empty() || age.parse::<u32>().is_ok()));
+    assert!(
+        ages.iter()
+            .all(|age| age.is_empty() || age.parse::<u32>().is_ok())
+    );
 }
 
 /// Budget 1 has noise of some forty records on a count of a 1-way table of so few values: 1.5%.
 fn shares_are_within_the_noise(new: &str, real: &str) {
     let missing = share(&column(new, "alter"), "");
-    assert!((missing - f64::from(WITHOUT_AGE) / 100.0).abs() < 0.05, "{missing}");
+    assert!(
+        (missing - f64::from(WITHOUT_AGE) / 100.0).abs() < 0.05,
+        "{missing}"
+    );
     for ward in WARDS {
         let [new, real] = [new, real].map(|csv| share(&column(csv, "station"), ward));
         assert!((new - real).abs() < 0.05, "{ward}: {new} of {real}");

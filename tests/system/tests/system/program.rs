@@ -8,9 +8,10 @@ use tempfile::TempDir;
 use super::PROGRAM;
 
 /// Commands that draw randomness.
-const DRAWING: [&str; 7] = [
+const DRAWING: [&str; 8] = [
     "run",
     "local",
+    "sample",
     "demo",
     "evaluate",
     "dataset upload",
