@@ -1,6 +1,6 @@
 //! A dataset's terms and schema, and the plan that everyone works out from them.
 
-use crate::files::{LANDED, NEED, OPTIONS, golden, json, refuses_unknown_fields};
+use crate::files::{DIGITS, LANDED, NEED, OPTIONS, golden, json, refuses_unknown_fields};
 use fhaim_domain::Schema;
 use fhaim_dp::LadderPlan;
 use fhaim_he::{P1, P2};
@@ -25,6 +25,36 @@ pub const SCHEMA: &str = r#"{
 
 pub fn schema() -> Schema {
     Schema::from_json("schema.json", SCHEMA.as_bytes()).unwrap()
+}
+
+/// A schema of the second version with every kind of column and every field of each.
+const SECOND: &str = r#"{
+  "version": 2, "name": "stays", "source": "questionnaire of 2024", "target": "ward",
+  "columns": [
+    {"name": "case", "kind": "identifier", "pattern": "P[0-9]{5}"},
+    {"name": "admitted", "kind": "datetime", "format": "%d.%m.%Y %H:%M", "unit": "hour",
+     "min": "2023-01-01", "max": "2023-12-31", "bins": 12, "digits": 31, "nullable": true},
+    {"name": "discharged", "kind": "datetime", "format": "%d.%m.%Y %H:%M", "unit": "minute",
+     "relative_to": "admitted", "edges": [0, 60, 1440, 14400], "digits": 24, "nullable": true},
+    {"name": "born", "kind": "date", "format": "%Y-%m-%d", "edges": ["1920-01-01", "1970-01-01", "2023-12-31"], "digits": 100},
+    {"name": "gain", "kind": "number", "integer": true, "special": [0, 99999], "min": 1, "max": 5000, "bins": 10, "digits": 20},
+    {"name": "weight", "kind": "number", "decimals": 1, "trailing_zeros": true, "decimal_comma": true,
+     "edges": [30, 60.5, 80, 200], "digits": 16, "nullable": true},
+    {"name": "postcode", "kind": "code", "prefix": 2, "codes": ["01067", "01069", "80331", "rest"], "other": "rest"},
+    {"name": "diagnosis", "kind": "code", "chapters": [{"name": "lungs", "codes": ["J10", "J11"]},
+     {"name": "heart", "codes": ["I21"]}]},
+    {"name": "ward", "kind": "categorical", "categories": ["surgery", "other"], "other": "other"},
+    {"name": "height", "kind": "numeric", "min": 100, "max": 220, "bins": 6, "integer": true},
+    {"name": "note", "kind": "left-out", "reason": "free text"}
+  ]
+}
+"#;
+
+const CLAIM: &str =
+    r#""version": 3, "claim": {"epsilon": 0.1, "delta": 1e-10, "rho": "1180591620717411303424"},"#;
+
+fn second() -> Schema {
+    Schema::from_json("schema.json", SECOND.as_bytes()).unwrap()
 }
 
 /// Mechanisms that terms of the landed release could name.
@@ -56,6 +86,28 @@ fn a_schema_is_written_as_it_was_read() {
     assert_eq!(golden(LANDED, "schema.digest", made), digest.as_bytes());
     json(LANDED, "schema.compact.json", &schema());
     refuses_unknown_fields::<Schema>(LANDED, "schema.compact.json");
+}
+
+#[test]
+fn a_schema_of_the_second_version_is_written_as_it_was_read() {
+    let text = golden(DIGITS, "schema.json", || second().to_json().into_bytes());
+    let read = Schema::from_json("schema.json", &text).unwrap();
+    assert_eq!(read, second());
+    assert_eq!(read.to_json().as_bytes(), text);
+    let digest: String = read.digest().iter().map(|b| format!("{b:02x}")).collect();
+    let made = || digest.clone().into_bytes();
+    assert_eq!(golden(DIGITS, "schema.digest", made), digest.as_bytes());
+    json(DIGITS, "schema.compact.json", &second());
+    refuses_unknown_fields::<Schema>(DIGITS, "schema.compact.json");
+    let claimed = SECOND.replacen("\"version\": 2,", CLAIM, 1);
+    let claimed = Schema::from_json("schema.json", claimed.as_bytes()).unwrap();
+    assert_eq!(claimed.claim().map(|claim| claim.rho), Some(1 << 70));
+    // What a draft cost gives no code another meaning.
+    assert_eq!(claimed.digest(), read.digest());
+    json(DIGITS, "schema.claim.json", &claimed);
+    // What the codes are: coarse and fine attributes in the order of the fields.
+    let sizes = "[13, 31, 25, 4, 24, 2, 100, 12, 20, 4, 16, 3, 2, 2, 2, 2, 6]";
+    assert_eq!(format!("{:?}", read.domain().sizes()), sizes);
 }
 
 /// The landed release wrote no version.

@@ -6,6 +6,7 @@ use clap::{
     Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use clap_complete::Shell;
 use fhaim_synth::MechanismName;
 
 use crate::attack::{ATTACK_EXAMPLES, AttackArguments};
@@ -56,6 +57,9 @@ pub enum Command<R: Randomness> {
     /// Make a synthetic table in the clear: the same releases as `run`, without encryption
     #[command(after_help = with_mechanisms(LOCAL_EXAMPLES))]
     Local(Drawing<GenerateArguments, R>),
+    /// Draw records from a model that a run has left
+    #[command(after_help = SAMPLE_EXAMPLES)]
+    Sample(Drawing<SampleArguments, R>),
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
@@ -107,6 +111,9 @@ pub enum Command<R: Randomness> {
     /// A dataset's privacy ledger, itemised
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),
+    /// Print a shell's completions of these commands
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArguments),
 }
 
 /// What to do with a schema.
@@ -118,6 +125,19 @@ pub enum SchemaCommand {
     /// Say what a schema costs and, given a table, whether the table fits it
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  fhaim completions bash > ~/.local/share/bash-completion/completions/fhaim
+  fhaim completions zsh > ~/.zfunc/_fhaim
+  fhaim completions fish > ~/.config/fish/completions/fhaim.fish";
+
+/// Flags of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// The shell
+    pub shell: Shell,
 }
 
 const DEMO_EXAMPLES: &str = "\
@@ -190,7 +210,7 @@ pub struct GenerateArguments {
     /// File for a page on how close the synthetic table is (not private: for its holder alone)
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
-    /// File for the model, from which more records can be drawn; as private as the synthetic table
+    /// File for the model, from which `fhaim sample` draws more; as private as the synthetic table
     #[arg(long, value_name = "FILE")]
     pub model_out: Option<PathBuf>,
     /// Synthetic records to draw [default: as many as the model estimates there are]
@@ -218,6 +238,38 @@ pub struct GenerateArguments {
     pub format: FormatArguments,
     #[command(flatten)]
     pub strictness: StrictnessArguments,
+}
+
+const SAMPLE_EXAMPLES: &str = "\
+Examples:
+  fhaim sample --model patients.model --schema patients.schema.json --out more.csv
+  fhaim sample --model patients.model --schema patients.schema.json --records 1000 \\
+      --where 'race=Asian,age=47' --out some.csv";
+
+/// Flags of `sample`.
+#[derive(Debug, Args)]
+pub struct SampleArguments {
+    /// The model, as `--model-out` of a run wrote it
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// The schema of its run
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// File for the synthetic table
+    #[arg(long, value_name = "CSV")]
+    pub out: PathBuf,
+    /// Records to draw [default: as many as the model estimates there were]
+    #[arg(long, value_name = "N")]
+    pub records: Option<NonZeroUsize>,
+    /// Values that every record has: COLUMN=VALUE, separated by commas
+    #[arg(long = "where", value_name = "CONDITIONS")]
+    pub conditions: Option<String>,
+    /// Character between fields [default: a comma]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+    /// Most memory the model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
+    pub model_mb: usize,
 }
 
 const EVALUATE_EXAMPLES: &str = "\
@@ -257,7 +309,12 @@ pub struct EvaluateArguments {
 const INFER_EXAMPLES: &str = "\
 Examples:
   fhaim schema infer --data patients.csv > draft.schema.json
-  fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json";
+  fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json
+  fhaim schema infer --data patients.csv --epsilon 0.1 --out public.schema.json
+
+Without --epsilon a draft is read off the records, and its owner has to confirm every line from
+public knowledge. With it the draft is differentially private: it may be published, says what it
+cost, and that adds up with what runs over the same records cost.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -319,6 +376,21 @@ pub struct InferArguments {
     /// Most categories of a column of texts
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub max_categories: usize,
+    /// Draft privately, for so much of epsilon
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    pub epsilon: Option<f64>,
+    /// Delta of a private draft
+    #[arg(
+        long,
+        value_name = "D",
+        default_value_t = 1e-10,
+        allow_negative_numbers = true,
+        requires = "epsilon"
+    )]
+    pub delta: f64,
+    /// Draft privately without asking, where the records were used before
+    #[arg(long, requires = "epsilon")]
+    pub yes: bool,
     /// File for the draft [default: standard output]
     #[arg(long, value_name = "JSON")]
     pub out: Option<PathBuf>,

@@ -1,9 +1,14 @@
 //! `fhaim local` and `fhaim run`: a table in, releases, a model, a synthetic table out.
 
-use std::{fmt, num::NonZeroUsize, path::Path, time::Instant};
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use fhaim_domain::{
-    Domain, RawColumn, ReadOptions, Table, WriteOptions, counted, read_csv, write_csv,
+    Claim, Domain, RawColumn, ReadOptions, Table, WriteOptions, counted, read_csv, write_csv,
 };
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{Fact, evaluate, html_page};
@@ -31,6 +36,9 @@ use crate::{
 #[derive(Debug, Serialize)]
 struct LedgerFile<'a> {
     schema: &'a str,
+    /// What drafting the schema cost before, as its holder says. Not part of the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft: Option<Claim>,
     epsilon: f64,
     delta: f64,
     /// Budget and spending, as counts of 2^-80.
@@ -81,8 +89,8 @@ pub struct Request<'a> {
 struct Files {
     table: Staged,
     ledger: Option<Staged>,
-    report: Option<Staged>,
     model: Option<Staged>,
+    report: Option<Staged>,
 }
 
 impl<'a> Request<'a> {
@@ -95,23 +103,12 @@ impl<'a> Request<'a> {
         accounting::rho(arguments.epsilon, arguments.delta)?;
         check_paths(arguments)?;
         let schema = input::schema(&arguments.schema)?;
+        let staged = |path: &Option<PathBuf>| path.as_deref().map(Staged::create).transpose();
         let files = Files {
             table: Staged::create(&arguments.out)?,
-            ledger: arguments
-                .ledger
-                .as_deref()
-                .map(Staged::create)
-                .transpose()?,
-            report: arguments
-                .report
-                .as_deref()
-                .map(Staged::create)
-                .transpose()?,
-            model: arguments
-                .model_out
-                .as_deref()
-                .map(Staged::create)
-                .transpose()?,
+            ledger: staged(&arguments.ledger)?,
+            model: staged(&arguments.model_out)?,
+            report: staged(&arguments.report)?,
         };
         let GenerateArguments {
             data,
@@ -183,11 +180,10 @@ impl<'a> Request<'a> {
         let Files {
             table,
             ledger,
-            report,
             model,
+            report,
         } = self.files;
-        let files = [table].into_iter().chain(ledger).chain(report);
-        commit_all(files.chain(model))?;
+        commit_all([table].into_iter().chain(ledger).chain(model).chain(report))?;
         Ok(summary)
     }
 
@@ -238,6 +234,7 @@ impl<'a> Request<'a> {
         };
         let ledger = LedgerFile {
             schema: self.table.schema().name(),
+            draft: self.table.schema().claim(),
             epsilon: self.arguments.epsilon,
             delta: self.arguments.delta,
             budget: self.job.rho,
@@ -440,8 +437,8 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
     let inputs = [&arguments.data, &arguments.schema];
     let outputs: Vec<&Path> = std::iter::once(arguments.out.as_path())
         .chain(arguments.ledger.as_deref())
-        .chain(arguments.report.as_deref())
         .chain(arguments.model_out.as_deref())
+        .chain(arguments.report.as_deref())
         .collect();
     for (i, output) in outputs.iter().enumerate() {
         let clashes = inputs.iter().any(|input| same_file(input, output))

@@ -25,6 +25,7 @@ mod output;
 mod progress;
 mod randomness;
 mod remote;
+mod sample;
 mod schema;
 mod serve;
 mod size;
@@ -32,10 +33,10 @@ mod wine;
 
 use std::process::ExitCode;
 
-use clap::{Parser, error::ErrorKind};
+use clap::{CommandFactory, Parser, error::ErrorKind};
 
 use crate::{
-    args::{Arguments, Command, SchemaCommand},
+    args::{Arguments, Command, CompletionsArguments, SchemaCommand},
     bench::args::BenchCommand,
     error::Error,
     progress::Progress,
@@ -87,6 +88,18 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// `fhaim` alone prints its help, as an error.
 const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
+/// Prints what a shell needs to complete commands and flags.
+fn completions<R: Randomness>(arguments: &CompletionsArguments) -> Result<(), Error> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut Arguments::<R>::command(),
+        "fhaim",
+        &mut script,
+    );
+    output::print(&String::from_utf8_lossy(&script))
+}
+
 fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
     let progress = Progress::new(arguments.quiet);
     match &arguments.command {
@@ -95,6 +108,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Demo(drawing) => demo::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Run(drawing) => generate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
+        Command::Sample(drawing) => sample::run(&drawing.arguments, drawing.seed()),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
         Command::Federate(command) => federate::dispatch(command, &progress),
         Command::Mix(drawing) => mix::run(&drawing.arguments, drawing.seed(), &progress),
@@ -114,6 +128,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
         Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
         Command::Bench(BenchCommand::Siege(arguments)) => bench::siege::run(arguments, &progress),
+        Command::Completions(arguments) => completions::<R>(arguments),
         command @ (Command::Up(_)
         | Command::Serve(_)
         | Command::Admin(_)

@@ -40,6 +40,11 @@ pub enum Use {
         /// Its generation service.
         server: String,
     },
+    /// A schema drafted privately.
+    Draft {
+        /// The schema.
+        out: String,
+    },
     /// A run in one process.
     Run {
         /// The synthetic table.
@@ -203,7 +208,7 @@ impl Memory {
     fn uses(&self, records: Digest, same: Option<Uuid>) -> Vec<Entry> {
         let is_other = |entry: &&Entry| match &entry.used_for {
             Use::Dataset { id, .. } => Some(*id) != same,
-            Use::Run { .. } => true,
+            Use::Draft { .. } | Use::Run { .. } => true,
         };
         let of_records = self.entries.iter().filter(|e| e.records == records);
         of_records.filter(is_other).cloned().collect()
@@ -266,6 +271,9 @@ impl fmt::Display for Account<'_> {
                         f,
                         "  dataset {id} at {server}: rho {rho:.6} in all its runs"
                     )?;
+                }
+                Use::Draft { out } => {
+                    writeln!(f, "  a schema drafted privately, {out}: rho {rho:.6}")?;
                 }
                 Use::Run { out } => writeln!(f, "  a run here, into {out}: rho {rho:.6}")?,
             }

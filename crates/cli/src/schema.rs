@@ -1,32 +1,92 @@
 //! `fhaim schema`: drafts and checks.
 
-use fhaim_domain::{InferOptions, SchemaCost, check_schema, counted, infer_schema};
+use std::path::Path;
+
+use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
+use fhaim_dp::accounting;
 use serde::Serialize;
 
 use crate::{
     args::{CheckArguments, InferArguments},
     error::Error,
     input,
+    memory::{self, Use},
     output::{self, Staged},
+    randomness::system,
 };
 
 /// Drafts a schema; what its owner must know goes to standard error.
 pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
+    match arguments.epsilon {
+        Some(epsilon) => infer_privately(arguments, epsilon),
+        None => infer_openly(arguments),
+    }
+}
+
+/// Drafts from the records for a price, which is remembered before the draft is written.
+fn infer_privately(arguments: &InferArguments, epsilon: f64) -> Result<(), Error> {
+    let budget = accounting::rho(epsilon, arguments.delta / 2.0)?;
+    let records = memory::look_up(
+        &arguments.data,
+        budget,
+        arguments.delta,
+        None,
+        arguments.yes,
+    )?;
+    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
+    let open = infer_options(arguments);
+    let options = fhaim_draft::Options {
+        target: open.target,
+        delimiter,
+        missing: open.missing,
+        leave_out: open.leave_out,
+        max_categories: open.max_categories,
+        bins: open.bins,
+        ..fhaim_draft::Options::new(open.file, open.name, epsilon, arguments.delta)
+    };
+    let draft = fhaim_draft::draft(text, &options, &mut system()?)?;
+    if let Some(records) = records {
+        let out = arguments
+            .out
+            .as_deref()
+            .unwrap_or(Path::new("standard output"));
+        let out = out.display().to_string();
+        records.remember(Use::Draft { out }, draft.spent);
+    }
+    write(arguments.out.as_deref(), &draft.schema)?;
+    for note in &draft.notes {
+        eprintln!("note: {note}");
+    }
+    eprintln!(
+        "This draft may be published: it cost rho {:.6} (epsilon {epsilon}, delta {:e}), which adds up \
+         with what runs over the same records cost. Values that it does not have are read with \
+         --use-other and --clamp.",
+        draft.spent.to_f64(),
+        arguments.delta
+    );
+    Ok(())
+}
+
+fn write(out: Option<&Path>, schema: &Schema) -> Result<(), Error> {
+    let json = schema.to_json();
+    match out {
+        Some(path) => {
+            let mut file = Staged::create(path)?;
+            file.write_bytes(json.as_bytes())?;
+            file.commit()
+        }
+        None => output::print(&json),
+    }
+}
+
+fn infer_openly(arguments: &InferArguments) -> Result<(), Error> {
     let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
     let options = InferOptions {
         delimiter,
         ..infer_options(arguments)
     };
     let draft = infer_schema(text, &options)?;
-    let json = draft.schema.to_json();
-    match &arguments.out {
-        Some(path) => {
-            let mut file = Staged::create(path)?;
-            file.write_bytes(json.as_bytes())?;
-            file.commit()?;
-        }
-        None => output::print(&json)?,
-    }
+    write(arguments.out.as_deref(), &draft.schema)?;
     for note in &draft.notes {
         eprintln!("note: {note}");
     }

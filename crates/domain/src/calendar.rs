@@ -164,7 +164,8 @@ impl TimeFormat {
     }
 
     /// The moment written in `text`, spaces around it allowed; `None` for another text.
-    pub(crate) fn read(&self, text: &str) -> Option<i64> {
+    /// Seconds since 1970-01-01 00:00.
+    pub fn read(&self, text: &str) -> Option<i64> {
         let mut rest = text.trim();
         let (mut year, mut month, mut day) = (0, 0, 0);
         let (mut hour, mut minute, mut second) = (0, 0, 0);

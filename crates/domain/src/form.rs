@@ -14,12 +14,47 @@ pub(crate) struct SchemaForm {
     /// 1 where it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) claim: Option<Claim>,
     pub(crate) name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     pub(crate) columns: Vec<ColumnForm>,
+}
+
+/// What a schema cost that was drafted privately from the records, as its holder says: nobody else
+/// can know.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Epsilon of the draft.
+    pub epsilon: f64,
+    /// Its delta.
+    pub delta: f64,
+    /// What it spent of rho-zCDP, as a count of 2^-80. It adds up with what is released later.
+    #[serde(with = "count")]
+    pub rho: u128,
+}
+
+/// A count as decimal text: JSON's numbers are not wide enough.
+mod count {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(count: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(count)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let written_so = |count: &u128| count.to_string() == text;
+        let count = text.parse().ok().filter(written_so);
+        count.ok_or_else(|| D::Error::custom("`rho` must be a whole number of 2^-80, as a text"))
+    }
 }
 
 /// The kinds of columns.

@@ -28,6 +28,7 @@ mod read;
 mod records;
 mod schema;
 mod table;
+mod texts;
 mod value;
 mod write;
 
@@ -40,8 +41,11 @@ pub use decimal::{Decimal, MAX_DECIMALS};
 pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use field::{Field, Output};
+pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
-pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, InferProblem, Note, infer_schema};
+pub use infer::{
+    DRAFT_STATEMENT, Draft, InferOptions, InferProblem, Note, infer_schema, time_formats,
+};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
@@ -54,6 +58,7 @@ pub use schema::{
     MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES, Schema,
 };
 pub use table::{MAX_COUNTED_CELLS, Table};
+pub use texts::{TextCounts, count_texts};
 pub use value::Value;
 pub use write::{WriteOptions, write_csv};
 

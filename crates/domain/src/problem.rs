@@ -17,8 +17,11 @@ pub enum SchemaProblem {
     #[error("a schema of {0} bytes is too large (at most {MAX_SCHEMA_BYTES})")]
     Bytes(usize),
     /// A version that is not known here.
-    #[error("schema version {0} is not known: this program reads versions 1 and 2")]
+    #[error("schema version {0} is not known: this program reads versions 1 to 3")]
     Version(u64),
+    /// What a draft cost, in a schema of a version that does not have it, or out of range.
+    #[error("`claim` needs `\"version\": 3`, a positive `epsilon` and a `delta` between 0 and 1")]
+    Claim,
     /// A kind of column that came with a later version than the schema says it has.
     #[error("column {column:?} is of kind `{kind}`, which needs `\"version\": 2` in the schema")]
     Old {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Column, Domain, Error, Field, Kind, SchemaProblem, Value,
+    Claim, Column, Domain, Error, Field, Kind, SchemaProblem, Value,
     build::Built,
     field::Decoder,
     form::{Bound, ColumnForm, KindForm, SchemaForm},
@@ -42,6 +42,7 @@ pub struct Schema {
     fields: Vec<Field>,
     columns: Vec<Column>,
     domain: Domain,
+    claim: Option<Claim>,
 }
 
 impl Schema {
@@ -123,6 +124,11 @@ impl Schema {
         decoder.values(code, number, rng, values);
     }
 
+    /// What drafting it privately from the records cost, if it was drafted so.
+    pub fn claim(&self) -> Option<Claim> {
+        self.claim
+    }
+
     /// Number of values of each attribute.
     pub fn domain(&self) -> &Domain {
         &self.domain
@@ -134,7 +140,7 @@ impl Schema {
     }
 
     /// SHA-256 of everything that gives codes their meaning: columns in order, their values, the
-    /// target. The table's name and source are left out. It binds ciphertexts to a schema. A
+    /// target. The table's name and source, and what a draft cost, are left out. It binds ciphertexts to a schema. A
     /// schema that the first version can say has the digest that it had then; of others, each
     /// column's JSON is hashed as it is written.
     pub fn digest(&self) -> [u8; 32] {
@@ -209,9 +215,10 @@ impl TryFrom<SchemaForm> for Schema {
 
     fn try_from(form: SchemaForm) -> Result<Self, SchemaProblem> {
         let version = form.version.unwrap_or(1);
-        if !(1..=2).contains(&version) {
+        if !(1..=3).contains(&version) {
             return Err(SchemaProblem::Version(version));
         }
+        check_claim(form.claim, version)?;
         check_name("the schema's name", &form.name)?;
         if !(1..=MAX_COLUMNS).contains(&form.columns.len()) {
             return Err(SchemaProblem::Columns(form.columns.len()));
@@ -244,7 +251,19 @@ impl TryFrom<SchemaForm> for Schema {
             fields,
             columns,
             domain,
+            claim: form.claim,
         })
+    }
+}
+
+fn check_claim(claim: Option<Claim>, version: u64) -> Result<(), SchemaProblem> {
+    let sound = |claim: Claim| {
+        let (epsilon, delta) = (claim.epsilon, claim.delta);
+        version >= 3 && epsilon > 0.0 && epsilon.is_finite() && delta > 0.0 && delta < 1.0
+    };
+    match claim {
+        Some(claim) if !sound(claim) => Err(SchemaProblem::Claim),
+        _ => Ok(()),
     }
 }
 
@@ -326,8 +345,14 @@ impl From<Schema> for SchemaForm {
             Some(form) => Some(form.as_ref().clone()),
             None => schema.columns.get(field.attributes.start).map(column_form),
         });
+        let version = match (schema.claim, schema.is_first_version()) {
+            (Some(_), _) => Some(3),
+            (None, false) => Some(2),
+            (None, true) => None,
+        };
         Self {
-            version: (!schema.is_first_version()).then_some(2),
+            version,
+            claim: schema.claim,
             target,
             columns: columns.collect(),
             name: schema.name,

@@ -285,8 +285,8 @@ fn what_is_wrong_in_a_column_is_named() {
 
 #[test]
 fn versions_are_held_to() {
-    let error = parse(&json!({"version": 3, "name": "t", "columns": []})).unwrap_err();
-    assert!(error.contains("version 3 is not known"), "{error}");
+    let error = parse(&json!({"version": 4, "name": "t", "columns": []})).unwrap_err();
+    assert!(error.contains("version 4 is not known"), "{error}");
     let left_out = json!({"name": "a", "kind": "left-out"});
     let error = parse(&json!({"name": "t", "columns": [left_out]})).unwrap_err();
     assert!(error.contains("\"version\": 2"), "{error}");
@@ -299,6 +299,36 @@ fn versions_are_held_to() {
         (first.digest(), first.to_json())
     );
     assert!(!schema.to_json().contains("version"));
+}
+
+/// Only the third version says what a private draft cost, and nothing else follows from it.
+#[test]
+fn a_claim_is_read_strictly_and_gives_no_code_another_meaning() {
+    let column = json!({"name": "a", "kind": "numeric", "min": 0, "max": 1, "bins": 2});
+    let with = |version: u64, claim: Json| {
+        parse(
+            &json!({"version": version, "claim": claim, "name": "t", "columns": [column.clone()]}),
+        )
+    };
+    let claim = |epsilon: f64, rho: &str| json!({"epsilon": epsilon, "delta": 1e-9, "rho": rho});
+    let schema = with(3, claim(0.5, "12345")).unwrap();
+    assert_eq!(schema.claim().unwrap().rho, 12_345);
+    let again = Schema::from_json("again", schema.to_json().as_bytes()).unwrap();
+    assert_eq!(again, schema);
+    let plain = parse(&json!({"name": "t", "columns": [column.clone()]})).unwrap();
+    assert_eq!(schema.digest(), plain.digest());
+    for wrong in [
+        with(2, claim(0.5, "1")),
+        with(3, claim(0.0, "1")),
+        with(3, claim(-1.0, "1")),
+    ] {
+        let error = wrong.unwrap_err();
+        assert!(error.contains("`claim` needs"), "{error}");
+    }
+    for rho in ["", "-1", "01", "1.5", "x"] {
+        let error = with(3, claim(0.5, rho)).unwrap_err();
+        assert!(error.contains("`rho` must be"), "{rho}: {error}");
+    }
 }
 
 #[test]

@@ -79,6 +79,11 @@ impl Rho {
         Self(self.0 / u128::from(parts.max(1)))
     }
 
+    /// The cost of a [`Rho::count`].
+    pub fn from_count(count: u128) -> Self {
+        Self(count)
+    }
+
     /// The cost times 2^80.
     pub fn count(self) -> u128 {
         self.0

@@ -12,6 +12,7 @@ mod capture;
 pub mod command;
 pub mod config;
 pub mod files;
+pub mod hospital;
 mod services;
 pub mod tables;
 mod wait;

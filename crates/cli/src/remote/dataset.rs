@@ -8,8 +8,8 @@ use fhaim_api::{
     keys::DatasetLedger,
     problem::ProblemKind,
 };
-use fhaim_domain::counted;
-use fhaim_dp::Ladder;
+use fhaim_domain::{Claim, counted};
+use fhaim_dp::{Ladder, Rho};
 use fhaim_he::Layout;
 use fhaim_protocol::{holder::check_records, terms::Terms};
 use fhaim_sdk::{Journal, Source};
@@ -233,13 +233,27 @@ fn confirmed(dataset: Uuid) -> Result<bool, Error> {
     ))
 }
 
+/// What drafting the schema cost, of which no service can know more than its holder says.
+fn drafted(claim: Claim) -> String {
+    let rho = Rho::from_count(claim.rho).to_f64();
+    format!(
+        "schema: drafted privately before, rho {rho:.6} (epsilon {}, delta {:e}), as its holder says; it adds \
+         up with the budget\n",
+        claim.epsilon, claim.delta
+    )
+}
+
 /// `fhaim ledger`.
 pub async fn ledger(arguments: &ShowArguments) -> Result<(), Error> {
-    let ledger = login::client()?.ledger(arguments.dataset).await?;
+    let client = login::client()?;
+    let ledger = client.ledger(arguments.dataset).await?;
     if arguments.json {
         return output::print_json(&ledger);
     }
-    let mut text = budget(&ledger);
+    let dataset = client.dataset(arguments.dataset).await?;
+    let claim = dataset.terms.0.schema.claim();
+    let mut text = claim.map_or_else(String::new, drafted);
+    text.push_str(&budget(&ledger));
     for run in &ledger.runs {
         text.push_str(&format!(
             "\njob {}: spent {:.6} of {:.6}\n",
@@ -247,7 +261,7 @@ pub async fn ledger(arguments: &ShowArguments) -> Result<(), Error> {
         ));
         text.push_str("release       cells        sigma           rho  what\n");
         for entry in &run.entries {
-            let cost = entry.cost().map_or(f64::INFINITY, fhaim_dp::Rho::to_f64);
+            let cost = entry.cost().map_or(f64::INFINITY, Rho::to_f64);
             let sigma = (4.0 * entry.debit.variance_units as f64).sqrt();
             text.push_str(&format!(
                 "{:7} {:11} {sigma:12.2} {cost:13.3e}  {}\n",
@@ -261,6 +275,22 @@ pub async fn ledger(arguments: &ShowArguments) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_draft_cost_is_told_first() {
+        let claim = Claim {
+            epsilon: 0.1,
+            delta: 1e-10,
+            rho: 1 << 70,
+        };
+        let told = drafted(claim);
+        assert!(
+            told.starts_with(
+                "schema: drafted privately before, rho 0.000977 (epsilon 0.1, delta 1e-10)"
+            ),
+            "{told}"
+        );
+    }
 
     #[test]
     fn a_frozen_ledger_says_why() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 mod attack;
+mod draft;
 mod federate;
 mod help;
 mod hospital;

@@ -17,6 +17,7 @@ use crate::{
     records::Records,
 };
 use profile::Profile;
+pub use profile::time_formats;
 
 /// What the holder must be told with every draft.
 pub const DRAFT_STATEMENT: &str = "This is a draft. Its categories and limits were read off the \
@@ -217,6 +218,7 @@ fn draft<'a>(
     let version = forms.iter().any(|form: &ColumnForm| !form.kind.is_first());
     let form = SchemaForm {
         version: version.then_some(2),
+        claim: None,
         name: options.name.clone(),
         source: None,
         target: options.target.clone(),

@@ -56,6 +56,13 @@ fn candidates() -> Vec<Candidate> {
         .collect()
 }
 
+/// The formats of dates that drafts try, the likelier first: as a schema has them, whether they
+/// have a time of day, and to read with.
+pub fn time_formats() -> impl Iterator<Item = (String, bool, TimeFormat)> {
+    let parts = |candidate: Candidate| (candidate.text, candidate.clock, candidate.format);
+    candidates().into_iter().map(parts)
+}
+
 /// How a column's texts would be read as numbers of one decimal mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {

@@ -9,7 +9,7 @@ mod conditions;
 mod parquet;
 mod pipe;
 
-pub use conditions::ConditionError;
+pub use conditions::{ConditionError, parse as parse_conditions};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};

@@ -11,6 +11,7 @@ use super::PROGRAM;
 const DRAWING: [&str; 8] = [
     "run",
     "local",
+    "sample",
     "demo",
     "evaluate",
     "dataset upload",

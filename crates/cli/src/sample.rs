@@ -1,0 +1,88 @@
+//! `fhaim sample`: records of a model that a run has left, without the table that it was made from.
+
+use std::sync::Arc;
+
+use fhaim_domain::{Table, WriteOptions, counted, write_csv};
+use fhaim_generation::parse_conditions;
+use fhaim_synth::{FittedModel, ModelError, load_model};
+
+use crate::{
+    args::SampleArguments,
+    error::Error,
+    input,
+    output::{self, Staged},
+    randomness::{InsecureTestSeed, Purpose, generator},
+};
+
+/// Draws records and writes them.
+pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
+    let schema = input::schema(&arguments.schema)?;
+    let mut file = Staged::create(&arguments.out)?;
+    let model = model(arguments)?;
+    if model.domain() != schema.domain() {
+        return Err(Error::Content {
+            path: arguments.model.clone(),
+            problem: format!(
+                "it is no model of tables with schema {:?}: name the schema of its run",
+                schema.name()
+            ),
+        });
+    }
+    let model = conditioned(model, arguments, &schema)?;
+    let records = arguments
+        .records
+        .map_or_else(|| (model.total().round() as usize).max(1), usize::from);
+    let mut rng = generator(seed, Purpose::Records)?;
+    let columns = model.sample(records, &mut rng);
+    let table = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
+    let mut options = WriteOptions::new(arguments.out.to_string_lossy());
+    options.delimiter = arguments.delimiter.unwrap_or(options.delimiter);
+    file.write(|writer| Ok(write_csv(&table, writer, &mut rng, &options)?))?;
+    file.commit()?;
+    let out = arguments.out.display();
+    output::print(&format!(
+        "{} in {out}\n",
+        counted(records, "synthetic record")
+    ))
+}
+
+fn model(arguments: &SampleArguments) -> Result<Arc<dyn FittedModel>, Error> {
+    let path = &arguments.model;
+    let bytes = std::fs::read(path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let most = arguments.model_mb.saturating_mul(1_000_000);
+    load_model(&bytes, most).map_err(|error| Error::Content {
+        path: path.clone(),
+        problem: error.to_string(),
+    })
+}
+
+/// The model of the records that meet the conditions.
+fn conditioned(
+    model: Arc<dyn FittedModel>,
+    arguments: &SampleArguments,
+    schema: &fhaim_domain::Schema,
+) -> Result<Arc<dyn FittedModel>, Error> {
+    let Some(text) = &arguments.conditions else {
+        return Ok(model);
+    };
+    let conditions =
+        parse_conditions(text, schema).map_err(|error| Error::Usage(error.to_string()))?;
+    let of = model.conditions().ok_or_else(|| {
+        Error::Usage("this model takes no conditions: leave out --where".to_owned())
+    })?;
+    of.given(&conditions).map_err(|error| match error {
+        ModelError::Impossible { attribute, .. } => {
+            let column = schema.field_of(attribute).map_or("", |field| field.name());
+            Error::Usage(format!(
+                "--where: the model has no records that meet this of column {column:?} as well"
+            ))
+        }
+        other => Error::Content {
+            path: arguments.model.clone(),
+            problem: other.to_string(),
+        },
+    })
+}

@@ -1,0 +1,89 @@
+//! Private drafts: what they say, what they cost, and where that is told.
+
+use std::fs;
+
+use crate::{fhaim, stderr};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// 20,000 visits: a ward of which one is rare, an age, a number with a spike at nothing.
+fn visits() -> String {
+    let mut csv = "ward,age,dose,name\n".to_owned();
+    for row in 0..20_000u32 {
+        let ward = if row == 9 {
+            "secret"
+        } else {
+            ["surgery", "inner"][(row % 3 / 2) as usize]
+        };
+        let dose = if row % 4 == 0 { 0 } else { 1 + row * 31 % 400 };
+        csv.push_str(&format!(
+            "{ward},{},{dose},Person {row}\n",
+            20 + row * 17 % 60
+        ));
+    }
+    csv
+}
+
+#[test]
+fn a_private_draft_says_what_it_cost_and_is_remembered() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("t.csv"), visits()).unwrap();
+    let run = |line: &str| {
+        let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        stderr(&output)
+    };
+    let json = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(folder.path().join(name)).unwrap()).unwrap()
+    };
+    let told = run("schema infer --data t.csv --epsilon 1 --delta 1e-9 --out s.json");
+    assert!(
+        told.contains("This draft may be published: it cost rho"),
+        "{told}"
+    );
+    let schema = json("s.json");
+    assert_eq!(schema["version"], 3);
+    assert_eq!(schema["claim"]["epsilon"], 1.0);
+    let text = schema.to_string();
+    assert!(text.contains("surgery") && !text.contains("secret") && !text.contains("Person"));
+    // The run's ledger has it first, and the records are known again.
+    let told = run(
+        "local --data t.csv --schema s.json --epsilon 1 --out new.csv --ledger l.json --use-other --clamp --yes",
+    );
+    assert!(
+        told.contains("a schema drafted privately, s.json: rho"),
+        "{told}"
+    );
+    assert_eq!(json("l.json")["draft"], schema["claim"]);
+    let new = fs::read_to_string(folder.path().join("new.csv")).unwrap();
+    assert!(new.starts_with("ward,age,dose\n"), "{new}");
+}
+
+#[test]
+fn what_a_private_draft_cannot_be_is_refused() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("t.csv"), visits()).unwrap();
+    let refused = |line: &str| {
+        let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        stderr(&output)
+    };
+    assert!(refused("schema infer --data t.csv --epsilon 0").contains("epsilon must"));
+    assert!(refused("schema infer --data t.csv --epsilon 1e-9").contains("too little"));
+    assert!(refused("schema infer --data t.csv --yes").contains("--epsilon"));
+}
+
+#[test]
+fn completions_know_commands_and_flags() {
+    let folder = TempDir::new().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = fhaim(folder.path(), &["completions", shell]);
+        assert!(output.status.success());
+        let script = String::from_utf8(output.stdout).unwrap();
+        for word in ["evaluate", "held-out", "infer"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        let mut words = script.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        assert!(!words.any(|word| word == "--seed"), "{shell}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Private drafting: a schema that its owner may publish, and what it cost.
+//!
+//! The records are looked at by three mechanisms alone, all of exact integers: a choice among
+//! public candidates ([`fhaim_dp::Selection`]), a histogram over public cells with discrete
+//! Gaussian noise, and the texts whose noisy counts pass a threshold. All else is made of their
+//! outcomes. docs/PRIVACY.md has the prices.
+#![deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod error;
+mod kinds;
+mod numbers;
+mod purse;
+mod texts;
+mod times;
+
+use std::io::Read;
+
+use fhaim_domain::{Claim, Note, Schema, TextCounts, count_texts};
+use fhaim_dp::Rho;
+use rand_core::RngCore;
+use serde_json::{Map, Value, json};
+
+pub use error::Error;
+pub use kinds::{Reading, readings, scores};
+pub use numbers::{Style, bounds, cells, grid, lower_scores, upper_scores};
+pub use purse::{Noise, Purse};
+pub use texts::threshold;
+
+use kinds::choose;
+
+/// The examples of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// What to draft, and for how much.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Name of the table's file, for errors.
+    pub file: String,
+    /// Name of the schema.
+    pub name: String,
+    /// Name of the target column, if there is one.
+    pub target: Option<String>,
+    /// Byte between fields.
+    pub delimiter: u8,
+    /// Fields that stand for a missing value.
+    pub missing: Vec<String>,
+    /// Columns to leave out.
+    pub leave_out: Vec<String>,
+    /// Most categories of a column of texts.
+    pub max_categories: usize,
+    /// Bins of a column of numbers or dates.
+    pub bins: u32,
+    /// Epsilon of the draft.
+    pub epsilon: f64,
+    /// Delta of the draft: half of it is for thresholds, half for turning rho into epsilon.
+    pub delta: f64,
+}
+
+impl Options {
+    /// Commas; only an empty field is missing; up to 100 categories, 10 bins.
+    pub fn new(file: impl Into<String>, name: impl Into<String>, epsilon: f64, delta: f64) -> Self {
+        Self {
+            file: file.into(),
+            name: name.into(),
+            target: None,
+            delimiter: b',',
+            missing: vec![String::new()],
+            leave_out: Vec::new(),
+            max_categories: 100,
+            bins: 10,
+            epsilon,
+            delta,
+        }
+    }
+}
+
+/// A schema that may be published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrivateDraft {
+    /// The schema, with its cost.
+    pub schema: Schema,
+    /// What to look at, column by column.
+    pub notes: Vec<Note>,
+    /// What was spent, of rho-zCDP.
+    pub spent: Rho,
+    /// What rho the options were worth.
+    pub budget: Rho,
+}
+
+/// What is known to all columns.
+pub(crate) struct Common<'a> {
+    pub(crate) options: &'a Options,
+    /// How many records there are, with noise.
+    pub(crate) records: i64,
+    /// What a column may spend.
+    pub(crate) share: Rho,
+    /// A column's part of delta.
+    pub(crate) delta: f64,
+}
+
+/// A column's form and a sentence on it.
+pub(crate) type Drafted = (Map<String, Value>, String);
+
+/// Drafts a schema from a CSV table, one column at a time. Neighbouring tables differ in one
+/// record, added or removed; what comes out is ([`Options::epsilon`], [`Options::delta`])-private.
+///
+/// # Errors
+/// A broken CSV file, no such column ([`Error::Table`]); parameters out of range, or an epsilon too
+/// small for so many columns ([`Error::Privacy`]).
+pub fn draft(
+    input: impl Read,
+    options: &Options,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<PrivateDraft, Error> {
+    let mut purse = Purse::new(options.epsilon, options.delta / 2.0)?;
+    let columns = count_texts(
+        input,
+        &options.file,
+        options.delimiter,
+        &options.missing,
+        &options.leave_out,
+    )?;
+    // Every column has a share, and so has the number of records.
+    let shares = columns.len() as u64 + 1;
+    let share = purse.share(shares)?;
+    let noise = Noise::of(share)?;
+    purse.pay(noise.rho()?)?;
+    let records = columns.first().map_or(0, |column| count(column.records()));
+    let common = Common {
+        options,
+        records: records.saturating_add(noise.sample(rng)),
+        share,
+        delta: options.delta / 2.0 / columns.len().max(1) as f64,
+    };
+    let (mut forms, mut notes) = (Vec::new(), Vec::new());
+    for column in &columns {
+        let (form, text) = draft_column(column, &common, &mut purse, rng)?;
+        forms.push(Value::Object(form));
+        notes.push(Note {
+            column: column.name.clone(),
+            text,
+        });
+    }
+    let schema = schema(forms, options, purse.spent())?;
+    Ok(PrivateDraft {
+        schema,
+        notes,
+        spent: purse.spent(),
+        budget: purse.budget(),
+    })
+}
+
+/// A number of records as a number that noise is added to.
+pub(crate) fn count(records: u64) -> i64 {
+    i64::try_from(records).unwrap_or(i64::MAX)
+}
+
+fn draft_column(
+    column: &TextCounts,
+    common: &Common<'_>,
+    purse: &mut Purse,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<Drafted, Error> {
+    let reading = choose(column, common, purse, rng)?;
+    let (mut form, note) = match &reading {
+        Reading::Number(style) => numbers::form(column, style, common, purse, rng)?,
+        Reading::Time {
+            text,
+            clock,
+            format,
+        } => times::form(column, (text, *clock, format), common, purse, rng)?,
+        Reading::Text => texts::form(column, common, purse, rng)?,
+    };
+    form.insert("name".to_owned(), column.name.clone().into());
+    // Whether a value is missing anywhere is nothing that was paid for.
+    if form.get("kind") != Some(&Value::from("left-out")) {
+        form.insert("nullable".to_owned(), true.into());
+    }
+    Ok((form, note))
+}
+
+fn schema(columns: Vec<Value>, options: &Options, spent: Rho) -> Result<Schema, Error> {
+    let claim = Claim {
+        epsilon: options.epsilon,
+        delta: options.delta,
+        rho: spent.count(),
+    };
+    let mut form = json!({"version": 3, "name": options.name, "columns": columns, "claim": claim});
+    if let (Some(target), Some(form)) = (&options.target, form.as_object_mut()) {
+        form.insert("target".to_owned(), target.clone().into());
+    }
+    let text = form.to_string();
+    Ok(Schema::from_json(&options.file, text.as_bytes())?)
+}

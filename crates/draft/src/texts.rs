@@ -1,0 +1,80 @@
+//! Texts that may be told: those of so many records that one more or less does not show.
+
+use fhaim_domain::{MAX_NAME_BYTES, TextCounts};
+use rand_core::RngCore;
+use serde_json::{Map, json};
+
+use crate::{Common, Drafted, Error, Noise, Purse, count, numbers::fields};
+
+/// A column of texts is left out where those that may be told are of fewer records than this.
+const MIN_TOLD_PERCENT: i64 = 50;
+
+/// The least noisy count at which a text is told: a text of one record gets there with
+/// probability `delta` at most.
+///
+/// P(noise >= m) is at most that of the continuous Gaussian at m - 1 (CKS20, Proposition 25),
+/// which is at most exp(-(m - 1)^2 / (2 scale^2)) / 2; m is the threshold less one.
+pub fn threshold(scale: u64, delta: f64) -> i64 {
+    let log = (0.5 / delta).ln().max(0.0);
+    let root = (2.0 * log).sqrt() * scale as f64;
+    // One more than the root rounded up: what doubles lose is far less than one.
+    root.ceil() as i64 + 3
+}
+
+/// The texts above the threshold with their noisy counts, for a quarter of a share and the
+/// column's delta. One record moves the count of one text, by one.
+pub(crate) fn above_threshold(
+    column: &TextCounts,
+    common: &Common<'_>,
+    purse: &mut Purse,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<Vec<(String, i64)>, Error> {
+    let noise = Noise::of(common.share.share(4))?;
+    purse.pay(noise.rho()?)?;
+    let least = threshold(noise.scale(), common.delta);
+    let mut told = Vec::new();
+    for (text, &records) in &column.texts {
+        let noisy = count(records).saturating_add(noise.sample(rng));
+        if noisy >= least {
+            told.push((text.clone(), noisy));
+        }
+    }
+    Ok(told)
+}
+
+/// Categories, with one for all that are not told.
+pub(crate) fn form(
+    column: &TextCounts,
+    common: &Common<'_>,
+    purse: &mut Purse,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<Drafted, Error> {
+    let mut told = above_threshold(column, common, purse, rng)?;
+    let is_name = |text: &str| text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control);
+    told.retain(|(text, _)| is_name(text));
+    told.sort_by_key(|(_, records)| std::cmp::Reverse(*records));
+    told.truncate(common.options.max_categories.max(1));
+    let records: i64 = told.iter().map(|(_, records)| *records).sum();
+    if told.is_empty() || records.saturating_mul(100) < common.records * MIN_TOLD_PERCENT {
+        let reason = "most of its values are of too few records each to be told";
+        let form = fields(&json!({"kind": "left-out", "reason": reason}));
+        return Ok((form, format!("left out: {reason}")));
+    }
+    let mut categories: Vec<String> = told.into_iter().map(|(text, _)| text).collect();
+    categories.sort_unstable();
+    let mut other = "other".to_owned();
+    while categories.contains(&other) {
+        other.push('_');
+    }
+    categories.push(other.clone());
+    let told = categories.len() - 1;
+    let mut form = Map::new();
+    form.insert("kind".to_owned(), "categorical".into());
+    form.insert("categories".to_owned(), categories.into());
+    form.insert("other".to_owned(), other.clone().into());
+    let told = fhaim_domain::counted(told, "category");
+    Ok((
+        form,
+        format!("{told} of many records each; read the rest with --use-other, as {other:?}"),
+    ))
+}

@@ -1,0 +1,86 @@
+//! Dates and times: whole years that nearly all of them are within.
+
+use fhaim_domain::{TextCounts, TimeFormat};
+use rand_core::RngCore;
+use serde_json::json;
+
+use crate::{
+    Common, Drafted, Error, Purse,
+    numbers::{fields, range},
+};
+
+/// Years that bounds are chosen from.
+const YEARS: std::ops::RangeInclusive<i64> = 1_900..=2_100;
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Digits of a day within a bin.
+const MAX_DAYS: i64 = 100;
+
+/// The year of a day that is counted from 1970-01-01, in the Gregorian calendar.
+fn year(day: i64) -> i64 {
+    // 146,097 days are 400 years: the estimate is at most one too many or too few.
+    let mut year = 1_970 + day.saturating_mul(400).div_euclid(146_097);
+    while first_day(year) > day {
+        year -= 1;
+    }
+    while first_day(year + 1) <= day {
+        year += 1;
+    }
+    year
+}
+
+/// The first day of a year, counted from 1970-01-01.
+fn first_day(year: i64) -> i64 {
+    let before = year - 1;
+    let leap = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
+    365 * (year - 1_970) + leap - 477
+}
+
+/// A date or datetime of the format that was chosen.
+pub(crate) fn form(
+    column: &TextCounts,
+    (text, clock, format): (&str, bool, &TimeFormat),
+    common: &Common<'_>,
+    purse: &mut Purse,
+    rng: &mut (impl RngCore + ?Sized),
+) -> Result<Drafted, Error> {
+    let years: Vec<(i64, u64)> = (column.texts.iter())
+        .filter_map(|(text, &records)| Some((year(format.read(text)?.div_euclid(DAY)), records)))
+        .collect();
+    let candidates: Vec<i64> = YEARS.collect();
+    let (first, last) = range(&years, &candidates, common.share, purse, rng)?;
+    let span = first_day(last + 1) - first_day(first);
+    let bins = i64::from(common.options.bins.max(1));
+    let digits = ((span - 1) / bins + 1).min(MAX_DAYS);
+    let kind = if clock { "datetime" } else { "date" };
+    let mut form = fields(&json!({
+        "kind": kind, "format": text, "min": format!("{first:04}-01-01"),
+        "max": format!("{last:04}-12-31"), "bins": bins, "digits": digits,
+    }));
+    if clock {
+        form.insert("unit".to_owned(), "hour".into());
+    }
+    Ok((
+        form,
+        format!("from {first} to {last}, the years of nearly all of its values"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn years_begin_on_their_first_days() {
+        assert_eq!(first_day(1_970), 0);
+        assert_eq!(first_day(2_000), 10_957);
+        assert_eq!(first_day(2_001) - first_day(2_000), 366);
+        assert_eq!(first_day(1_901) - first_day(1_900), 365);
+        for day in -40_000..60_000 {
+            let year = year(day);
+            assert!(first_day(year) <= day && day < first_day(year + 1), "{day}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Brute force over small tables: what a draft looks at moves by as little as it pays for, for
+//! every table and every record that may be added to it.
+#![allow(clippy::unwrap_used)]
+
+use fhaim_domain::{Schema, TextCounts};
+use fhaim_dp::{Rho, Selection, accounting};
+use fhaim_draft::{
+    Noise, Options, Purse, bounds, cells, draft, grid, lower_scores, readings, scores, threshold,
+    upper_scores,
+};
+use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+
+/// One text of each sort: a small and a large number, decimals of both marks, a date, a word.
+const TEXTS: [&str; 7] = ["0", "3", "700", "1.5", "2,25", "2024-01-31", "word"];
+
+/// Tables of up to four of [`TEXTS`] and a missing value, each with every neighbour of one more
+/// record.
+fn neighbours() -> Vec<(TextCounts, TextCounts)> {
+    let mut tables = vec![TextCounts::default()];
+    let mut begin = 0;
+    for _ in 0..4 {
+        let end = tables.len();
+        for index in begin..end {
+            for value in 0..=TEXTS.len() {
+                let grown = with(&tables[index], value);
+                if !tables.contains(&grown) {
+                    tables.push(grown);
+                }
+            }
+        }
+        begin = end;
+    }
+    let more = |table: &TextCounts| {
+        let one_more = (0..=TEXTS.len()).map(|value| (table.clone(), with(table, value)));
+        one_more.collect::<Vec<_>>()
+    };
+    tables.iter().flat_map(more).collect()
+}
+
+fn with(table: &TextCounts, value: usize) -> TextCounts {
+    let mut table = table.clone();
+    match TEXTS.get(value) {
+        Some(text) => *table.texts.entry((*text).to_owned()).or_default() += 1,
+        None => table.missing += 1,
+    }
+    table
+}
+
+fn steps(table: &TextCounts) -> Vec<(i64, u64)> {
+    let style = fhaim_draft::Style {
+        decimals: 1,
+        comma: false,
+    };
+    let steps = table.texts.iter();
+    steps
+        .filter_map(|(text, &records)| Some((style.step(text)?, records)))
+        .collect()
+}
+
+/// The largest difference of two lists of scores.
+fn largest(one: &[i64], two: &[i64]) -> i64 {
+    let differences = one.iter().zip(two).map(|(x, y)| (x - y).abs());
+    differences.max().unwrap_or(0)
+}
+
+#[test]
+fn one_record_moves_every_score_and_one_cell_by_one_at_most() {
+    let (readings, bounds, grid) = (readings(), bounds(), grid(-20, 1_000));
+    let pairs = neighbours();
+    assert!(pairs.len() > 2_000, "{}", pairs.len());
+    let mut moved = 0;
+    for (table, neighbour) in &pairs {
+        let kinds = [table, neighbour].map(|table| scores(table, &readings, 3));
+        assert!(largest(&kinds[0], &kinds[1]) <= 1);
+        let [one, two] = [steps(table), steps(neighbour)];
+        let [upper, lower] = [upper_scores, lower_scores]
+            .map(|of| largest(&of(&one, &bounds, 5), &of(&two, &bounds, 5)));
+        assert!(upper <= 1 && lower <= 1);
+        for special in [&[][..], &[0, 30]] {
+            let (one, two) = (cells(&one, &grid, special), cells(&two, &grid, special));
+            let squared: i64 = one.iter().zip(&two).map(|(x, y)| (x - y).pow(2)).sum();
+            assert!(squared <= 1);
+            moved += squared;
+        }
+        moved += upper + lower;
+        let counts = |table: &TextCounts, text: &str| table.texts.get(text).copied().unwrap_or(0);
+        let squared: u64 = TEXTS
+            .iter()
+            .map(|text| counts(neighbour, text).abs_diff(counts(table, text)).pow(2))
+            .sum();
+        assert!(squared + neighbour.missing.abs_diff(table.missing).pow(2) == 1);
+    }
+    assert!(moved > 1_000, "{moved}");
+}
+
+/// Exactly: the probability of each choice under neighbouring tables differs by a factor of
+/// e^epsilon at most.
+#[test]
+fn choices_of_neighbours_are_within_the_bound() {
+    let (readings, epsilon) = (readings(), 0.7);
+    let selection = Selection::new(epsilon, 1).unwrap();
+    let chances = |scores: &[i64]| {
+        let weights = scores
+            .iter()
+            .map(|&score| (selection.epsilon() * score as f64 / 2.0).exp());
+        let weights: Vec<f64> = weights.collect();
+        let total: f64 = weights.iter().sum();
+        weights
+            .into_iter()
+            .map(move |weight| weight / total)
+            .collect::<Vec<f64>>()
+    };
+    let mut worst: f64 = 0.0;
+    for (table, neighbour) in neighbours() {
+        let [one, two] = [&table, &neighbour].map(|table| chances(&scores(table, &readings, 2)));
+        for (x, y) in one.iter().zip(&two) {
+            worst = worst.max((x / y).ln().abs());
+        }
+    }
+    assert!(worst <= epsilon + 1e-12 && worst > epsilon / 4.0, "{worst}");
+}
+
+/// The discrete Gaussian's tail, summed term by term.
+#[test]
+fn a_text_of_one_record_passes_the_threshold_with_its_delta_at_most() {
+    for scale in [1u64, 3, 20, 150] {
+        for delta in [1e-2, 1e-6, 1e-12] {
+            let weight = |y: i64| (-(y as f64).powi(2) / (2.0 * (scale * scale) as f64)).exp();
+            let reach = 40 * scale as i64;
+            let all: f64 = (-reach..=reach).map(weight).sum();
+            let least = threshold(scale, delta);
+            let tail: f64 = ((least - 1)..=reach).map(weight).sum::<f64>() / all;
+            assert!(tail <= delta, "scale {scale}, delta {delta}: {tail}");
+            // And not for nothing: half the distance would not do.
+            let half: f64 = (least / 2..=reach).map(weight).sum::<f64>() / all;
+            assert!(half > delta || scale < 20, "scale {scale}, delta {delta}");
+        }
+    }
+}
+
+#[test]
+fn what_is_spent_is_never_more_than_what_there_is() {
+    for epsilon in [0.01, 0.1, 1.0, 10.0] {
+        let purse = Purse::new(epsilon, 1e-9).unwrap();
+        for shares in [1, 3, 15, 1_000] {
+            let share = purse.share(shares).unwrap();
+            assert!(Noise::of(share).unwrap().rho().unwrap() <= share);
+        }
+    }
+    let mut purse = Purse::new(1.0, 1e-9).unwrap();
+    purse.pay(purse.budget()).unwrap();
+    assert!(purse.pay(Rho::LEAST).is_err());
+}
+
+/// 40,000 records: ages, pay with a spike at nothing, wards of which one is rare, names, dates.
+fn table() -> String {
+    let mut csv = "age,pay,ward,name,since\n".to_owned();
+    for i in 0..40_000u64 {
+        let draw = |factor: u64, below: u64| (i * factor + i / 7 * 13) % below;
+        let pay = if i % 10 < 8 {
+            0
+        } else {
+            100 + draw(7_919, 900) * draw(31, 40)
+        };
+        let ward = if i == 17 {
+            "rare"
+        } else {
+            ["surgery", "inner"][(i % 3 / 2) as usize]
+        };
+        let (age, day, year) = (
+            20 + draw(104_729, 60),
+            1 + draw(11, 28),
+            2_010 + draw(17, 10),
+        );
+        csv.push_str(&format!(
+            "{age},{pay},{ward},Person {i},{day:02}.03.{year}\n"
+        ));
+    }
+    csv
+}
+
+fn drafted(epsilon: f64, seed: u64) -> (Schema, Rho) {
+    let options = Options::new("t.csv", "t", epsilon, 1e-9);
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let draft = draft(table().as_bytes(), &options, &mut rng).unwrap();
+    assert!(draft.spent <= accounting::rho(epsilon, 0.5e-9).unwrap());
+    assert_eq!(draft.schema.claim().unwrap().rho, draft.spent.count());
+    (draft.schema, draft.spent)
+}
+
+#[test]
+fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
+    for seed in 0..3 {
+        let (schema, _) = drafted(1.0, seed);
+        let json: serde_json::Value = serde_json::from_str(&schema.to_json()).unwrap();
+        let columns = json["columns"].as_array().unwrap();
+        let of = |name: &str| columns.iter().find(|c| c["name"] == name).unwrap();
+        let kinds: Vec<&str> = columns
+            .iter()
+            .map(|c| c["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            kinds,
+            ["number", "number", "categorical", "left-out", "date"],
+            "{json}"
+        );
+        assert_eq!(
+            of("ward")["categories"],
+            serde_json::json!(["inner", "surgery", "other"])
+        );
+        assert_eq!(
+            (&of("age")["integer"], &of("pay")["integer"]),
+            (&true.into(), &true.into())
+        );
+        assert_eq!(of("pay")["special"], serde_json::json!([0]));
+        assert_eq!(of("since")["format"], "%d.%m.%Y");
+        assert_eq!(of("since")["min"], "2010-01-01");
+        assert_eq!(of("since")["max"], "2019-12-31");
+        let edges = of("age")["edges"].as_array().unwrap();
+        assert_eq!(edges.first().unwrap(), 20);
+        assert_eq!(edges.last().unwrap(), 100);
+        assert!(!schema.to_json().contains("Person") && !schema.to_json().contains("rare"));
+        assert_eq!(
+            Schema::from_json("again", schema.to_json().as_bytes()).unwrap(),
+            schema
+        );
+    }
+}
+
+#[test]
+fn the_same_generator_gives_the_same_draft() {
+    assert_eq!(drafted(0.3, 7), drafted(0.3, 7));
+}
+
+#[test]
+fn what_cannot_be_drafted_is_refused() {
+    let refused = |csv: &str, options: Options| {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        draft(csv.as_bytes(), &options, &mut rng)
+            .unwrap_err()
+            .to_string()
+    };
+    let options = |epsilon, delta| Options::new("t.csv", "t", epsilon, delta);
+    assert!(refused("a\n1\n", options(0.0, 1e-9)).contains("epsilon must"));
+    assert!(refused("a\n1\n", options(1.0, 0.0)).contains("delta must"));
+    assert!(refused("a\n1\n", options(1e-9, 1e-9)).contains("too little"));
+    let mut without = options(1.0, 1e-9);
+    without.leave_out = vec!["b".to_owned()];
+    assert!(refused("a\n1\n", without).contains("there is no column \"b\""));
+    assert!(refused("a,b\n1\n", options(1.0, 1e-9)).contains("row 1"));
+}
