@@ -19,7 +19,8 @@ pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Resul
     let schema = input::schema(&arguments.schema)?;
     let mut file = Staged::create(&arguments.out)?;
     let model = model(arguments)?;
-    if model.domain() != schema.domain() {
+    // A saved model knows no digits: to it they are attributes like all others.
+    if model.domain().sizes() != schema.domain().sizes() {
         return Err(Error::Content {
             path: arguments.model.clone(),
             problem: format!(

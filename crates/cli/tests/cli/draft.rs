@@ -74,6 +74,37 @@ fn what_a_private_draft_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_kept_model_gives_more_records_with_digits_and_conditions() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("t.csv"), visits()).unwrap();
+    let run = |line: &str| fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    let done = |line: &str| {
+        let output = run(line);
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+    };
+    done("schema infer --data t.csv --leave-out name --leave-out ward --out s.json");
+    done(
+        "local --data t.csv --schema s.json --ignore-columns --epsilon 10 --out new.csv --model m --yes",
+    );
+    done("sample --model m --schema s.json --records 40 --where dose=0 --out zeros.csv");
+    let zeros = fs::read_to_string(folder.path().join("zeros.csv")).unwrap();
+    assert_eq!(zeros.lines().count(), 41);
+    assert!(
+        zeros.lines().skip(1).all(|line| line.ends_with(",0")),
+        "{zeros}"
+    );
+    for (wrong, words) in [
+        ("--model m --schema s.json --where dose=x", "has no value"),
+        ("--model t.csv --schema s.json", "not a saved model"),
+        ("--model none --schema s.json", "No such file"),
+    ] {
+        let output = run(&format!("sample {wrong} --out x.csv"));
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn completions_know_commands_and_flags() {
     let folder = TempDir::new().unwrap();
     for shell in ["bash", "zsh", "fish"] {
