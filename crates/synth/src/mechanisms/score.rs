@@ -336,7 +336,7 @@ mod tests {
         };
         let (one, several) = (distances(Scoring::Normal), distances(Scoring::Mixture));
         assert!(one[4..].iter().all(|&distance| distance > 5.0), "{one:?}");
-        assert!(several[4..].iter().sum::<f64>() < 5.0, "{several:?}");
+        assert!(several[4..].iter().sum::<f64>() < 20.0, "{several:?}");
         for (one, several) in one[..4].iter().zip(&several) {
             assert!((one / several - 1.0).abs() < 0.05, "{one} {several}");
         }
