@@ -44,8 +44,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Requests of an attack that are under way at a time.
 const AT_A_TIME: usize = 64;
 
-/// Bytes of the address that an oversized sign-in names: with it, the body is just below the 4 MiB
-/// that a service reads at most, so that the address comes as far as it can.
+/// Bytes of the address that an oversized sign-in names. With it the body is just below the 4 MiB that
+/// a route reads unless it says otherwise: what refuses it is the bound of sign-ins themselves.
 const LONG_EMAIL: usize = (4 << 20) - 512;
 
 /// How long connections that say nothing are held.

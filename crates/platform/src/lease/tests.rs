@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::Database;
 use crate::store::Step;
+use std::time::Instant;
 use tempfile::TempDir;
 
 const TABLE: &str = "CREATE TABLE tasks (id TEXT PRIMARY KEY, owner TEXT NOT NULL, \
