@@ -2,6 +2,7 @@
 
 pub mod attack;
 pub mod compute;
+pub mod families;
 pub mod federated;
 mod fleet;
 pub mod load;
