@@ -312,8 +312,9 @@ mod tests {
             let divisor = matrix[pivot][pivot];
             for row in (0..n).filter(|&row| row != pivot) {
                 let factor = matrix[row][pivot] / divisor;
-                for column in 0..n {
-                    matrix[row][column] -= factor * matrix[pivot][column];
+                let above = matrix[pivot].clone();
+                for (entry, above) in matrix[row].iter_mut().zip(above) {
+                    *entry -= factor * above;
                 }
                 right[row] -= factor * right[pivot];
             }
