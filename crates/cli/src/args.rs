@@ -6,10 +6,13 @@ use clap::{
     Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use fhaim_release::Holders;
 use fhaim_synth::MechanismName;
 
+use crate::align::{ALIGN_EXAMPLES, AlignArguments};
 use crate::bench::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use crate::federate::args::FederateCommand;
+use crate::holders::HoldersArguments;
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
@@ -57,6 +60,9 @@ pub enum Command<R: Randomness> {
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
+    /// Find the common rows of two or three holders' tables, and one order of them
+    #[command(after_help = ALIGN_EXAMPLES)]
+    Align(AlignArguments),
     /// One table in many hands: divide one, make a synthetic table from the parts
     #[command(subcommand)]
     Federate(FederateCommand<R>),
@@ -116,6 +122,8 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   fhaim demo
   fhaim demo --out wine --epsilon 10
+  fhaim demo --holders 3                # three holders of a part of the wines each
+  fhaim demo --holders 3 --by columns   # three holders of a part of what is known of each wine
 
 The table is Wine Quality (red): 1,599 wines, 12 columns. It comes with this program.";
 
@@ -136,6 +144,8 @@ pub struct DemoArguments {
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub holders: HoldersArguments,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -203,6 +213,8 @@ pub struct GenerateArguments {
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub holders: HoldersArguments,
     #[command(flatten)]
     pub format: FormatArguments,
     #[command(flatten)]
@@ -428,6 +440,7 @@ const MECHANISMS_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
+  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
   fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8";
 
 /// Flags of `bench mechanisms`.
@@ -453,6 +466,10 @@ pub struct MechanismsArguments {
     /// Most memory a model may take, in MB (may be repeated)
     #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
     pub model_mb: Vec<f64>,
+    /// Holders who have the records together, and on how many of them everyone relies for noise (may be
+    /// repeated)
+    #[arg(long, value_name = "K/H", value_parser = parties, default_value = "1/1")]
+    pub holders: Vec<[u32; 2]>,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
@@ -472,6 +489,19 @@ pub struct PgmArguments {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Holders, and how many of them are relied upon.
+fn parties(text: &str) -> Result<[u32; 2], String> {
+    let numbers = text.split_once('/').and_then(|(count, honest)| {
+        let numbers = [count.parse().ok()?, honest.parse().ok()?];
+        Holders::of_records(numbers[0], numbers[1])
+            .is_ok()
+            .then_some(numbers)
+    });
+    numbers.ok_or_else(|| {
+        "K/H, such as 10/9: 1 to 128 holders, and at most as many of them".to_owned()
+    })
 }
 
 pub fn megabytes(text: &str) -> Result<f64, String> {

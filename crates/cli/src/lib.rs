@@ -7,6 +7,8 @@
 //! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
 //! schema, table, size), 1 any other failure.
 
+mod align;
+mod alone;
 mod args;
 mod ask;
 mod bench;
@@ -16,6 +18,7 @@ mod error;
 mod evaluate;
 mod federate;
 mod generate;
+mod holders;
 mod home;
 mod input;
 mod memory;
@@ -93,6 +96,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Run(drawing) => generate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
+        Command::Align(arguments) => align::run(arguments, &progress),
         Command::Federate(command) => federate::dispatch(command, &progress),
         Command::Bench(BenchCommand::Federated(arguments)) => {
             bench::federated::run(arguments, &progress)

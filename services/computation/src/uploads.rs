@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use fhaim_api::Digest;
+use fhaim_api::keys::KeySet;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_api::upload::{
@@ -12,8 +13,9 @@ use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
+use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::terms::{Outline, Terms};
-use fhaim_protocol::upload::{Object, UploadPlan, decode_object, object_bytes};
+use fhaim_protocol::upload::{Object, object_bytes};
 use reqwest::Method;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -21,32 +23,44 @@ use uuid::Uuid;
 
 use crate::problem::Refusal;
 use crate::store::uploads as store;
-pub use crate::store::uploads::{Kept, KeyDigests, Stored};
+use crate::store::uploads::NewPart;
+pub use crate::store::uploads::{Kept, KeyDigests, Part, Stored};
 use crate::{State, limits, runs};
 
-/// The one contribution that a dataset has today.
+/// The contribution of a dataset of one holder.
 pub const WHOLE: u32 = 0;
 
-/// What follows from an upload's terms, and the objects that it has.
+/// What follows from an upload's terms.
 ///
 /// # Errors
 /// [`Refusal::Terms`].
-pub fn plans(stored: &Stored) -> Result<(Outline, UploadPlan), Refusal> {
-    outline(&stored.terms, stored.layout)
+pub fn outline(terms: &Terms) -> Result<Outline, Refusal> {
+    let outline = terms.outline();
+    outline.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
-fn outline(terms: &Terms, layout: WireLayout) -> Result<(Outline, UploadPlan), Refusal> {
-    let plans = || {
-        let outline = terms.outline()?;
-        let upload = UploadPlan {
-            columns: outline.domain.columns(),
-            layout: Layout::from_parts(layout.chunks, layout.stride)?,
-            ladder: outline.ladder()?,
-            residues: outline.set.plaintext_moduli.len(),
-        };
-        Ok((outline, upload))
+/// The objects of a contribution.
+///
+/// # Errors
+/// [`Refusal::Terms`], also for a layout that no table within the holder's record bound has.
+pub fn part_plan(
+    terms: &Terms,
+    number: u32,
+    layout: Option<WireLayout>,
+) -> Result<PartPlan, Refusal> {
+    let plan = || {
+        let layout = layout.map(|layout| Layout::from_parts(layout.chunks, layout.stride));
+        terms.part_plan(number, layout.transpose()?)
     };
-    plans().map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))
+    plan().map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))
+}
+
+/// The objects of a contribution that is registered.
+async fn registered(state: &State, stored: &Stored, number: u32) -> Result<PartPlan, Failure> {
+    let parts = store::parts(&state.base.store, stored.dataset).await?;
+    let part = parts.iter().find(|part| part.number == number);
+    let part = part.ok_or_else(Failure::not_found)?;
+    Ok(part_plan(&stored.terms, number, part.layout)?)
 }
 
 /// Refuses terms that cannot be met.
@@ -83,44 +97,158 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
     }
 }
 
-/// Registers an upload; the same again changes nothing. Whether it was registered now.
+/// An upload that a user is a holder of, and the number of what it contributes.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`], also where it is others'.
+pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<(Stored, u32), Failure> {
+    let stored = find(state, dataset).await?;
+    match number_of(&stored.terms, stored.owner, user) {
+        Some(number) => Ok((stored, number)),
+        None => Err(foreign(user, dataset)),
+    }
+}
+
+fn foreign(user: Uuid, dataset: Uuid) -> Failure {
+    Failure::foreign(Service::Computation, user, "upload", dataset)
+}
+
+/// The number of what a user contributes to a dataset of these terms.
+fn number_of(terms: &Terms, owner: Uuid, user: Uuid) -> Option<u32> {
+    match &terms.roster {
+        Some(_) => terms.part_of(&user.to_string()),
+        None => (owner == user).then_some(WHOLE),
+    }
+}
+
+/// A user's contribution of this number.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`], also where the dataset or the contribution is another's.
+pub async fn find_part(
+    state: &State,
+    dataset: Uuid,
+    user: Uuid,
+    contribution: u32,
+) -> Result<Stored, Failure> {
+    match find_held(state, dataset, user).await? {
+        (stored, number) if number == contribution => Ok(stored),
+        _ => Err(foreign(user, dataset)),
+    }
+}
+
+/// Registers what a user contributes, and the upload where there is none yet; the same again
+/// changes nothing. Whether it was registered now.
 ///
 /// # Errors
 /// [`ProblemKind::Conflict`] where it was registered otherwise, [`ProblemKind::NotFound`] where
-/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met,
-/// [`ProblemKind::Quota`] beyond what the account may store.
+/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met, and
+/// for a roster that does not have the account, [`ProblemKind::Quota`] beyond what the account may
+/// store.
 pub async fn register(
     state: &State,
     dataset: Uuid,
-    owner: Uuid,
+    user: Uuid,
     new: NewUpload,
 ) -> Result<(Upload, bool), Failure> {
     let terms = new.terms.0;
-    match find_owned(state, dataset, owner).await {
-        Ok(stored) => return existing(state, &stored, &terms, new.layout).await,
-        Err(failure) if failure.kind() == ProblemKind::NotFound => {}
-        Err(failure) => return Err(failure),
-    }
+    let (owner, number) = match store::find(&state.base.store, dataset).await? {
+        Some(stored) => match number_of(&stored.terms, stored.owner, user) {
+            Some(_) if stored.terms != terms => return Err(Refusal::OtherUpload.into()),
+            Some(number) => {
+                let parts = store::parts(&state.base.store, dataset).await?;
+                if let Some(part) = parts.iter().find(|part| part.number == number) {
+                    return existing(state, &stored, part.layout, new.layout).await;
+                }
+                (stored.owner, number)
+            }
+            None => return Err(foreign(user, dataset)),
+        },
+        None => (
+            maker(&terms, user)?,
+            number_of(&terms, user, user).ok_or(Refusal::Outsider)?,
+        ),
+    };
     check_terms(&terms).await?;
-    let (plan, upload_plan) = outline(&terms, new.layout)?;
-    check_layout(&plan, &upload_plan)?;
-    check_size(&plan, &upload_plan, state.upload_bytes)?;
-    let bytes = limits::bytes(&plan.set, &upload_plan);
+    let plan = part_plan(&terms, number, new.layout)?;
+    let bytes = limits::bytes(&outline(&terms)?.set, &plan);
+    check_size(&plan, bytes, state.upload_bytes)?;
+    let part = NewPart {
+        number,
+        owner: terms.roster.is_some().then_some(user),
+        layout: new.layout,
+        columns: columns(&terms, number)?,
+        bytes: if terms.roster.is_some() { bytes } else { 0 },
+    };
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, user, part.bytes).await?;
+    drop(tx); // summed up again where the contribution is stored
+    let stored = upload(state, dataset, owner, (terms, new.layout), bytes).await?;
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, user, part.bytes).await?;
+    if store::insert_part(&mut tx, dataset, &part).await? {
+        tx.commit().await?;
+        return Ok((show(state, &stored).await?, true));
+    }
+    drop(tx);
+    // The same call, made twice at the same moment.
+    let parts = store::parts(&state.base.store, dataset).await?;
+    let part = parts.iter().find(|part| part.number == number);
+    let part = part.ok_or_else(Failure::not_found)?;
+    existing(state, &stored, part.layout, new.layout).await
+}
+
+/// Whose upload it is: the first holder of the roster made the dataset.
+fn maker(terms: &Terms, user: Uuid) -> Result<Uuid, Refusal> {
+    let first = terms.roster.as_ref().map(|roster| roster.holders.first());
+    match first {
+        None => Ok(user),
+        Some(first) => first
+            .and_then(|member| member.account.parse().ok())
+            .ok_or(Refusal::Outsider),
+    }
+}
+
+/// The one-hot columns of a part.
+fn columns(terms: &Terms, number: u32) -> Result<usize, Refusal> {
+    let part = terms.part_schema(number);
+    let (schema, _) = part.map_err(|error| Refusal::Terms(error.to_string()))?;
+    Ok(schema.domain().columns())
+}
+
+/// The upload of these terms: the one that there is, or a new one.
+async fn upload(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+    (terms, layout): (Terms, Option<WireLayout>),
+    bytes: u64,
+) -> Result<Stored, Failure> {
+    if let Some(stored) = store::find(&state.base.store, dataset).await? {
+        return same_terms(stored, &terms);
+    }
+    // What several holders' parts take is counted with each.
+    let bytes = if terms.roster.is_some() {
+        check_agreed(state, dataset, &terms).await?;
+        0
+    } else {
+        bytes
+    };
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner, bytes).await?;
     drop(tx); // summed up again where the upload is stored
     let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
-    let keys = fetch_keys(state, dataset, &folder, &plan).await?;
+    let keys = fetch_keys(state, dataset, &folder, &outline(&terms)?).await?;
     let stored = Stored {
         dataset,
         owner,
         terms,
-        layout: new.layout,
+        layout,
         folder,
         keys: Some(keys),
     };
-    match insert(state, &stored, upload_plan.columns, bytes).await {
-        Ok(true) => return Ok((show(state, &stored).await?, true)),
+    match insert(state, &stored, bytes).await {
+        Ok(true) => return Ok(stored),
         Ok(false) => state.base.blobs.delete_folder(&stored.folder).await?,
         Err(failure) => {
             if failure.kind() == ProblemKind::Quota {
@@ -129,20 +257,41 @@ pub async fn register(
             return Err(failure);
         }
     }
-    let other = find_owned(state, dataset, owner).await?;
-    existing(state, &other, &stored.terms, stored.layout).await
+    let other = find(state, dataset).await?;
+    if number_of(&other.terms, other.owner, owner).is_none() {
+        return Err(foreign(owner, dataset));
+    }
+    same_terms(other, &stored.terms)
+}
+
+fn same_terms(stored: Stored, terms: &Terms) -> Result<Stored, Failure> {
+    if stored.terms == *terms {
+        Ok(stored)
+    } else {
+        Err(Refusal::OtherUpload.into())
+    }
+}
+
+/// Refuses terms with a roster other than those that the dataset's keys were made with: whoever
+/// knows its identifier could otherwise keep its holders out.
+async fn check_agreed(state: &State, dataset: Uuid, terms: &Terms) -> Result<(), Failure> {
+    let path = format!("/v1/datasets/{dataset}");
+    let made: Result<KeySet, PeerError> = state.crypto.json(Method::GET, &path, Body::Empty).await;
+    match made {
+        Ok(made) if made.terms.0 == *terms => Ok(()),
+        Ok(_) => Err(Refusal::OtherUpload.into()),
+        Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
+            Err(Refusal::NoKeys.into())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Stores a new upload, if it is within what its owner may have. Whether it was stored.
-async fn insert(
-    state: &State,
-    stored: &Stored,
-    columns: usize,
-    bytes: u64,
-) -> Result<bool, Failure> {
+async fn insert(state: &State, stored: &Stored, bytes: u64) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, stored.owner, bytes).await?;
-    let inserted = store::insert(&mut tx, stored, columns, bytes).await?;
+    let inserted = store::insert(&mut tx, stored, bytes).await?;
     if inserted {
         tx.commit().await?;
     }
@@ -152,45 +301,26 @@ async fn insert(
 async fn existing(
     state: &State,
     stored: &Stored,
-    terms: &Terms,
-    layout: WireLayout,
+    known: Option<WireLayout>,
+    layout: Option<WireLayout>,
 ) -> Result<(Upload, bool), Failure> {
-    if stored.terms != *terms || stored.layout != layout {
+    if known != layout {
         return Err(Refusal::OtherUpload.into());
     }
     Ok((show(state, stored).await?, false))
 }
 
-/// Refuses a layout that no table within the record bound has: more records than that would be
-/// more sensitive than what they are charged for.
-///
-/// # Errors
-/// [`Refusal::Records`].
-pub fn check_layout(plan: &Outline, upload: &UploadPlan) -> Result<(), Refusal> {
-    let (layout, bound) = (upload.layout, plan.record_bound);
-    if layout.min_records() as u64 <= bound {
-        return Ok(());
-    }
-    Err(Refusal::Records {
-        chunks: layout.chunks(),
-        stride: layout.stride(),
-        records: layout.min_records(),
-        bound,
-    })
-}
-
 /// Refuses an upload that would not fit into memory when it is computed on.
-fn check_size(plan: &Outline, upload: &UploadPlan, most: u64) -> Result<(), Refusal> {
-    let bytes = limits::bytes(&plan.set, upload);
+fn check_size(plan: &PartPlan, bytes: u64, most: u64) -> Result<(), Refusal> {
     if bytes <= most {
         return Ok(());
     }
+    let vectors = plan.ladder().vectors();
     Err(Refusal::Large {
         megabytes: bytes >> 20,
         most: most >> 20,
-        columns: upload.columns,
-        chunks: upload.layout.chunks(),
-        vectors: upload.ladder.vectors(),
+        objects: plan.object_count().saturating_sub(vectors),
+        vectors,
     })
 }
 
@@ -239,23 +369,26 @@ async fn fetch_keys(
 /// # Errors
 /// A failure of the store.
 pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
-    let (plan, upload_plan) = plans(stored)?;
-    let object_bytes = object_bytes(&plan.set) as u64;
-    let contribution = |part: store::Part| Contribution {
-        number: part.number,
-        chunks: part.chunks,
-        columns: part.columns,
-        state: part.state,
-        objects_present: part.present,
-        objects: upload_plan.object_count() as u64,
-        bytes_present: part.present.saturating_mul(object_bytes),
-        object_bytes,
+    let object_bytes = object_bytes(&outline(&stored.terms)?.set) as u64;
+    let contribution = |part: Part| {
+        let plan = part_plan(&stored.terms, part.number, part.layout)?;
+        Ok(Contribution {
+            number: part.number,
+            chunks: [0, part.layout.map_or(0, |layout| layout.chunks)],
+            columns: [0, part.columns],
+            state: part.state,
+            objects_present: part.present,
+            objects: plan.object_count() as u64,
+            bytes_present: part.present.saturating_mul(object_bytes),
+            object_bytes,
+        })
     };
     let parts = store::parts(&state.base.store, stored.dataset).await?;
+    let contributions: Result<Vec<_>, Refusal> = parts.into_iter().map(contribution).collect();
     Ok(Upload {
         dataset: stored.dataset,
         layout: stored.layout,
-        contributions: parts.into_iter().map(contribution).collect(),
+        contributions: contributions?,
     })
 }
 
@@ -309,25 +442,16 @@ pub async fn missing(
     stored: &Stored,
     contribution: u32,
 ) -> Result<Missing, Failure> {
-    must_be_whole(contribution)?;
-    let (_, plan) = plans(stored)?;
+    let plan = registered(state, stored, contribution).await?;
     let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
     Ok(Missing {
         objects: lacking(&plan, &present),
     })
 }
 
-fn lacking(plan: &UploadPlan, present: &BTreeMap<String, Kept>) -> Vec<String> {
-    let names = plan.objects().map(|object| object.name());
+fn lacking(plan: &PartPlan, present: &BTreeMap<String, Kept>) -> Vec<String> {
+    let names = plan.objects().into_iter().map(|object| object.name());
     names.filter(|name| !present.contains_key(name)).collect()
-}
-
-fn must_be_whole(contribution: u32) -> Result<(), Failure> {
-    if contribution == WHOLE {
-        Ok(())
-    } else {
-        Err(Failure::not_found())
-    }
 }
 
 /// Takes an object in: its bytes must be what their digest says and decode as ciphertexts of the
@@ -346,11 +470,11 @@ pub async fn put(
     digest: Digest,
     body: Bytes,
 ) -> Result<(), Failure> {
-    must_be_whole(contribution)?;
     let object: Object = name.parse().map_err(|_| Failure::not_found())?;
-    let (plan, upload_plan) = plans(stored)?;
-    let params = plan.parameters().map_err(Failure::internal)?;
-    let bytes = check(params, upload_plan, object, digest, body).await?;
+    let params = outline(&stored.terms)?.parameters();
+    let params = params.map_err(Failure::internal)?;
+    let plan = registered(state, stored, contribution).await?;
+    let bytes = check(params, plan, object, digest, body).await?;
     let mut tx = state.base.store.begin().await?;
     lock_open(state, &mut tx, stored.dataset, contribution).await?;
     drop(tx);
@@ -402,7 +526,7 @@ async fn enter(
 
 async fn check(
     params: Parameters,
-    plan: UploadPlan,
+    plan: PartPlan,
     object: Object,
     digest: Digest,
     body: Bytes,
@@ -414,7 +538,7 @@ async fn check(
         if Digest::of(&body) != digest {
             return Err(Refusal::ObjectDigest);
         }
-        match decode_object(&params, &plan, object, &body) {
+        match plan.decode(&params, object, &body) {
             Ok(_) => Ok(body),
             Err(error) => Err(Refusal::Object(error.to_string())),
         }
@@ -433,9 +557,9 @@ pub async fn complete(
     contribution: u32,
     complete: &Complete,
 ) -> Result<Upload, Failure> {
-    must_be_whole(contribution)?;
-    let (_, plan) = plans(stored)?;
+    let plan = registered(state, stored, contribution).await?;
     let mut tx = state.base.store.begin().await?;
+    store::lock_upload(&state.base.store, &mut tx, stored.dataset).await?;
     lock(state, &mut tx, stored.dataset, contribution).await?;
     let present = store::objects_in(&mut tx, stored.dataset, contribution).await?;
     let missing = lacking(&plan, &present);
@@ -448,9 +572,50 @@ pub async fn complete(
         return Err(Refusal::Manifest.into());
     }
     store::complete(&mut tx, stored.dataset, contribution).await?;
-    runs::prepare(state, &mut tx, stored.dataset, manifest).await?;
+    if store::is_complete_in(&mut tx, stored.dataset).await? {
+        let manifest = whole_manifest(&mut tx, stored).await?;
+        runs::prepare(state, &mut tx, stored.dataset, manifest).await?;
+    }
     tx.commit().await?;
     show(state, stored).await
+}
+
+/// Digest that a dataset's runs are bound to: of one holder's manifest, or of all holders' in the order
+/// of the roster.
+async fn whole_manifest(tx: &mut Tx, stored: &Stored) -> Result<Digest, Failure> {
+    let mut hash = Sha256::new();
+    for number in (0..).take(stored.terms.part_count()) {
+        let manifest = manifest(&store::objects_in(tx, stored.dataset, number).await?);
+        if stored.terms.roster.is_none() {
+            return Ok(manifest);
+        }
+        hash.update(format!("{number} {manifest}\n"));
+    }
+    Ok(Digest(hash.finalize().into()))
+}
+
+/// Takes a contribution back: deletes its objects, so that nothing can be computed of the dataset
+/// until they are there again.
+///
+/// # Errors
+/// [`Refusal::Used`] where a run has begun: what was released stays released, and the key
+/// service lets no further run begin once the holder withdraws there.
+pub async fn take_back(state: &State, stored: &Stored, contribution: u32) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    store::lock_upload(&state.base.store, &mut tx, stored.dataset).await?;
+    lock(state, &mut tx, stored.dataset, contribution).await?;
+    if store::is_used(&mut tx, stored.dataset).await? {
+        return Err(Refusal::Used.into());
+    }
+    let objects = store::objects_in(&mut tx, stored.dataset, contribution).await?;
+    store::reopen(&mut tx, stored.dataset, contribution).await?;
+    tx.commit().await?;
+    state.datasets.forget(stored.dataset);
+    for (name, kept) in objects {
+        let object: Object = name.parse().map_err(Failure::internal)?;
+        discard(state, &stored.blob(contribution, object, kept.version)).await;
+    }
+    Ok(())
 }
 
 /// Digest of a complete upload's manifest.
@@ -463,7 +628,8 @@ pub async fn complete_manifest(state: &State, dataset: Uuid) -> Result<Digest, F
         let cause = "a batch of an upload that is not complete";
         return Err(Failure::internal(cause));
     }
-    Ok(manifest(&store::objects(store, dataset, WHOLE).await?))
+    let mut tx = store.begin().await?;
+    whole_manifest(&mut tx, &find(state, dataset).await?).await
 }
 
 /// Digest over all objects' names and digests: what a holder and this service agree on.

@@ -15,7 +15,7 @@ use fhaim_api::{
 };
 use fhaim_domain::{Schema, Table};
 use fhaim_protocol::terms::Terms;
-use fhaim_sdk::{Client, Endpoints, Journal, Source};
+use fhaim_sdk::{Client, Endpoints, Journal, Records, Source};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -180,7 +180,7 @@ async fn dataset(
     let terms = terms_of(&table)?;
     let made = client.create_dataset(Uuid::now_v7(), "load", terms).await?;
     let source = Source {
-        table: Arc::new(table),
+        records: Records::Table(Arc::new(table)),
         ladder: None,
     };
     let quiet = |_: fhaim_sdk::Progress| {};

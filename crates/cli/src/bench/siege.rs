@@ -185,7 +185,7 @@ async fn user(endpoints: &Endpoints) -> Result<(Client, Dataset), Error> {
     let dataset = client
         .create_dataset(Uuid::now_v7(), "siege", terms)
         .await?;
-    client.prepare(&dataset, layout()?).await?;
+    client.prepare(&dataset, Some(layout()?)).await?;
     Ok((client, dataset))
 }
 
@@ -352,7 +352,7 @@ async fn keys(client: &Client, dataset: &Dataset, count: usize) -> Result<(), Er
             while next.fetch_add(1, Ordering::Relaxed) < count {
                 dataset.id = Uuid::now_v7();
                 // A refusal is what should come.
-                let _ = client.prepare(&dataset, layout).await;
+                let _ = client.prepare(&dataset, Some(layout)).await;
             }
         });
     }

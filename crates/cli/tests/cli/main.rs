@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod align;
 mod federate;
 mod help;
 mod hospital;

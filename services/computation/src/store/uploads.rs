@@ -48,12 +48,22 @@ pub struct Stored {
     pub owner: Uuid,
     /// Its terms.
     pub terms: Terms,
-    /// What is told of the number of records.
-    pub layout: WireLayout,
+    /// What is told of the number of records, of the first part that was registered.
+    pub layout: Option<WireLayout>,
     /// Where its objects and keys are.
     pub folder: String,
     /// Digests of its keys; releases before this was kept had none.
     pub keys: Option<KeyDigests>,
+}
+
+/// How records lie in a part; nothing where it has counts.
+fn layout(chunks: usize, stride: usize) -> Option<WireLayout> {
+    (chunks > 0).then_some(WireLayout { chunks, stride })
+}
+
+/// A layout's chunks and stride as they are stored.
+fn numbers(layout: Option<WireLayout>) -> (usize, usize) {
+    layout.map_or((0, 0), |layout| (layout.chunks, layout.stride))
 }
 
 impl Stored {
@@ -63,10 +73,7 @@ impl Stored {
             dataset: rows::parsed(row, "dataset")?,
             owner: rows::parsed(row, "owner")?,
             terms: rows::json(row, "terms")?,
-            layout: WireLayout {
-                chunks: rows::number(row, "chunks")?,
-                stride: rows::number(row, "stride")?,
-            },
+            layout: layout(rows::number(row, "chunks")?, rows::number(row, "stride")?),
             folder: row.try_get("folder")?,
             keys: match (digest("public_key")?, digest("evaluation_keys")?) {
                 (Some(public), Some(evaluation)) => Some(KeyDigests { public, evaluation }),
@@ -115,49 +122,78 @@ pub async fn folder(
     row.map(|row| row.try_get("folder")).transpose()
 }
 
-/// Adds an upload of so many bytes with one contribution, the whole grid of so many columns, as
-/// number 0. Whether it was added: not where there is one of the dataset, and then the transaction
-/// is of no more use.
+/// Adds an upload. One of a single holder takes so many bytes; what several holders' parts take is
+/// counted with each. Whether it was added: not where there is one of the dataset, and then the
+/// transaction is of no more use.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn insert(
-    tx: &mut Tx,
-    stored: &Stored,
-    columns: usize,
-    bytes: u64,
-) -> Result<bool, StoreError> {
+pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, StoreError> {
     let dataset = stored.dataset.to_string();
+    let (chunks, stride) = numbers(stored.layout);
     let inserted = sqlx::query(
         "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at, \
-         public_key, evaluation_keys, bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+         public_key, evaluation_keys, bytes, parts) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     )
     .bind(&dataset)
     .bind(stored.owner.to_string())
     .bind(rows::to_json(&stored.terms)?)
-    .bind(rows::stored(stored.layout.chunks)?)
-    .bind(rows::stored(stored.layout.stride)?)
+    .bind(rows::stored(chunks)?)
+    .bind(rows::stored(stride)?)
     .bind(&stored.folder)
     .bind(clock::now())
     .bind(stored.keys.map(|keys| keys.public.to_string()))
     .bind(stored.keys.map(|keys| keys.evaluation.to_string()))
     .bind(rows::stored(bytes)?)
+    .bind(rows::stored(stored.terms.part_count())?)
     .execute(&mut **tx)
     .await;
     match inserted {
-        Err(error) if is_duplicate(&error) => return Ok(false),
-        other => other?,
-    };
-    sqlx::query(
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
+}
+
+/// A contribution before anything of it is there.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPart {
+    /// Its number within the dataset.
+    pub number: u32,
+    /// Whose it is, where the dataset has several holders.
+    pub owner: Option<Uuid>,
+    /// How its records lie; nothing where it has counts.
+    pub layout: Option<WireLayout>,
+    /// Its one-hot columns.
+    pub columns: usize,
+    /// What it takes of its holder's share of the store.
+    pub bytes: u64,
+}
+
+/// Adds a contribution to an upload. Whether it was added: not where there is one of its number, and
+/// then the transaction is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert_part(tx: &mut Tx, dataset: Uuid, part: &NewPart) -> Result<bool, StoreError> {
+    let (chunks, stride) = numbers(part.layout);
+    let inserted = sqlx::query(
         "INSERT INTO contributions (dataset, number, first_chunk, chunks, first_column, columns, \
-         state) VALUES ($1, 0, 0, $2, 0, $3, 'open')",
+         state, owner, stride, bytes) VALUES ($1, $2, 0, $3, 0, $4, 'open', $5, $6, $7)",
     )
-    .bind(&dataset)
-    .bind(rows::stored(stored.layout.chunks)?)
-    .bind(rows::stored(columns)?)
+    .bind(dataset.to_string())
+    .bind(i64::from(part.number))
+    .bind(rows::stored(chunks)?)
+    .bind(rows::stored(part.columns)?)
+    .bind(part.owner.map(|owner| owner.to_string()))
+    .bind(rows::stored(stride)?)
+    .bind(rows::stored(part.bytes)?)
     .execute(&mut **tx)
-    .await?;
-    Ok(true)
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
 }
 
 /// Bytes that an owner's uploads take, or will when they are complete.
@@ -166,8 +202,9 @@ pub async fn insert(
 /// A failure of the store.
 pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
     // A sum is of another type on Postgres than what it adds up.
-    let sum =
-        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM uploads WHERE owner = $1";
+    let sum = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM \
+         (SELECT bytes FROM uploads WHERE owner = $1 \
+         UNION ALL SELECT bytes FROM contributions WHERE owner = $1) AS held";
     let row = sqlx::query(sum)
         .bind(owner.to_string())
         .fetch_one(&mut **tx)
@@ -207,10 +244,12 @@ pub async fn set_bytes(store: &Store, dataset: Uuid, bytes: u64) -> Result<(), S
 pub struct Part {
     /// Its number within the dataset.
     pub number: u32,
-    /// The first record chunk, and how many.
-    pub chunks: [usize; 2],
-    /// The first one-hot column, and how many.
-    pub columns: [usize; 2],
+    /// Whose it is, where the dataset has several holders.
+    pub owner: Option<Uuid>,
+    /// How its records lie; nothing where it has counts.
+    pub layout: Option<WireLayout>,
+    /// Its one-hot columns.
+    pub columns: usize,
     /// How far it is.
     pub state: UploadState,
     /// Objects that are there.
@@ -222,10 +261,12 @@ pub struct Part {
 /// # Errors
 /// A failure of the store.
 pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<Part>, StoreError> {
-    let select = "SELECT contributions.*, (SELECT COUNT(*) FROM objects \
+    let select = "SELECT contributions.*, \
+         COALESCE(contributions.stride, uploads.stride) AS record_stride, (SELECT COUNT(*) FROM objects \
          WHERE objects.dataset = contributions.dataset \
          AND objects.contribution = contributions.number) AS present \
-         FROM contributions WHERE dataset = $1 ORDER BY number";
+         FROM contributions JOIN uploads ON uploads.dataset = contributions.dataset \
+         WHERE contributions.dataset = $1 ORDER BY number";
     let found = sqlx::query(select)
         .bind(dataset.to_string())
         .fetch_all(store.pool())
@@ -234,8 +275,9 @@ pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<Part>, StoreError
         let size = |column| rows::number(row, column);
         Ok(Part {
             number: rows::number(row, "number")?,
-            chunks: [size("first_chunk")?, size("chunks")?],
-            columns: [size("first_column")?, size("columns")?],
+            owner: rows::some_parsed(row, "owner")?,
+            layout: layout(size("chunks")?, size("record_stride")?),
+            columns: size("columns")?,
             state: rows::named(row, "state")?,
             present: rows::number(row, "present")?,
         })
@@ -265,18 +307,82 @@ pub async fn lock(
     row.map(|row| rows::named(&row, "state")).transpose()
 }
 
+const COMPLETE: &str = "SELECT COUNT(*) AS whole FROM uploads WHERE dataset = $1 AND parts = \
+     (SELECT COUNT(*) FROM contributions WHERE dataset = $1 AND state = 'complete')";
+
 /// Whether every contribution of a dataset is complete.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn is_complete(store: &Store, dataset: Uuid) -> Result<bool, StoreError> {
+    complete_in(store.pool(), dataset).await
+}
+
+/// The same within a transaction.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_complete_in(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
+    complete_in(&mut **tx, dataset).await
+}
+
+async fn complete_in(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    dataset: Uuid,
+) -> Result<bool, StoreError> {
+    let row = sqlx::query(COMPLETE)
+        .bind(dataset.to_string())
+        .fetch_one(executor)
+        .await?;
+    Ok(row.try_get::<i64, _>("whole")? == 1)
+}
+
+/// Locks an upload, so that no two of its contributions are completed or taken back at a time.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_upload(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<(), StoreError> {
+    sqlx::query(store.locking("SELECT dataset FROM uploads WHERE dataset = $1"))
+        .bind(dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Whether anything was sealed, or is about to be, of a dataset.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_used(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
     let row = sqlx::query(
-        "SELECT COUNT(*) AS n FROM contributions WHERE dataset = $1 AND state <> 'complete'",
+        "SELECT (SELECT COUNT(*) FROM windows WHERE dataset = $1) \
+         + (SELECT COUNT(*) FROM batches WHERE dataset = $1) AS used",
     )
     .bind(dataset.to_string())
-    .fetch_one(store.pool())
+    .fetch_one(&mut **tx)
     .await?;
-    Ok(row.try_get::<i64, _>("n")? == 0)
+    Ok(row.try_get::<i64, _>("used")? > 0)
+}
+
+/// Opens a contribution again and forgets its objects, and what was made when all were complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn reopen(tx: &mut Tx, dataset: Uuid, contribution: u32) -> Result<(), StoreError> {
+    let dataset = dataset.to_string();
+    for statement in [
+        "DELETE FROM objects WHERE dataset = $1 AND contribution = $2",
+        "UPDATE contributions SET state = 'open' WHERE dataset = $1 AND number = $2",
+    ] {
+        let statement = sqlx::query(statement).bind(&dataset);
+        let statement = statement.bind(i64::from(contribution));
+        statement.execute(&mut **tx).await?;
+    }
+    sqlx::query("UPDATE uploads SET sealing_key = NULL, manifest = NULL WHERE dataset = $1")
+        .bind(&dataset)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
 }
 
 /// Seals a contribution.
