@@ -143,7 +143,7 @@ fn messages_of_an_alignment_are_read_strictly() {
         assert_eq!(Message::from_bytes(&bytes).unwrap(), message);
         assert_eq!(message.to_bytes(), bytes);
         refuses_damage(&bytes, 8, |bytes| {
-            assert!(Message::from_bytes(bytes).is_err())
+            assert!(Message::from_bytes(bytes).is_err());
         });
     }
 }

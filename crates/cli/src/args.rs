@@ -10,6 +10,7 @@ use fhaim_release::Holders;
 use fhaim_synth::MechanismName;
 
 use crate::align::{ALIGN_EXAMPLES, AlignArguments};
+use crate::bench::families::Family;
 use crate::bench::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use crate::federate::args::FederateCommand;
 use crate::holders::HoldersArguments;
@@ -441,7 +442,8 @@ Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
-  fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8";
+  fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
+  fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8";
 
 /// Flags of `bench mechanisms`.
 #[derive(Debug, Args)]
@@ -463,6 +465,10 @@ pub struct MechanismsArguments {
     /// Its schema (once for each table, in the same order)
     #[arg(long, value_name = "JSON")]
     pub schema: Vec<PathBuf>,
+    /// A family of tables that are made up, one for each seed (may be repeated): tree, copula,
+    /// mixture, independent, functions, wide or narrow
+    #[arg(long, value_name = "FAMILY")]
+    pub family: Vec<Family>,
     /// Most memory a model may take, in MB (may be repeated)
     #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
     pub model_mb: Vec<f64>,

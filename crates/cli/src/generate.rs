@@ -444,6 +444,7 @@ fn terms(arguments: &GenerateArguments, table: &Table) -> Result<Terms, Error> {
     let GenerateArguments { epsilon, delta, .. } = *arguments;
     Ok(Terms {
         mechanism: arguments.mechanism.to_string(),
+        options: arguments.mechanism.options_to_name()?,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
         ..Terms::new(table.schema().clone(), epsilon, delta, record_bound)

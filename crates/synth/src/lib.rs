@@ -30,7 +30,7 @@ pub use mechanisms::fhaim_l2::{FhaimL2, FhaimL2Options};
 pub use mechanisms::fitting::FINAL_STEPS;
 pub use mechanisms::one_ways::OneWaysOnly;
 pub use mechanisms::score::MEAN_ABS;
-pub use mechanisms::staged::{Staged, StagedOptions};
+pub use mechanisms::staged::{Scoring, Staged, StagedOptions};
 pub use model::{Conditions, Density, FittedModel, Marginals, ModelError};
 pub use need::{Mechanisms, need};
 pub use plaintext::{PlaintextSource, exact};

@@ -89,10 +89,10 @@ async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), F
         return Ok(());
     };
     let own = owner.to_string();
-    if !roster
+    if roster
         .holders
         .first()
-        .is_some_and(|member| member.account == own)
+        .is_none_or(|first| first.account != own)
     {
         return Err(Refusal::First(owner).into());
     }

@@ -60,6 +60,9 @@ impl Setting {
     pub(crate) fn new(mechanism: MechanismName, runs: u32, encrypted: bool) -> Self {
         let mut terms = Terms::new(schema(), 8.0, 1e-9, 64);
         terms.mechanism = mechanism.to_string();
+        terms.options = mechanism
+            .options_to_name()
+            .expect("options that can be written");
         terms.runs = runs;
         let terms = terms
             .complete(&Mechanisms)

@@ -1,6 +1,11 @@
 //! `fhaim bench mechanisms`: how good mechanisms are on a table, in the clear, at one or more caps of
 //! the model.
 
+use std::borrow::Cow;
+
+use fhaim_domain::Table;
+
+use super::families::Family;
 use super::trial::{Contender, MAX_TRIPLES, Setting, Trial, mean_and_error, trial};
 use serde::Serialize;
 
@@ -54,7 +59,7 @@ struct Row {
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
     let contenders = contenders(&arguments.mechanism)?;
-    for dataset in tables(arguments)? {
+    for subject in subjects(arguments)? {
         for contender in &contenders {
             for &epsilon in &arguments.epsilon {
                 for (&megabytes, &holders) in settings(arguments) {
@@ -65,7 +70,7 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
                         holders,
                     };
                     let seeds = arguments.seeds;
-                    rows.push(measure(&dataset, contender, setting, seeds, progress)?);
+                    rows.push(measure(&subject, contender, setting, seeds, progress)?);
                 }
             }
         }
@@ -82,11 +87,32 @@ fn settings(arguments: &MechanismsArguments) -> impl Iterator<Item = (&f64, &[u3
     caps.flat_map(|cap| arguments.holders.iter().map(move |holders| (cap, holders)))
 }
 
-/// The tables given with their schemas, or else the published ones.
-fn tables(arguments: &MechanismsArguments) -> Result<Vec<Dataset>, Error> {
-    if arguments.data.is_empty() && arguments.schema.is_empty() {
-        return datasets(&arguments.datasets);
+/// What mechanisms are tried on.
+enum Subject {
+    /// One table, of which every seed takes other rows.
+    Table(Dataset),
+    /// Another table of the family for every seed.
+    Family(Family),
+}
+
+impl Subject {
+    fn name(&self) -> &str {
+        match self {
+            Self::Table(dataset) => &dataset.name,
+            Self::Family(family) => family.as_str(),
+        }
     }
+
+    fn table(&self, seed: u64) -> Result<Cow<'_, Table>, Error> {
+        match self {
+            Self::Table(dataset) => Ok(Cow::Borrowed(&dataset.table)),
+            Self::Family(family) => Ok(Cow::Owned(family.table(seed)?)),
+        }
+    }
+}
+
+/// The tables given with their schemas and the families named, or else the published tables.
+fn subjects(arguments: &MechanismsArguments) -> Result<Vec<Subject>, Error> {
     if arguments.data.len() != arguments.schema.len() {
         return Err(Error::Usage(format!(
             "--data is given {} and --schema {} times: every table needs its schema, in the same \
@@ -95,18 +121,24 @@ fn tables(arguments: &MechanismsArguments) -> Result<Vec<Dataset>, Error> {
             arguments.schema.len()
         )));
     }
+    let others = !arguments.data.is_empty() || !arguments.family.is_empty();
     let mut all = match arguments.datasets.as_slice() {
-        [] => Vec::new(),
+        [] if others => Vec::new(),
         named => datasets(named)?,
     };
     for (data, schema) in arguments.data.iter().zip(&arguments.schema) {
         all.push(super::read_own(data, schema)?);
     }
-    Ok(all)
+    let families = arguments.family.iter().copied().map(Subject::Family);
+    Ok(all
+        .into_iter()
+        .map(Subject::Table)
+        .chain(families)
+        .collect())
 }
 
 fn measure(
-    dataset: &Dataset,
+    subject: &Subject,
     contender: &Contender,
     setting: Setting,
     seeds: u64,
@@ -115,16 +147,19 @@ fn measure(
     let (epsilon, megabytes) = (setting.epsilon, setting.model_bytes as f64 / 1e6);
     let name = format!(
         "{} {} e{epsilon} {megabytes} MB",
-        dataset.name, contender.name
+        subject.name(),
+        contender.name
     );
     let phase = progress.counted(name, seeds, "runs");
     let mut trials = Vec::new();
     for seed in 0..seeds {
-        trials.push(trial(&dataset.table, contender, &setting, seed)?);
+        let table = subject.table(seed)?;
+        trials.push(trial(&table, contender, &setting, seed)?);
         phase.reach(seed + 1);
     }
     phase.finish();
-    Ok(row(dataset.name.clone(), contender.name, setting, trials))
+    let name = subject.name().to_owned();
+    Ok(row(name, contender.name, setting, trials))
 }
 
 /// The contenders whose names contain `wanted`; all without one.

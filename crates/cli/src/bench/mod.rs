@@ -1,6 +1,7 @@
 //! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
 
 pub mod compute;
+pub mod families;
 pub mod federated;
 mod fleet;
 pub mod load;

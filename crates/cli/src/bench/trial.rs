@@ -42,6 +42,8 @@ impl Contender {
             )
         };
         let default = |mechanism| (mechanism, json!({}));
+        // As new terms name it.
+        let staged = ("staged", MechanismName::default().options()?);
         let rows = [
             ("one-ways", default("one-ways")),
             ("aim, T = 16d", aim("l1", 16.0)),
@@ -49,7 +51,7 @@ impl Contender {
             ("l2, T = 16d, winner accounted", aim("squared-l2", 16.0)),
             ("l2, T = 4d, winner accounted", aim("squared-l2", 4.0)),
             ("fhaim-l2, T = 4d, view accounted", default("fhaim-l2")),
-            ("staged", default("staged")),
+            ("staged", staged),
         ];
         let contender = |(name, (mechanism, options)): (_, (&str, Value))| {
             let mechanism: MechanismName = mechanism.parse()?;

@@ -1,6 +1,8 @@
 //! Scores of pairs outside the model: how far, in L1, their true marginals are expected to lie
 //! from the model's, given noisy probes (docs/MECHANISM.md, C step 4: empirical Bayes).
 
+use serde::{Deserialize, Serialize};
+
 /// sqrt(2 / pi): the mean of |x| for a standard normal x.
 pub const MEAN_ABS: f64 = 0.797_884_560_802_865_4;
 
@@ -19,12 +21,175 @@ pub struct Residual {
     pub resolved: f64,
 }
 
+/// What is taken to be known of all pairs' residuals beforehand, learnt from all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scoring {
+    /// Entries are normal, of one variance, learnt at the first scoring.
+    #[default]
+    Normal,
+    /// Where many pairs seem to have no signal, a pair's entries are normal of a variance that is
+    /// one of several, none among them, and how many pairs have which is learnt anew at every
+    /// scoring. Elsewhere as [`Scoring::Normal`].
+    Mixture,
+}
+
+impl Scoring {
+    /// Whether it is the one that options without it mean.
+    pub fn is_normal(&self) -> bool {
+        *self == Self::Normal
+    }
+}
+
+/// Variances that residuals' entries may have, and how many pairs have each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prior(Vec<Component>);
+
+/// A mixture is for tables where at least this share of the pairs seems to have no signal at the
+/// first scoring. Where nearly all have some, leaving the small ones out costs more than it saves.
+const LEAST_NULL_SHARE: f64 = 0.25;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Component {
+    /// tau^2.
+    signal: f64,
+    weight: f64,
+}
+
+/// Steps of the expectation-maximisation that learns the weights.
+const EM_STEPS: usize = 200;
+
+/// Most components of a mixture: with variances that double, more than a table can call for.
+const MAX_COMPONENTS: usize = 64;
+
+/// The component without signal counts for so much of a pair beside those seen, so that it is
+/// never given up.
+const NULL_PAIRS: f64 = 0.1;
+
+impl Prior {
+    /// The prior under which the residuals are likeliest.
+    pub fn learn(scoring: Scoring, residuals: &[Residual]) -> Self {
+        if scoring == Scoring::Mixture {
+            let mixture = Self::mixture(residuals);
+            if mixture.null_share() >= LEAST_NULL_SHARE {
+                return mixture;
+            }
+        }
+        Self(vec![Component {
+            signal: signal_variance(residuals),
+            weight: 1.0,
+        }])
+    }
+
+    /// The prior for another scoring: a single variance stays.
+    #[must_use]
+    pub fn learn_anew(self, residuals: &[Residual]) -> Self {
+        match self.0.len() {
+            1 => self,
+            _ => Self::mixture(residuals),
+        }
+    }
+
+    /// The share of pairs without signal.
+    fn null_share(&self) -> f64 {
+        let all: f64 = self.0.iter().map(|component| component.weight).sum();
+        let null = self.0.iter().filter(|component| component.signal <= 0.0);
+        null.map(|component| component.weight).sum::<f64>() / all
+    }
+
+    /// A mixture of normal distributions around 0 (Stephens 2017, "False discovery rates: a new
+    /// deal", section 2.2): most pairs of most tables are nearly independent given the model, and
+    /// few are far from it, where one normal distribution for all sees something in every pair.
+    ///
+    /// Variances are 0 and, from the noise's own up, what doubles: a signal below the noise is told
+    /// from none by nobody, and taken for some it would bring every pair into the model.
+    fn mixture(residuals: &[Residual]) -> Self {
+        let seen: Vec<Seen> = residuals.iter().filter_map(Seen::new).collect();
+        let least = seen
+            .iter()
+            .map(|pair| pair.noise)
+            .fold(f64::INFINITY, f64::min);
+        let entry = |pair: &Seen| pair.squares / pair.freedom;
+        let most = seen.iter().map(entry).fold(0.0, f64::max);
+        let doubled = std::iter::successors(Some(least), |signal| Some(2.0 * signal));
+        let doubled = doubled.take_while(|&signal| signal > 0.0 && signal < 2.0 * most);
+        let signals = std::iter::once(0.0).chain(doubled).take(MAX_COMPONENTS);
+        let mut components: Vec<Component> = signals
+            .map(|signal| Component {
+                signal,
+                weight: 1.0,
+            })
+            .collect();
+        for _ in 0..EM_STEPS {
+            let mut weights = vec![0.0; components.len()];
+            weights[0] = NULL_PAIRS;
+            for pair in &seen {
+                for (weight, chance) in weights.iter_mut().zip(pair.chances(&components)) {
+                    *weight += chance;
+                }
+            }
+            for (component, weight) in components.iter_mut().zip(weights) {
+                component.weight = weight;
+            }
+        }
+        Self(components)
+    }
+
+    /// Expected L1 distance of a pair's marginal from the model's, from its probe: over the
+    /// components, by their chance to be the pair's.
+    pub fn expected_distance(&self, residual: &Residual) -> f64 {
+        let Some(seen) = Seen::new(residual) else {
+            return 0.0;
+        };
+        let chances = seen.chances(&self.0);
+        let distances = self.0.iter().zip(chances);
+        distances
+            .map(|(component, chance)| chance * expected_distance(residual, component.signal))
+            .sum()
+    }
+}
+
+/// What a prior looks at of a residual that resolves anything.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Sum of the squares of its entries.
+    squares: f64,
+    /// Their number.
+    freedom: f64,
+    /// s^2.
+    noise: f64,
+}
+
+impl Seen {
+    fn new(residual: &Residual) -> Option<Self> {
+        (residual.resolved > 0.0 && residual.freedom > 0.0).then(|| Self {
+            squares: residual.table.iter().map(|c| c * c).sum(),
+            freedom: residual.freedom,
+            noise: residual.scale * residual.scale,
+        })
+    }
+
+    /// The chance of each component to be the one that the residual came from. Weights need not
+    /// sum to 1.
+    fn chances(&self, components: &[Component]) -> Vec<f64> {
+        let log = |component: &Component| {
+            let variance = component.signal + self.noise;
+            component.weight.ln() - 0.5 * (self.freedom * variance.ln() + self.squares / variance)
+        };
+        let logs: Vec<f64> = components.iter().map(log).collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let chances: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
+        let sum: f64 = chances.iter().sum();
+        chances.iter().map(|chance| chance / sum).collect()
+    }
+}
+
 /// Expected L1 distance of a pair's marginal from the model's, from its probe.
 ///
 /// Entries of residuals, in orthonormal bases, are taken as normal with variance tau^2 (`signal`)
 /// plus the noise's s^2. A residual shrinks by kappa = tau^2 / (tau^2 + s^2), and a cell is normal
 /// with mean kappa c and variance kappa s^2 f(k_a) f(k_b).
-pub fn expected_distance(residual: &Residual, signal: f64) -> f64 {
+fn expected_distance(residual: &Residual, signal: f64) -> f64 {
     if residual.resolved <= 0.0 || signal <= 0.0 {
         return 0.0;
     }
@@ -41,7 +206,7 @@ pub fn expected_distance(residual: &Residual, signal: f64) -> f64 {
 
 /// tau^2 = max(0, mean of c^2 - s^2) over the entries of all residuals. A projected table has
 /// the same squared norm as its entries in an orthonormal basis of the span.
-pub fn signal_variance(residuals: &[Residual]) -> f64 {
+fn signal_variance(residuals: &[Residual]) -> f64 {
     let (mut excess, mut entries) = (0.0, 0.0);
     for residual in residuals.iter().filter(|r| r.resolved > 0.0) {
         let squares: f64 = residual.table.iter().map(|c| c * c).sum();
@@ -98,8 +263,8 @@ mod tests {
     }
 
     fn expected_distances(residuals: &[Residual]) -> Vec<f64> {
-        let signal = signal_variance(residuals);
-        let distances = residuals.iter().map(|r| expected_distance(r, signal));
+        let prior = Prior::learn(Scoring::Normal, residuals);
+        let distances = residuals.iter().map(|r| prior.expected_distance(r));
         distances.collect()
     }
 
@@ -142,5 +307,56 @@ mod tests {
         let scores = expected_distances(&[fine, coarse, blind]);
         assert!((scores[1] / scores[0] - 2.0).abs() < 1e-12);
         assert_eq!(scores[2], 0.0);
+    }
+
+    /// 40 pairs of which four are far from the model: one normal distribution sees something in
+    /// all of them, a mixture in the four.
+    #[test]
+    fn a_mixture_sees_something_in_few_pairs() {
+        let mut rng = StdRng::seed_from_u64(2);
+        let mut normal = move || {
+            let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+            (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        };
+        let residuals: Vec<Residual> = (0..40)
+            .map(|pair| {
+                let signal = if pair < 4 { 30.0 } else { 0.0 };
+                let table = (0..9).map(|_| signal * normal() + 2.0 * normal());
+                Residual {
+                    freedom: 9.0,
+                    cell_factor: 0.5,
+                    ..residual(table.collect(), 2.0)
+                }
+            })
+            .collect();
+        let distances = |scoring| {
+            let prior = Prior::learn(scoring, &residuals);
+            let distances = residuals.iter().map(|r| prior.expected_distance(r));
+            distances.collect::<Vec<f64>>()
+        };
+        let (one, several) = (distances(Scoring::Normal), distances(Scoring::Mixture));
+        assert!(one[4..].iter().all(|&distance| distance > 5.0), "{one:?}");
+        assert!(several[4..].iter().sum::<f64>() < 5.0, "{several:?}");
+        for (one, several) in one[..4].iter().zip(&several) {
+            assert!((one / several - 1.0).abs() < 0.05, "{one} {several}");
+        }
+    }
+
+    #[test]
+    fn priors_of_nothing_and_of_no_noise_are_no_numbers_that_are_none() {
+        for scoring in [Scoring::Normal, Scoring::Mixture] {
+            assert_eq!(
+                Prior::learn(scoring, &[]).expected_distance(&residual(vec![9.0; 4], 2.0)),
+                0.0
+            );
+            let exact = [
+                residual(vec![0.0; 4], 1e-9),
+                residual(vec![9.0, -9.0, -9.0, 9.0], 1e-9),
+            ];
+            let prior = Prior::learn(scoring, &exact);
+            for pair in &exact {
+                assert!(prior.expected_distance(pair).is_finite());
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::mechanisms::block::{Block, BlockAxis, MAX_CENTRED, freedom, pair_cost
 use crate::mechanisms::columns::{Measured, OneWays};
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
 use crate::mechanisms::merge::Merges;
-use crate::mechanisms::score::{Residual, expected_distance, signal_variance};
+use crate::mechanisms::score::{Prior, Residual};
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};
@@ -96,8 +96,8 @@ pub(super) struct StagedMachine {
     one_ways: OneWays,
     merges: Vec<Merges>,
     fine_probe: bool,
-    /// tau^2, from the first scoring on.
-    signal: Option<f64>,
+    /// What scorings take to be known of all pairs.
+    prior: Option<Prior>,
     pairs: Vec<Pair>,
     model: Option<Model>,
 }
@@ -113,7 +113,7 @@ impl StagedMachine {
             purposes: Vec::new(),
             merges: Vec::new(),
             fine_probe: false,
-            signal: None,
+            prior: None,
             pairs: Vec::new(),
             model: None,
             job,
@@ -291,11 +291,14 @@ impl StagedMachine {
             .zip(&marginals)
             .map(|(&i, marginal)| residual(&self.pairs[i], marginal))
             .collect();
-        let first = || signal_variance(&residuals);
-        let signal = *self.signal.get_or_insert_with(first);
+        let prior = match self.prior.take() {
+            None => Prior::learn(self.options.scoring, &residuals),
+            Some(before) => before.learn_anew(&residuals),
+        };
         for (&i, residual) in outside.iter().zip(&residuals) {
-            self.pairs[i].plan.distance = expected_distance(residual, signal);
+            self.pairs[i].plan.distance = prior.expected_distance(residual);
         }
+        self.prior = Some(prior);
         Ok(())
     }
 
@@ -518,7 +521,8 @@ mod tests {
     use super::*;
     use fhaim_domain::Domain;
     use fhaim_dp::Rho;
-    use fhaim_release::{ReleaseRequest, Statistic};
+    use fhaim_release::{ReleaseRequest, Statistic, UNIT_VARIANCE};
+    use rand::{Rng, SeedableRng, rngs::StdRng};
 
     /// Answers about a table of `records` records, uniform and independent, without noise.
     fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
@@ -551,5 +555,48 @@ mod tests {
         assert!(!asks_about_pairs(0.01, 300));
         assert!(asks_about_pairs(0.01, 400));
         assert!(asks_about_pairs(0.2, 100));
+    }
+
+    /// Blocks of pairs that the stages ask for, on counts of a uniform and independent table with
+    /// noise of the size that the probe has.
+    fn blocks_of_noise(options: StagedOptions) -> usize {
+        let rho = Rho::from_f64_down(0.01).unwrap();
+        let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
+        let mut staged = StagedMachine::new(job, options).unwrap();
+        let mut rng = StdRng::seed_from_u64(1);
+        let (mut given, mut blocks) = (Vec::new(), 0);
+        while let Next::Release(requests) = staged.step(&given).unwrap() {
+            if matches!(staged.state, State::Stage(_)) {
+                let pairs = requests.iter();
+                let pairs = pairs.filter(|r| matches!(r.statistic, Statistic::Product(..)));
+                blocks += pairs.count();
+            }
+            let noise = |request: &ReleaseRequest| {
+                let sigma = (UNIT_VARIANCE as f64 * request.variance_units as f64).sqrt();
+                let cells = request.statistic.cells();
+                let values = (0..cells).map(|_| (sigma * normal(&mut rng)).round() as i64);
+                values.collect::<Vec<i64>>()
+            };
+            let noise = requests.iter().map(noise).collect::<Vec<_>>();
+            let exact = answers(&requests, 20_000);
+            let sum = |(exact, noise): (Vec<i64>, Vec<i64>)| {
+                exact.iter().zip(noise).map(|(x, n)| x + n).collect()
+            };
+            given = exact.into_iter().zip(noise).map(sum).collect();
+        }
+        blocks
+    }
+
+    fn normal(rng: &mut StdRng) -> f64 {
+        let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    #[test]
+    fn noise_is_not_taken_for_dependence() {
+        let few = blocks_of_noise(StagedOptions::recommended());
+        let many = blocks_of_noise(StagedOptions::default());
+        assert!(few <= 4, "{few} blocks of pairs");
+        assert!(many > 10, "{many}: what the mixture is for");
     }
 }

@@ -11,6 +11,7 @@ mod plan;
 use serde_json::Value;
 
 pub use self::options::StagedOptions;
+pub use crate::mechanisms::score::Scoring;
 
 use self::machine::StagedMachine;
 use crate::Error;
@@ -26,6 +27,11 @@ pub struct Staged(StagedOptions);
 const NAME: &str = "staged";
 
 impl Staged {
+    /// The mechanism as new terms name it.
+    pub fn recommended() -> Self {
+        Self(StagedOptions::recommended())
+    }
+
     /// The mechanism with these options.
     ///
     /// # Errors

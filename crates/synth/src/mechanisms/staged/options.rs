@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
+use crate::mechanisms::score::Scoring;
 
 /// So many stages follow the probe.
 pub(super) const STAGES: u8 = 2;
@@ -14,7 +15,9 @@ const MAX_RESOLUTIONS: usize = 32;
 /// Upper bound on the integers of a stage: what a ladder has pages for.
 const MAX_BLOCK_CELLS: usize = 1 << 20;
 
-/// What may be tuned. The defaults are those the published figures were made with.
+/// What may be tuned. The defaults are what terms mean that leave an option out, and never change:
+/// runs are played again from their answers. New terms are made with [`StagedOptions::recommended`],
+/// in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StagedOptions {
@@ -24,6 +27,9 @@ pub struct StagedOptions {
     pub probe_share: f64,
     /// Share of what is left for stage 1; stage 2 has the rest.
     pub first_stage_share: f64,
+    /// How pairs outside the model are scored.
+    #[serde(skip_serializing_if = "Scoring::is_normal")]
+    pub scoring: Scoring,
     /// beta: weight of noise against what is not modelled.
     pub beta: f64,
     /// gamma, where the probe has two groups an attribute.
@@ -59,6 +65,7 @@ impl Default for StagedOptions {
             one_way_share: 0.2,
             probe_share: 0.1,
             first_stage_share: 0.5,
+            scoring: Scoring::Normal,
             beta: 0.85,
             gamma: 0.25,
             gamma_fine: 0.5,
@@ -76,6 +83,14 @@ impl Default for StagedOptions {
 }
 
 impl StagedOptions {
+    /// What the published figures were made with.
+    pub fn recommended() -> Self {
+        Self {
+            scoring: Scoring::Mixture,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         let shares = [
             ("one_way_share", self.one_way_share),
