@@ -10,6 +10,7 @@ mod files;
 mod history;
 mod ledger;
 mod model;
+mod parties;
 mod request;
 mod secrets;
 mod terms;

@@ -120,6 +120,7 @@ fn datasets() {
             state: DatasetState::Ready,
             budget: cost(),
             runs_left: 2,
+            holders: Vec::new(),
             created_at: time(),
         },
     );
@@ -129,7 +130,7 @@ fn datasets() {
 fn uploads() {
     let new = NewUpload {
         terms: wire_terms(),
-        layout: LAYOUT,
+        layout: Some(LAYOUT),
     };
     json(LANDED, "new-upload.json", &new);
     refuses_unknown_fields::<NewUpload>(LANDED, "new-upload.json");
@@ -145,7 +146,7 @@ fn uploads() {
     };
     let upload = Upload {
         dataset: DATASET,
-        layout: LAYOUT,
+        layout: Some(LAYOUT),
         contributions: vec![contribution],
     };
     json(LANDED, "upload.json", &upload);
@@ -268,6 +269,7 @@ fn keys() {
         runs_begun: 1,
         receipt_key: "a2V5".to_owned(),
         receipt: receipt(),
+        holders: Vec::new(),
         created_at: time(),
     };
     json(CHAIN, "key-set.json", &set);

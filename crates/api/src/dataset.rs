@@ -1,6 +1,7 @@
 //! Datasets as the generation service lists them.
 
 use fhaim_domain::Schema;
+use fhaim_protocol::roster::{Contribution, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Need, Options};
 use serde::{Deserialize, Serialize};
@@ -56,9 +57,18 @@ pub struct TermsDocument {
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub options: Option<Options>,
-    /// The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
-    /// without.
-    #[schema(minimum = 1, maximum = 3)]
+    /// The holders, where there are several. The first made the dataset; each names its account by
+    /// its identifier.
+    #[schema(value_type = Option<RosterDocument>)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub roster: Option<Roster>,
+    /// What each holder uploads beside its noise: `records` where it is left out, or `counts`.
+    #[schema(value_type = Option<ContributionDocument>)]
+    #[serde(default)]
+    pub contribution: Contribution,
+    /// The form the terms are written in: 4 with a roster or another contribution than records, 3
+    /// with `need` and `options`, 2 with `need` alone, 1 without.
+    #[schema(minimum = 1, maximum = 4)]
     #[serde(default = "first_version")]
     pub version: u8,
 }
@@ -90,6 +100,60 @@ pub struct LadderNeedDocument {
     pub cells: usize,
     /// The largest variance of a release, in units of 4.
     pub largest_variance_units: u64,
+}
+
+/// What a holder uploads beside its noise.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = ContributionKind)]
+pub enum ContributionDocument {
+    /// One-hot records.
+    Records,
+    /// Counts of all pairs of columns.
+    Counts,
+}
+
+/// How a [`Roster`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Roster)]
+pub struct RosterDocument {
+    /// How the table is divided.
+    pub partition: PartitionDocument,
+    /// On how many holders' noise everyone relies.
+    #[schema(minimum = 1)]
+    pub honest: u32,
+    /// The holders, in the order in which their parts are put together.
+    pub holders: Vec<MemberDocument>,
+}
+
+/// How a table is divided.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Partition)]
+pub enum PartitionDocument {
+    /// Each holder has all columns of some records.
+    Records,
+    /// Each holder has some columns of all records.
+    Columns,
+}
+
+/// How a holder of a [`Roster`] is written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Member)]
+pub struct MemberDocument {
+    /// Identifier of its account.
+    pub account: String,
+    /// The names of its columns, where holders have columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// It has at most so many records.
+    #[schema(minimum = 1)]
+    pub record_bound: u64,
+    /// The Ed25519 public key that it signs with: 64 hexadecimal digits.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    pub key: String,
 }
 
 /// A new dataset, under an identifier of the caller's choice.
@@ -137,6 +201,10 @@ pub struct Dataset {
     pub budget: Cost,
     /// Runs that no job takes: a job does that is under way or has asked for a release.
     pub runs_left: u32,
+    /// The addresses that the roster's holders sign in with, in its order; none where one holder has
+    /// the whole table.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub holders: Vec<String>,
     /// When it was made.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_dp::Entry;
 use fhaim_protocol::crypto::chain::{self, Tip};
 use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::roster::{Agreement, MemberSignature};
 use fhaim_protocol::window::Placed;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -50,9 +51,53 @@ pub struct KeySet {
     pub receipt_key: String,
     /// The ledger as it is now.
     pub receipt: Receipt,
+    /// The holders of the roster, in its order; none where one holder has the whole table.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub holders: Vec<HolderStanding>,
     /// When it was made.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
+}
+
+impl KeySet {
+    /// What every holder signs, as this key set has it.
+    pub fn agreement(&self) -> Agreement {
+        // Text, numbers and digests: writing them cannot fail.
+        let terms = serde_json::to_vec(&self.terms).unwrap_or_default();
+        Agreement {
+            dataset: DatasetId(self.dataset.into_bytes()),
+            terms: Digest::of(&terms).0,
+            public_key: self.public_key.0,
+            evaluation_keys: self.evaluation_keys.0,
+        }
+    }
+
+    /// Accounts of holders that have not signed, or that withdrew.
+    pub fn missing(&self) -> impl Iterator<Item = &HolderStanding> {
+        let missing = |holder: &&HolderStanding| !holder.signed || holder.withdrawn;
+        self.holders.iter().filter(missing)
+    }
+}
+
+/// A holder of the roster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HolderStanding {
+    /// Its account, as the roster has it.
+    pub account: String,
+    /// Whether it has signed terms and keys.
+    pub signed: bool,
+    /// Whether it lets no further run begin.
+    pub withdrawn: bool,
+}
+
+/// A holder's consent to a dataset's terms and keys. No run begins before all holders have signed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSignature {
+    /// Ed25519 signature, with the holder's key in the roster, of `fhaim agreement 1`, the dataset's
+    /// identifier, and the SHA-256 of the stored terms, of the public and of the evaluation keys.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
+    pub signature: MemberSignature,
 }
 
 /// Released integers: the answer to a decryption request.

@@ -20,15 +20,17 @@ pub struct WireLayout {
     pub stride: usize,
 }
 
-/// Registers a dataset for upload. The service fetches the dataset's public and evaluation keys
+/// Registers a dataset, or the caller's part of one, for upload. The service fetches the dataset's public and evaluation keys
 /// from the crypto service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUpload {
     /// The dataset's terms.
     pub terms: WireTerms,
-    /// What is told of the number of records.
-    pub layout: WireLayout,
+    /// What is told of the caller's number of records; absent where it uploads counts, which tell
+    /// nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub layout: Option<WireLayout>,
 }
 
 /// How far an upload is.
@@ -41,15 +43,16 @@ pub enum UploadState {
     Complete,
 }
 
-/// A rectangle of the dataset's grid (record chunks down, columns across) that one holder fills.
-/// Today a dataset has one, number 0, and it is the whole grid.
+/// What one holder uploads: records, a rectangle of the dataset's grid (record chunks down, columns
+/// across), or counts. A dataset of one holder has one, number 0; of several, each has that of its
+/// number in the roster, once it is registered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Contribution {
     /// Its number within the dataset.
     pub number: u32,
-    /// The first record chunk, and how many.
+    /// The first record chunk of this part, and how many it has: none where it is counts.
     pub chunks: [usize; 2],
-    /// The first one-hot column, and how many.
+    /// The first one-hot column of this part, and how many it has.
     pub columns: [usize; 2],
     /// How far its upload is.
     pub state: UploadState,
@@ -68,8 +71,10 @@ pub struct Contribution {
 pub struct Upload {
     /// The dataset.
     pub dataset: Uuid,
-    /// What is told of the number of records.
-    pub layout: WireLayout,
+    /// What is told of the number of records; of holders of several parts, of the first that was
+    /// registered; absent where they upload counts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub layout: Option<WireLayout>,
     /// Its contributions.
     pub contributions: Vec<Contribution>,
 }

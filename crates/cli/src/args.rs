@@ -9,9 +9,11 @@ use clap::{
 use clap_complete::Shell;
 use fhaim_synth::MechanismName;
 
+use crate::align::{ALIGN_EXAMPLES, AlignArguments};
 use crate::attack::{ATTACK_EXAMPLES, AttackArguments};
 use crate::bench::args::BenchCommand;
 use crate::federate::args::FederateCommand;
+use crate::holders::HoldersArguments;
 use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
@@ -63,6 +65,9 @@ pub enum Command<R: Randomness> {
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
+    /// Find the common rows of two or three holders' tables, and one order of them
+    #[command(after_help = ALIGN_EXAMPLES)]
+    Align(AlignArguments),
     /// One table in many hands: divide one, make a synthetic table from the parts
     #[command(subcommand)]
     Federate(FederateCommand<R>),
@@ -144,6 +149,8 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   fhaim demo
   fhaim demo --out wine --epsilon 10
+  fhaim demo --holders 3                # three holders of a part of the wines each
+  fhaim demo --holders 3 --by columns   # three holders of a part of what is known of each wine
 
 The table is Wine Quality (red): 1,599 wines, 12 columns. It comes with this program.";
 
@@ -164,6 +171,8 @@ pub struct DemoArguments {
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub holders: HoldersArguments,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -234,6 +243,8 @@ pub struct GenerateArguments {
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub holders: HoldersArguments,
     #[command(flatten)]
     pub format: FormatArguments,
     #[command(flatten)]

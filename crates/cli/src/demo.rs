@@ -88,6 +88,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         // Public records: told, not asked.
         yes: true,
         json: false,
+        holders: arguments.holders,
         format: FormatArguments::default(),
         strictness: StrictnessArguments::default(),
     }

@@ -6,28 +6,28 @@ use std::{
 };
 
 use fhaim_domain::{Clique, Domain, Table, counted, pair_cells};
-use fhaim_dp::{Ladder, LadderPlan};
+use fhaim_dp::LadderPlan;
 use fhaim_he::{ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
-    computation::Computation,
+    counts::CountTables,
     crypto::{CryptoService, judge::Rules},
-    holder::{self, Holder, Noise},
     local::EncryptedSource,
     request::{DatasetId, JobId},
+    roster::Contribution,
     sealing::SealingKey,
-    terms::{Plan, encryption},
+    terms::{Plan, Terms, encryption},
     upload::UploadPlan,
 };
-use fhaim_release::Job;
-use fhaim_release::Phase;
+use fhaim_release::{Holders, Job, Phase};
 use fhaim_synth::{MechanismName, Timing};
 use rand::RngCore;
 use serde::Serialize;
 
 use crate::{
     error::Error,
+    holders::{self, Party},
     progress::Progress,
-    randomness::{InsecureTestSeed, Purpose, generator, system},
+    randomness::{InsecureTestSeed, system},
     size,
 };
 
@@ -98,7 +98,7 @@ impl Setup {
     pub fn source(
         &self,
         table: &Table,
-        plan: &Plan,
+        (party, terms, plan): (&Party, &Terms, &Plan),
         seed: Option<InsecureTestSeed>,
         estimate: Estimate,
         progress: &Progress,
@@ -106,33 +106,32 @@ impl Setup {
         let mut rng = system()?;
         let mut id = [0; 16];
         rng.fill_bytes(&mut id);
-        let domain = || table.domain().clone();
-
         let phase = progress.uncounted("keys");
         let params = Parameters::shared(self.set)?;
         let rules = Rules::new(DatasetId(id), plan);
-        let record_bound = plan.job.record_bound;
-        let crypto = CryptoService::new(rules, &params, &mut rng)?;
+        let mut crypto = CryptoService::new(rules, &params, &mut rng)?;
         let public = crypto.public_key(&mut rng)?;
         let keys = crypto.evaluation_keys(&mut rng)?;
+        party.sign(terms, &mut crypto, holders::key_digests(&public, &keys)?)?;
         let keys_seconds = phase.finish();
 
-        let plan = self.upload_plan(table.domain(), table.records())?;
-        let total = plan.object_count() as u64;
+        let total = holders::objects(table, plan, terms.contribution)? as u64;
         let phase = progress.counted("encrypt", total, "polynomials");
-        let ladder = Ladder::draw(self.plan, &mut generator(seed, Purpose::Noise)?);
+        let ladders = holders::ladders(self.plan, &plan.job.holders, seed)?;
         let done = AtomicU64::new(0);
         let advance = || phase.reach(done.fetch_add(1, Ordering::Relaxed) + 1);
-        let holder = Holder::new(table, record_bound, Noise::Drawn(&ladder), &public, plan)?;
-        let upload = holder::encrypt(&holder, &mut rng, &advance)?;
+        let what = (plan, terms.contribution);
+        let keys = (public, keys);
+        let dataset = DatasetId(id);
+        let uploaded = holders::upload(dataset, table, what, keys, &ladders, &mut rng, &advance)?;
         let encrypt_seconds = phase.finish();
 
         let costs = Costs {
             parameter_set: self.set.id,
             ladder_positions: self.plan.positions(),
             ladder_levels: self.plan.levels(),
-            upload_ciphertexts: plan.ciphertext_count(),
-            upload_bytes: plan.ciphertext_count() as u64 * self.ciphertext_bytes(),
+            upload_ciphertexts: uploaded.ciphertexts,
+            upload_bytes: uploaded.ciphertexts as u64 * self.ciphertext_bytes(),
             keys_seconds,
             encrypt_seconds,
             estimate,
@@ -140,9 +139,8 @@ impl Setup {
             decrypt_seconds: 0.0,
             rounds: None,
         };
-        let computation = Computation::new(DatasetId(id), domain(), public, keys, upload);
         let key = SealingKey::random(&mut rng);
-        let source = EncryptedSource::new(computation, crypto, JobId(id), key)?;
+        let source = EncryptedSource::new(uploaded.computation, crypto, JobId(id), key)?;
         Ok((source, costs))
     }
 }
@@ -165,24 +163,43 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-/// What a run of `mechanism` takes for a table of `records` records over `domain`.
+/// What a run of `mechanism` takes for a table of `records` records over `domain`, of whose holders
+/// each uploads a `contribution`.
 pub fn estimate(
     mechanism: MechanismName,
     job: &Job,
     domain: &Domain,
     records: usize,
+    contribution: Contribution,
 ) -> Result<Estimate, Error> {
+    // Which column is whose makes no difference to sizes, and another domain has other columns.
+    let count = job.holders.count();
+    let holders = Holders::of_records(count, job.holders.honest());
+    let holders = holders.map_err(fhaim_protocol::Error::from)?;
     let job = Job {
         domain: domain.clone(),
+        holders,
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
     let (set, plan) = encryption(job.record_bound, &need, &job.holders)?;
     let setup = Setup { set, plan };
     let plan = setup.upload_plan(domain, records)?;
-    let upload = plan.ciphertext_count() as u64;
     let residues = plan.residues as u64;
-    let columns = (domain.columns() * plan.layout.chunks()) as u64 * residues;
+    let noise = plan.ladder.vectors() as u64 * u64::from(count);
+    let chunks = match contribution {
+        Contribution::Records => plan.layout.chunks() as u64 + u64::from(count) - 1,
+        Contribution::Counts => 0,
+    };
+    let columns = domain.columns() as u64 * chunks * residues;
+    let counts = match contribution {
+        Contribution::Records => 0,
+        Contribution::Counts => {
+            let tables = CountTables::new(domain)?;
+            tables.layout().ciphertexts() as u64 * u64::from(count)
+        }
+    };
+    let upload = columns + (noise + counts) * residues;
     let mut ciphertexts = upload.saturating_add(KEY_CIPHERTEXTS);
     let combinations = columns.saturating_mul(COMBINATIONS * setup.ciphertext_bytes());
     let mut cells = need.ladder.cells as f64;
@@ -191,7 +208,7 @@ pub fn estimate(
         cells += pair_cells(domain) as f64;
         ciphertexts += 2 * residues * job.workload.pairs().len() as u64;
     }
-    let cell_seconds = CELL_SECONDS + CHUNK_SECONDS * plan.layout.chunks() as f64;
+    let cell_seconds = CELL_SECONDS + CHUNK_SECONDS * chunks as f64;
     let core_seconds = upload as f64 * ENCRYPT_SECONDS + cells * residues as f64 * cell_seconds;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Estimate {

@@ -63,6 +63,9 @@ pub enum Error {
     /// The entities did not come to an agreement.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),
+    /// Rows cannot be aligned.
+    #[error(transparent)]
+    Align(#[from] fhaim_protocol::align::AlignError),
     /// Two tables cannot be compared.
     #[error(transparent)]
     Evaluation(#[from] fhaim_eval::Error),
@@ -140,7 +143,10 @@ impl Error {
             Self::Mechanism(_) | Self::Federated(fhaim_federated::Error::Job(_)) => {
                 Refused::by(self).map_or(1, Refused::exit_code)
             }
-            Self::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
+            Self::Protocol(
+                fhaim_protocol::Error::Records { .. } | fhaim_protocol::Error::Terms(_),
+            )
+            | Self::Align(_) => 2,
             Self::Protocol(fhaim_protocol::Error::Encryption(fhaim_he::Error::NoParameters {
                 ..
             })) => 2,
@@ -169,6 +175,7 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     match error {
         E::Problem { problem } if problem.status < 500 => 2,
         E::SignedOut | E::Journal { .. } => 2,
+        E::Outsider(_) | E::OtherKey(_) | E::OtherMaker(_) => 2,
         E::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
         _ => 1,
     }
@@ -204,7 +211,13 @@ impl<'a> Refused<'a> {
     fn exit_code(self) -> u8 {
         use fhaim_release::Error as R;
         match self {
-            Self::Job(R::BudgetTooSmall(_) | R::ModelCap { .. } | R::EmptyWorkload)
+            Self::Job(
+                R::BudgetTooSmall(_)
+                | R::ModelCap { .. }
+                | R::EmptyWorkload
+                | R::Holders { .. }
+                | R::Owners(_),
+            )
             | Self::Mechanism(fhaim_synth::Error::PlaintextOnly(_)) => 2,
             Self::Job(_) | Self::Mechanism(_) => 1,
         }

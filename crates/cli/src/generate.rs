@@ -20,14 +20,16 @@ use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, Release, Timing};
 use serde::Serialize;
 
 use crate::{
+    alone::{Alone, alone},
     args::GenerateArguments,
     encrypted::{self, Costs, Setup},
     error::Error,
+    holders::{self, Party},
     input,
     memory::{self, Records, Use},
     output::{self, Staged, commit_all},
     progress::{Phase, Progress},
-    randomness::{InsecureTestSeed, Purpose, generator},
+    randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
 };
 
@@ -64,6 +66,9 @@ pub struct Summary {
     timings: Vec<Timing>,
     #[serde(skip_serializing_if = "Option::is_none")]
     encryption: Option<Costs>,
+    /// What each of several holders would have got alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alone: Vec<Alone>,
     out: String,
 }
 
@@ -77,8 +82,10 @@ pub struct Request<'a> {
     values: Vec<RawColumn>,
     /// Byte between the fields of the table, and of the synthetic one.
     delimiter: u8,
-    /// What a holder would fix for it: one run.
+    /// What its holders would fix for it: one run.
     terms: Terms,
+    /// The holders, if there are several.
+    party: Party,
     /// What the mechanism may know.
     pub job: Job,
     files: Files,
@@ -124,6 +131,7 @@ impl<'a> Request<'a> {
         };
         let delimiter = input::delimiter(data, format)?;
         let terms = terms(arguments, &table)?;
+        let (party, terms) = Party::join(arguments, &table, terms, &mut system()?)?;
         // A run in the clear is charged for ciphertexts too, so that both ways plan and release alike.
         let job = terms.job(arguments.mechanism.releases_squares())?;
         Ok(Self {
@@ -133,6 +141,7 @@ impl<'a> Request<'a> {
             values,
             delimiter,
             terms,
+            party,
             job,
             files,
             start,
@@ -175,7 +184,14 @@ impl<'a> Request<'a> {
             file.write_bytes(&outcome.model.save())?;
         }
         phase.finish();
-        let summary = summary(&self, outcome, records, costs);
+        let mut summary = summary(&self, outcome, records, costs);
+        if self.files.report.is_some() && !self.job.holders.is_one() {
+            let phase = progress.uncounted("each alone");
+            let mechanism = self.arguments.mechanism;
+            let (table, job) = (&self.table, &self.job);
+            summary.alone = alone(mechanism, job, table, &synthetic, &mut rng)?;
+            phase.finish();
+        }
         self.write_report((&synthetic, &written), &summary, &mut rng, progress)?;
         let Files {
             table,
@@ -279,6 +295,7 @@ fn summary(
         seconds: request.start.elapsed().as_secs_f64(),
         timings: outcome.timings.clone(),
         encryption,
+        alone: Vec::new(),
         out: arguments.out.to_string_lossy().into_owned(),
     }
 }
@@ -294,7 +311,7 @@ impl Summary {
             Some(_) => "under encryption",
             None => "in the clear",
         };
-        vec![
+        let facts = vec![
             fact("Mechanism", format!("{} ({how})", self.mechanism)),
             fact("Epsilon", self.epsilon.to_string()),
             fact("Delta", format!("{:e}", self.delta)),
@@ -304,7 +321,10 @@ impl Summary {
             ),
             fact("Releases", self.releases.to_string()),
             fact("Seconds", format!("{:.1}", self.seconds)),
-        ]
+        ];
+        let alone = self.alone.iter();
+        let alone = alone.map(|alone| fact(&format!("Holder {}", alone.holder), alone.words()));
+        facts.into_iter().chain(alone).collect()
     }
 }
 
@@ -343,7 +363,8 @@ pub fn run_encrypted(
     let request = Request::read(arguments, seed)?;
     let Request { table, job, .. } = &request;
     let name = arguments.mechanism;
-    let estimate = |domain: &Domain| encrypted::estimate(name, job, domain, table.records());
+    let what = request.terms.contribution;
+    let estimate = |domain: &Domain| encrypted::estimate(name, job, domain, table.records(), what);
     request.check_size(|domain| Ok(estimate(domain)?.memory_bytes))?;
     let estimate = estimate(table.domain())?;
     progress.say(&estimate.to_string());
@@ -354,7 +375,10 @@ pub fn run_encrypted(
         generation::start(&Mechanisms, &terms, Vec::new())?,
     );
     let setup = Setup::new(&plan);
-    let (mut source, mut costs) = setup.source(table, &plan, seed, estimate, progress)?;
+    let (mut source, mut costs) = {
+        let what = (&request.party, &terms, &plan);
+        setup.source(table, what, seed, estimate, progress)?
+    };
     if name.releases_squares() {
         encrypted::compute(&mut source, job, &mut costs, progress)?;
     }
@@ -378,7 +402,7 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
     let run = Run::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
     let need = fhaim_synth::need(&*mechanism, job)?;
     let (_, ladder) = encryption(job.record_bound, &need, &job.holders)?;
-    let ladder = Ladder::draw(ladder, &mut rng);
+    let ladder = Ladder::sum(&holders::ladders(ladder, &job.holders, seed)?)?;
     let mut source = PlaintextSource::with_ladder(table, &ladder);
     let run = run.map_err(fhaim_synth::Error::from)?;
     Ok(fhaim_synth::drive(run, &mut source, &mut follow)?)
@@ -406,6 +430,9 @@ impl fmt::Display for Summary {
             "{} releases cost rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s",
             self.releases, self.rho_spent, self.rho, self.epsilon, self.delta, self.seconds
         )?;
+        for alone in &self.alone {
+            writeln!(f, "holder {}: {}", alone.holder, alone.words())?;
+        }
         match self.encryption.as_ref().and_then(Costs::rounds) {
             Some(rounds) => rounds.fmt(f),
             None => Ok(()),

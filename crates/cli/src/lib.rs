@@ -7,6 +7,8 @@
 //! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
 //! schema, table, size), 1 any other failure.
 
+mod align;
+mod alone;
 mod args;
 mod ask;
 mod attack;
@@ -17,6 +19,7 @@ mod error;
 mod evaluate;
 mod federate;
 mod generate;
+mod holders;
 mod home;
 mod input;
 mod memory;
@@ -110,6 +113,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Sample(drawing) => sample::run(&drawing.arguments, drawing.seed()),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
+        Command::Align(arguments) => align::run(arguments, &progress),
         Command::Federate(command) => federate::dispatch(command, &progress),
         Command::Mix(drawing) => mix::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Attack(arguments) => attack::run(arguments),

@@ -134,6 +134,24 @@ impl Schema {
         &self.domain
     }
 
+    /// The schema of some of the fields, in the order given: that of a holder who has these columns of
+    /// everybody's records. The target is kept where it is among them.
+    ///
+    /// # Errors
+    /// [`SchemaProblem`] for fields that are no table by themselves: none that is kept, one that is
+    /// relative to a field that is not among them.
+    pub fn part(&self, fields: &[usize]) -> Result<Self, SchemaProblem> {
+        let whole = SchemaForm::from(self.clone());
+        let forms = fields.iter().filter_map(|&field| whole.columns.get(field));
+        let columns: Vec<ColumnForm> = forms.cloned().collect();
+        let kept = |name: &String| columns.iter().any(|column| column.name == *name);
+        Self::try_from(SchemaForm {
+            target: whole.target.filter(kept),
+            columns,
+            ..whole
+        })
+    }
+
     /// Index of the column of codes named `name`.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

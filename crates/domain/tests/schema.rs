@@ -316,3 +316,29 @@ proptest! {
         prop_assert_eq!(pair_cells(&domain), sum as u64);
     }
 }
+
+/// A holder of some columns has them as a table of their own, of the same codes.
+#[test]
+fn a_part_of_a_schema_has_its_fields_as_they_were() {
+    let whole = parse(&example()).unwrap();
+    let part = whole.part(&[1, 3]).unwrap();
+    assert_eq!(part.domain().sizes(), [7, 3]);
+    assert_eq!((part.name(), part.target()), ("people", Some(1)));
+    assert_eq!(part.columns()[0], whole.columns()[1]);
+    assert_eq!(whole.part(&[0, 2]).unwrap().target(), None);
+    assert_eq!(whole.part(&[0, 1, 2, 3]).unwrap(), whole);
+    assert!(whole.part(&[]).is_err());
+    let dates = parse(&json!({"version": 2, "name": "stays", "columns": [
+        {"name": "in", "kind": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": 12,
+         "digits": 31, "format": "%Y-%m-%d"},
+        {"name": "out", "kind": "date", "relative_to": "in", "min": 0, "max": 100, "bins": 5,
+         "format": "%Y-%m-%d"}]}));
+    let dates = dates.unwrap();
+    let part = dates.part(&[0]).unwrap();
+    assert_eq!(
+        part.domain().sizes(),
+        &dates.domain().sizes()[..part.domain().len()]
+    );
+    let error = dates.part(&[1]).unwrap_err().to_string();
+    assert!(error.contains("\"in\""), "{error}");
+}

@@ -12,8 +12,9 @@ use crate::counts::CountTables;
 use crate::request::DatasetId;
 use crate::terms::Terms;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use fhaim_domain::Schema;
+use fhaim_domain::{Domain, Field, Schema};
 use fhaim_dp::hex_digest;
+use fhaim_he::Layout;
 use fhaim_release::{Holders, MAX_HOLDERS};
 use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ const MAX_ACCOUNT_BYTES: usize = 320;
 pub struct Member {
     /// Its account, by which it signs in.
     pub account: String,
-    /// The names of its columns, where holders have columns.
+    /// The names of its columns as they stand in a table, where holders have columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
     /// It has at most so many records.
@@ -56,6 +57,25 @@ impl Member {
         let pairs = digest.as_chunks::<2>().0.iter().take(8);
         let groups: Vec<String> = pairs.map(|[x, y]| format!("{x:02x}{y:02x}")).collect();
         groups.join("-")
+    }
+
+    /// The schema's fields that it has, in the schema's order.
+    fn fields(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
+        let mut fields = Vec::with_capacity(self.columns.len());
+        for name in &self.columns {
+            let field = schema
+                .fields()
+                .iter()
+                .position(|field| field.name() == name);
+            let account = &self.account;
+            fields.push(
+                field.ok_or_else(|| {
+                    refuse(&format!("{account}: the schema has no column {name:?}"))
+                })?,
+            );
+        }
+        fields.sort_unstable();
+        Ok(fields)
     }
 }
 
@@ -144,30 +164,54 @@ impl Roster {
         Ok(())
     }
 
-    /// The holder of each of the schema's attributes.
+    /// The holder of each of the schema's attributes: that of its field.
     fn owners(&self, schema: &Schema) -> Result<Vec<u32>, Error> {
-        let mut owners = vec![None; schema.columns().len()];
+        let mut of_fields = vec![None; schema.fields().len()];
         for (holder, member) in (0u32..).zip(&self.holders) {
-            for name in &member.columns {
-                let owner = schema
-                    .position(name)
-                    .and_then(|column| owners.get_mut(column));
-                let owner = owner.ok_or_else(|| {
-                    refuse(&format!(
-                        "holder {}: the schema has no column {name:?}",
-                        holder + 1
-                    ))
-                })?;
-                if owner.replace(holder).is_some() {
+            for field in member.fields(schema)? {
+                let owner = of_fields.get_mut(field);
+                if owner.is_some_and(|owner| owner.replace(holder).is_some()) {
+                    let name = schema.fields().get(field).map_or("", Field::name);
                     return Err(refuse(&format!("column {name:?} is named twice")));
                 }
             }
         }
-        let missing = owners.iter().position(Option::is_none);
-        if let Some(column) = missing.and_then(|missing| schema.columns().get(missing)) {
-            return Err(refuse(&format!("no holder has column {:?}", column.name())));
+        let mut owners = Vec::with_capacity(schema.domain().len());
+        for (field, owner) in schema.fields().iter().zip(of_fields) {
+            match owner {
+                Some(owner) => owners.extend(field.attributes().map(|_| owner)),
+                // Nobody encrypts an identifier, or what is left out.
+                None if field.attributes().is_empty() => {}
+                None => {
+                    let name = field.name();
+                    return Err(refuse(&format!("no holder has column {name:?}")));
+                }
+            }
         }
-        Ok(owners.into_iter().flatten().collect())
+        for number in 0..self.holders.len() {
+            self.part(schema, number)?;
+        }
+        Ok(owners)
+    }
+
+    /// The schema of one holder's part: the whole one of a holder of records.
+    ///
+    /// # Errors
+    /// [`Error::Terms`] for a holder that the roster does not have, and for columns that are no table
+    /// by themselves.
+    pub fn part(&self, schema: &Schema, number: usize) -> Result<Schema, Error> {
+        let member = self.holders.get(number);
+        let member = member.ok_or_else(|| refuse(&format!("there is no holder {}", number + 1)))?;
+        if self.partition == Partition::Records {
+            return Ok(schema.clone());
+        }
+        let part = schema.part(&member.fields(schema)?);
+        part.map_err(|problem| {
+            let number = number + 1;
+            refuse(&format!(
+                "holder {number}: its columns must be a table of their own: {problem}"
+            ))
+        })
     }
 }
 
@@ -189,6 +233,18 @@ pub enum Contribution {
 }
 
 impl Contribution {
+    /// Whichever is smaller for a holder of `records` records of all columns.
+    ///
+    /// # Errors
+    /// [`Error::Encryption`] for more records than any table has, and none.
+    pub fn smaller(domain: &Domain, records: usize) -> Result<Self, Error> {
+        let one_hot = domain.columns() * Layout::for_records(records)?.chunks();
+        match CountTables::new(domain) {
+            Ok(tables) if tables.layout().ciphertexts() < one_hot => Ok(Self::Counts),
+            _ => Ok(Self::Records),
+        }
+    }
+
     pub(crate) fn is_records(&self) -> bool {
         *self == Self::Records
     }
@@ -204,21 +260,6 @@ impl Terms {
             None => Ok(Holders::one()),
             Some(roster) => roster.check(&self.schema, self.record_bound),
         }
-    }
-
-    /// Refuses what the services cannot do yet: they keep one holder's upload of records for a dataset.
-    ///
-    /// # Errors
-    /// [`Error::Terms`], naming the field.
-    pub fn check_served(&self) -> Result<(), Error> {
-        let field = match (&self.roster, self.contribution) {
-            (None, Contribution::Records) => return Ok(()),
-            (Some(_), _) => "roster",
-            (None, Contribution::Counts) => "contribution",
-        };
-        Err(Error::Terms(format!(
-            "{field}: the services keep one holder's records for a dataset: leave the field out"
-        )))
     }
 
     /// The tables of counts that each holder uploads, where it uploads counts.
@@ -455,6 +496,28 @@ mod tests {
             300,
             "record_bound",
         );
+    }
+
+    /// A column that becomes two attributes is one holder's, and nobody has an identifier.
+    #[test]
+    fn columns_are_those_of_a_table() {
+        let json = r#"{"version":2,"name":"t","target":"b","columns":[
+            {"name":"n","kind":"identifier","pattern":"{######}"},
+            {"name":"a","kind":"number","min":0,"max":100,"bins":4,"digits":5},
+            {"name":"b","kind":"categorical","categories":["x","y"]}]}"#;
+        let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+        let columns = roster(Partition::Columns, &[&["b"], &["a"]]);
+        let holders = columns.check(&schema, 101).unwrap();
+        assert_eq!(holders.owners(), Some(&[1, 1, 0][..]));
+        let parts = [0, 1].map(|number| columns.part(&schema, number).unwrap());
+        assert_eq!(parts[0].domain().sizes(), [2]);
+        assert_eq!(parts[1].domain().len(), 2);
+        let by_attribute = roster(Partition::Columns, &[&["b"], &["a", "a (digit)"]]);
+        let error = by_attribute.check(&schema, 101).unwrap_err().to_string();
+        assert!(error.contains("no column \"a (digit)\""), "{error}");
+        let identifier = roster(Partition::Columns, &[&["b", "a"], &["n"]]);
+        assert!(identifier.check(&schema, 101).is_err());
+        assert!(columns.part(&schema, 2).is_err());
     }
 
     /// A signature is for one dataset, one set of terms and one set of keys, each to the bit.

@@ -36,6 +36,11 @@ impl Planned {
     pub(crate) fn of(terms: &Terms, records: usize) -> Result<Self, Error> {
         check_records(records, terms.record_bound)?;
         let terms = &terms.clone().complete(&Mechanisms)?;
+        if terms.roster.is_some() || terms.count_tables()?.is_some() {
+            return Err(Error::Order(
+                "the page uploads one holder's records: use `fhaim dataset upload` for this dataset",
+            ));
+        }
         let plan = terms.plan()?;
         let upload = upload_plan(&plan, records)?;
         Ok(Self {

@@ -11,7 +11,7 @@ use fhaim_api::account::{Credentials, Secret};
 use fhaim_api::job::Draw;
 use fhaim_domain::{ReadOptions, Schema, read_csv};
 use fhaim_protocol::terms::Terms;
-use fhaim_sdk::{Client, Endpoints, Journal, Source};
+use fhaim_sdk::{Client, Endpoints, Journal, Records, Source};
 use std::path::Path;
 use std::sync::Arc;
 use std::{env, error, fs};
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn error::Error>> {
     let journal = Path::new(out).with_extension("upload");
     let journal = Journal::open(&journal, dataset.id, Digest::of(&file))?;
     let source = Source {
-        table: Arc::new(table),
+        records: Records::Table(Arc::new(table)),
         ladder: None,
     };
     let tell = |state: fhaim_sdk::Progress| eprintln!("{} of {}", state.done, state.objects);

@@ -101,14 +101,18 @@ impl Client {
         Ok(())
     }
 
-    /// Deletes all of the account's datasets everywhere, and then the account.
+    /// Deletes all of the account's datasets everywhere, withdraws from those that other accounts made,
+    /// and then deletes the account.
     ///
     /// # Errors
     /// What a service refuses; what was deleted before stays deleted, and the call can be made
     /// again.
     pub async fn close_account(&self, password: Secret) -> Result<(), Error> {
         for dataset in self.datasets().await? {
-            self.delete_dataset(dataset.id).await?;
+            match self.delete_dataset(dataset.id).await {
+                Err(Error::OtherMaker(_)) => self.withdraw(&dataset).await?,
+                deleted => deleted?,
+            }
         }
         let address = format!("{}/v1/account", self.endpoints().generation);
         let body = Body::json(&CloseAccount { password });

@@ -54,7 +54,21 @@ impl Client {
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// Has the dataset's keys made and its upload registered, checks that the terms name what their
+    /// The number of the account's part of a dataset: 0 where one holder has the whole table.
+    ///
+    /// # Errors
+    /// [`Error::Outsider`]; what the service refuses.
+    pub async fn part_number(&self, dataset: &Dataset) -> Result<u32, Error> {
+        let terms = &dataset.terms.0;
+        if terms.roster.is_none() {
+            return Ok(0);
+        }
+        let account = self.account().await?.id.to_string();
+        let number = terms.part_of(&account);
+        number.ok_or(Error::Outsider(dataset.id))
+    }
+
+    /// Has the dataset's keys made and the account's part of it registered for upload, checks that the terms name what their
     /// mechanism needs and that the services see the same plan as this machine, and returns the key
     /// to encrypt under.
     ///
@@ -64,19 +78,47 @@ impl Client {
     pub async fn prepare(
         &self,
         dataset: &Dataset,
-        layout: Layout,
+        layout: Option<Layout>,
     ) -> Result<(Plan, PublicKey), Error> {
-        let terms = dataset.terms.0.clone();
-        let plan = tokio::task::spawn_blocking(move || terms.complete(&Mechanisms)?.plan())
-            .await
-            .map_err(|_| Error::Interrupted)??;
-        let set = self.make_keys(dataset, &plan).await?;
+        let (plan, set) = self.prepare_keys(dataset).await?;
         let public = self.public_key(dataset.id, &set, &plan).await?;
         self.register(dataset, layout).await?;
         Ok((plan, public))
     }
 
-    async fn make_keys(&self, dataset: &Dataset, plan: &Plan) -> Result<KeySet, Error> {
+    /// Has the dataset's keys made, if this account made the dataset, and checks that they are of the
+    /// plan that this machine works out from the terms.
+    ///
+    /// # Errors
+    /// As [`Client::prepare`].
+    pub async fn prepare_keys(&self, dataset: &Dataset) -> Result<(Plan, KeySet), Error> {
+        let terms = dataset.terms.0.clone();
+        let plan = tokio::task::spawn_blocking(move || terms.complete(&Mechanisms)?.plan())
+            .await
+            .map_err(|_| Error::Interrupted)??;
+        let set = if self.part_number(dataset).await? == 0 {
+            self.make_keys(dataset).await?
+        } else {
+            self.key_set(dataset.id).await?
+        };
+        if set.terms != dataset.terms {
+            return Err(Error::Disagreement("the keys were made with other terms"));
+        }
+        if set.parameter_set != plan.set.id || set.budget != plan.budget.into() {
+            return Err(Error::Disagreement("another budget or other parameters"));
+        }
+        Ok((plan, set))
+    }
+
+    /// What the crypto service says of a dataset's keys, and of who has agreed to them.
+    ///
+    /// # Errors
+    /// [`Error::Restored`] where its ledger was set back; what the service refuses.
+    pub async fn key_set(&self, id: Uuid) -> Result<KeySet, Error> {
+        self.of_ledger(Method::GET, id, "", Body::Empty).await
+    }
+
+    async fn make_keys(&self, dataset: &Dataset) -> Result<KeySet, Error> {
         let generation = &self.endpoints().generation;
         let address = format!("{generation}/v1/datasets/{}/voucher", dataset.id);
         let vouched: Voucher = self.json(Method::GET, &address, Body::Empty).await?;
@@ -86,14 +128,7 @@ impl Client {
         });
         let made = self.of_ledger(Method::PUT, dataset.id, "", body).await;
         let service = &self.endpoints().crypto;
-        let set: KeySet = made.map_err(|error: Error| error.of_new_dataset(dataset.id, service))?;
-        if set.terms != dataset.terms {
-            return Err(Error::Disagreement("the keys were made with other terms"));
-        }
-        if set.parameter_set != plan.set.id || set.budget != plan.budget.into() {
-            return Err(Error::Disagreement("another budget or other parameters"));
-        }
-        Ok(set)
+        made.map_err(|error: Error| error.of_new_dataset(dataset.id, service))
     }
 
     async fn public_key(&self, id: Uuid, set: &KeySet, plan: &Plan) -> Result<PublicKey, Error> {
@@ -110,16 +145,16 @@ impl Client {
         Ok(key.map_err(fhaim_protocol::Error::from)?)
     }
 
-    async fn register(&self, dataset: &Dataset, layout: Layout) -> Result<Upload, Error> {
+    async fn register(&self, dataset: &Dataset, layout: Option<Layout>) -> Result<Upload, Error> {
         let id = dataset.id;
         let service = &self.endpoints().computation;
         let address = format!("{service}/v1/datasets/{id}");
         let body = Body::json(&NewUpload {
             terms: dataset.terms.clone(),
-            layout: WireLayout {
+            layout: layout.map(|layout| WireLayout {
                 chunks: layout.chunks(),
                 stride: layout.stride(),
-            },
+            }),
         });
         let made = self.json(Method::PUT, &address, body).await;
         made.map_err(|error: Error| error.of_new_dataset(id, service))
@@ -157,8 +192,16 @@ impl Client {
     ///
     /// # Errors
     /// What a service refuses; what was deleted before stays deleted, and the call can be made
-    /// again.
+    /// again. [`Error::OtherMaker`] where another of its holders made it.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
+        match self.dataset(id).await {
+            Ok(dataset) if self.part_number(&dataset).await? != 0 => {
+                return Err(Error::OtherMaker(id));
+            }
+            // Another call may have got so far.
+            Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
+            _ => {}
+        }
         let jobs = match self.jobs(id).await {
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => Vec::new(),
             jobs => jobs?,

@@ -58,6 +58,24 @@ pub enum Error {
         /// The service's address.
         service: String,
     },
+    /// The account is no holder of the dataset.
+    #[error(
+        "the roster of dataset {0} does not have this account: its maker adds the card that \
+         `fhaim dataset join` writes, with `fhaim dataset create --holder`"
+    )]
+    Outsider(Uuid),
+    /// The holder's key on this machine is not the one of the roster.
+    #[error(
+        "the roster of dataset {0} has another key for this account than this machine: sign where \
+         the card was written, or have the dataset made again with the card of this machine"
+    )]
+    OtherKey(Uuid),
+    /// Only who made a dataset deletes it.
+    #[error(
+        "dataset {0} was made by another of its holders, who can delete it: `fhaim dataset \
+         withdraw {0}` takes this account's part back, and lets no further run begin"
+    )]
+    OtherMaker(Uuid),
     /// Encryption or planning failed.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),

@@ -9,6 +9,7 @@ mod client;
 mod dataset;
 mod endpoints;
 mod error;
+mod holders;
 mod job;
 mod journal;
 mod receipts;
@@ -20,7 +21,7 @@ pub use error::Error;
 pub use job::Events;
 pub use journal::Journal;
 pub use receipts::Receipts;
-pub use upload::{Progress, Source};
+pub use upload::{Progress, Records, Source};
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

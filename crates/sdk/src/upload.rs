@@ -9,8 +9,10 @@ use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, fork, generator};
 use fhaim_he::{Layout, PublicKey};
-use fhaim_protocol::holder::{Holder, Noise, check_records};
-use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::holder::{Noise, check_records};
+use fhaim_protocol::part::{Content, PartHolder, PartPlan};
+use fhaim_protocol::upload::Object;
 use futures_util::{StreamExt, stream};
 use reqwest::Method;
 use sha2::{Digest as _, Sha256};
@@ -29,11 +31,41 @@ const PARALLEL: usize = 4;
 /// So many encrypted objects wait to be sent.
 const WAITING: usize = 16;
 
+/// A holder's records, as its dataset wants them.
+#[derive(Clone, Debug)]
+pub enum Records {
+    /// As they are, to be encrypted one by one.
+    Table(Arc<Table>),
+    /// Counted.
+    Tally(Arc<Tally>),
+}
+
+impl Records {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Table(table) => table.records(),
+            Self::Tally(tally) => usize::try_from(tally.records()).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// What an upload tells of their number: nothing, of counts.
+    fn layout(&self) -> Result<Option<Layout>, Error> {
+        match self {
+            Self::Table(table) => {
+                let layout = Layout::for_records(table.records());
+                Ok(Some(layout.map_err(fhaim_protocol::Error::from)?))
+            }
+            Self::Tally(_) => Ok(None),
+        }
+    }
+}
+
 /// What is to be uploaded.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The table.
-    pub table: Arc<Table>,
+    /// The account's part of the table.
+    pub records: Records,
     /// Noise drawn before, one ladder for all runs; drawn as it is encrypted unless given.
     pub ladder: Option<Arc<Ladder>>,
 }
@@ -50,7 +82,8 @@ pub struct Progress {
 }
 
 impl Client {
-    /// Encrypts and uploads a table, or what is missing of it, and completes the dataset.
+    /// Encrypts and uploads the account's part of a dataset, or what is missing of it, and completes
+    /// the dataset where it is the last.
     ///
     /// # Errors
     /// What the services refuse, and what [`Client::prepare`] does. Nothing is lost: the same
@@ -62,43 +95,44 @@ impl Client {
         mut journal: Journal,
         progress: &(dyn Fn(Progress) + Send + Sync),
     ) -> Result<Upload, Error> {
+        let terms = &dataset.terms.0;
+        let number = self.part_number(dataset).await?;
+        let (_, record_bound) = terms.part_schema(number)?;
         // Refused before anything is sent, and again where it is encrypted.
-        check_records(source.table.records(), dataset.terms.0.record_bound)?;
-        let layout = Layout::for_records(source.table.records());
-        let layout = layout.map_err(fhaim_protocol::Error::from)?;
-        let (plan, public) = self.prepare(dataset, layout).await?;
-        let upload_plan = UploadPlan {
-            columns: plan.job.domain.columns(),
-            layout,
-            ladder: plan.ladder()?,
-            residues: plan.set.plaintext_moduli.len(),
+        check_records(source.records.count(), record_bound)?;
+        let layout = source.records.layout()?;
+        let (_, public) = self.prepare(dataset, layout).await?;
+        let plan = terms.part_plan(number, layout)?;
+        let part = Part {
+            dataset: dataset.id,
+            number,
+            of: terms.part_count(),
         };
-        let missing = self.missing(dataset.id, &upload_plan, &mut journal).await?;
+        let missing = self.missing(part, &plan, &mut journal).await?;
         if !missing.is_empty() {
             let there = self.upload_state(dataset.id).await?;
-            if is_complete(&there) {
-                // Complete, and so of no journal any more, and not ready: the generation service
-                // was set back.
-                self.make_ready(dataset.id).await?;
+            if part.is_complete(&there) {
+                // Complete, and so of no journal any more, and perhaps not ready: the generation
+                // service was set back.
+                self.make_ready(part, &there).await?;
                 journal.finish();
                 return Ok(there);
             }
         }
         let mut state = Progress {
-            done: upload_plan.object_count() - missing.len(),
-            objects: upload_plan.object_count(),
+            done: plan.object_count() - missing.len(),
+            objects: plan.object_count(),
             bytes_sent: 0,
         };
         progress(state);
-        let record_bound = dataset.terms.0.record_bound;
-        let encrypted = encrypt(source, record_bound, public, upload_plan, missing);
+        let encrypted = encrypt(source, record_bound, public, plan, missing);
         let sending = stream::unfold(encrypted, |mut encrypted| async {
             encrypted.recv().await.map(|object| (object, encrypted))
         })
         .map(|encrypted| async {
             let (object, bytes) = encrypted?;
             let (size, digest) = (bytes.len() as u64, Digest::of(&bytes));
-            self.put(dataset.id, object, digest, bytes).await?;
+            self.put(part, object, digest, bytes).await?;
             Ok::<_, Error>((object, digest, size))
         })
         .buffer_unordered(PARALLEL);
@@ -110,37 +144,35 @@ impl Client {
             state.bytes_sent += size;
             progress(state);
         }
-        self.complete(dataset.id, journal).await
+        self.complete(part, journal).await
     }
 
     /// Objects to send: those the service lacks, and those it has that the journal knows no
     /// digest of.
     async fn missing(
         &self,
-        dataset: Uuid,
-        plan: &UploadPlan,
+        part: Part,
+        plan: &PartPlan,
         journal: &mut Journal,
     ) -> Result<Vec<Object>, Error> {
-        let base = &self.endpoints().computation;
-        let address = format!("{base}/v1/datasets/{dataset}/contributions/0/missing");
+        let address = format!("{}/missing", self.contribution(part));
         let missing: Missing = self.json(Method::GET, &address, Body::Empty).await?;
         for name in &missing.objects {
             journal.forget(name);
         }
         let unknown = |object: &Object| !journal.sent().contains_key(&object.name());
-        Ok(plan.objects().filter(unknown).collect())
+        Ok(plan.objects().into_iter().filter(unknown).collect())
     }
 
     async fn put(
         &self,
-        dataset: Uuid,
+        part: Part,
         object: Object,
         digest: Digest,
         bytes: Bytes,
     ) -> Result<(), Error> {
-        let base = &self.endpoints().computation;
         let name = object.name().replace('/', "%2F");
-        let address = format!("{base}/v1/datasets/{dataset}/contributions/0/objects/{name}");
+        let address = format!("{}/objects/{name}", self.contribution(part));
         let mut headers = self.authorized(&address).await?;
         let text = format!("sha-256=:{}:", STANDARD.encode(digest.0));
         if let Ok(value) = text.parse() {
@@ -151,29 +183,60 @@ impl Client {
         Ok(())
     }
 
-    async fn complete(&self, dataset: Uuid, journal: Journal) -> Result<Upload, Error> {
-        let base = &self.endpoints().computation;
-        let address = format!("{base}/v1/datasets/{dataset}/contributions/0/complete");
+    async fn complete(&self, part: Part, journal: Journal) -> Result<Upload, Error> {
+        let address = format!("{}/complete", self.contribution(part));
         let body = Body::json(&Complete {
             manifest: manifest(journal.sent()),
         });
         let upload = self.json(Method::POST, &address, body).await?;
-        self.make_ready(dataset).await?;
+        self.make_ready(part, &upload).await?;
         journal.finish();
         Ok(upload)
     }
 
-    async fn make_ready(&self, dataset: Uuid) -> Result<(), Error> {
-        let base = &self.endpoints().generation;
+    /// Tells the generation service, if all parts are there.
+    async fn make_ready(&self, part: Part, upload: &Upload) -> Result<(), Error> {
+        if !part.is_last(upload) {
+            return Ok(());
+        }
+        let (base, dataset) = (&self.endpoints().generation, part.dataset);
         let ready = format!("{base}/v1/datasets/{dataset}/ready");
         self.call(Method::POST, &ready, Body::Empty).await?;
         Ok(())
     }
+
+    fn contribution(&self, part: Part) -> String {
+        let (
+            base,
+            Part {
+                dataset, number, ..
+            },
+        ) = (&self.endpoints().computation, part);
+        format!("{base}/v1/datasets/{dataset}/contributions/{number}")
+    }
 }
 
-fn is_complete(upload: &Upload) -> bool {
-    let parts = &upload.contributions;
-    !parts.is_empty() && parts.iter().all(|part| part.state == UploadState::Complete)
+/// One holder's part of an upload.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    dataset: Uuid,
+    number: u32,
+    /// How many parts there will be.
+    of: usize,
+}
+
+impl Part {
+    fn is_complete(self, upload: &Upload) -> bool {
+        let mut parts = upload.contributions.iter();
+        parts.any(|part| part.number == self.number && part.state == UploadState::Complete)
+    }
+
+    /// Whether all parts are complete.
+    fn is_last(self, upload: &Upload) -> bool {
+        let parts = upload.contributions.iter();
+        let complete = parts.filter(|part| part.state == UploadState::Complete);
+        complete.count() == self.of
+    }
 }
 
 fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
@@ -190,7 +253,7 @@ fn encrypt(
     source: &Source,
     record_bound: u64,
     public: PublicKey,
-    plan: UploadPlan,
+    plan: PartPlan,
     objects: Vec<Object>,
 ) -> mpsc::Receiver<Result<(Object, Bytes), Error>> {
     let (sender, receiver) = mpsc::channel(WAITING);
@@ -201,7 +264,11 @@ fn encrypt(
             Some(ladder) => Noise::Drawn(ladder),
             None => Noise::Fresh,
         };
-        let holder = Holder::new(&source.table, record_bound, noise, &public, plan);
+        let content = match &source.records {
+            Records::Table(table) => Content::Records(table),
+            Records::Tally(tally) => Content::Counts(tally),
+        };
+        let holder = PartHolder::new(&content, record_bound, noise, &public, &plan);
         let ready = holder.and_then(|holder| Ok((holder, generator()?)));
         let (holder, mut rng) = match ready {
             Ok(ready) => ready,
@@ -254,7 +321,7 @@ mod tests {
         }))
         .unwrap();
         let source = Source {
-            table: Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap()),
+            records: Records::Table(Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap())),
             ladder: None,
         };
         let client = Client::new(Endpoints::behind("http://127.0.0.1:9")).unwrap();

@@ -4,15 +4,18 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_he::{
-    Chunks, Ciphertext, Columns, EvaluationKeys, Layout, Parameters, PublicKey, Threads,
+    Chunks, Ciphertext, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, PublicKey,
+    Threads,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::computation::Computation;
+use fhaim_protocol::counts::upload::CountsUpload;
+use fhaim_protocol::joint::{Contribution, join};
+use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::terms::Outline;
-use fhaim_protocol::upload::{EncryptedLadder, Object, Upload, UploadPlan, decode_object};
+use fhaim_protocol::upload::{Object, UploadPlan};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,7 +24,8 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::State;
-use crate::uploads::{self, Kept, Stored, WHOLE};
+use crate::store::uploads as store;
+use crate::uploads::{self, Kept, Stored};
 
 /// A dataset in memory, which any number of batches compute on at the same time.
 pub type Loaded = Arc<Computation>;
@@ -87,36 +91,34 @@ impl Cache {
 }
 
 async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
-    let (plan, reader) = Reader::open(state, stored).await?;
-    let (params, upload_plan) = (reader.params.clone(), reader.plan);
-    let streamed = column_bytes(&upload_plan, &params) > state.memory.dataset_bytes;
-    let objects: Box<dyn Iterator<Item = Object> + Send> = if streamed {
-        Box::new(upload_plan.noise_objects())
-    } else {
-        Box::new(upload_plan.objects())
-    };
-    let mut objects = reader.read(objects.collect()).await?;
+    let outline = uploads::outline(&stored.terms)?;
+    let params = outline.parameters().map_err(Failure::internal)?;
+    let parts = Part::open_all(state, stored, &params).await?;
+    let mut tables = Vec::with_capacity(parts.len());
+    for part in &parts {
+        tables.extend(part.columns(state.memory.dataset_bytes).await?);
+    }
     let public = key(state, stored, "public", stored.keys.map(|k| k.public)).await?;
     let digest = stored.keys.map(|k| k.evaluation);
     let evaluation = key(state, stored, "evaluation", digest).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
     let memory = usize::try_from(state.memory.working_bytes).unwrap_or(usize::MAX);
     let build = move || {
-        let absent = || fhaim_protocol::Error::Object("an object is missing");
-        let get = |object: Object| objects.remove(&object).ok_or_else(absent);
-        let upload = if streamed {
-            Upload {
-                plan: upload_plan,
-                ladder: EncryptedLadder::from_objects(&params, upload_plan, get)?,
-                table: Arc::new(reader),
-            }
-        } else {
-            Upload::from_objects(&params, upload_plan, get)?
-        };
         let public = PublicKey::from_bytes(&params, &public)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
-        let domain = plan.domain.clone();
-        let computation = Computation::new(dataset, domain, public, keys, upload);
+        let (holders, domain) = (&outline.holders, outline.domain.clone());
+        let mut ahead = ReadAhead::new(&parts);
+        let get = |holder, object| ahead.get(holder, object);
+        let computation = match parts.first().map(|part| &part.plan) {
+            Some(PartPlan::Counts(plan)) => {
+                let joined = CountsUpload::join(&params, plan, holders, get)?;
+                Computation::of_counts(dataset, public, keys, joined)?
+            }
+            _ => {
+                let joined = join(&params, &domain, holders, tables, get)?;
+                Computation::new(dataset, domain, public, keys, joined)
+            }
+        };
         Ok(computation.with_backend(Arc::new(Threads::with_memory(memory))))
     };
     let built = blocking(build).await?;
@@ -158,34 +160,79 @@ fn column_bytes(plan: &UploadPlan, params: &Parameters) -> u64 {
     objects.saturating_mul((plan.residues * params.set().memory_bytes()) as u64)
 }
 
-/// Reads an upload's objects from where they are kept; also a table whose columns stay there.
+/// Reads a contribution's objects from where they are kept.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct Part {
     blobs: Blobs,
     stored: Stored,
+    number: u32,
     objects: Arc<HashMap<Object, Kept>>,
     params: Parameters,
-    plan: UploadPlan,
+    plan: PartPlan,
     /// Where reads run while a batch, on a thread of its own, waits for them.
     runtime: Handle,
 }
 
-impl Reader {
-    /// The reader of an upload, and the plan that it follows.
+impl Part {
+    /// All contributions of an upload, in order.
     ///
     /// # Errors
-    /// A failure of the store.
-    pub async fn open(state: &State, stored: &Stored) -> Result<(Outline, Self), Failure> {
-        let (plan, upload_plan) = uploads::plans(stored)?;
-        let reader = Self {
-            blobs: state.base.blobs.clone(),
-            stored: stored.clone(),
-            objects: Arc::new(uploads::objects(state, stored, WHOLE).await?),
-            params: plan.parameters().map_err(Failure::internal)?,
-            plan: upload_plan,
-            runtime: Handle::current(),
+    /// A failure of the store; contributions that are not those of the roster.
+    pub async fn open_all(
+        state: &State,
+        stored: &Stored,
+        params: &Parameters,
+    ) -> Result<Vec<Self>, Failure> {
+        let mut parts = Vec::new();
+        for part in store::parts(&state.base.store, stored.dataset).await? {
+            parts.push(Self {
+                blobs: state.base.blobs.clone(),
+                stored: stored.clone(),
+                number: part.number,
+                objects: Arc::new(uploads::objects(state, stored, part.number).await?),
+                params: params.clone(),
+                plan: uploads::part_plan(&stored.terms, part.number, part.layout)?,
+                runtime: Handle::current(),
+            });
+        }
+        let numbers = parts.iter().map(|part| part.number);
+        if !numbers.eq((0..).take(stored.terms.part_count())) {
+            return Err(Failure::internal("an upload that lacks a contribution"));
+        }
+        Ok(parts)
+    }
+
+    /// The columns of a contribution of records, in memory if they take no more than `most` bytes;
+    /// nothing where it has counts.
+    ///
+    /// # Errors
+    /// Objects that cannot be read.
+    pub async fn columns(&self, most: u64) -> Result<Option<Contribution>, Failure> {
+        let PartPlan::Records(plan) = self.plan else {
+            return Ok(None);
         };
-        Ok((plan, reader))
+        let table: Arc<dyn Columns> = if column_bytes(&plan, &self.params) > most {
+            let part = self.clone();
+            Arc::new(Reader { part, plan })
+        } else {
+            let mut read = self.read(plan.column_objects().collect()).await?;
+            let params = self.params.clone();
+            let build = move || {
+                let absent = || fhaim_protocol::Error::Object("an object is missing");
+                let object = |object: Object| read.remove(&object).ok_or_else(absent);
+                let mut columns = vec![Vec::new(); plan.columns];
+                for (place, chunk) in plan.column_objects().map(object).enumerate() {
+                    // Objects are in row-major order of (column, chunk).
+                    if let Some(column) = columns.get_mut(place / plan.layout.chunks()) {
+                        column.push(chunk?);
+                    }
+                }
+                Ok(EncryptedTable::new(&params, plan.layout, columns)?)
+            };
+            let built = blocking(build).await?;
+            Arc::new(built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))?)
+        };
+        Ok(Some(Contribution { plan, table }))
     }
 
     async fn read(
@@ -200,24 +247,83 @@ impl Reader {
     async fn read_one(&self, object: Object) -> Result<(Object, Vec<Ciphertext>), Failure> {
         let kept = self.objects.get(&object).copied();
         let kept = kept.ok_or_else(|| Failure::internal(format!("{object} is missing")))?;
-        let blob = self.stored.blob(WHOLE, object, kept.version);
+        let blob = self.stored.blob(self.number, object, kept.version);
         let bytes = self.blobs.get(&blob).await;
         let bytes = bytes.map_err(|error| not_read(error, &blob))?;
-        let (params, plan) = (self.params.clone(), self.plan);
+        let (params, plan) = (self.params.clone(), self.plan.clone());
         let decode = move || {
             if Digest::of(&bytes) != kept.digest {
                 return Err(damaged(blob));
             }
-            let decoded = decode_object(&params, &plan, object, &bytes);
+            let decoded = plan.decode(&params, object, &bytes);
             decoded.map_err(|error| Failure::internal(format!("{blob}: {error}")))
         };
         Ok((object, blocking(decode).await??))
     }
 }
 
+/// Objects of all contributions that are added up, each holder's of one name after the other, a few
+/// read before they are asked for.
+struct ReadAhead<'a> {
+    parts: &'a [Part],
+    /// What is still to be read, in the order in which it is asked for.
+    waiting: std::vec::IntoIter<(usize, Object)>,
+    read: HashMap<(usize, Object), Vec<Ciphertext>>,
+}
+
+impl<'a> ReadAhead<'a> {
+    fn new(parts: &'a [Part]) -> Self {
+        let objects = parts
+            .first()
+            .map_or_else(Vec::new, |part| part.plan.objects());
+        let added = |object: &Object| !matches!(object, Object::Column { .. });
+        let each = |object| (0..parts.len()).map(move |holder| (holder, object));
+        let waiting: Vec<_> = objects.into_iter().filter(added).flat_map(each).collect();
+        Self {
+            parts,
+            waiting: waiting.into_iter(),
+            read: HashMap::new(),
+        }
+    }
+
+    /// An object of a contribution; the thread waits until it is there.
+    fn get(
+        &mut self,
+        holder: usize,
+        object: Object,
+    ) -> Result<Vec<Ciphertext>, fhaim_protocol::Error> {
+        let absent = || fhaim_protocol::Error::Object("an object is missing");
+        if !self.read.contains_key(&(holder, object)) {
+            let next: Vec<_> = self.waiting.by_ref().take(READS).collect();
+            let runtime = self.parts.first().map(|part| part.runtime.clone());
+            let reads = next.into_iter().filter_map(|(holder, object)| {
+                let part = self.parts.get(holder)?;
+                Some(async move {
+                    let (object, ciphertexts) = part.read_one(object).await?;
+                    Ok::<_, Failure>(((holder, object), ciphertexts))
+                })
+            });
+            let read = futures_util::future::try_join_all(reads);
+            let read = runtime.ok_or_else(absent)?.block_on(read);
+            let unavailable = |failure: Failure| {
+                fhaim_protocol::Error::from(fhaim_he::Error::Unavailable(failure.to_string()))
+            };
+            self.read.extend(read.map_err(unavailable)?);
+        }
+        self.read.remove(&(holder, object)).ok_or_else(absent)
+    }
+}
+
+/// A contribution's columns, which stay where they are kept.
+#[derive(Clone, Debug)]
+struct Reader {
+    part: Part,
+    plan: UploadPlan,
+}
+
 impl Columns for Reader {
     fn params(&self) -> &Parameters {
-        &self.params
+        &self.part.params
     }
 
     fn layout(&self) -> Layout {
@@ -238,8 +344,9 @@ impl Columns for Reader {
         let objects = columns.iter().flat_map(|&c| chunks.clone().map(object(c)));
         let unavailable = |reason: String| fhaim_he::Error::Unavailable(reason);
         let mut read = self
+            .part
             .runtime
-            .block_on(Self::read(self, objects.collect()))
+            .block_on(self.part.read(objects.collect()))
             .map_err(|failure| unavailable(failure.to_string()))?;
         let mut take = |object: Object| {
             let ciphertexts = read.remove(&object).unwrap_or_default();

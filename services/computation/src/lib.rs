@@ -42,7 +42,7 @@ use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 7] = [
+pub const STEPS: [Step; 8] = [
     COMMON,
     step!("computation", 2, "uploads"),
     step!("computation", 3, "beats_and_digests"),
@@ -50,6 +50,7 @@ pub const STEPS: [Step; 7] = [
     step!("computation", 5, "owners"),
     step!("computation", 6, "limits"),
     step!("computation", 7, "deletion"),
+    step!("computation", 8, "holders"),
 ];
 
 /// Configuration.

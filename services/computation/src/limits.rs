@@ -4,7 +4,8 @@ use fhaim_api::usage::{Usage, Used};
 use fhaim_he::ParameterSet;
 use fhaim_platform::Failure;
 use fhaim_platform::store::{Tx, lock_owner};
-use fhaim_protocol::upload::{UploadPlan, object_bytes};
+use fhaim_protocol::part::PartPlan;
+use fhaim_protocol::upload::object_bytes;
 use uuid::Uuid;
 
 use crate::State;
@@ -13,7 +14,7 @@ use crate::store::uploads as store;
 use crate::uploads;
 
 /// What an upload's objects take when all are there, in bytes.
-pub fn bytes(set: &ParameterSet, upload: &UploadPlan) -> u64 {
+pub fn bytes(set: &ParameterSet, upload: &PartPlan) -> u64 {
     (upload.object_count() as u64).saturating_mul(object_bytes(set) as u64)
 }
 
@@ -56,8 +57,13 @@ pub async fn usage(state: &State, owner: Uuid) -> Result<Usage, Failure> {
 pub async fn prepare_landed(state: &State) -> Result<(), Failure> {
     for dataset in store::unmeasured(&state.base.store).await? {
         let stored = uploads::find(state, dataset).await?;
-        let taken = match uploads::plans(&stored) {
-            Ok((plan, upload)) => bytes(&plan.set, &upload),
+        let terms = &stored.terms;
+        let planned = uploads::outline(terms).and_then(|outline| {
+            let plan = uploads::part_plan(terms, uploads::WHOLE, stored.layout)?;
+            Ok(bytes(&outline.set, &plan))
+        });
+        let taken = match planned {
+            Ok(bytes) => bytes,
             Err(refusal) => {
                 tracing::warn!(%dataset, %refusal, "an upload of an earlier release has no plan");
                 0

@@ -11,39 +11,31 @@ pub enum Refusal {
     /// Terms without a plan, or a layout that no table has.
     #[error("{0}")]
     Terms(String),
-    /// A layout that no table within the record bound has.
-    #[error(
-        "a table of {} with a stride of {stride} has at least {}, more than the record bound of \
-         {bound}", counted(*.chunks, "chunk"), counted(*.records, "record")
-    )]
-    Records {
-        /// Record chunks of the layout.
-        chunks: usize,
-        /// Positions a chunk's records take.
-        stride: usize,
-        /// Records it has at least.
-        records: usize,
-        /// The terms' bound.
-        bound: u64,
-    },
+    /// A roster that the account is not in.
+    #[error("roster: the account that uploads is one of its holders, by its identifier")]
+    Outsider,
     /// An upload larger than this service accepts.
     #[error(
-        "the upload would take {megabytes} MB, and this service accepts {most} MB: {} of {} and \
-         {vectors} of noise; use fewer categories or bins, or fewer records",
-        counted(*.columns, "column"), counted(*.chunks, "chunk")
+        "the upload would take {megabytes} MB, and this service accepts {most} MB: {} of the table \
+         and {vectors} of noise; use fewer categories or bins, or fewer records",
+        counted(*.objects, "ciphertext")
     )]
     Large {
         /// What it would take.
         megabytes: u64,
         /// What is accepted.
         most: u64,
-        /// Its one-hot columns.
-        columns: usize,
-        /// Its record chunks.
-        chunks: usize,
+        /// Its objects beside the noise.
+        objects: usize,
         /// Its vectors of noise.
         vectors: usize,
     },
+    /// A contribution that runs were begun over.
+    #[error(
+        "a run over the contribution has begun: it stays with its dataset; `fhaim dataset withdraw` \
+         lets no further run begin"
+    )]
+    Used,
     /// More than an account may store.
     #[error(
         "stored_bytes: the upload would take {megabytes} MB, and the account's take {used} MB of \
@@ -115,13 +107,14 @@ impl Refusal {
     pub fn kind(&self) -> ProblemKind {
         match self {
             Self::Terms(_)
-            | Self::Records { .. }
+            | Self::Outsider
             | Self::Large { .. }
             | Self::ContentDigest
             | Self::Object(_)
             | Self::Address
             | Self::Batch(_) => ProblemKind::Invalid,
             Self::OtherUpload
+            | Self::Used
             | Self::Complete
             | Self::Lacking { .. }
             | Self::OtherBatch(_)

@@ -41,6 +41,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(jwks))
         .routes(routes!(document))
         .routes(routes!(register, show, delete))
+        .routes(routes!(take_back))
         .routes(routes!(missing))
         .routes(routes!(put_object))
         .routes(routes!(complete))
@@ -62,7 +63,8 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(State::openapi())
 }
 
-/// Registers a dataset for upload, after its keys were made at the crypto service.
+/// Registers a dataset, or the caller's part of one of several holders, for upload, after its keys
+/// were made at the crypto service.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "uploads", request_body = NewUpload,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -86,7 +88,7 @@ async fn register(
     Ok((status, axum::Json(upload)))
 }
 
-/// How far an upload is, for its owner and the generation service.
+/// How far an upload is, for its holders and the generation service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "uploads",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -99,7 +101,7 @@ async fn show(
     Path(dataset): Path<Uuid>,
 ) -> Result<axum::Json<Upload>, Failure> {
     let stored = match caller {
-        Caller::User(owner) => uploads::find_owned(&state, dataset, owner).await?,
+        Caller::User(user) => uploads::find_held(&state, dataset, user).await?.0,
         Caller::Service(Service::Generation) => uploads::find(&state, dataset).await?,
         Caller::Service(_) => return Err(Failure::forbidden()),
     };
@@ -122,6 +124,24 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Deletes the objects of the caller's contribution, before any run over it has begun.
+#[utoipa::path(delete, path = "/v1/datasets/{dataset}/contributions/{contribution}",
+    tag = "uploads", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = "4XX", description = "Not deleted", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn take_back(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path((dataset, contribution)): Path<(Uuid, u32)>,
+) -> Result<StatusCode, Failure> {
+    let stored = uploads::find_part(&state, dataset, owner, contribution).await?;
+    uploads::take_back(&state, &stored, contribution).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// The objects of a contribution that are still missing.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/missing",
     tag = "uploads", security(("bearer" = [])),
@@ -135,7 +155,7 @@ async fn missing(
     User(owner): User,
     Path((dataset, contribution)): Path<(Uuid, u32)>,
 ) -> Result<axum::Json<Missing>, Failure> {
-    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    let stored = uploads::find_part(&state, dataset, owner, contribution).await?;
     let missing = uploads::missing(&state, &stored, contribution).await?;
     Ok(axum::Json(missing))
 }
@@ -145,7 +165,7 @@ async fn missing(
     tag = "uploads", security(("bearer" = [])),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path),
-        ("object" = String, Path, description = "`column/12/3` or `noise/0/4/1`, its slashes percent-encoded"),
+        ("object" = String, Path, description = "`column/12/3`, `counts/3` or `noise/0/4/1`, its slashes percent-encoded"),
         ("Content-Digest" = String, Header, description = "`sha-256=:<base64>:` (RFC 9530)")),
     responses(
         (status = 204, description = "Stored"),
@@ -158,7 +178,7 @@ async fn put_object(
     headers: HeaderMap,
     Octets(body): Octets,
 ) -> Result<StatusCode, Failure> {
-    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    let stored = uploads::find_part(&state, dataset, owner, contribution).await?;
     let digest = content_digest(&headers)?;
     uploads::put(&state, &stored, contribution, &object, digest, body).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -186,7 +206,7 @@ async fn complete(
     Path((dataset, contribution)): Path<(Uuid, u32)>,
     Json(body): Json<Complete>,
 ) -> Result<axum::Json<Upload>, Failure> {
-    let stored = uploads::find_owned(&state, dataset, owner).await?;
+    let stored = uploads::find_part(&state, dataset, owner, contribution).await?;
     let upload = uploads::complete(&state, &stored, contribution, &body).await?;
     Ok(axum::Json(upload))
 }

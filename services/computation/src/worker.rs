@@ -150,7 +150,7 @@ async fn compute(
     task: &Task,
 ) -> Result<Result<Bytes, Lost>, Failure> {
     let stored = uploads::find(state, task.dataset).await?;
-    let (plan, _) = uploads::plans(&stored)?;
+    let plan = uploads::outline(&stored.terms)?;
     let read = runs::window(state, task, &plan).await?;
     let loaded = state.datasets.get(state, &stored).await?;
     let params = plan.parameters().map_err(Failure::internal)?;

@@ -14,10 +14,10 @@ use fhaim_platform::store::lock_owner;
 use uuid::Uuid;
 
 async fn register(fixture: &Fixture, owner: Uuid) -> Result<Upload, Failure> {
-    let layout = WireLayout {
+    let layout = Some(WireLayout {
         chunks: 1,
         stride: 128,
-    };
+    });
     let terms = WireTerms(terms(1000));
     let new = NewUpload { terms, layout };
     let made = uploads::register(&fixture.state, Uuid::new_v4(), owner, new).await;

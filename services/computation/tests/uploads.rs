@@ -8,15 +8,14 @@ use bytes::Bytes;
 use common::{Fixture, Keys, terms};
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
-use fhaim_computation::datasets::Reader;
+use fhaim_api::upload::WireLayout;
+use fhaim_computation::datasets::Part;
 use fhaim_computation::uploads::{self, WHOLE};
-use fhaim_he::{Columns, Layout};
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::Blobs;
-use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_protocol::upload::Object;
 use object_store::local::LocalFileSystem;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
-use std::sync::Arc;
 use std::time::Duration;
 
 const COLUMN: Object = Object::Column {
@@ -69,11 +68,13 @@ async fn a_changed_byte_in_an_object_is_noticed() {
 async fn a_changed_byte_in_a_column_read_late_is_noticed() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
-    let (_, reader) = Reader::open(&fixture.state, &stored).await.unwrap();
-    let reader = Arc::new(reader);
+    let params = uploads::outline(&stored.terms).unwrap().parameters();
+    let parts = Part::open_all(&fixture.state, &stored, &params.unwrap()).await;
+    // No table is small enough to be kept in memory.
+    let table = parts.unwrap()[0].columns(0).await.unwrap().unwrap().table;
     let read = || {
-        let reader = reader.clone();
-        let read = move || Columns::read(reader.as_ref(), 0, &[2, 3], 0..1);
+        let table = table.clone();
+        let read = move || table.read(0, &[2, 3], 0..1);
         tokio::task::spawn_blocking(read)
     };
     assert_eq!(read().await.unwrap().unwrap().len(), 2);
@@ -229,13 +230,9 @@ async fn a_layout_beyond_the_record_bound_is_refused() {
     }
     // Of several chunks all but the last are full.
     for (bound, chunks, accepted) in [(8193, 2, true), (8192, 2, false), (24_576, 4, false)] {
-        let plan = terms(bound).outline().unwrap();
-        let layout = Layout::from_parts(chunks, 8192).unwrap();
-        let upload = UploadPlan {
-            layout,
-            ..fixture.plan
-        };
-        let checked = uploads::check_layout(&plan, &upload);
+        let stride = 8192;
+        let layout = Some(WireLayout { chunks, stride });
+        let checked = uploads::part_plan(&terms(bound), WHOLE, layout);
         assert_eq!(
             checked.is_ok(),
             accepted,

@@ -23,6 +23,7 @@ use zeroize::Zeroizing;
 
 use crate::State;
 use crate::audit::Asked;
+use crate::holders;
 use crate::ledger;
 use crate::limits;
 use crate::problem::Refusal;
@@ -82,11 +83,17 @@ impl Stored {
         })
     }
 
+    /// Whether an account is the owner, or a holder of the roster.
+    fn is_held_by(&self, user: Uuid) -> bool {
+        self.owner == user || self.terms.part_of(&user.to_string()).is_some()
+    }
+
     async fn describe(self, state: &State, plan: &Outline) -> Result<KeySet, Failure> {
         let mut tx = state.base.store.begin().await?;
         let runs = ledger::runs(&mut tx, self.dataset, plan.run_budget).await?;
         let standing = ledger::standing(&mut tx, self.dataset).await?;
         tx.commit().await?;
+        let holders = holders::standings(&self, plan, &standing);
         let receipt_key = URL_SAFE_NO_PAD.encode(self.receipt_key(state)?.public());
         let receipt = ledger::receipt(state, &self, standing.tip())?;
         let spent = ledger::total(runs.iter().map(|run| run.ledger.spent()))?;
@@ -101,6 +108,7 @@ impl Stored {
             runs_begun: u32::try_from(runs.len()).unwrap_or(u32::MAX),
             receipt_key,
             receipt,
+            holders,
             created_at: clock::date(self.created_at),
         })
     }
@@ -158,12 +166,29 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
     }
 }
 
-/// What a user may see of a key set.
+/// A key set that a user holds, alone or with others.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`], also where it is others'.
+pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<Stored, Failure> {
+    let stored = find(state, dataset).await?;
+    if stored.is_held_by(user) {
+        Ok(stored)
+    } else {
+        Err(Failure::foreign(Service::Crypto, user, "key set", dataset))
+    }
+}
+
+/// What a holder, or the computation service, may see of a key set.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
-pub async fn show(state: &State, dataset: Uuid, owner: Uuid) -> Result<KeySet, Failure> {
-    let stored = find_owned(state, dataset, owner).await?;
+pub async fn show(state: &State, dataset: Uuid, caller: Caller) -> Result<KeySet, Failure> {
+    let stored = match caller {
+        Caller::User(user) => find_held(state, dataset, user).await?,
+        Caller::Service(Service::Computation) => find(state, dataset).await?,
+        Caller::Service(_) => return Err(Failure::forbidden()),
+    };
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
@@ -221,6 +246,10 @@ pub async fn create(
         };
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
+    if terms.roster.is_some() && terms.part_of(&owner.to_string()).is_none() {
+        let reason = "roster: the account that makes the keys is one of its holders";
+        return Err(Refusal::Terms(reason.to_owned()).into());
+    }
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner).await?;
     drop(tx); // counted again where the key set is stored

@@ -40,6 +40,8 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
         Error::FrozenForGood(reason) => Refusal::FrozenForGood(reason),
         Error::NotFrozen => Refusal::NotFrozen,
         Error::OtherUpload => Refusal::OtherUpload,
+        Error::Unsigned(_) | Error::Withdrawn(_) => Refusal::Consent(error.to_string()),
+        Error::Signature(_) => Refusal::Signature(error.to_string()),
         Error::NoRunLeft(_) => Refusal::Spent(error.to_string()),
         Error::Overtaken => return Failure::overtaken(error),
         fault => return Failure::internal(fault),
@@ -277,7 +279,7 @@ pub fn total(costs: impl IntoIterator<Item = Rho>) -> Result<Rho, Failure> {
     Rho::checked_sum(costs).ok_or_else(|| Failure::internal(decryption::OVERFLOW))
 }
 
-/// What a dataset's owner may see.
+/// What a dataset's holders may see.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`]; [`ProblemKind::Restored`].
@@ -287,7 +289,7 @@ pub async fn show(
     owner: Uuid,
     receipts: &[Receipt],
 ) -> Result<DatasetLedger, Failure> {
-    let stored = keys::find_owned(state, dataset, owner).await?;
+    let stored = keys::find_held(state, dataset, owner).await?;
     check_receipts(state, &stored, receipts).await?;
     let plan = keys::outline(&stored.terms)?;
     let mut tx = state.base.store.begin().await?;

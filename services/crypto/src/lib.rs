@@ -17,6 +17,7 @@
 
 pub mod audit;
 pub mod decryption;
+pub mod holders;
 pub mod keys;
 pub mod landed;
 pub mod ledger;

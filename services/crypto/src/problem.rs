@@ -38,6 +38,12 @@ pub enum Refusal {
     /// Runs over another upload.
     #[error("the dataset's runs were begun over another upload")]
     OtherUpload,
+    /// A run that not all holders agree to.
+    #[error("{0}")]
+    Consent(String),
+    /// A signature that is not the holder's.
+    #[error("{0}")]
+    Signature(String),
     /// No run is left.
     #[error("{0}")]
     Spent(String),
@@ -70,12 +76,14 @@ impl Refusal {
     /// Which problem it is.
     pub fn kind(&self) -> ProblemKind {
         match self {
-            Self::Terms(_) | Self::Receipt => ProblemKind::Invalid,
+            Self::Terms(_) | Self::Receipt | Self::Signature(_) => ProblemKind::Invalid,
             Self::Voucher => ProblemKind::Forbidden,
             Self::KeySets(_) | Self::KeySetsToday(_) => ProblemKind::Quota,
-            Self::OtherTerms | Self::OtherUpload | Self::FrozenForGood(_) | Self::NotFrozen => {
-                ProblemKind::Conflict
-            }
+            Self::OtherTerms
+            | Self::OtherUpload
+            | Self::Consent(_)
+            | Self::FrozenForGood(_)
+            | Self::NotFrozen => ProblemKind::Conflict,
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
             Self::Frozen(Freeze::Restored) => ProblemKind::Restored,
             Self::Frozen(Freeze::Noise | Freeze::Adopted) => ProblemKind::Frozen,

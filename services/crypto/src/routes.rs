@@ -8,7 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
-    AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, Receipt, RunStanding,
+    AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt,
+    RunStanding,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -24,9 +25,10 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::decryption::Call;
+use crate::holders::Consent;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, decryption, keys, ledger, limits};
+use crate::{State, decryption, holders, keys, ledger, limits};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -47,6 +49,8 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(jwks))
         .routes(routes!(document))
         .routes(routes!(create, show, destroy))
+        .routes(routes!(sign))
+        .routes(routes!(withdraw))
         .routes(routes!(public_key))
         .routes(routes!(evaluation_keys))
         .routes(routes!(begin))
@@ -96,7 +100,7 @@ async fn create(
     Ok((status, axum::Json(set)))
 }
 
-/// A dataset's key set.
+/// A dataset's key set, for its holders and the computation service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -105,10 +109,52 @@ async fn create(
     ))]
 async fn show(
     Shared(state): Shared<State>,
-    User(owner): User,
+    caller: Caller,
     Path(dataset): Path<Uuid>,
 ) -> Result<axum::Json<KeySet>, Failure> {
-    Ok(axum::Json(keys::show(&state, dataset, owner).await?))
+    Ok(axum::Json(keys::show(&state, dataset, caller).await?))
+}
+
+/// Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins
+/// before all holders of the roster have signed.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/signature", tag = "keys",
+    request_body = NewSignature,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "Signed", body = KeySet),
+        (status = "4XX", description = "Not signed", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn sign(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+    Json(new): Json<NewSignature>,
+) -> Result<axum::Json<KeySet>, Failure> {
+    let act = Consent::Signed(new.signature);
+    Ok(axum::Json(
+        holders::act(&state, dataset, holder, act).await?,
+    ))
+}
+
+/// Lets no further run of the dataset begin, as the caller, one of its holders, wants it, for good.
+/// Runs that have begun go on.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/withdrawal", tag = "keys",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "Withdrawn", body = KeySet),
+        (status = "4XX", description = "Not withdrawn", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn withdraw(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<KeySet>, Failure> {
+    let act = Consent::Withdrawn;
+    Ok(axum::Json(
+        holders::act(&state, dataset, holder, act).await?,
+    ))
 }
 
 /// Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays.
@@ -127,7 +173,7 @@ async fn destroy(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The key to encrypt under, for the dataset's owner and the computation service.
+/// The key to encrypt under, for the dataset's holders and the computation service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/public-key", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -140,7 +186,7 @@ async fn public_key(
     Path(dataset): Path<Uuid>,
 ) -> Result<Response, Failure> {
     let stored = match caller {
-        Caller::User(owner) => keys::find_owned(&state, dataset, owner).await?,
+        Caller::User(user) => keys::find_held(&state, dataset, user).await?,
         Caller::Service(Service::Computation) => keys::find(&state, dataset).await?,
         Caller::Service(_) => return Err(Failure::forbidden()),
     };
@@ -168,7 +214,7 @@ fn octets(bytes: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
 }
 
-/// The end of a dataset's ledger, for its owner and the other services. Show the last one you
+/// The end of a dataset's ledger, for its holders and the other services. Show the last one you
 /// have with it: a service that was set back to an older copy of its ledger finds out.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/receipt", tag = "releases",
     params(("dataset" = Uuid, Path),
@@ -185,7 +231,7 @@ async fn show_receipt(
     Receipts(receipts): Receipts,
 ) -> Result<axum::Json<Receipt>, Failure> {
     let stored = match caller {
-        Caller::User(owner) => keys::find_owned(&state, dataset, owner).await?,
+        Caller::User(user) => keys::find_held(&state, dataset, user).await?,
         Caller::Service(_) => keys::find(&state, dataset).await?,
     };
     Ok(axum::Json(
@@ -310,7 +356,7 @@ async fn show_audit(
     Path(dataset): Path<Uuid>,
     Query(page): Query<After>,
 ) -> Result<axum::Json<Page<AuditEntry>>, Failure> {
-    keys::find_owned(&state, dataset, owner).await?;
+    keys::find_held(&state, dataset, owner).await?;
     let (after, most) = (page.after.into(), AUDIT_PAGE as i64);
     let items = audit::read(&state.base.store, dataset, after, most).await?;
     let full = items.len() == AUDIT_PAGE;

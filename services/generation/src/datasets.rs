@@ -19,7 +19,7 @@ use crate::accounts::checked_name;
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
-use crate::store::datasets as store;
+use crate::store::{accounts, datasets as store};
 use crate::{State, limits};
 
 const MAX_NAME: usize = 200;
@@ -47,6 +47,7 @@ pub async fn create(
     let mut tx = state.base.store.begin().await?;
     limits::check_dataset(state, &mut tx, owner).await?;
     drop(tx); // counted again where the dataset is stored
+    check_roster(state, owner, &terms).await?;
     let (terms, budget) = planned(state, terms).await?;
     let mut tx = state.base.store.begin().await?;
     limits::check_dataset(state, &mut tx, owner).await?;
@@ -81,6 +82,33 @@ async fn alike(
     Ok(Some(dataset))
 }
 
+/// Refuses a roster that does not begin with whoever makes the dataset, and holders without an
+/// account.
+async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), Failure> {
+    let Some(roster) = &terms.roster else {
+        return Ok(());
+    };
+    let own = owner.to_string();
+    if roster
+        .holders
+        .first()
+        .is_none_or(|first| first.account != own)
+    {
+        return Err(Refusal::First(owner).into());
+    }
+    for (number, member) in (1..).zip(&roster.holders) {
+        let unknown = || Refusal::Holder(number);
+        let account: Uuid = member.account.parse().map_err(|_| unknown())?;
+        // An identifier has one way to be written: holders are found by their text.
+        if account.to_string() != member.account {
+            return Err(unknown().into());
+        }
+        let found = accounts::find(&state.base.store, account).await?;
+        found.ok_or_else(unknown)?;
+    }
+    Ok(())
+}
+
 /// Completes a dataset's terms, and works its plan out as the other services will, for the budget.
 async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
     let (most, asked) = (state.config.limits.model_bytes, terms.model_bytes);
@@ -88,7 +116,6 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
         return Err(Refusal::ModelBytes { most, asked }.into());
     }
     let work = move || {
-        terms.check_served()?;
         let terms = terms.complete(&Mechanisms)?;
         let budget = terms.plan()?.budget;
         Ok((terms, budget))
@@ -97,26 +124,42 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
     Ok(planned.map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))?)
 }
 
-/// An owner's dataset.
+/// A dataset that a user holds, alone or with others.
 ///
 /// # Errors
 /// There is none.
-pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failure> {
+pub async fn show(state: &State, user: Uuid, id: Uuid) -> Result<Dataset, Failure> {
+    let found = store::find(&state.base.store, id).await?;
+    let found = found.ok_or_else(Failure::not_found)?;
+    if found.owner != user && !store::is_held(&state.base.store, id, user).await? {
+        return Err(Failure::foreign(SERVICE, user, "dataset", id));
+    }
+    let dataset = found.dataset.ok_or_else(Failure::not_found)?;
+    let holders = store::holders(&state.base.store, id).await?;
+    Ok(Dataset { holders, ..dataset })
+}
+
+/// Refuses whoever did not make a dataset.
+async fn must_own(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     match store::find(&state.base.store, id).await? {
-        Some(found) if found.owner != owner => Err(Failure::foreign(SERVICE, owner, "dataset", id)),
-        found => found
-            .and_then(|found| found.dataset)
-            .ok_or_else(Failure::not_found),
+        Some(found) if found.owner == owner => Ok(()),
+        Some(_) => Err(Failure::foreign(SERVICE, owner, "dataset", id)),
+        None => Err(Failure::not_found()),
     }
 }
 
-/// An owner's datasets.
+/// The datasets that a user holds, alone or with others.
 ///
 /// # Errors
 /// A page that cannot be.
-pub async fn list(state: &State, owner: Uuid, paging: &Paging) -> Result<Page<Dataset>, Failure> {
+pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dataset>, Failure> {
     let cut = Cut::new(paging)?;
-    let datasets = store::list(&state.base.store, owner, &cut).await?;
+    let mut datasets = store::list(&state.base.store, user, &cut).await?;
+    for dataset in &mut datasets {
+        if dataset.terms.0.roster.is_some() {
+            dataset.holders = store::holders(&state.base.store, dataset.id).await?;
+        }
+    }
     Ok(cut.page(datasets, |dataset| (dataset.created_at, dataset.id)))
 }
 
@@ -128,6 +171,7 @@ const VOUCHER_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// # Errors
 /// There is no such dataset.
 pub async fn vouch(state: &State, owner: Uuid, id: Uuid) -> Result<Voucher, Failure> {
+    must_own(state, owner, id).await?;
     show(state, owner, id).await?;
     let voucher = state.base.signer.voucher(owner, id, VOUCHER_LIFETIME)?;
     Ok(Voucher {
@@ -145,12 +189,12 @@ pub async fn make_ready(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset,
     if dataset.state == DatasetState::Ready {
         return Ok(dataset);
     }
-    check_upload(state, id).await?;
+    check_upload(state, id, dataset.terms.0.part_count()).await?;
     store::make_ready(&state.base.store, id).await?;
     show(state, owner, id).await
 }
 
-async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
+async fn check_upload(state: &State, id: Uuid, of: usize) -> Result<(), Failure> {
     let path = format!("/v1/datasets/{id}");
     let upload = state
         .computation
@@ -164,6 +208,10 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
         Err(error) => return Err(error.into()),
     };
     let parts = &upload.contributions;
+    if parts.len() < of {
+        let there = parts.len();
+        return Err(Refusal::Absent { there, of }.into());
+    }
     if !parts.is_empty() && parts.iter().all(|part| part.state == UploadState::Complete) {
         return Ok(());
     }
@@ -179,8 +227,9 @@ async fn check_upload(state: &State, id: Uuid) -> Result<(), Failure> {
 /// # Errors
 /// There is no such dataset.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
+    must_own(state, owner, id).await?;
     let mut tx = state.base.store.begin().await?;
-    let locked = store::lock(&state.base.store, &mut tx, owner, id).await?;
+    let locked = store::lock(&state.base.store, &mut tx, id).await?;
     locked.ok_or_else(Failure::not_found)?;
     store::begin_deletion(&mut tx, id).await?;
     tx.commit().await?;

@@ -1,4 +1,4 @@
-//! Jobs, as their owners see them.
+//! Jobs, as the holders of their datasets see them.
 
 use fhaim_api::job::{Job, JobState, NewJob};
 use fhaim_api::token::Service;
@@ -27,8 +27,9 @@ pub async fn create(
     id: Uuid,
     new: NewJob,
 ) -> Result<Put<Job>, Failure> {
+    datasets::show(state, owner, dataset).await?;
     let mut tx = state.base.store.begin().await?;
-    let locked = lock_dataset(state, &mut tx, owner, dataset).await?;
+    let locked = lock_dataset(state, &mut tx, dataset).await?;
     if let Some(receipt) = &new.receipt {
         let readable = chain::Receipt::try_from(receipt).is_ok();
         if receipt.dataset != dataset || !readable || i64::try_from(receipt.height).is_err() {
@@ -37,7 +38,7 @@ pub async fn create(
         // The owner's program showed the one before when it got it.
         parents::keep_receipt(&state.base.store, &mut tx, receipt).await?;
     }
-    if let Some(found) = alike(&mut tx, owner, dataset, id).await? {
+    if let Some(found) = alike(&mut tx, (owner, dataset), id).await? {
         tx.commit().await?;
         return Ok(Put::Found(found));
     }
@@ -52,23 +53,23 @@ pub async fn create(
     Ok(Put::Made(show(state, owner, id).await?))
 }
 
-/// The job of an identifier, if there is one and it is of this owner and dataset.
-async fn alike(tx: &mut Tx, owner: Uuid, dataset: Uuid, id: Uuid) -> Result<Option<Job>, Failure> {
+/// The job of an identifier, if there is one and it is of this dataset, whichever of its holders
+/// started it.
+async fn alike(
+    tx: &mut Tx,
+    (user, dataset): (Uuid, Uuid),
+    id: Uuid,
+) -> Result<Option<Job>, Failure> {
     match store::find(tx, id).await? {
         None => Ok(None),
-        Some((other, _)) if other != owner => Err(foreign(owner, id)),
+        Some((other, job)) if other != user && job.dataset != dataset => Err(foreign(user, id)),
         Some((_, job)) if job.dataset != dataset => Err(Refusal::OtherJob.into()),
         Some((_, job)) => Ok(Some(job)),
     }
 }
 
-async fn lock_dataset(
-    state: &State,
-    tx: &mut Tx,
-    owner: Uuid,
-    dataset: Uuid,
-) -> Result<Locked, Failure> {
-    let locked = parents::lock(&state.base.store, tx, owner, dataset).await?;
+async fn lock_dataset(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Locked, Failure> {
+    let locked = parents::lock(&state.base.store, tx, dataset).await?;
     locked.ok_or_else(Failure::not_found)
 }
 
@@ -86,12 +87,12 @@ async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Fai
     Err(Refusal::Spent { runs, stranded }.into())
 }
 
-/// An owner's job.
+/// A job of a dataset that a user holds, alone or with others.
 ///
 /// # Errors
 /// There is none.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
-    if let Some(job) = store::owned(&state.base.store, owner, id).await? {
+    if let Some(job) = store::held(&state.base.store, owner, id).await? {
         return Ok(job);
     }
     let mut tx = state.base.store.begin().await?;
@@ -117,13 +118,13 @@ pub async fn list(
 ) -> Result<Page<Job>, Failure> {
     let cut = Cut::new(paging)?;
     datasets::show(state, owner, dataset).await?;
-    let jobs = store::list(&state.base.store, owner, dataset, &cut).await?;
+    let jobs = store::list(&state.base.store, dataset, &cut).await?;
     Ok(cut.page(jobs, |job| (job.created_at, job.id)))
 }
 
 /// Where a job is, locked until the transaction ends.
-async fn lock(state: &State, tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<JobState, Failure> {
-    let locked = store::lock(&state.base.store, tx, owner, id).await?;
+async fn lock(state: &State, tx: &mut Tx, id: Uuid) -> Result<JobState, Failure> {
+    let locked = store::lock(&state.base.store, tx, id).await?;
     locked.ok_or_else(Failure::not_found)
 }
 
@@ -132,8 +133,9 @@ async fn lock(state: &State, tx: &mut Tx, owner: Uuid, id: Uuid) -> Result<JobSt
 /// # Errors
 /// There is no such job, or it has ended otherwise.
 pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
+    show(state, owner, id).await?;
     let mut tx = state.base.store.begin().await?;
-    match lock(state, &mut tx, owner, id).await? {
+    match lock(state, &mut tx, id).await? {
         JobState::Queued | JobState::Running => {}
         JobState::Cancelled => return show_after(state, tx, owner, id).await,
         JobState::Done | JobState::Failed => return Err(Refusal::Ended.into()),
@@ -151,8 +153,8 @@ pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure>
     let dataset = show(state, owner, id).await?.dataset;
     let mut tx = state.base.store.begin().await?;
     // Locks the dataset before the job, as deletion does.
-    let locked = lock_dataset(state, &mut tx, owner, dataset).await?;
-    match lock(state, &mut tx, owner, id).await? {
+    let locked = lock_dataset(state, &mut tx, dataset).await?;
+    match lock(state, &mut tx, id).await? {
         JobState::Failed | JobState::Cancelled => {}
         JobState::Queued | JobState::Running => return show_after(state, tx, owner, id).await,
         JobState::Done => return Err(Refusal::Done.into()),

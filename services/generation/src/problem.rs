@@ -112,6 +112,25 @@ pub enum Refusal {
     /// Terms without a plan.
     #[error("{0}")]
     Terms(String),
+    /// A roster that does not begin with whoever makes the dataset.
+    #[error(
+        "roster: the first holder is the account that makes the dataset, by its identifier {0}"
+    )]
+    First(Uuid),
+    /// A roster of an account that there is not.
+    #[error(
+        "roster: holder {0}: there is no account of this identifier: `fhaim account card` prints \
+         that of who is signed in"
+    )]
+    Holder(usize),
+    /// Contributions that were not registered yet.
+    #[error("of {of} holders {there} have begun to upload: all must be there")]
+    Absent {
+        /// Contributions that are registered.
+        there: usize,
+        /// Those there will be.
+        of: usize,
+    },
     /// Nothing of an upload is there.
     #[error("nothing has been uploaded yet")]
     NotUploaded,
@@ -201,6 +220,8 @@ impl Refusal {
             | Self::PageAfter
             | Self::ModelBytes { .. }
             | Self::Terms(_)
+            | Self::First(_)
+            | Self::Holder(_)
             | Self::Receipt
             | Self::NoConditions
             | Self::Rows(_)
@@ -215,6 +236,7 @@ impl Refusal {
             | Self::OtherDataset
             | Self::NotUploaded
             | Self::Incomplete(_)
+            | Self::Absent { .. }
             | Self::OtherJob
             | Self::NotReady
             | Self::Ended

@@ -24,7 +24,7 @@ use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 9] = [
+pub const STEPS: [Step; 10] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
@@ -34,6 +34,7 @@ pub const STEPS: [Step; 9] = [
     step!("generation", 11, "faults"),
     step!("generation", 12, "limits"),
     step!("generation", 13, "accounts"),
+    step!("generation", 14, "holders"),
 ];
 
 /// Plans of new datasets worked out at a time.

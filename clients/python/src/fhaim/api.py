@@ -34,6 +34,7 @@ from fhaim.models import (
     NewKeySet,
     NewPassword,
     NewRun,
+    NewSignature,
     NewUpload,
     Receipt,
     Refresh,
@@ -260,16 +261,25 @@ class Computation:
         return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
 
     def show(self, dataset: UUID) -> Upload:
-        """How far an upload is, for its owner and the generation service."""
+        """How far an upload is, for its holders and the generation service."""
         return self._http.json(Upload, "GET", path("/v1/datasets/{}", dataset))
 
     def register(self, dataset: UUID, body: NewUpload) -> Upload:
-        """Registers a dataset for upload, after its keys were made at the crypto service."""
+        """Registers a dataset, or the caller's part of one of several holders, for upload, after
+        its keys were made at the crypto service.
+        """
         return self._http.json(Upload, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def delete(self, dataset: UUID) -> None:
         """Deletes an upload for good. Batches under way are stopped."""
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
+
+    def take_back(self, dataset: UUID, contribution: int) -> None:
+        """Deletes the objects of the caller's contribution, before any run over it has begun."""
+        self._http.nothing(
+            "DELETE",
+            path("/v1/datasets/{}/contributions/{}", dataset, contribution),
+        )
 
     def complete(self, dataset: UUID, contribution: int, body: Complete) -> Upload:
         """Seals an upload: nothing can be added or changed after."""
@@ -354,7 +364,7 @@ class Crypto:
         return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
 
     def show(self, dataset: UUID) -> KeySet:
-        """A dataset's key set."""
+        """A dataset's key set, for its holders and the computation service."""
         return self._http.json(KeySet, "GET", path("/v1/datasets/{}", dataset))
 
     def create(self, dataset: UUID, body: NewKeySet) -> KeySet:
@@ -429,12 +439,12 @@ class Crypto:
         )
 
     def public_key(self, dataset: UUID) -> Stream:
-        """The key to encrypt under, for the dataset's owner and the computation service."""
+        """The key to encrypt under, for the dataset's holders and the computation service."""
         return self._http.stream("GET", path("/v1/datasets/{}/public-key", dataset))
 
     def show_receipt(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> Receipt:
-        """The end of a dataset's ledger, for its owner and the other services. Show the last one
-        you have with it: a service that was set back to an older copy of its ledger finds
+        """The end of a dataset's ledger, for its holders and the other services. Show the last
+        one you have with it: a service that was set back to an older copy of its ledger finds
         out.
         """
         return self._http.json(
@@ -443,6 +453,23 @@ class Crypto:
             path("/v1/datasets/{}/receipt", dataset),
             header={"fhaim-receipt": fhaim_receipt},
         )
+
+    def sign(self, dataset: UUID, body: NewSignature) -> KeySet:
+        """Takes in the caller's consent to terms and keys. The same again changes nothing. No
+        run begins before all holders of the roster have signed.
+        """
+        return self._http.json(
+            KeySet,
+            "PUT",
+            path("/v1/datasets/{}/signature", dataset),
+            body=body,
+        )
+
+    def withdraw(self, dataset: UUID) -> KeySet:
+        """Lets no further run of the dataset begin, as the caller, one of its holders, wants it,
+        for good. Runs that have begun go on.
+        """
+        return self._http.json(KeySet, "PUT", path("/v1/datasets/{}/withdrawal", dataset))
 
     def show_usage(self) -> Usage:
         """What the account has here, and what it may have."""

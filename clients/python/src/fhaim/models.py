@@ -168,18 +168,19 @@ class Complete:
 
 @dataclass(frozen=True, kw_only=True)
 class Contribution:
-    """A rectangle of the dataset's grid (record chunks down, columns across) that one holder
-    fills. Today a dataset has one, number 0, and it is the whole grid.
+    """What one holder uploads: records, a rectangle of the dataset's grid (record chunks down,
+    columns across), or counts. A dataset of one holder has one, number 0; of several, each
+    has that of its number in the roster, once it is registered.
     """
 
     bytes_present: int
     """Bytes of the objects there."""
 
     chunks: list[int]
-    """The first record chunk, and how many."""
+    """The first record chunk of this part, and how many it has: none where it is counts."""
 
     columns: list[int]
-    """The first one-hot column, and how many."""
+    """The first one-hot column of this part, and how many it has."""
 
     number: int
     """Its number within the dataset."""
@@ -243,6 +244,11 @@ class Dataset:
 
     terms: Terms
     """What is fixed for good."""
+
+    holders: list[str] | None = None
+    """The addresses that the roster's holders sign in with, in its order; none where one holder
+    has the whole table.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,6 +338,20 @@ class HappeningReleased:
 
     spent: Cost
     """What the job has spent so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HolderStanding:
+    """A holder of the roster."""
+
+    account: str
+    """Its account, as the roster has it."""
+
+    signed: bool
+    """Whether it has signed terms and keys."""
+
+    withdrawn: bool
+    """Whether it lets no further run begin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,6 +475,9 @@ class KeySet:
     terms: Terms
     """What is fixed for good."""
 
+    holders: list[HolderStanding] | None = None
+    """The holders of the roster, in its order; none where one holder has the whole table."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LadderNeed:
@@ -465,6 +488,23 @@ class LadderNeed:
 
     largest_variance_units: int
     """The largest variance of a release, in units of 4."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """How a holder of a `Roster` is written."""
+
+    account: str
+    """Identifier of its account."""
+
+    key: str
+    """The Ed25519 public key that it signs with: 64 hexadecimal digits."""
+
+    record_bound: int
+    """It has at most so many records."""
+
+    columns: list[str] | None = None
+    """The names of its columns, where holders have columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -572,16 +612,31 @@ class NewRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewUpload:
-    """Registers a dataset for upload. The service fetches the dataset's public and evaluation
-    keys from the crypto service.
+class NewSignature:
+    """A holder's consent to a dataset's terms and keys. No run begins before all holders have
+    signed.
     """
 
-    layout: WireLayout
-    """What is told of the number of records."""
+    signature: str
+    """Ed25519 signature, with the holder's key in the roster, of `fhaim agreement 1`, the
+    dataset's identifier, and the SHA-256 of the stored terms, of the public and of the
+    evaluation keys.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewUpload:
+    """Registers a dataset, or the caller's part of one, for upload. The service fetches the
+    dataset's public and evaluation keys from the crypto service.
+    """
 
     terms: Terms
     """The dataset's terms."""
+
+    layout: WireLayout | None = None
+    """What is told of the caller's number of records; absent where it uploads counts, which tell
+    nothing.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -750,6 +805,20 @@ class ReleasedStatistic:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Roster:
+    """How a `Roster` is written."""
+
+    holders: list[Member]
+    """The holders, in the order in which their parts are put together."""
+
+    honest: int
+    """On how many holders' noise everyone relies."""
+
+    partition: Partition
+    """How the table is divided."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunLedger:
     """The ledger of one run."""
 
@@ -848,6 +917,9 @@ class Terms:
     target_weight: int
     """Weight of the pairs with the schema's target."""
 
+    contribution: ContributionKind | None = None
+    """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
+
     need: Need | None = None
     """What a run of the mechanism needs. The generation service fills it in where it is left
     out, and refuses another; the holder's program works it out too.
@@ -859,9 +931,14 @@ class Terms:
     have.
     """
 
+    roster: Roster | None = None
+    """The holders, where there are several. The first made the dataset; each names its account
+    by its identifier.
+    """
+
     version: int | None = None
-    """The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
-    without.
+    """The form the terms are written in: 4 with a roster or another contribution than records, 3
+    with `need` and `options`, 2 with `need` alone, 1 without.
     """
 
 
@@ -875,8 +952,10 @@ class Upload:
     dataset: UUID
     """The dataset."""
 
-    layout: WireLayout
-    """What is told of the number of records."""
+    layout: WireLayout | None = None
+    """What is told of the number of records; of holders of several parts, of the first that was
+    registered; absent where they upload counts.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -929,6 +1008,10 @@ BatchStatus = Union[BatchStatusQueued, BatchStatusRunning, BatchStatusReleased, 
 """Where a batch is."""
 
 
+ContributionKind = Literal["records", "counts"]
+"""What a holder uploads beside its noise."""
+
+
 DatasetState = Literal["uploading", "ready"]
 """How far a dataset is."""
 
@@ -939,6 +1022,10 @@ Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningR
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 """Where a job is."""
+
+
+Partition = Literal["records", "columns"]
+"""How a table is divided."""
 
 
 ProblemKind = Literal[

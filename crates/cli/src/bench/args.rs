@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fhaim_release::Holders;
 
 use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
 use super::families::Family;
@@ -119,6 +120,7 @@ const MECHANISMS_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
+  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
   fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
   fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8";
 
@@ -149,6 +151,10 @@ pub struct MechanismsArguments {
     /// Most memory a model may take, in MB (may be repeated)
     #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
     pub model_mb: Vec<f64>,
+    /// Holders who have the records together, and on how many of them everyone relies for noise (may be
+    /// repeated)
+    #[arg(long, value_name = "K/H", value_parser = parties, default_value = "1/1")]
+    pub holders: Vec<[u32; 2]>,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
@@ -168,4 +174,17 @@ pub struct PgmArguments {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Holders, and how many of them are relied upon.
+fn parties(text: &str) -> Result<[u32; 2], String> {
+    let numbers = text.split_once('/').and_then(|(count, honest)| {
+        let numbers = [count.parse().ok()?, honest.parse().ok()?];
+        Holders::of_records(numbers[0], numbers[1])
+            .is_ok()
+            .then_some(numbers)
+    });
+    numbers.ok_or_else(|| {
+        "K/H, such as 10/9: 1 to 128 holders, and at most as many of them".to_owned()
+    })
 }

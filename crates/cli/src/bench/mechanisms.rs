@@ -30,6 +30,8 @@ struct Row {
     seeds: u64,
     /// Cap of the model.
     model_bytes: usize,
+    /// Holders who have the records together, and those whose noise is relied upon.
+    holders: [u32; 2],
     /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
     pairs: Figure,
     /// The same against the rows not seen.
@@ -57,19 +59,15 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
     for subject in subjects(arguments)? {
         for contender in &contenders {
             for &epsilon in &arguments.epsilon {
-                for &megabytes in &arguments.model_mb {
+                for (&megabytes, &holders) in settings(arguments) {
                     let setting = Setting {
                         epsilon,
                         delta: DEFAULT_DELTA,
                         model_bytes: (megabytes * 1e6) as usize,
+                        holders,
                     };
-                    rows.push(measure(
-                        &subject,
-                        contender,
-                        setting,
-                        arguments.seeds,
-                        progress,
-                    )?);
+                    let seeds = arguments.seeds;
+                    rows.push(measure(&subject, contender, setting, seeds, progress)?);
                 }
             }
         }
@@ -78,6 +76,12 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
         return output::print_json(&rows);
     }
     output::print(&text(&rows))
+}
+
+/// Every cap of the model with every number of holders.
+fn settings(arguments: &MechanismsArguments) -> impl Iterator<Item = (&f64, &[u32; 2])> {
+    let caps = arguments.model_mb.iter();
+    caps.flat_map(|cap| arguments.holders.iter().map(move |holders| (cap, holders)))
 }
 
 /// What mechanisms are tried on.
@@ -190,6 +194,7 @@ fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<T
         epsilon: setting.epsilon,
         seeds: trials.len() as u64,
         model_bytes: setting.model_bytes,
+        holders: setting.holders,
         pairs: figure(&|trial| trial.pairs),
         pairs_unseen: figure(&|trial| trial.pairs_unseen),
         worst_pair: figure(&|trial| trial.worst_pair),
@@ -199,6 +204,14 @@ fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<T
         accuracy: predicted.then(|| [accuracy(0), accuracy(1)]),
         seconds: figure(&|trial| trial.seconds),
         trials,
+    }
+}
+
+/// The mechanism's name, and the holders if there are several.
+fn of_holders(row: &Row) -> String {
+    match row.holders {
+        [1, _] => row.mechanism.to_owned(),
+        [count, honest] => format!("{}, {count} holders, h = {honest}", row.mechanism),
     }
 }
 
@@ -216,7 +229,7 @@ fn text(rows: &[Row]) -> String {
             "{:14} {:34} {:>7} {:>6.1}  {:.5} ({:.5})  {:>7.4} {:>7.4}       {:>7.4} {:>7.4} \
              {:>6.4} {accuracy} {:>8.2} {:>5}\n",
             row.dataset,
-            row.mechanism,
+            of_holders(row),
             row.epsilon,
             row.model_bytes as f64 / 1e6,
             row.pairs.mean,

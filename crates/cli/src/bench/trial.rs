@@ -10,7 +10,7 @@ use std::time::Instant;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
 use fhaim_eval::workload_error;
-use fhaim_release::Job;
+use fhaim_release::{Holders, Job};
 use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
@@ -71,6 +71,8 @@ pub struct Setting {
     pub delta: f64,
     /// Cap of the model.
     pub model_bytes: usize,
+    /// Holders of records, and those of them whose noise is relied upon.
+    pub holders: [u32; 2],
 }
 
 /// One run of a contender.
@@ -108,7 +110,8 @@ pub struct Trial {
 /// Runs a contender once: `seed` decides the rows it sees and its noise.
 ///
 /// # Errors
-/// Those of the mechanism; a table of fewer than two records.
+/// Those of the mechanism; a table of fewer than two records; several holders, for a mechanism that
+/// reads the records of one.
 pub fn trial(
     table: &Table,
     contender: &Contender,
@@ -121,9 +124,17 @@ pub fn trial(
     let rho = accounting::rho(setting.epsilon, setting.delta).map_err(Error::from)?;
     let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
     job.model_bytes = setting.model_bytes;
+    let [count, honest] = setting.holders;
+    job.holders = Holders::of_records(count, honest).map_err(Error::from)?;
     let pairs = table.domain().pairs();
-    let started = Instant::now();
     let mechanism = &contender.mechanism;
+    if mechanism.clear_only() && count > 1 {
+        let name = contender.name;
+        let error =
+            format!("{name} reads one holder's records: leave --holders out, or --mechanism");
+        return Err(crate::error::Error::Usage(error));
+    }
+    let started = Instant::now();
     let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
     let seconds = started.elapsed().as_secs_f64();
     let model = outcome.model.as_ref();

@@ -11,6 +11,7 @@ use crate::args::{
     DEFAULT_DELTA, DEFAULT_MODEL_MB, FormatArguments, StrictnessArguments, mechanism,
     with_mechanisms,
 };
+use crate::holders::Upload;
 use crate::randomness::{Drawing, Randomness};
 
 pub const LOGIN_EXAMPLES: &str = "\
@@ -101,6 +102,15 @@ pub enum DatasetCommand<R: Randomness> {
     /// Encrypt a table here and upload it; the same again goes on with what is missing
     #[command(after_help = UPLOAD_EXAMPLES)]
     Upload(Drawing<UploadArguments, R>),
+    /// Write the card by which a dataset of several holders names this account and its part
+    #[command(after_help = JOIN_EXAMPLES)]
+    Join(JoinArguments),
+    /// Agree to a dataset's terms, holders and keys; nothing is released before all have
+    #[command(after_help = SIGN_EXAMPLES)]
+    Sign(ConsentArguments),
+    /// Leave a dataset: no further run of it begins, for good
+    #[command(after_help = WITHDRAW_EXAMPLES)]
+    Withdraw(ConsentArguments),
     /// All datasets, newest first
     #[command(after_help = DATASET_LIST_EXAMPLES)]
     List(ListArguments),
@@ -110,6 +120,70 @@ pub enum DatasetCommand<R: Randomness> {
     /// Destroy a dataset's keys, then delete its ciphertexts, jobs and results
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArguments),
+}
+
+const JOIN_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset join --record-bound 5000 > ana.json
+  fhaim dataset join --record-bound 5000 --columns age,sex,income > ana.json
+
+The card is public: the account's identifier, what it will have of the table, and the public half of a
+key that this machine makes once and keeps beside the login. Send it to whoever makes the dataset, and
+compare its fingerprint by telephone: whoever can change a card on its way could sign in your name.";
+
+const SIGN_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset sign 0198c0de-0000-7000-8000-000000000000
+  fhaim dataset sign 0198c0de-0000-7000-8000-000000000000 --yes
+
+It shows what the dataset is for, who holds it with which key, and on whose noise its price relies, and
+asks. The signature is kept in the dataset's ledger by the key service, which releases nothing before
+every holder has signed the same terms and keys.";
+
+const WITHDRAW_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset withdraw 0198c0de-0000-7000-8000-000000000000
+
+Before the first run the account's ciphertexts are deleted. What was released stays released.";
+
+/// Flags of `dataset join`.
+#[derive(Debug, Args)]
+pub struct JoinArguments {
+    /// Most records that this holder has
+    #[arg(long, value_name = "N")]
+    pub record_bound: u64,
+    /// Names of its columns, separated by commas, where each holder has some columns of all records
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Vec<String>,
+}
+
+/// Flags of `dataset sign` and `dataset withdraw`.
+#[derive(Debug, Args)]
+pub struct ConsentArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// Do it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Print where all holders stand as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Who holds a dataset together, and what each uploads.
+#[derive(Debug, Args)]
+pub struct RosterArguments {
+    /// Card of a holder, as `fhaim dataset join` writes it: once for each holder, this account's first
+    #[arg(long = "holder", value_name = "JSON")]
+    pub holders: Vec<PathBuf>,
+    /// Holders whose noise everyone relies on: 1 trusts nobody else's; all of them protects against
+    /// services and readers, but not against other holders, who can subtract their own noise
+    #[arg(long, value_name = "H", default_value_t = 1)]
+    pub honest: u32,
+    /// What each holder uploads beside its noise: encrypted records, or encrypted counts of all pairs
+    /// of columns; auto: whichever is smaller for the most records that a holder may have
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    pub contribution: Upload,
 }
 
 const DATASET_LIST_EXAMPLES: &str = "\
@@ -130,6 +204,10 @@ const CREATE_EXAMPLES: &str = "\
 Examples:
   fhaim dataset create --schema compas.schema.json --data compas.csv --epsilon 1
   fhaim dataset create --schema compas.schema.json --record-bound 8192 --epsilon 10 --runs 2
+  fhaim dataset create --schema compas.schema.json --epsilon 1 --holder ana.json --holder ben.json
+
+With --holder several accounts hold the dataset: each has written its card with `fhaim dataset join`, has
+to `sign` the dataset, and uploads its part. The first card is that of who makes the dataset.
 
 The schema, epsilon, delta, mechanism and record bound are public and cannot be changed after.
 --data only serves to choose the record bound: the number of records, rounded up as an upload
@@ -161,7 +239,7 @@ pub struct CreateArguments {
     #[arg(long, default_value_t = 1)]
     pub runs: u32,
     /// Most records the table has
-    #[arg(long, value_name = "N", required_unless_present = "data")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["data", "holders"])]
     pub record_bound: Option<u64>,
     /// The table, to choose the record bound from
     #[arg(long, value_name = "CSV")]
@@ -172,6 +250,9 @@ pub struct CreateArguments {
     /// What to do with values that the schema does not have.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
+    /// Who holds it.
+    #[command(flatten)]
+    pub roster: RosterArguments,
     /// Most memory of the model, in MB
     #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
     pub model_mb: usize,

@@ -11,8 +11,13 @@ use fhaim_api::{
 use fhaim_domain::{Claim, counted};
 use fhaim_dp::{Ladder, Rho};
 use fhaim_he::Layout;
-use fhaim_protocol::{holder::check_records, terms::Terms};
-use fhaim_sdk::{Journal, Source};
+use fhaim_protocol::{
+    counts::{CountTables, tally::Tally},
+    holder::check_records,
+    roster::Contribution,
+    terms::Terms,
+};
+use fhaim_sdk::{Journal, Records, Source};
 use fhaim_synth::Mechanisms;
 use uuid::Uuid;
 
@@ -21,7 +26,7 @@ use super::{
         CreateArguments, DatasetCommand, DeleteArguments, ListArguments, ShowArguments,
         UploadArguments,
     },
-    login,
+    holders, login,
 };
 use crate::{
     ask::{ask, can_ask},
@@ -42,6 +47,9 @@ pub async fn run<R: Randomness>(
         DatasetCommand::Upload(drawing) => {
             upload(&drawing.arguments, drawing.seed(), progress).await
         }
+        DatasetCommand::Join(arguments) => holders::join(arguments).await,
+        DatasetCommand::Sign(arguments) => holders::sign(arguments).await,
+        DatasetCommand::Withdraw(arguments) => holders::withdraw(arguments).await,
         DatasetCommand::List(arguments) => list(arguments).await,
         DatasetCommand::Show(arguments) => show(arguments).await,
         DatasetCommand::Delete(arguments) => delete(arguments).await,
@@ -59,7 +67,10 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         None => None,
     };
     let shown = layout.map(|layout| layout.max_records() as u64);
-    let record_bound = arguments.record_bound.or(shown).unwrap_or(0);
+    let (roster, held) = holders::roster(&arguments.roster)?.unzip();
+    let record_bound = arguments.record_bound.or(held).or(shown).unwrap_or(0);
+    let of = roster.as_ref();
+    let contribution = holders::contribution(&arguments.roster, &schema, of, record_bound)?;
     let name = arguments.name.clone();
     let name = name.unwrap_or_else(|| schema.name().to_owned());
     let terms = Terms {
@@ -68,6 +79,8 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         runs: arguments.runs,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
+        roster,
+        contribution,
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
     };
     let terms = terms.complete(&Mechanisms)?;
@@ -85,6 +98,10 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         memory::tell_of_unknown(alike.map(|other| (other.id, other.budget.rho)));
     }
     let dataset = client.create_dataset(Uuid::now_v7(), &name, terms).await?;
+    if dataset.terms.0.roster.is_some() {
+        // The others sign the keys too, and cannot have them made.
+        client.prepare_keys(&dataset).await?;
+    }
     if arguments.json {
         return output::print_json(&dataset);
     }
@@ -104,8 +121,11 @@ async fn upload(
     }
     let terms = &dataset.terms.0;
     let (format, strictness) = (&arguments.format, &arguments.strictness);
-    let table = input::table(&arguments.data, terms.schema.clone(), format, strictness)?;
-    check_records(table.records(), terms.record_bound)?;
+    let number = client.part_number(&dataset).await?;
+    let (schema, bound) = terms.part_schema(number)?;
+    let table = input::table(&arguments.data, schema, format, strictness)?;
+    check_records(table.records(), bound)?;
+    let count = table.records();
     let plan = terms.clone().complete(&Mechanisms)?.plan()?;
     let ladder = match seed {
         Some(_) => {
@@ -114,10 +134,22 @@ async fn upload(
         }
         None => None,
     };
-    let source = Source {
-        table: Arc::new(table),
-        ladder,
+    let (part, records) = match terms.contribution {
+        Contribution::Records => {
+            let layout = Layout::for_records(table.records())?;
+            let part = terms.part_plan(number, Some(layout))?;
+            (part, Records::Table(Arc::new(table)))
+        }
+        Contribution::Counts => {
+            let tables = CountTables::new(table.domain())?;
+            let tally = Tally::of_table(tables, bound, &table)?;
+            (
+                terms.part_plan(number, None)?,
+                Records::Tally(Arc::new(tally)),
+            )
+        }
     };
+    let source = Source { records, ladder };
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(data, plan.budget, terms.delta, Some(id), arguments.yes)?;
     if let Some(records) = known {
@@ -126,9 +158,7 @@ async fn upload(
     }
     let digest = file_digest(data)?;
     let journal = Journal::open(&login::journal(dataset.id)?, dataset.id, digest)?;
-    let records = source.table.records();
-    let columns = plan.job.domain.columns() * Layout::for_records(records)?.chunks();
-    let total = (columns + plan.ladder()?.vectors()) as u64;
+    let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
     let tell = |state: fhaim_sdk::Progress| phase.reach(state.done as u64);
     let uploaded = client.upload(&dataset, &source, journal, &tell).await?;
@@ -136,7 +166,10 @@ async fn upload(
     if arguments.json {
         return output::print_json(&uploaded);
     }
-    let bytes: u64 = uploaded.contributions.iter().map(|c| c.bytes_present).sum();
+    let parts = uploaded.contributions.iter();
+    let own = parts.filter(|part| part.number == number);
+    let bytes: u64 = own.map(|part| part.bytes_present).sum();
+    let records = count;
     output::print(&format!(
         "{}: {} encrypted and uploaded, {:.1} MB in {seconds:.1} s ({} bytes a record)\n",
         dataset.id,
@@ -184,7 +217,11 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
         return output::print_json(&dataset);
     }
     let mut text = line(&dataset);
-    if let Ok(upload) = client.upload_state(dataset.id).await {
+    let set = client.key_set(dataset.id).await.ok();
+    text.push_str(&holders::standings(&client, &dataset, set.as_ref()).await);
+    if dataset.terms.0.roster.is_none()
+        && let Ok(upload) = client.upload_state(dataset.id).await
+    {
         for c in &upload.contributions {
             text.push_str(&format!(
                 "upload: {} of {} objects, {:.1} MB\n",

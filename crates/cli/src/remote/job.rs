@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     args::{DownloadArguments, JobArguments, JobCommand, JobRunArguments},
-    login,
+    holders, login,
 };
 use crate::{
     ask::{ask, can_ask},
@@ -50,6 +50,7 @@ async fn start(
     progress: &Progress,
 ) -> Result<(), Error> {
     let (dataset, json) = (arguments.dataset, arguments.json);
+    holders::must_agree(client, dataset).await?;
     if !arguments.yes && can_ask() && !ask(&question(client, dataset).await?)? {
         return Err(Error::Usage("nothing was started".to_owned()));
     }

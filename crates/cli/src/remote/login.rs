@@ -11,13 +11,14 @@ use fhaim_api::{
     account::{Credentials, Secret},
     keys::Receipt,
 };
+use fhaim_protocol::roster::HolderKey;
 use fhaim_sdk::{Client, Endpoints, Keeper, Login, Receipts};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::args::{LoginArguments, LogoutArguments};
-use crate::{error::Error, home, output};
+use crate::{error::Error, home, output, randomness::system};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +30,25 @@ struct Kept {
 /// Where the record of an upload under way is.
 pub fn journal(dataset: Uuid) -> Result<PathBuf, Error> {
     Ok(home::made(home::folder()?)?.join(format!("{dataset}.upload")))
+}
+
+/// The key that this machine signs with as a holder; one is made and kept where there is none.
+pub fn holder_key() -> Result<HolderKey, Error> {
+    let path = home::made(home::folder()?)?.join("holder.key");
+    let _lock = home::lock(&path.with_extension("lock"))?;
+    if let Some(kept) = home::read(&path)?.map(Zeroizing::new) {
+        let bytes = <[u8; 32]>::try_from(kept.as_slice()).map(Zeroizing::new);
+        let bytes = bytes.map_err(|_| Error::Content {
+            path,
+            problem: "not a holder's key: 32 bytes; put the file back, or move it away to have \
+                      another key made, with which no dataset of before can be signed"
+                .to_owned(),
+        })?;
+        return Ok(HolderKey::from_bytes(&bytes));
+    }
+    let key = HolderKey::random(&mut system()?);
+    home::replace(&path, &*key.to_bytes())?;
+    Ok(key)
 }
 
 fn keep(path: &Path, kept: &Kept) -> Result<(), Error> {

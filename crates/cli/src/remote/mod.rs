@@ -3,6 +3,7 @@
 mod account;
 pub mod args;
 mod dataset;
+mod holders;
 mod job;
 mod login;
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod align;
 mod attack;
 mod draft;
 mod federate;

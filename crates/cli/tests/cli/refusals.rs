@@ -276,3 +276,21 @@ fn tables_that_cannot_be_compared_or_described() {
     check_refusal(&fhaim(folder.path(), &infer.collect::<Vec<_>>()), &[ragged]);
     assert_eq!(names(folder.path()), ["bad.csv", "t.csv", "t.schema.json"]);
 }
+
+#[test]
+fn holders_that_cannot_be() {
+    let refused = |more: &str, says: &[&str]| {
+        let more: Vec<&str> = E1.into_iter().chain(more.split(' ')).collect();
+        refused_arguments(&more, says);
+    };
+    refused("--holders 0", &["--holders", "1 to 128"]);
+    refused("--holders 129", &["--holders", "1 to 128"]);
+    refused("--honest 2", &["--honest", "--holders"]);
+    refused("--holders 2 --honest 3", &["3", "2"]);
+    refused("--holders 21", &["fewer records than --holders"]);
+    refused("--holders 4 --by columns", &["holder"]);
+    refused(
+        "--holders 2 --by columns --contribution counts",
+        &["contribution", "use records"],
+    );
+}

@@ -104,3 +104,25 @@ fn the_demo_leaves_a_table_and_a_page() {
     ];
     assert!(fhaim(folder.path(), &check).status.success());
 }
+
+/// Each holder of a part is told what it would have got alone, and each of the releases names the
+/// holders that its price relies on.
+#[test]
+fn the_demo_of_three_holders_says_what_each_would_have_got_alone() {
+    let folder = TempDir::new().unwrap();
+    for (by, pairs) in [("records", [66; 3]), ("columns", [6; 3])] {
+        let demo = ["demo", "--out", by, "--holders", "3", "--by", by, "--json"];
+        let output = fhaim(folder.path(), &demo);
+        assert!(output.status.success(), "{by}: {}", stderr(&output));
+        let demo: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let alone = demo["run"]["alone"].as_array().unwrap();
+        let shown: Vec<u64> = alone.iter().map(|a| a["pairs"].as_u64().unwrap()).collect();
+        assert_eq!(shown, pairs, "{by}");
+        let records: u64 = alone.iter().map(|a| a["records"].as_u64().unwrap()).sum();
+        assert_eq!(records, if by == "records" { 1599 } else { 3 * 1599 });
+        let error = |name: &str| alone.iter().map(|a| a[name].as_f64().unwrap()).sum::<f64>();
+        assert!(error("error") > 0.0 && error("together") > 0.0);
+        let page = fs::read_to_string(folder.path().join(by).join("report.html")).unwrap();
+        assert!(page.contains("Holder 3") && page.contains("alone"));
+    }
+}

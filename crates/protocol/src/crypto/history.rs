@@ -121,6 +121,11 @@ impl Standing {
         members.filter(|number| !self.signed.contains(number))
     }
 
+    /// The holders that withdrew, by their numbers in the roster.
+    pub fn withdrawn(&self) -> impl Iterator<Item = u32> + '_ {
+        self.withdrawn.iter().copied()
+    }
+
     /// Takes a holder's signature in; nothing is to be appended where it has signed before.
     ///
     /// # Errors

@@ -112,7 +112,7 @@ impl Fixture {
 
     pub async fn register_as(&self, terms: Terms, stride: usize) -> Result<Stored, Failure> {
         let (dataset, owner) = (Uuid::new_v4(), Uuid::new_v4());
-        let layout = WireLayout { chunks: 1, stride };
+        let layout = Some(WireLayout { chunks: 1, stride });
         let terms = WireTerms(terms);
         uploads::register(&self.state, dataset, owner, NewUpload { terms, layout }).await?;
         uploads::find(&self.state, dataset).await

@@ -19,6 +19,10 @@ const TAKES_RUN: &str = "(jobs.state IN ('queued', 'running') \
 /// A state that only this service knows of: gone for its owner, its blobs being deleted.
 const DELETING: &str = "deleting";
 
+/// Whether the account bound as `$2` holds a dataset, alone or with others.
+const HELD: &str = "(datasets.owner = $2 OR EXISTS (SELECT 1 FROM holders \
+     WHERE holders.dataset = datasets.id AND holders.account = $2))";
+
 /// Columns of a dataset; `begun` counts the jobs that take a run.
 fn select(rest: &str) -> AssertSqlSafe<String> {
     // Safe: all parts are written in this code base.
@@ -38,6 +42,7 @@ fn dataset(row: &Row) -> Result<Dataset, StoreError> {
         state: rows::named(row, "state")?,
         budget: rows::named::<Rho>(row, "budget")?.into(),
         runs_left: u32::try_from(runs.saturating_sub(begun)).unwrap_or(0),
+        holders: Vec::new(),
         created_at: clock::date(row.try_get("created_at")?),
     })
 }
@@ -69,9 +74,51 @@ pub async fn insert(
     .execute(&mut **tx)
     .await;
     match inserted {
-        Err(error) if is_duplicate(&error) => Ok(false),
-        other => other.map(|_| true),
+        Err(error) if is_duplicate(&error) => return Ok(false),
+        other => other?,
+    };
+    let holders = terms.roster.iter().flat_map(|roster| &roster.holders);
+    for (number, member) in (0i64..).zip(holders) {
+        sqlx::query("INSERT INTO holders (dataset, number, account) VALUES ($1, $2, $3)")
+            .bind(id.to_string())
+            .bind(number)
+            .bind(&member.account)
+            .execute(&mut **tx)
+            .await?;
     }
+    Ok(true)
+}
+
+/// The addresses of a dataset's holders, in the order of its roster; empty ones of accounts that
+/// are gone.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn holders(store: &Store, id: Uuid) -> Result<Vec<String>, StoreError> {
+    let found = sqlx::query(
+        "SELECT COALESCE(accounts.email, '') AS email FROM holders \
+         LEFT JOIN accounts ON accounts.id = holders.account \
+         WHERE holders.dataset = $1 ORDER BY holders.number",
+    )
+    .bind(id.to_string())
+    .fetch_all(store.pool())
+    .await?;
+    found.iter().map(|row| row.try_get("email")).collect()
+}
+
+/// Whether an account holds a dataset, alone or with others.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_held(store: &Store, id: Uuid, user: Uuid) -> Result<bool, StoreError> {
+    // Safe: both parts are written in this code base.
+    let select = format!("SELECT COUNT(*) AS held FROM datasets WHERE id = $1 AND {HELD}");
+    let row = sqlx::query(AssertSqlSafe(select))
+        .bind(id.to_string())
+        .bind(user.to_string())
+        .fetch_one(store.pool())
+        .await?;
+    Ok(row.try_get::<i64, _>("held")? > 0)
 }
 
 /// A dataset of an identifier.
@@ -102,18 +149,19 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> 
     row.map(found).transpose()
 }
 
-/// An owner's datasets, from a cut on.
+/// The datasets that an account holds, alone or with others, from a cut on.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, owner: Uuid, cut: &Cut) -> Result<Vec<Dataset>, StoreError> {
+pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Vec<Dataset>, StoreError> {
     let query = select(
-        "owner = $1 AND state <> $2 \
+        "(owner = $1 OR EXISTS (SELECT 1 FROM holders \
+         WHERE holders.dataset = datasets.id AND holders.account = $1)) AND state <> $2 \
          AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
          ORDER BY created_at DESC, id DESC LIMIT $5",
     );
     let found = sqlx::query(query)
-        .bind(owner.to_string())
+        .bind(user.to_string())
         .bind(DELETING)
         .bind(cut.before)
         .bind(&cut.id)
@@ -158,21 +206,15 @@ pub struct Locked {
     pub runs: usize,
 }
 
-/// Locks an owner's dataset, if there is one.
+/// Locks a dataset that is not being deleted, if there is one; whether an account may do so is looked
+/// up before.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn lock(
-    store: &Store,
-    tx: &mut Tx,
-    owner: Uuid,
-    id: Uuid,
-) -> Result<Option<Locked>, StoreError> {
-    let lock = store
-        .locking("SELECT state, runs FROM datasets WHERE id = $1 AND owner = $2 AND state <> $3");
+pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Locked>, StoreError> {
+    let lock = store.locking("SELECT state, runs FROM datasets WHERE id = $1 AND state <> $2");
     let row = sqlx::query(lock)
         .bind(id.to_string())
-        .bind(owner.to_string())
         .bind(DELETING)
         .fetch_optional(&mut **tx)
         .await?;
@@ -267,6 +309,7 @@ pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
         "DELETE FROM job_events WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
         "DELETE FROM batches WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
         "DELETE FROM jobs WHERE dataset = $1",
+        "DELETE FROM holders WHERE dataset = $1",
     ] {
         sqlx::query(statement).bind(&id).execute(&mut **tx).await?;
     }

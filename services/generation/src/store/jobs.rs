@@ -18,6 +18,10 @@ pub const TABLE: &str = "jobs";
 const SELECT: &str = "SELECT id, owner, dataset, state, progress, releases, spent, attempts, error, \
      created_at, updated_at FROM jobs";
 
+/// Whether the account bound as `$2` started a job, or is a holder of its dataset.
+const HELD: &str = "(jobs.owner = $2 OR EXISTS (SELECT 1 FROM holders \
+     WHERE holders.dataset = jobs.dataset AND holders.account = $2))";
+
 fn select(rest: &str) -> AssertSqlSafe<String> {
     // Safe: both parts are written in this code base.
     AssertSqlSafe(format!("{SELECT} WHERE {rest}"))
@@ -82,14 +86,14 @@ pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<(Uuid, Job)>, StoreErr
     row.map(pair).transpose()
 }
 
-/// An owner's job, if there is one.
+/// A job of a dataset that an account holds, alone or with others, if there is one.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn owned(store: &Store, owner: Uuid, id: Uuid) -> Result<Option<Job>, StoreError> {
-    let row = sqlx::query(select("id = $1 AND owner = $2"))
+pub async fn held(store: &Store, user: Uuid, id: Uuid) -> Result<Option<Job>, StoreError> {
+    let row = sqlx::query(select(&format!("id = $1 AND {HELD}")))
         .bind(id.to_string())
-        .bind(owner.to_string())
+        .bind(user.to_string())
         .fetch_optional(store.pool())
         .await?;
     row.as_ref().map(job).transpose()
@@ -99,20 +103,14 @@ pub async fn owned(store: &Store, owner: Uuid, id: Uuid) -> Result<Option<Job>, 
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(
-    store: &Store,
-    owner: Uuid,
-    dataset: Uuid,
-    cut: &Cut,
-) -> Result<Vec<Job>, StoreError> {
+pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Vec<Job>, StoreError> {
     let query = select(
-        "dataset = $1 AND owner = $2 \
-         AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
-         ORDER BY created_at DESC, id DESC LIMIT $5",
+        "dataset = $1 \
+         AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
+         ORDER BY created_at DESC, id DESC LIMIT $4",
     );
     let found = sqlx::query(query)
         .bind(dataset.to_string())
-        .bind(owner.to_string())
         .bind(cut.before)
         .bind(&cut.id)
         .bind(cut.rows())
@@ -121,20 +119,15 @@ pub async fn list(
     found.iter().map(job).collect()
 }
 
-/// Where an owner's job is, locked until the transaction ends.
+/// Where a job is, locked until the transaction ends; whether an account may do so is looked up
+/// before.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn lock(
-    store: &Store,
-    tx: &mut Tx,
-    owner: Uuid,
-    id: Uuid,
-) -> Result<Option<JobState>, StoreError> {
-    let lock = store.locking("SELECT state FROM jobs WHERE id = $1 AND owner = $2");
+pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<JobState>, StoreError> {
+    let lock = store.locking("SELECT state FROM jobs WHERE id = $1");
     let row = sqlx::query(lock)
         .bind(id.to_string())
-        .bind(owner.to_string())
         .fetch_optional(&mut **tx)
         .await?;
     row.map(|row| rows::named(&row, "state")).transpose()

@@ -18,13 +18,13 @@ struct Run {
     synthetic: String,
 }
 
-fn run(command: &str, data: &Path, schema: &Path, mechanism: &str, epsilon: &str) -> Run {
+fn run(command: &str, data: &Path, schema: &Path, mechanism: &str, more: &[&str]) -> Run {
     let folder = TempDir::new().unwrap();
     let (data, schema) = (data.to_str().unwrap(), schema.to_str().unwrap());
     let inputs = ["--data", data, "--schema", schema, "--seed", "5"];
-    let how = ["--mechanism", mechanism, "--epsilon", epsilon, "--quiet"];
+    let how = ["--mechanism", mechanism, "--quiet"];
     let outputs = ["--out", "out.csv", "--ledger", "ledger.json"];
-    let arguments = [&[command], &inputs[..], &how, &outputs].concat();
+    let arguments = [&[command], &inputs[..], &how, more, &outputs].concat();
     let output = command::run(PROGRAM, folder.path(), &arguments);
     assert!(output.status.success(), "{command}: {}", stderr(&output));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
@@ -44,10 +44,10 @@ fn released(ledger: &Value) -> Vec<Vec<i64>> {
     releases.iter().map(integers).collect()
 }
 
-fn check_agreement(data: &Path, schema: &Path, mechanism: &str, epsilon: &str) {
-    let clear = run("local", data, schema, mechanism, epsilon);
-    let encrypted = run("run", data, schema, mechanism, epsilon);
-    let what = format!("{}, {mechanism}, epsilon {epsilon}", data.display());
+fn check_agreement(data: &Path, schema: &Path, mechanism: &str, more: &[&str]) {
+    let clear = run("local", data, schema, mechanism, more);
+    let encrypted = run("run", data, schema, mechanism, more);
+    let what = format!("{}, {mechanism}, {}", data.display(), more.join(" "));
     let (ours, theirs) = (released(&encrypted.ledger), released(&clear.ledger));
     assert_eq!(ours, theirs, "{what}: released integers");
     assert_eq!(encrypted.ledger, clear.ledger, "{what}: requests and costs");
@@ -63,7 +63,28 @@ fn on_a_small_table() {
     tables::write_small(folder.path(), 500);
     let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
     for mechanism in ["staged", "fhaim-l2", "one-ways"] {
-        check_agreement(&data, &schema, mechanism, "10");
+        check_agreement(&data, &schema, mechanism, &["--epsilon", "10"]);
+    }
+}
+
+/// The run in the clear is over the whole table, with the sum of the holders' ladders.
+#[test]
+fn several_holders_release_what_the_pooled_table_would() {
+    let folder = TempDir::new().unwrap();
+    tables::write_small(folder.path(), 500);
+    let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
+    for (mechanism, more) in [
+        ("staged", "--holders 3 --by records"),
+        (
+            "staged",
+            "--holders 3 --by records --honest 2 --contribution counts",
+        ),
+        ("staged", "--holders 2 --by columns"),
+        ("fhaim-l2", "--holders 2 --contribution counts"),
+        ("one-ways", "--contribution auto"),
+    ] {
+        let more: Vec<&str> = more.split(' ').chain(["--epsilon", "10"]).collect();
+        check_agreement(&data, &schema, mechanism, &more);
     }
 }
 
@@ -74,7 +95,7 @@ fn check_published(name: &str, mechanism: &str) {
     let data = folder.join(format!("{name}.csv"));
     let schema = folder.join(format!("{name}.schema.json"));
     for epsilon in ["1", "10"] {
-        check_agreement(&data, &schema, mechanism, epsilon);
+        check_agreement(&data, &schema, mechanism, &["--epsilon", epsilon]);
     }
 }
 

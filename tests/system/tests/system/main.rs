@@ -15,6 +15,7 @@ mod flow;
 mod lost;
 mod operators;
 mod outages;
+mod parties;
 mod program;
 mod restores;
 mod tenants;

@@ -8,7 +8,9 @@ use fhaim_api::{
     batch::{Batch, BatchStatus},
     dataset::{Dataset, NewDataset, Voucher},
     job::NewJob,
-    keys::{DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, Receipt, RunStanding},
+    keys::{
+        DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt, RunStanding,
+    },
     upload::{Complete, Missing, NewUpload, Upload},
 };
 use fhaim_he::{EvaluationKeys, PAGE, Parameters, PublicKey, SecretKey, coefficient};
@@ -120,7 +122,7 @@ fn exactly<T: Serialize + DeserializeOwned>(body: &[u8], place: &str) -> T {
 }
 
 /// Checks what a call between parties carries; whether it is a call that the design knows.
-fn is_known(message: &Message, params: &Parameters) -> bool {
+pub(super) fn is_known(message: &Message, params: &Parameters) -> bool {
     let place = format!("{} to {}: {}", message.from, message.to, message.call);
     assert!(
         message.status.is_success() || message.status.as_u16() == 404,
@@ -184,6 +186,8 @@ fn is_known(message: &Message, params: &Parameters) -> bool {
             exactly::<Missing>(received, &place);
         }
         (HOLDER, COMPUTATION, "GET /v1/datasets/{id}") => silent(),
+        // A holder of several takes its part back.
+        (HOLDER, COMPUTATION, "DELETE /v1/datasets/{id}/contributions/{n}") => silent(),
         (HOLDER, COMPUTATION, "POST /v1/datasets/{id}/contributions/{n}/complete") => {
             exactly::<Complete>(sent, &place);
         }
@@ -217,6 +221,16 @@ fn is_known(message: &Message, params: &Parameters) -> bool {
             exactly::<KeySet>(received, &place);
         }
         (HOLDER, CRYPTO, "GET /v1/datasets/{id}") => silent(),
+        // Several holders: consent; the terms that it is to, for whoever takes the parts in.
+        (HOLDER, CRYPTO, "PUT /v1/datasets/{id}/signature") => {
+            exactly::<NewSignature>(sent, &place);
+            exactly::<KeySet>(received, &place);
+        }
+        (HOLDER, CRYPTO, "PUT /v1/datasets/{id}/withdrawal")
+        | (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}") => {
+            silent();
+            exactly::<KeySet>(received, &place);
+        }
         (HOLDER, CRYPTO, "GET /v1/datasets/{id}/receipt") => {
             silent();
             exactly::<Receipt>(received, &place);

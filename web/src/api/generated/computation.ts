@@ -42,13 +42,33 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How far an upload is, for its owner and the generation service. */
+        /** How far an upload is, for its holders and the generation service. */
         get: operations["show"];
-        /** Registers a dataset for upload, after its keys were made at the crypto service. */
+        /**
+         * Registers a dataset, or the caller's part of one of several holders, for upload, after its keys
+         *     were made at the crypto service.
+         */
         put: operations["register"];
         post?: never;
         /** Deletes an upload for good. Batches under way are stopped. */
         delete: operations["delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/contributions/{contribution}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Deletes the objects of the caller's contribution, before any run over it has begun. */
+        delete: operations["take_back"];
         options?: never;
         head?: never;
         patch?: never;
@@ -206,8 +226,9 @@ export interface components {
             manifest: components["schemas"]["Digest"];
         };
         /**
-         * @description A rectangle of the dataset's grid (record chunks down, columns across) that one holder fills.
-         *     Today a dataset has one, number 0, and it is the whole grid.
+         * @description What one holder uploads: records, a rectangle of the dataset's grid (record chunks down, columns
+         *     across), or counts. A dataset of one holder has one, number 0; of several, each has that of its
+         *     number in the roster, once it is registered.
          */
         Contribution: {
             /**
@@ -215,9 +236,9 @@ export interface components {
              * @description Bytes of the objects there.
              */
             bytes_present: number;
-            /** @description The first record chunk, and how many. */
+            /** @description The first record chunk of this part, and how many it has: none where it is counts. */
             chunks: number[];
-            /** @description The first one-hot column, and how many. */
+            /** @description The first one-hot column of this part, and how many it has. */
             columns: number[];
             /**
              * Format: int32
@@ -242,6 +263,11 @@ export interface components {
             /** @description How far its upload is. */
             state: components["schemas"]["UploadState"];
         };
+        /**
+         * @description What a holder uploads beside its noise.
+         * @enum {string}
+         */
+        ContributionKind: "records" | "counts";
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
         /** @description How a [`fhaim_release::LadderNeed`] is written. */
@@ -253,6 +279,20 @@ export interface components {
              * @description The largest variance of a release, in units of 4.
              */
             largest_variance_units: number;
+        };
+        /** @description How a holder of a [`Roster`] is written. */
+        Member: {
+            /** @description Identifier of its account. */
+            account: string;
+            /** @description The names of its columns, where holders have columns. */
+            columns?: string[];
+            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            key: string;
+            /**
+             * Format: int64
+             * @description It has at most so many records.
+             */
+            record_bound: number;
         };
         /** @description Objects of a contribution that are still missing, in order. */
         Missing: {
@@ -269,15 +309,19 @@ export interface components {
             squares: boolean;
         };
         /**
-         * @description Registers a dataset for upload. The service fetches the dataset's public and evaluation keys
+         * @description Registers a dataset, or the caller's part of one, for upload. The service fetches the dataset's public and evaluation keys
          *     from the crypto service.
          */
         NewUpload: {
-            /** @description What is told of the number of records. */
-            layout: components["schemas"]["WireLayout"];
+            layout?: components["schemas"]["WireLayout"] | null;
             /** @description The dataset's terms. */
             terms: components["schemas"]["WireTerms"];
         };
+        /**
+         * @description How a table is divided.
+         * @enum {string}
+         */
+        Partition: "records" | "columns";
         /** @description A problem document. */
         Problem: {
             /** @description What is wrong this time, and the way out. */
@@ -344,6 +388,18 @@ export interface components {
              */
             variance_units: number;
         };
+        /** @description How a [`Roster`] is written. */
+        Roster: {
+            /** @description The holders, in the order in which their parts are put together. */
+            holders: components["schemas"]["Member"][];
+            /**
+             * Format: int32
+             * @description On how many holders' noise everyone relies.
+             */
+            honest: number;
+            /** @description How the table is divided. */
+            partition: components["schemas"]["Partition"];
+        };
         /** @description How a [`fhaim_release::SquaredTerm`] is written. */
         SquaredTerm: {
             /** @description Two attributes. */
@@ -372,6 +428,7 @@ export interface components {
         };
         /** @description The fields of [`WireTerms`]. */
         Terms: {
+            contribution?: components["schemas"]["ContributionKind"] | null;
             /**
              * Format: double
              * @description Its delta.
@@ -402,6 +459,7 @@ export interface components {
              * @description No table of the dataset has more records. Public.
              */
             record_bound: number;
+            roster?: components["schemas"]["Roster"] | null;
             /**
              * Format: int32
              * @description Runs the budget is shared by, equally.
@@ -416,8 +474,8 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
-             *     without.
+             * @description The form the terms are written in: 4 with a roster or another contribution than records, 3
+             *     with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
         };
@@ -430,8 +488,7 @@ export interface components {
              * @description The dataset.
              */
             dataset: string;
-            /** @description What is told of the number of records. */
-            layout: components["schemas"]["WireLayout"];
+            layout?: components["schemas"]["WireLayout"] | null;
         };
         /**
          * @description How far an upload is.
@@ -638,6 +695,36 @@ export interface operations {
             };
         };
     };
+    take_back: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                contribution: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not deleted */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     complete: {
         parameters: {
             query?: never;
@@ -716,7 +803,7 @@ export interface operations {
             path: {
                 dataset: string;
                 contribution: number;
-                /** @description `column/12/3` or `noise/0/4/1`, its slashes percent-encoded */
+                /** @description `column/12/3`, `counts/3` or `noise/0/4/1`, its slashes percent-encoded */
                 object: string;
             };
             cookie?: never;

@@ -42,7 +42,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A dataset's key set. */
+        /** A dataset's key set, for its holders and the computation service. */
         get: operations["show"];
         /**
          * Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
@@ -155,7 +155,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The key to encrypt under, for the dataset's owner and the computation service. */
+        /** The key to encrypt under, for the dataset's holders and the computation service. */
         get: operations["public_key"];
         put?: never;
         post?: never;
@@ -173,11 +173,51 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The end of a dataset's ledger, for its owner and the other services. Show the last one you
+         * The end of a dataset's ledger, for its holders and the other services. Show the last one you
          *     have with it: a service that was set back to an older copy of its ledger finds out.
          */
         get: operations["show_receipt"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/signature": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins
+         *     before all holders of the roster have signed.
+         */
+        put: operations["sign"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/withdrawal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Lets no further run of the dataset begin, as the caller, one of its holders, wants it, for good.
+         *     Runs that have begun go on.
+         */
+        put: operations["withdraw"];
         post?: never;
         delete?: never;
         options?: never;
@@ -225,6 +265,11 @@ export interface components {
              */
             number: number;
         };
+        /**
+         * @description What a holder uploads beside its noise.
+         * @enum {string}
+         */
+        ContributionKind: "records" | "counts";
         /** @description A privacy cost: exact, and as a number to show. */
         Cost: {
             /**
@@ -267,6 +312,15 @@ export interface components {
         };
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
+        /** @description A holder of the roster. */
+        HolderStanding: {
+            /** @description Its account, as the roster has it. */
+            account: string;
+            /** @description Whether it has signed terms and keys. */
+            signed: boolean;
+            /** @description Whether it lets no further run begin. */
+            withdrawn: boolean;
+        };
         /** @description A dataset's key set. */
         KeySet: {
             /** @description The budget. */
@@ -283,6 +337,8 @@ export interface components {
             dataset: string;
             /** @description Digest of the evaluation keys. */
             evaluation_keys: components["schemas"]["Digest"];
+            /** @description The holders of the roster, in its order; none where one holder has the whole table. */
+            holders?: components["schemas"]["HolderStanding"][];
             /**
              * Format: int32
              * @description Number of the encryption parameter set.
@@ -314,6 +370,20 @@ export interface components {
              */
             largest_variance_units: number;
         };
+        /** @description How a holder of a [`Roster`] is written. */
+        Member: {
+            /** @description Identifier of its account. */
+            account: string;
+            /** @description The names of its columns, where holders have columns. */
+            columns?: string[];
+            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            key: string;
+            /**
+             * Format: int64
+             * @description It has at most so many records.
+             */
+            record_bound: number;
+        };
         /** @description How a [`Need`] is written. */
         Need: {
             /** @description Of the noise. */
@@ -333,6 +403,14 @@ export interface components {
         NewRun: {
             /** @description Digest of the upload's manifest: the same for all of a dataset's runs. */
             upload: components["schemas"]["Digest"];
+        };
+        /** @description A holder's consent to a dataset's terms and keys. No run begins before all holders have signed. */
+        NewSignature: {
+            /**
+             * @description Ed25519 signature, with the holder's key in the roster, of `fhaim agreement 1`, the dataset's
+             *     identifier, and the SHA-256 of the stored terms, of the public and of the evaluation keys.
+             */
+            signature: string;
         };
         /** @description A page of a list: `items`, and where the next page starts if there is one. */
         Page_AuditEntry: {
@@ -358,6 +436,11 @@ export interface components {
             /** @description Value for `after` that continues the list; absent at its end. */
             next?: string | null;
         };
+        /**
+         * @description How a table is divided.
+         * @enum {string}
+         */
+        Partition: "records" | "columns";
         /** @description A release that has its positions. */
         PlacedRelease: {
             /** @description Its cells. */
@@ -416,6 +499,18 @@ export interface components {
             /** @description Ed25519 signature, base64url. */
             signature: string;
         };
+        /** @description How a [`Roster`] is written. */
+        Roster: {
+            /** @description The holders, in the order in which their parts are put together. */
+            holders: components["schemas"]["Member"][];
+            /**
+             * Format: int32
+             * @description On how many holders' noise everyone relies.
+             */
+            honest: number;
+            /** @description How the table is divided. */
+            partition: components["schemas"]["Partition"];
+        };
         /** @description The ledger of one run. */
         RunLedger: {
             /** @description Its share of the budget. */
@@ -449,6 +544,7 @@ export interface components {
         Secret: string;
         /** @description The fields of [`WireTerms`]. */
         Terms: {
+            contribution?: components["schemas"]["ContributionKind"] | null;
             /**
              * Format: double
              * @description Its delta.
@@ -479,6 +575,7 @@ export interface components {
              * @description No table of the dataset has more records. Public.
              */
             record_bound: number;
+            roster?: components["schemas"]["Roster"] | null;
             /**
              * Format: int32
              * @description Runs the budget is shared by, equally.
@@ -493,8 +590,8 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
-             *     without.
+             * @description The form the terms are written in: 4 with a roster or another contribution than records, 3
+             *     with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
         };
@@ -938,6 +1035,90 @@ export interface operations {
                 };
             };
             /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSignature"];
+            };
+        };
+        responses: {
+            /** @description Signed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeySet"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not signed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    withdraw: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Withdrawn */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeySet"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not withdrawn */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -520,6 +520,11 @@ export interface components {
             /** @description Its password. */
             password: components["schemas"]["Secret"];
         };
+        /**
+         * @description What a holder uploads beside its noise.
+         * @enum {string}
+         */
+        ContributionKind: "records" | "counts";
         /** @description A privacy cost: exact, and as a number to show. */
         Cost: {
             /**
@@ -552,6 +557,11 @@ export interface components {
              * @description When it was made.
              */
             created_at: string;
+            /**
+             * @description The addresses that the roster's holders sign in with, in its order; none where one holder has
+             *     the whole table.
+             */
+            holders?: string[];
             /**
              * Format: uuid
              * @description Its identifier, the same at all services.
@@ -700,6 +710,20 @@ export interface components {
              */
             largest_variance_units: number;
         };
+        /** @description How a holder of a [`Roster`] is written. */
+        Member: {
+            /** @description Identifier of its account. */
+            account: string;
+            /** @description The names of its columns, where holders have columns. */
+            columns?: string[];
+            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            key: string;
+            /**
+             * Format: int64
+             * @description It has at most so many records.
+             */
+            record_bound: number;
+        };
         /** @description The model of a finished job. */
         ModelView: {
             /** @description Names of the attributes. */
@@ -796,6 +820,11 @@ export interface components {
                  */
                 created_at: string;
                 /**
+                 * @description The addresses that the roster's holders sign in with, in its order; none where one holder has
+                 *     the whole table.
+                 */
+                holders?: string[];
+                /**
                  * Format: uuid
                  * @description Its identifier, the same at all services.
                  */
@@ -857,6 +886,11 @@ export interface components {
             /** @description Value for `after` that continues the list; absent at its end. */
             next?: string | null;
         };
+        /**
+         * @description How a table is divided.
+         * @enum {string}
+         */
+        Partition: "records" | "columns";
         /** @description A problem document. */
         Problem: {
             /** @description What is wrong this time, and the way out. */
@@ -940,6 +974,18 @@ export interface components {
             /** @description The released integers. */
             values: number[];
         };
+        /** @description How a [`Roster`] is written. */
+        Roster: {
+            /** @description The holders, in the order in which their parts are put together. */
+            holders: components["schemas"]["Member"][];
+            /**
+             * Format: int32
+             * @description On how many holders' noise everyone relies.
+             */
+            honest: number;
+            /** @description How the table is divided. */
+            partition: components["schemas"]["Partition"];
+        };
         /**
          * Format: password
          * @description Text that must not be printed: passwords, tokens, keys.
@@ -994,6 +1040,7 @@ export interface components {
         TableFormat: "csv" | "parquet";
         /** @description The fields of [`WireTerms`]. */
         Terms: {
+            contribution?: components["schemas"]["ContributionKind"] | null;
             /**
              * Format: double
              * @description Its delta.
@@ -1024,6 +1071,7 @@ export interface components {
              * @description No table of the dataset has more records. Public.
              */
             record_bound: number;
+            roster?: components["schemas"]["Roster"] | null;
             /**
              * Format: int32
              * @description Runs the budget is shared by, equally.
@@ -1038,8 +1086,8 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The form the terms are written in: 3 with `need` and `options`, 2 with `need` alone, 1
-             *     without.
+             * @description The form the terms are written in: 4 with a roster or another contribution than records, 3
+             *     with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
         };

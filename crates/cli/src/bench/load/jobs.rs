@@ -150,7 +150,7 @@ pub async fn dataset(
     let terms = terms_of(&table)?;
     let made = client.create_dataset(Uuid::now_v7(), "load", terms).await?;
     let source = Source {
-        table: Arc::new(table),
+        records: fhaim_sdk::Records::Table(Arc::new(table)),
         ladder: None,
     };
     let quiet = |_: fhaim_sdk::Progress| {};

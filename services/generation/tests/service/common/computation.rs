@@ -144,10 +144,10 @@ async fn upload(State(inner): State<Arc<Mutex<Inner>>>, Path(dataset): Path<Uuid
         bytes_present: 0,
         object_bytes: 1,
     };
-    let layout = WireLayout {
+    let layout = Some(WireLayout {
         chunks: 1,
         stride: 2048,
-    };
+    });
     let contributions = vec![contribution];
     Json(Upload {
         dataset,

@@ -1,0 +1,149 @@
+//! Several holders of one dataset: rosters, what their holders sign, what is stored of it, and the
+//! messages that align their rows.
+
+use crate::files::{PARTIES, golden, json, refuses_damage, refuses_unknown_fields};
+use crate::terms::terms;
+use fhaim_dp::{Debit, Entry, Rho};
+use fhaim_protocol::align::{Message, Stage};
+use fhaim_protocol::crypto::chain::Act;
+use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::roster::{Agreement, Contribution, HolderKey, Member, Partition, Roster};
+use fhaim_protocol::terms::Terms;
+use fhaim_protocol::upload::Object;
+use fhaim_synth::Mechanisms;
+
+fn key(number: u8) -> HolderKey {
+    HolderKey::from_bytes(&[number; 32])
+}
+
+fn roster(partition: Partition, columns: &[&[&str]]) -> Roster {
+    let member = |(number, columns): (u8, &&[&str])| Member {
+        account: format!("holder{number}@example.org"),
+        columns: columns.iter().map(|&name| name.to_owned()).collect(),
+        record_bound: 2500,
+        key: key(number).public(),
+    };
+    Roster {
+        partition,
+        honest: 2,
+        holders: (1..).zip(columns).map(member).collect(),
+    }
+}
+
+fn of(partition: Partition, columns: &[&[&str]], contribution: Contribution) -> Terms {
+    let terms = Terms {
+        roster: Some(roster(partition, columns)),
+        contribution,
+        ..terms("staged")
+    };
+    terms.complete(&Mechanisms).unwrap()
+}
+
+#[test]
+fn terms_of_several_holders_are_of_the_fourth_version() {
+    let whole: &[&[&str]] = &[&[], &[]];
+    let parts: &[&[&str]] = &[&["age", "sex"], &["income", "state", "height"]];
+    for (name, terms) in [
+        (
+            "terms.records.json",
+            of(Partition::Records, whole, Contribution::Records),
+        ),
+        (
+            "terms.counts.json",
+            of(Partition::Records, whole, Contribution::Counts),
+        ),
+        (
+            "terms.columns.json",
+            of(Partition::Columns, parts, Contribution::Records),
+        ),
+    ] {
+        assert_eq!(terms.version, 4);
+        json(PARTIES, name, &terms);
+        refuses_unknown_fields::<Terms>(PARTIES, name);
+        // An earlier version does not mean the same, and is not taken for it.
+        let text = String::from_utf8(golden(PARTIES, name, Vec::new)).unwrap();
+        for version in ["2", "3", "5"] {
+            let other = text.replacen(r#""version":4"#, &format!(r#""version":{version}"#), 1);
+            let other: Terms = serde_json::from_str(&other).unwrap();
+            assert!(other.plan().is_err(), "{name} as version {version}");
+        }
+    }
+}
+
+#[test]
+fn what_holders_sign_is_what_it_was() {
+    let agreement = Agreement {
+        dataset: DatasetId([7; 16]),
+        terms: [1; 32],
+        public_key: [2; 32],
+        evaluation_keys: [3; 32],
+    };
+    let signature = key(1).sign(&agreement);
+    json(PARTIES, "signature.json", &signature);
+    let members = roster(Partition::Records, &[&[], &[]]).holders;
+    agreement.verify(&members[0], &signature).unwrap();
+    assert!(agreement.verify(&members[1], &signature).is_err());
+    let member = 0;
+    json(
+        PARTIES,
+        "act.signed.json",
+        &Act::Signed { member, signature },
+    );
+    json(PARTIES, "act.withdrawn.json", &Act::Withdrawn { member });
+    let fingerprint = || members[0].fingerprint().into_bytes();
+    assert_eq!(golden(PARTIES, "fingerprint", fingerprint), fingerprint());
+}
+
+#[test]
+fn a_debit_names_the_holders_that_it_relies_on() {
+    let debit = Debit {
+        number: 0,
+        description: "the total".to_owned(),
+        digest: [9; 32],
+        delta2_squared: 1,
+        variance_units: 77,
+        honest: 3,
+        cells: 1,
+        leak: Rho::ratio_up(1, 1 << 40).unwrap(),
+    };
+    json(PARTIES, "entry.json", &Entry::price(debit).unwrap());
+}
+
+#[test]
+fn objects_of_counts_have_names() {
+    let object = Object::Counts { number: 12 };
+    json(PARTIES, "object.counts.json", &object);
+}
+
+/// The values are the first multiples of the group's generator.
+#[test]
+fn messages_of_an_alignment_are_read_strictly() {
+    let value = |text: &str| {
+        let digits = text.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
+        let bytes: Vec<u8> = digits.map(|pair| byte(pair).unwrap()).collect();
+        <[u8; 32]>::try_from(bytes).unwrap()
+    };
+    // RFC 9496, appendix A.1.
+    let values = vec![
+        value("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"),
+        value("6a493210f7499cd17fecb510ae0cea23a110e8d5b901f8acadd3095c73a3b919"),
+    ];
+    for (name, stage) in [
+        ("align.round", Stage::Round(1)),
+        ("align.whole", Stage::Whole),
+    ] {
+        let message = Message {
+            session: [5; 32],
+            owner: 1,
+            stage,
+            values: values.clone(),
+        };
+        let bytes = golden(PARTIES, name, || message.to_bytes());
+        assert_eq!(Message::from_bytes(&bytes).unwrap(), message);
+        assert_eq!(message.to_bytes(), bytes);
+        refuses_damage(&bytes, 8, |bytes| {
+            assert!(Message::from_bytes(bytes).is_err());
+        });
+    }
+}

@@ -1,0 +1,127 @@
+//! What each of several holders would have got alone, beside what they got together.
+
+use fhaim_domain::{Clique, Table};
+use fhaim_release::{Holders, Job};
+use fhaim_synth::MechanismName;
+use rand_chacha::ChaCha20Rng;
+use serde::Serialize;
+
+use crate::{error::Error, holders::parts};
+
+/// One holder alone: the same mechanism on its part, for the same budget, with its own noise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alone {
+    /// The holder, counted from 1.
+    pub holder: usize,
+    /// Records of its part.
+    pub records: usize,
+    /// Pairs of columns that it has, of those of the whole table.
+    pub pairs: usize,
+    /// Mean L1 error of these pairs' shares, against the whole table; nothing for a single column.
+    pub error: Option<f64>,
+    /// The same of what all holders got together.
+    pub together: Option<f64>,
+}
+
+/// Runs the mechanism for each holder alone, in the clear, and compares with the whole table. This
+/// reads the records: it is for their holders, or for public tables.
+pub fn alone(
+    mechanism: MechanismName,
+    job: &Job,
+    table: &Table,
+    synthetic: &Table,
+    rng: &mut ChaCha20Rng,
+) -> Result<Vec<Alone>, Error> {
+    let parts = parts(table, &job.holders)?;
+    let owners = job.holders.owners();
+    let mut all = Vec::with_capacity(parts.len());
+    for (number, part) in parts.iter().enumerate() {
+        let own: Vec<usize> = (0..table.domain().len())
+            .filter(|&a| owners.is_none_or(|owners| owners[a] as usize == number))
+            .collect();
+        let job = Job {
+            model_bytes: job.model_bytes,
+            leak: job.leak,
+            holders: Holders::one(),
+            ..Job::new(part.domain().clone(), job.rho, job.record_bound)
+        };
+        let outcome = mechanism.run_in_the_clear(part, &job, rng, &mut |_| ())?;
+        let columns = outcome.model.sample(table.records(), rng);
+        let drawn = Table::new(part.shared_schema(), columns);
+        let drawn = drawn.map_err(fhaim_domain::Error::from)?;
+        let places: Vec<usize> = (0..own.len()).collect();
+        all.push(Alone {
+            holder: number + 1,
+            records: part.records(),
+            pairs: own.len() * own.len().saturating_sub(1) / 2,
+            error: pair_error((table, &own), (&drawn, &places))?,
+            together: pair_error((table, &own), (synthetic, &own))?,
+        });
+    }
+    Ok(all)
+}
+
+/// Mean over pairs of columns of the L1 distance of two tables' shares; nothing without a pair.
+fn pair_error(
+    (real, own): (&Table, &[usize]),
+    (other, places): (&Table, &[usize]),
+) -> Result<Option<f64>, Error> {
+    let shares = |table: &Table, a, b| -> Result<Vec<f64>, Error> {
+        let counts = table.counts(&Clique::new([a, b]));
+        let counts = counts.map_err(fhaim_domain::Error::from)?;
+        let records = table.records() as f64;
+        Ok(counts
+            .into_iter()
+            .map(|count| count as f64 / records)
+            .collect())
+    };
+    let (mut sum, mut pairs) = (0.0, 0);
+    for first in 0..own.len() {
+        for second in first + 1..own.len() {
+            let real = shares(real, own[first], own[second])?;
+            let other = shares(other, places[first], places[second])?;
+            sum += real
+                .iter()
+                .zip(&other)
+                .map(|(x, y)| (x - y).abs())
+                .sum::<f64>();
+            pairs += 1;
+        }
+    }
+    Ok((pairs > 0).then(|| sum / f64::from(pairs)))
+}
+
+impl Alone {
+    /// In words: what the holder has, and both errors.
+    pub fn words(&self) -> String {
+        let has = format!("{} records, {} pairs of columns", self.records, self.pairs);
+        match (self.error, self.together) {
+            (Some(error), Some(together)) => {
+                format!("{has}: error {error:.3} alone, {together:.3} together")
+            }
+            _ => format!("{has}: nothing to compare"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Schema;
+
+    #[test]
+    fn errors_are_of_shares_of_pairs() {
+        let column =
+            |name| format!(r#"{{"name":"{name}","kind":"categorical","categories":["x","y"]}}"#);
+        let columns = ["a", "b"].map(column).join(",");
+        let json = format!(r#"{{"name":"t","columns":[{columns}]}}"#);
+        let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+        let table = |codes: [Vec<u32>; 2]| Table::new(schema.clone(), codes.to_vec()).unwrap();
+        let one = table([vec![0, 0, 1, 1], vec![0, 0, 1, 1]]);
+        let two = table([vec![0, 1], vec![1, 0]]);
+        let error = |x, y| pair_error((x, &[0, 1]), (y, &[0, 1])).unwrap();
+        assert_eq!(error(&one, &one), Some(0.0));
+        assert_eq!(error(&one, &two), Some(2.0));
+        assert_eq!(pair_error((&one, &[0]), (&two, &[0])).unwrap(), None);
+    }
+}

@@ -1,0 +1,394 @@
+//! `--holders`: a table divided among several holders, each with keys and noise of its own, in one
+//! process.
+
+use clap::Args;
+use fhaim_domain::{Field, Table};
+use fhaim_dp::{Ladder, LadderPlan};
+use fhaim_he::{EvaluationKeys, Layout, PublicKey};
+use fhaim_protocol::{
+    computation::Computation,
+    counts::{
+        tally::Tally,
+        upload::{CountsHolder, CountsPlan, CountsUpload},
+    },
+    crypto::CryptoService,
+    holder::{self, Holder, Noise},
+    joint::join_uploads,
+    request::DatasetId,
+    roster::{Contribution, HolderKey, Member, Partition, Roster},
+    terms::{Plan, Terms},
+    upload::{Object, UploadPlan},
+};
+use fhaim_release::Holders;
+use rand::{CryptoRng, RngCore};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+
+use crate::{
+    args::GenerateArguments,
+    error::Error,
+    randomness::{InsecureTestSeed, Purpose, generator},
+};
+
+/// As if several holders had parts of the table, each with keys and noise of its own.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct HoldersArguments {
+    /// Divide the table among so many holders, each with noise of its own
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub holders: u32,
+    /// What each of them has: some of the records, or some of the columns
+    #[arg(long, value_enum, value_name = "PART", default_value_t)]
+    pub by: Part,
+    /// Holders whose noise everyone relies on: 1 trusts nobody else's; all of them protects against
+    /// services and readers, but not against other holders, who can subtract their own noise
+    #[arg(long, value_name = "H", default_value_t = 1)]
+    pub honest: u32,
+    /// What each of them uploads: encrypted records, or encrypted counts of all pairs of columns
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    pub contribution: Upload,
+}
+
+impl Default for HoldersArguments {
+    fn default() -> Self {
+        Self {
+            holders: 1,
+            by: Part::Records,
+            honest: 1,
+            contribution: Upload::Records,
+        }
+    }
+}
+
+/// What a holder has of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// All columns of some records
+    #[default]
+    Records,
+    /// Some columns of all records
+    Columns,
+}
+
+/// What a holder uploads beside its noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Upload {
+    /// One-hot records, as in the FHAIM paper
+    #[default]
+    Records,
+    /// Counts of all pairs of columns: megabytes for any number of records
+    Counts,
+    /// Whichever of the two is smaller
+    Auto,
+}
+
+/// The holders of a run in one process, with what each of them signs with.
+#[derive(Debug)]
+pub struct Party {
+    keys: Vec<HolderKey>,
+}
+
+/// The records of each of `count` holders: consecutive ones, as evenly as can be.
+fn shares(records: usize, count: u32) -> Vec<std::ops::Range<usize>> {
+    let edge = |holder: u32| (records as u64 * u64::from(holder) / u64::from(count)) as usize;
+    (0..count)
+        .map(|holder| edge(holder)..edge(holder + 1))
+        .collect()
+}
+
+impl Party {
+    /// Adds the holders to a dataset's terms, with keys drawn from `rng`, where there are several.
+    pub fn join<R: RngCore + CryptoRng>(
+        arguments: &GenerateArguments,
+        table: &Table,
+        mut terms: Terms,
+        rng: &mut R,
+    ) -> Result<(Self, Terms), Error> {
+        let GenerateArguments {
+            record_bound,
+            mechanism,
+            holders: arguments,
+            ..
+        } = *arguments;
+        let arguments = &arguments;
+        terms.contribution = contribution(arguments, table)?;
+        let count = arguments.holders;
+        if count == 1 {
+            if arguments.honest != 1 {
+                return Err(Error::Usage("--honest is at most --holders".to_owned()));
+            }
+            let keys = Vec::new();
+            return Ok((Self { keys }, terms));
+        }
+        if count == 0 || count > fhaim_release::MAX_HOLDERS {
+            let most = fhaim_release::MAX_HOLDERS;
+            return Err(Error::Usage(format!(
+                "--holders is a number from 1 to {most}"
+            )));
+        }
+        if mechanism.clear_only() {
+            let error =
+                format!("--mechanism {mechanism} reads one holder's records: leave --holders out");
+            return Err(Error::Usage(error));
+        }
+        let keys: Vec<HolderKey> = (0..count).map(|_| HolderKey::random(rng)).collect();
+        let bounds = bounds(arguments.by, table.records(), count, record_bound)?;
+        if arguments.by == Part::Records {
+            terms.record_bound = record_bound.unwrap_or(bounds.iter().sum());
+        }
+        // Identifiers and what is left out are nobody's to encrypt.
+        let fields = table.schema().fields().iter();
+        let fields = fields.filter(|field| !field.attributes().is_empty());
+        let names: Vec<&str> = fields.map(Field::name).collect();
+        let columns = shares(names.len(), count);
+        type Share = std::ops::Range<usize>;
+        let member =
+            |((key, record_bound), (number, columns)): ((&HolderKey, u64), (usize, Share))| {
+                let names = names.get(columns).filter(|_| arguments.by == Part::Columns);
+                Member {
+                    account: format!("holder {}", number + 1),
+                    columns: names
+                        .unwrap_or_default()
+                        .iter()
+                        .map(|&n| n.to_owned())
+                        .collect(),
+                    record_bound,
+                    key: key.public(),
+                }
+            };
+        let members = keys.iter().zip(bounds).zip(columns.into_iter().enumerate());
+        terms.roster = Some(Roster {
+            partition: match arguments.by {
+                Part::Records => Partition::Records,
+                Part::Columns => Partition::Columns,
+            },
+            honest: arguments.honest,
+            holders: members.map(member).collect(),
+        });
+        terms.holders()?;
+        Ok((Self { keys }, terms))
+    }
+
+    /// Notes the keys with the key service, and has every holder sign them with the terms.
+    pub fn sign(
+        &self,
+        terms: &Terms,
+        crypto: &mut CryptoService,
+        keys: [[u8; 32]; 2],
+    ) -> Result<(), Error> {
+        let terms = serde_json::to_vec(terms).map_err(|_| fhaim_protocol::Error::Refused)?;
+        let [public_key, evaluation_keys] = keys;
+        let record = crypto.record_mut();
+        let terms = Sha256::digest(terms).into();
+        let agreement = record.keys_made(terms, public_key, evaluation_keys)?;
+        for (member, key) in (0..).zip(&self.keys) {
+            record.sign(member, key.sign(&agreement))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the holders upload: where they leave the choice, whichever is smaller.
+fn contribution(arguments: &HoldersArguments, table: &Table) -> Result<Contribution, Error> {
+    match (arguments.contribution, arguments.by) {
+        (Upload::Records, _) | (Upload::Auto, Part::Columns) => Ok(Contribution::Records),
+        (Upload::Counts, _) => Ok(Contribution::Counts),
+        (Upload::Auto, Part::Records) => {
+            let records = table.records().div_ceil(arguments.holders.max(1) as usize);
+            Ok(Contribution::smaller(table.domain(), records)?)
+        }
+    }
+}
+
+/// The record bound of each holder.
+fn bounds(by: Part, records: usize, count: u32, bound: Option<u64>) -> Result<Vec<u64>, Error> {
+    let shown = |records: usize| -> Result<u64, Error> {
+        Ok(Layout::for_records(records)?.max_records() as u64)
+    };
+    if by == Part::Columns {
+        let bound = bound.map_or_else(|| shown(records), Ok)?;
+        return Ok(vec![bound; count as usize]);
+    }
+    if records < count as usize {
+        let error = "there are fewer records than --holders: each needs one";
+        return Err(Error::Usage(error.to_owned()));
+    }
+    let shares = shares(records, count).into_iter();
+    let share = |share: std::ops::Range<usize>| match bound {
+        // At least the holder's records, where the bound is at least the table's.
+        Some(bound) => Ok((u128::from(bound) * share.len() as u128 / records as u128) as u64),
+        None => shown(share.len()),
+    };
+    shares.map(share).collect()
+}
+
+/// What each holder has of a table.
+pub fn parts(table: &Table, holders: &Holders) -> Result<Vec<Table>, Error> {
+    let Some(owners) = holders.owners() else {
+        let shares = shares(table.records(), holders.count()).into_iter();
+        let part = |rows: std::ops::Range<usize>| {
+            let rows: Vec<usize> = rows.collect();
+            Ok(table.select(&rows).map_err(fhaim_domain::Error::from)?)
+        };
+        return shares.map(part).collect();
+    };
+    let part = |holder| {
+        let own: Vec<usize> = (0..owners.len()).filter(|&a| owners[a] == holder).collect();
+        let fields = table.schema().fields().iter().enumerate();
+        // A field's attributes have one owner.
+        let fields = fields.filter(|(_, field)| field.attributes().any(|a| own.contains(&a)));
+        let fields: Vec<usize> = fields.map(|(number, _)| number).collect();
+        let schema = table.schema().part(&fields);
+        let schema = schema.map_err(|problem| fhaim_domain::Error::Schema {
+            file: format!("holder {}'s part of the schema", holder + 1),
+            problem,
+        })?;
+        let columns = own.iter().map(|&a| table.column(a).to_vec()).collect();
+        Ok(Table::new(schema, columns).map_err(fhaim_domain::Error::from)?)
+    };
+    (0..holders.count()).map(part).collect()
+}
+
+/// The noise of several holders. With a test seed each draws from one of its own, the next after the
+/// holder's before: what it would draw at its own machine with that seed.
+pub fn ladders(
+    plan: LadderPlan,
+    holders: &Holders,
+    seed: Option<InsecureTestSeed>,
+) -> Result<Vec<Ladder>, Error> {
+    let of = |InsecureTestSeed(seed), number| InsecureTestSeed(seed.wrapping_add(number));
+    let draw = |number| {
+        let seed = seed.map(|seed| of(seed, number));
+        let mut rng = generator(seed, Purpose::Noise)?;
+        Ok(Ladder::draw(plan, &mut rng))
+    };
+    (0..u64::from(holders.count())).map(draw).collect()
+}
+
+/// What all holders upload: how many ciphertexts, and the computation service with them.
+pub struct Uploaded {
+    /// Ciphertexts of all uploads.
+    pub ciphertexts: usize,
+    /// The service.
+    pub computation: Computation,
+}
+
+/// Encrypts what every holder has, and puts it together. `done` is told of every object.
+pub fn upload<R: RngCore + CryptoRng>(
+    dataset: DatasetId,
+    table: &Table,
+    (plan, contribution): (&Plan, Contribution),
+    (public, keys): (PublicKey, EvaluationKeys),
+    ladders: &[Ladder],
+    rng: &mut R,
+    done: &(dyn Fn() + Sync),
+) -> Result<Uploaded, Error> {
+    let parts = parts(table, &plan.job.holders)?;
+    let held = parts.iter().zip(ladders);
+    match contribution {
+        Contribution::Records => {
+            let mut ciphertexts = 0;
+            let mut uploads = Vec::with_capacity(parts.len());
+            for (number, (part, ladder)) in held.enumerate() {
+                let shape = shape(part, plan)?;
+                ciphertexts += shape.ciphertext_count();
+                let bound = bound_of(plan, number);
+                let holder = Holder::new(part, bound, Noise::Drawn(ladder), &public, shape)?;
+                uploads.push(holder::encrypt(&holder, rng, done)?);
+            }
+            let (domain, holders) = (table.domain(), &plan.job.holders);
+            let joined = join_uploads(public.params(), domain, holders, &uploads)?;
+            let domain = domain.clone();
+            let computation = Computation::new(dataset, domain, public, keys, joined);
+            Ok(Uploaded {
+                ciphertexts,
+                computation,
+            })
+        }
+        Contribution::Counts => {
+            let shape = CountsPlan::new(table.domain(), plan.run_ladder)?;
+            let mut sent = HashMap::new();
+            for (holder, (part, ladder)) in held.enumerate() {
+                let bound = bound_of(plan, holder);
+                let tally = Tally::of_table(shape.tables.clone(), bound, part)?;
+                let encrypted = CountsHolder::new(&tally, Noise::Drawn(ladder), &public, &shape)?;
+                for (object, ciphertexts) in encrypted.encrypt_all(rng, done)? {
+                    sent.insert((holder, object), ciphertexts);
+                }
+            }
+            let ciphertexts = sent.len() * plan.set.plaintext_moduli.len();
+            let missing = || fhaim_protocol::Error::Object("an object is missing");
+            let get = |holder, object: Object| sent.remove(&(holder, object)).ok_or_else(missing);
+            let joined = CountsUpload::join(public.params(), &shape, &plan.job.holders, get)?;
+            Ok(Uploaded {
+                ciphertexts,
+                computation: Computation::of_counts(dataset, public, keys, joined)?,
+            })
+        }
+    }
+}
+
+/// The most records that a holder's part may have.
+fn bound_of(plan: &Plan, holder: usize) -> u64 {
+    let member = plan.members.get(holder);
+    member.map_or(plan.job.record_bound, |member| member.record_bound)
+}
+
+/// The shape of one holder's upload of records.
+fn shape(part: &Table, plan: &Plan) -> Result<UploadPlan, Error> {
+    let (domain, records) = (part.domain(), part.records());
+    Ok(UploadPlan::for_table(
+        domain,
+        records,
+        plan.run_ladder,
+        &plan.set,
+    )?)
+}
+
+/// Objects of all holders' uploads, before anything is encrypted.
+pub fn objects(table: &Table, plan: &Plan, contribution: Contribution) -> Result<usize, Error> {
+    let holders = &plan.job.holders;
+    match contribution {
+        Contribution::Records => parts(table, holders)?
+            .iter()
+            .map(|part| Ok(shape(part, plan)?.object_count()))
+            .sum(),
+        Contribution::Counts => {
+            let one = CountsPlan::new(table.domain(), plan.run_ladder)?.object_count();
+            Ok(one * holders.count() as usize)
+        }
+    }
+}
+
+/// Digests of a dataset's keys, which its holders sign.
+pub fn key_digests(public: &PublicKey, keys: &EvaluationKeys) -> Result<[[u8; 32]; 2], Error> {
+    let public = public.to_bytes()?;
+    Ok([
+        Sha256::digest(public).into(),
+        Sha256::digest(keys.to_bytes()).into(),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_even_and_leave_nothing_out() {
+        for (records, count) in [(10, 3), (7, 7), (1599, 4)] {
+            let shares = shares(records, count);
+            let sizes: Vec<usize> = shares.iter().map(|share| share.len()).collect();
+            assert_eq!(sizes.iter().sum::<usize>(), records);
+            assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+        }
+    }
+
+    #[test]
+    fn bounds_cover_each_holders_records_and_no_more_than_the_whole() {
+        let bounds = |by, bound| bounds(by, 1000, 3, bound).unwrap();
+        assert_eq!(bounds(Part::Records, None), [512; 3]);
+        let of_bound = bounds(Part::Records, Some(1000));
+        assert!(of_bound.iter().sum::<u64>() <= 1000 && of_bound.iter().all(|&b| b >= 333));
+        assert_eq!(bounds(Part::Columns, Some(2000)), [2000; 3]);
+        assert!(super::bounds(Part::Records, 2, 3, None).is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! What the holders of a roster agree to: signatures and withdrawals, acts of the dataset's chain.
+
+use fhaim_api::keys::{HolderStanding, KeySet};
+use fhaim_api::token::Service;
+use fhaim_platform::Failure;
+use fhaim_platform::token::Caller;
+use fhaim_protocol::crypto::history::Standing;
+use fhaim_protocol::crypto::judge::Rules;
+use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::roster::MemberSignature;
+use fhaim_protocol::terms::Outline;
+use uuid::Uuid;
+
+use crate::State;
+use crate::audit::Asked;
+use crate::keys::{self, Stored};
+use crate::ledger;
+
+/// What a holder says.
+#[derive(Clone, Copy, Debug)]
+pub enum Consent {
+    /// It agrees to terms and keys.
+    Signed(MemberSignature),
+    /// It lets no further run begin.
+    Withdrawn,
+}
+
+impl Consent {
+    fn action(self) -> &'static str {
+        match self {
+            Self::Signed(_) => "sign the terms and keys",
+            Self::Withdrawn => "withdraw: no further run begins",
+        }
+    }
+}
+
+/// Where each holder of the roster stands.
+pub fn standings(stored: &Stored, plan: &Outline, standing: &Standing) -> Vec<HolderStanding> {
+    let rules = rules(stored.dataset, plan);
+    let unsigned: Vec<u32> = standing.unsigned(&rules).collect();
+    let withdrawn: Vec<u32> = standing.withdrawn().collect();
+    let of = |(number, member): (u32, &fhaim_protocol::roster::Member)| HolderStanding {
+        account: member.account.clone(),
+        signed: !unsigned.contains(&number),
+        withdrawn: withdrawn.contains(&number),
+    };
+    (0..).zip(&plan.members).map(of).collect()
+}
+
+fn rules(dataset: Uuid, plan: &Outline) -> Rules {
+    Rules::of(DatasetId(dataset.into_bytes()), plan)
+}
+
+/// Appends what a holder says to the dataset's chain; the same again changes nothing.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for whoever is no holder of the roster, and once the keys are destroyed;
+/// [`ProblemKind::Invalid`](fhaim_api::problem::ProblemKind::Invalid) for a signature that is not the holder's, or not of these terms and keys.
+pub async fn act(
+    state: &State,
+    dataset: Uuid,
+    holder: Uuid,
+    consent: Consent,
+) -> Result<KeySet, Failure> {
+    let foreign = || Failure::foreign(Service::Crypto, holder, "key set", dataset);
+    let mut tx = state.base.store.begin().await?;
+    let stored = keys::lock(state, &mut tx, dataset).await?;
+    if stored.is_destroyed() {
+        return Err(Failure::not_found());
+    }
+    let member = stored.terms.part_of(&holder.to_string());
+    let member = member.ok_or_else(foreign)?;
+    let plan = keys::outline(&stored.terms)?;
+    let rules = rules(dataset, &plan);
+    let mut standing = ledger::standing(&mut tx, dataset).await?;
+    let link = match consent {
+        Consent::Signed(signature) => standing.sign(&rules, member, signature),
+        Consent::Withdrawn => standing.withdraw(&rules, member),
+    };
+    if let Some(link) = link.map_err(ledger::failure)? {
+        ledger::append(&mut tx, dataset, &link, None).await?;
+        let asked = Asked {
+            dataset,
+            actor: Caller::User(holder),
+            action: consent.action(),
+        };
+        asked.write(&mut tx, true).await?;
+        tx.commit().await?;
+    } else {
+        drop(tx);
+    }
+    keys::show(state, dataset, Caller::User(holder)).await
+}

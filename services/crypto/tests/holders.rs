@@ -1,0 +1,147 @@
+//! Several holders of one dataset: nothing begins before all have signed just these terms and keys.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use common::{OWNER, Place, terms};
+use fhaim_api::Digest;
+use fhaim_api::dataset::WireTerms;
+use fhaim_api::keys::{KeySet, NewKeySet, NewRun, RunStanding};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use fhaim_crypto::decryption::{self, Call};
+use fhaim_crypto::holders::{self, Consent};
+use fhaim_crypto::{State, keys, ledger};
+use fhaim_platform::Failure;
+use fhaim_platform::token::{Caller, Peer};
+use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::terms::Terms;
+use uuid::Uuid;
+
+const OTHER: Uuid = Uuid::from_u128(2);
+const STRANGER: Uuid = Uuid::from_u128(3);
+
+fn key(number: u8) -> HolderKey {
+    HolderKey::from_bytes(&[number; 32])
+}
+
+fn of_two() -> Terms {
+    let member = |(account, number): (Uuid, u8)| Member {
+        account: account.to_string(),
+        columns: Vec::new(),
+        record_bound: 300,
+        key: key(number).public(),
+    };
+    let roster = Roster {
+        partition: Partition::Records,
+        honest: 1,
+        holders: [(OWNER, 1), (OTHER, 2)].map(member).to_vec(),
+    };
+    let terms = Terms {
+        roster: Some(roster),
+        need: None,
+        version: 1,
+        ..terms(1)
+    };
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
+}
+
+async fn made(place: &Place, state: &State) -> KeySet {
+    let id = Uuid::new_v4();
+    let new = NewKeySet {
+        terms: WireTerms(of_two()),
+        voucher: place.generation.voucher(OWNER, id),
+    };
+    let (set, _) = keys::create(state, id, OWNER, new).await.unwrap();
+    set
+}
+
+async fn begin(state: &State, dataset: Uuid, job: u128) -> Result<RunStanding, Failure> {
+    let call = Call {
+        peer: Peer(Service::Computation),
+        dataset,
+        job: Uuid::from_u128(job),
+        receipts: Vec::new(),
+    };
+    let upload = Digest::of(b"manifest");
+    decryption::begin(state, &call, &NewRun { upload }).await
+}
+
+async fn sign(state: &State, set: &KeySet, holder: Uuid, number: u8) -> Result<KeySet, Failure> {
+    let signature = key(number).sign(&set.agreement());
+    holders::act(state, set.dataset, holder, Consent::Signed(signature)).await
+}
+
+fn stand(set: &KeySet) -> Vec<(bool, bool)> {
+    let stand = set.holders.iter();
+    stand
+        .map(|holder| (holder.signed, holder.withdrawn))
+        .collect()
+}
+
+#[tokio::test]
+async fn no_run_begins_before_all_have_signed() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let id = set.dataset;
+    assert_eq!(stand(&set), [(false, false); 2]);
+    let refused = begin(&state, id, 7).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Conflict);
+    let set = sign(&state, &set, OWNER, 1).await.unwrap();
+    assert_eq!(stand(&set), [(true, false), (false, false)]);
+    let refused = begin(&state, id, 7).await.unwrap_err().to_string();
+    assert!(refused.contains(&OTHER.to_string()), "{refused}");
+    assert!(!refused.contains(&OWNER.to_string()), "{refused}");
+    // With another's key, for another, over another dataset's keys, and by nobody of the roster.
+    let kind = |result: Result<KeySet, Failure>| result.unwrap_err().kind();
+    assert_eq!(
+        kind(sign(&state, &set, OTHER, 1).await),
+        ProblemKind::Invalid
+    );
+    assert_eq!(
+        kind(sign(&state, &set, STRANGER, 2).await),
+        ProblemKind::NotFound
+    );
+    let other = made(&place, &state).await;
+    let signature = key(2).sign(&other.agreement());
+    let replayed = holders::act(&state, id, OTHER, Consent::Signed(signature)).await;
+    assert_eq!(kind(replayed), ProblemKind::Invalid);
+    // Signatures survive a restart, and the same again adds nothing to the chain.
+    drop(state);
+    let state = place.open().await;
+    let signed = sign(&state, &set, OTHER, 2).await.unwrap();
+    assert_eq!(stand(&signed), [(true, false); 2]);
+    let again = sign(&state, &set, OTHER, 2).await.unwrap();
+    assert_eq!(again.receipt.height, signed.receipt.height);
+    assert_eq!(begin(&state, id, 7).await.unwrap().run, 0);
+}
+
+#[tokio::test]
+async fn one_that_withdraws_stops_further_runs_and_every_holder_reads_the_ledger() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    for (holder, number) in [(OWNER, 1), (OTHER, 2)] {
+        sign(&state, &set, holder, number).await.unwrap();
+    }
+    let id = set.dataset;
+    let set = holders::act(&state, id, OTHER, Consent::Withdrawn)
+        .await
+        .unwrap();
+    assert_eq!(stand(&set), [(true, false), (true, true)]);
+    let refused = begin(&state, id, 7).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Conflict);
+    for holder in [OWNER, OTHER] {
+        assert!(ledger::show(&state, id, holder, &[]).await.is_ok());
+        assert!(keys::show(&state, id, Caller::User(holder)).await.is_ok());
+    }
+    let refused = ledger::show(&state, id, STRANGER, &[]).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::NotFound);
+    // One holder of several cannot destroy the keys of all.
+    assert!(keys::destroy(&state, id, OTHER).await.is_err());
+    keys::destroy(&state, id, OWNER).await.unwrap();
+    let gone = holders::act(&state, id, OTHER, Consent::Withdrawn).await;
+    assert_eq!(gone.unwrap_err().kind(), ProblemKind::NotFound);
+}
