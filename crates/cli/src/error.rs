@@ -13,9 +13,6 @@ pub enum Error {
     /// A privacy parameter is refused.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// No schema can be drafted privately.
-    #[error(transparent)]
-    Draft(#[from] fhaim_draft::Error),
     /// A model cannot be fitted.
     #[error(transparent)]
     Model(#[from] fhaim_pgm::Error),
@@ -104,9 +101,7 @@ impl Error {
     /// What whoever called the command can do about it, where that is not plain from the error.
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
-            Self::Table(error) | Self::Draft(fhaim_draft::Error::Table(error)) => {
-                table_way_out(error)
-            }
+            Self::Table(error) => table_way_out(error),
             Self::Mechanism(_) | Self::Protocol(_) | Self::Federated(_) => {
                 Refused::by(self).and_then(Refused::way_out)
             }
@@ -119,7 +114,6 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Table(_)
-            | Self::Draft(_)
             | Self::Privacy(_)
             | Self::Usage(_)
             | Self::Read { .. }
@@ -159,6 +153,16 @@ impl Error {
             | Self::Encryption(_)
             | Self::NoRandomness => 1,
             Self::Protocol(_) => Refused::by(self).map_or(1, Refused::exit_code),
+        }
+    }
+}
+
+impl From<fhaim_draft::Error> for Error {
+    fn from(error: fhaim_draft::Error) -> Self {
+        match error {
+            fhaim_draft::Error::Table(error) => Self::Table(error),
+            fhaim_draft::Error::Privacy(error) => Self::Privacy(error),
+            other => Self::Usage(other.to_string()),
         }
     }
 }

@@ -143,7 +143,7 @@ pub fn draft(
             text,
         });
     }
-    let schema = schema(forms, options, purse.spent())?;
+    let schema = schema(&forms, options, purse.spent())?;
     Ok(PrivateDraft {
         schema,
         notes,
@@ -181,7 +181,7 @@ fn draft_column(
     Ok((form, note))
 }
 
-fn schema(columns: Vec<Value>, options: &Options, spent: Rho) -> Result<Schema, Error> {
+fn schema(columns: &[Value], options: &Options, spent: Rho) -> Result<Schema, Error> {
     let claim = Claim {
         epsilon: options.epsilon,
         delta: options.delta,
