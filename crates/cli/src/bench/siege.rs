@@ -432,6 +432,7 @@ fn json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(unreadable)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
 fn unreadable(error: serde_json::Error) -> Error {
     Error::Service(format!("an answer that cannot be read: {error}"))
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::PROGRAM;
 
 /// Commands that draw randomness.
-const DRAWING: [&str; 8] = [
+const DRAWING: [&str; 9] = [
     "run",
     "local",
     "sample",
