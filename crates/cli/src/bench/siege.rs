@@ -208,7 +208,7 @@ async fn user(endpoints: &Endpoints) -> Result<(Client, Dataset), Error> {
     let dataset = client
         .create_dataset(Uuid::now_v7(), "siege", terms)
         .await?;
-    client.prepare(&dataset, Some(layout()?)).await?;
+    client.prepare(&dataset, layout()?).await?;
     Ok((client, dataset))
 }
 
@@ -399,7 +399,7 @@ async fn hold(address: &Arc<str>, count: usize, bytes: &[u8]) {
 /// vouches for a dataset that it has.
 async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<Answers, Error> {
     let generation = address(&endpoints.generation);
-    let sign_in = serde_json::to_string(&credentials()).map_err(unreadable)?;
+    let sign_in = serde_json::to_string(&credentials()).map_err(|error| unreadable(&error))?;
     let sign_in = with_body("POST /v1/sessions HTTP/1.1", &sign_in);
     let session: Session = json(&exchange(&generation, &sign_in).await)?;
     let bearer = |service| session.token(service).0.clone();
@@ -413,7 +413,7 @@ async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<
         terms: dataset.terms.clone(),
         voucher: Some(vouched.voucher),
     };
-    let body = serde_json::to_string(&body).map_err(unreadable)?;
+    let body = serde_json::to_string(&body).map_err(|error| unreadable(&error))?;
     let token = bearer(Service::Crypto);
     let request = move |_: usize| {
         let id = Uuid::now_v7();
@@ -429,11 +429,10 @@ fn json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     let body = end
         .and_then(|end| answer.get(end + 4..))
         .unwrap_or_default();
-    serde_json::from_slice(body).map_err(unreadable)
+    serde_json::from_slice(body).map_err(|error| unreadable(&error))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
-fn unreadable(error: serde_json::Error) -> Error {
+fn unreadable(error: &serde_json::Error) -> Error {
     Error::Service(format!("an answer that cannot be read: {error}"))
 }
 
