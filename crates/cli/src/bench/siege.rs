@@ -208,7 +208,7 @@ async fn user(endpoints: &Endpoints) -> Result<(Client, Dataset), Error> {
     let dataset = client
         .create_dataset(Uuid::now_v7(), "siege", terms)
         .await?;
-    client.prepare(&dataset, layout()?).await?;
+    client.prepare(&dataset, Some(layout()?)).await?;
     Ok((client, dataset))
 }
 
