@@ -61,7 +61,7 @@ impl Cda {
     /// makes them (epsilon, delta)-private, or without noise.
     ///
     /// # Errors
-    /// [`Error::SmallClass`]; [`Error::Setting`] for no party, mix or sample; [`Error::Privacy`] for budgets that
+    /// [`Error::SmallClass`]; [`Error::OutOfReach`]; [`Error::Setting`] for no party, mix or sample; [`Error::Privacy`] for budgets that
     /// no noise keeps; [`Error::Shape`] for parties whose records are unlike.
     pub fn plan(
         parties: &[Points],
@@ -112,12 +112,7 @@ impl Cda {
         };
         fhaim_dp::accounting::rho(epsilon, delta)?;
         // The bound's terms from the third on do not fall with the noise: small budgets may be out of its reach.
-        let out_of_reach = |_| Error::Setting {
-            what: "epsilon",
-            problem: format!(
-                "no noise brings this many mixes to {epsilon}: mix fewer records, make fewer mixes, or raise epsilon"
-            ),
-        };
+        let out_of_reach = |_| Error::OutOfReach(epsilon);
         mixing.deviation = mixing
             .least_deviation(epsilon, delta)
             .map_err(out_of_reach)?;

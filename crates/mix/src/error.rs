@@ -31,6 +31,11 @@ pub enum Error {
         /// The records of a mix.
         needed: usize,
     },
+    /// A budget that the accounting cannot show, whatever the noise.
+    #[error(
+        "no noise brings this many mixes to epsilon {0}: mix fewer records, make fewer mixes, or raise epsilon"
+    )]
+    OutOfReach(f64),
     /// More records of a class than there are places for.
     #[error("class {class} has more than the {capacity} records that there are places for")]
     NoPlace {

@@ -100,7 +100,7 @@ struct Row {
     epsilon: Option<f64>,
     seeds: usize,
     /// Accuracy on images that were not mixed, in percent, and its standard error; nothing where there are too few
-    /// images for mixes of that many.
+    /// images for mixes of that many, or no noise keeps the budget.
     accuracy: Option<f64>,
     standard_error: Option<f64>,
     printed: Option<f64>,
@@ -226,7 +226,7 @@ fn split(points: &Points, seed: u64) -> (Points, Points) {
     (points.select(seen), points.select(unseen))
 }
 
-/// The mixes of a way; none where a party has fewer images of a class than a mix takes.
+/// The mixes of a way; none where a party has fewer images of a class than a mix takes, or no noise keeps the budget.
 fn mixes(
     arguments: &BenchMixArguments,
     seen: &Points,
@@ -244,7 +244,7 @@ fn mixes(
     let budget = epsilon.map(|epsilon| (epsilon, DELTA));
     match Cda::plan(&parts, mix, seen.len(), noise, budget) {
         Ok(planned) => Ok(Some(planned.run(&parts, &mut rng)?)),
-        Err(fhaim_mix::Error::SmallClass { .. }) => Ok(None),
+        Err(fhaim_mix::Error::SmallClass { .. } | fhaim_mix::Error::OutOfReach(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -311,7 +311,7 @@ fn text(rows: &[Row]) -> String {
     for row in rows {
         let accuracy = match (row.accuracy, row.standard_error) {
             (Some(accuracy), Some(error)) => format!("{accuracy:>8.2} ({error:.2})"),
-            _ => "too few".to_owned(),
+            _ => "not possible".to_owned(),
         };
         let epsilon = row
             .epsilon
