@@ -1,6 +1,6 @@
 //! `fhaim bench paper`: the FHAIM paper's own experiment, with the printed figures beside.
 //!
-//! Four fifths of the records are seen; the error is over all pairs, of the model's marginals; a logistic regression is
+//! Four fifths of the records are seen; the error is over all pairs, of as many drawn records; a logistic regression is
 //! trained on drawn records and tested on the fifth that was not seen. The paper's first budget is without noise, its
 //! second a strict one whose symbol is illegible: epsilon 1 is taken.
 
