@@ -84,7 +84,7 @@ fn a_kept_model_gives_more_records_with_digits_and_conditions() {
     };
     done("schema infer --data t.csv --leave-out name --leave-out ward --out s.json");
     done(
-        "local --data t.csv --schema s.json --ignore-columns --epsilon 10 --out new.csv --model m --yes",
+        "local --data t.csv --schema s.json --ignore-columns --epsilon 10 --out new.csv --model-out m --yes",
     );
     done("sample --model m --schema s.json --records 40 --where dose=0 --out zeros.csv");
     let zeros = fs::read_to_string(folder.path().join("zeros.csv")).unwrap();
