@@ -503,7 +503,7 @@ mod tests {
     fn columns_are_those_of_a_table() {
         let json = r#"{"version":2,"name":"t","target":"b","columns":[
             {"name":"n","kind":"identifier","pattern":"[0-9]{6}"},
-            {"name":"a","kind":"number","min":0,"max":100,"bins":4,"digits":5},
+            {"name":"a","kind":"number","decimals":0,"min":0,"max":100,"bins":4,"digits":5},
             {"name":"b","kind":"categorical","categories":["x","y"]}]}"#;
         let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
         let columns = roster(Partition::Columns, &[&["b"], &["a"]]);

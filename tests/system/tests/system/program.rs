@@ -22,7 +22,13 @@ const DRAWING: [&str; 9] = [
 
 /// Words of a help text, without lines about the seed and whatever the program is called.
 fn words(help: &str) -> Vec<String> {
-    let lines = help.lines().filter(|line| !line.contains("--seed <SEED>"));
+    // A flag's text is beside it, or, in a long help, below it and before an empty line.
+    let mut of_seed = false;
+    let lines = help.lines().filter(|line| {
+        let flag = line.contains("--seed <SEED>");
+        of_seed = (flag && line.ends_with("<SEED>")) || (of_seed && !line.trim().is_empty());
+        !flag && !of_seed
+    });
     let words = lines.flat_map(str::split_whitespace);
     words
         .map(|word| word.replace("fhaim_insecure_test_seed", "fhaim"))
