@@ -83,7 +83,7 @@ impl Default for StagedOptions {
 }
 
 impl StagedOptions {
-    /// What the published figures were made with.
+    /// What new terms name.
     pub fn recommended() -> Self {
         Self {
             scoring: Scoring::Mixture,
