@@ -31,7 +31,13 @@ finish() {
     [ -z "${CONTAINERS_CONF:-}" ] || podman network rm -f fhaim >/dev/null 2>&1 || true
     [ -z "$forward" ] || kill "$forward" 2>/dev/null || true
     "$here/../.ci/servers" "$folder/servers" stop >/dev/null 2>&1 || true
-    [ -n "${KEEP:-}" ] || rm -rf "$folder"
+    [ -z "${KEEP:-}" ] || return 0
+    # Containers that were removed may be cleaned up for a moment yet.
+    for try in $(seq 10); do
+        rm -rf "$folder" 2>/dev/null && return 0
+        sleep 1
+    done
+    echo "not removed: $folder" >&2
 }
 trap finish EXIT
 
@@ -164,7 +170,7 @@ fhaim login --sign-up --email ana@hospital.example --generation "$(at generation
     --computation "$(at computation 8082)" --crypto "$(at crypto 8083)"
 dataset=$(fhaim dataset create --schema table.schema.json --data table.csv --epsilon 1)
 fhaim dataset upload "$dataset" --data table.csv --yes
-read -r job < <(fhaim job run "$dataset" --yes)
+job=$(fhaim job run "$dataset" --yes)
 fhaim job watch "$job" >/dev/null
 fhaim download "$job" --out synthetic.csv
 echo "ok: a job from upload to download, $(($(wc -l <synthetic.csv) - 1)) records"

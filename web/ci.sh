@@ -26,6 +26,12 @@ packages() {
     npm ci --no-audit --no-fund
 }
 
+# What the browser drops on the page.
+export_of_a_hospital() {
+    export FHAIM_HOSPITAL="${FHAIM_HOSPITAL:-$(dirname "$FHAIM_BIN")/examples/hospital}"
+    [ -x "$FHAIM_HOSPITAL" ] || (cd .. && cargo build --locked -p fhaim-kit --example hospital)
+}
+
 crate() {
     (cd ../crates/sdk-wasm && cargo "$@")
 }
@@ -40,4 +46,6 @@ step ./wasm.sh
 export FHAIM_WASM="$PWD/public/fhaim.wasm"
 step crate test --locked
 step npm run --silent build
+step export_of_a_hospital
 step ./test.sh "${FHAIM_SCREENSHOTS:-}"
+step ../clients/typescript/test.sh

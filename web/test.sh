@@ -6,6 +6,9 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 node "$here/test/page.mjs" "$@"
+node "$here/test/tables.mjs" "$@"
+node "$here/test/parties.mjs" "$@"
+node "$here/test/account.mjs" "$@"
 [ -z "${FHAIM_QUICK:-}" ] || exit 0
 node "$here/test/recovery.mjs" "$@"
 node "$here/test/journal.mjs"

@@ -12,6 +12,8 @@ const DatasetPage = lazy(() => import("./pages/dataset"));
 const JobPage = lazy(() => import("./pages/job"));
 const ResultPage = lazy(() => import("./pages/result"));
 const ApiKeys = lazy(() => import("./pages/api-keys"));
+const AccountPage = lazy(() => import("./pages/account"));
+const Join = lazy(() => import("./pages/join"));
 
 function useSignedIn(): string | undefined {
   return useSyncExternalStore(onSession, signedInAs);
@@ -31,6 +33,8 @@ export function App() {
             <Route path="/jobs/:job" element={<JobPage />} />
             <Route path="/jobs/:job/result" element={<ResultPage />} />
             <Route path="/api-keys" element={<ApiKeys />} />
+            <Route path="/account" element={<AccountPage />} />
+            <Route path="/join" element={<Join />} />
           </Route>
           <Route path="*" element={<main id="content"><NotFound /></main>} />
         </Route>
@@ -53,6 +57,7 @@ function Frame() {
               <nav aria-label="Main">
                 <Link to="/" aria-current={pathname === "/" ? "page" : isOfDatasets(pathname)}>Datasets</Link>
                 <NavLink to="/api-keys">API keys</NavLink>
+                <NavLink to="/account">Account</NavLink>
               </nav>
               <UploadLink pathname={pathname} />
               <span className="who" title={email}>{email}</span>

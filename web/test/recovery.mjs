@@ -7,7 +7,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  SIZES, Server, check, confirmColumns, openBrowser, TIMEOUT_MS, run, signUp, watchErrors,
+  SIZES, Server, check, confirmColumns, openBrowser, TIMEOUT_MS, run, setEpsilon, signUp, watchErrors,
 } from "./support.mjs";
 
 /** A table of two chunks of records: its upload takes long enough to be broken into. */
@@ -83,7 +83,7 @@ async function sendSome(more) {
 async function beginUpload() {
   await page.getByRole("link", { name: "Make the first dataset" }).click();
   await confirmColumns(page, file);
-  await page.getByLabel("Epsilon").fill("10");
+  await setEpsilon(page, 10);
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
   await page.getByText("Encrypting and sending").waitFor();
   await sendSome(5);

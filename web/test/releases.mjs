@@ -5,22 +5,57 @@ import { check } from "./support.mjs";
 /** Standard deviations that no noise exceeds: one in 5e8 does. */
 const REACH = 6;
 
-/** By column, the code of each record's value: fhaim-domain's coding. */
+/** By attribute, the code of each record's value: fhaim-domain's coding, written down once more. */
 function codes(schema, lines) {
   const header = lines[0].split(",");
   const records = lines.slice(1).map((line) => line.split(","));
-  return schema.columns.map((column) => {
+  return schema.columns.flatMap((column) => {
     const at = header.indexOf(column.name);
-    return records.map((record) => code(column, record[at]));
+    const texts = records.map((record) => record[at]);
+    return column.kind === "number" ? digits(column, texts) : [texts.map((text) => code(column, text))];
   });
 }
 
 function code(column, text) {
-  const missing = column.kind === "categorical" ? column.categories.length : column.bins;
-  if (text === "") return missing;
-  if (column.kind === "categorical") return column.categories.indexOf(text);
-  const bin = Math.floor(((Number(text) - column.min) / (column.max - column.min)) * column.bins);
-  return Math.min(bin, column.bins - 1);
+  if (column.kind !== "categorical") throw new Error(`no coding of ${column.kind} columns is written down here`);
+  return text === "" ? column.categories.length : column.categories.indexOf(text);
+}
+
+/** Consecutive steps in `count` groups of about as many. */
+function cut(first, last, count) {
+  const steps = last - first + 1;
+  const edge = (part) => first + Math.floor((part * steps) / count);
+  return Array.from({ length: count }, (_, part) => [edge(part), edge(part + 1) - 1]);
+}
+
+/** Bins of steps, from edges or even ones. */
+function binsOf({ edges, min, max, bins }, step) {
+  if (!edges) return cut(step(min), step(max), bins);
+  const begin = edges.map(step);
+  return begin.slice(1).map((next, at) => [begin[at], at + 2 === begin.length ? next : next - 1]);
+}
+
+/** The attributes of a number: which bin or special value, and which part of the bin if it has several. */
+function digits(column, texts) {
+  const step = (value) => Math.round(Number(value) * 10 ** (column.decimals ?? 0));
+  const special = (column.special ?? []).map(step).map((value) => ({ span: [value, value], special: true, parts: [[value, value]] }));
+  const bins = binsOf(column, step).map((span) => {
+    const parts = cut(...span, Math.min(column.digits ?? 1, span[1] - span[0] + 1));
+    const has = ([first, last]) => special.filter(({ span: [value] }) => value >= first && value <= last).length <= last - first;
+    return { span, special: false, parts: parts.filter(has) };
+  });
+  const groups = [...special, ...bins].sort((one, two) => one.parts[0][0] - two.parts[0][0] || Number(two.special) - Number(one.special));
+  const find = (text) => {
+    if (text === "") return [groups.length, 0];
+    const value = step(text);
+    const inside = ({ span: [first, last] }) => value >= first && value <= last;
+    const at = groups.findIndex((group) => group.special && inside(group));
+    const coarse = at >= 0 ? at : groups.findIndex((group) => !group.special && inside(group));
+    return [coarse, groups[coarse].parts.findLastIndex(([first]) => first <= value)];
+  };
+  const found = texts.map(find);
+  const hasDigit = groups.some(({ parts }) => parts.length > 1);
+  return [found.map(([coarse]) => coarse), ...(hasDigit ? [found.map(([, fine]) => fine)] : [])];
 }
 
 /** Sums over all records of the functions of one axis, or of the products of two. */

@@ -1,9 +1,9 @@
 // What the browser tests share: the services, the browser, checks, and a meter of the page's frames.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { chromium } from "playwright-core";
 
 export const PASSWORD = "a long test password";
@@ -167,13 +167,55 @@ export function watchErrors(page) {
   return watch;
 }
 
+const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+/**
+ * A look at a page as it is: no serious finding of axe in either colour scheme, nothing wider than the
+ * window, and a picture of each size and scheme.
+ */
+export function looker(page) {
+  return async (name) => {
+    if (process.env.FHAIM_QUICK) return;
+    for (const scheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+      for (const [size, viewport] of Object.entries(SIZES)) {
+        await page.setViewportSize(viewport);
+        await page.waitForTimeout(150);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        check(`${name} fits (${size})`, wide <= 0, `${wide} px over`);
+        if (screenshots) {
+          await page.screenshot({ path: join(screenshots, `${name}-${size}-${scheme}.png`), fullPage: true });
+        }
+      }
+      // The page's policy lets no script in from outside; a test may evaluate.
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+      const found = serious.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(" ")}`));
+      check(`${name} accessible (${scheme})`, found.length === 0, found.slice(0, 5).join("; "));
+    }
+    await page.setViewportSize(SIZES.wide);
+    await page.emulateMedia({ colorScheme: "light" });
+  };
+}
+
+/** The export of a hospital in Windows-1252, as `tests/kit/examples/hospital.rs` prints it. */
+export function hospital(folder) {
+  const example = process.env.FHAIM_HOSPITAL ?? join(dirname(program), "examples/hospital");
+  const path = join(folder, "export.csv");
+  writeFileSync(path, execFileSync(example, { maxBuffer: 64 << 20 }));
+  return path;
+}
+
 /** Makes an account and signs in with it. */
-export async function signUp(page, base) {
+export async function signUp(page, base, name = "ana") {
   await page.goto(`${base}/sign-up`);
-  await page.getByLabel("Email").fill(`ana-${Date.now()}@example.org`);
+  const email = `${name}-${Date.now()}@example.org`;
+  await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create an account" }).click();
   await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
+  return email;
 }
 
 /** From a chosen file to the budget: every column is confirmed, as drafted or as a schema file has it. */
@@ -188,6 +230,12 @@ export async function confirmColumns(page, file, schema) {
   await page.getByRole("button", { name: "I have checked every column" }).click();
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { name: "What it does to your counts" }).waitFor();
+}
+
+/** Sets epsilon where it can be set freely. */
+export async function setEpsilon(page, epsilon) {
+  await page.getByText("Advanced: epsilon").click();
+  await page.getByLabel("Epsilon").fill(String(10 * Math.log10(epsilon)));
 }
 
 /** Begins to measure the longest time between two frames of the page. */

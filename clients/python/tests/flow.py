@@ -205,6 +205,55 @@ def download(client: fhaim.Client, job: Job, folder: Path) -> None:
     check("no file of it is left", not list(folder.glob("*none*")))
 
 
+def several(server: str, first: fhaim.Client, folder: Path) -> None:
+    """Three holders of parts of one table, none of which any other sees."""
+    password = "correct horse battery"
+    clients = [first]
+    for name in ("ben", "eva"):
+        other = fhaim.Client(server)
+        other.sign_up(f"{name}@example.org", password)
+        clients.append(other.sign_in(f"{name}@example.org", password))
+    cards = [client.join(record_bound=200) for client in clients]
+    check(
+        "an account has one key on this machine",
+        first.join(record_bound=200) == cards[0] and len({card.key for card in cards}) == 3,
+    )
+    dataset = first.create_dataset(
+        schema(), epsilon=5.0, runs=2, holders=cards, contribution="counts"
+    )
+    check("the bound is that of all", dataset.terms.record_bound == 600)
+    where = clients[1].standings(dataset)
+    check(
+        f"all are missing: {', '.join(one.email for one in where)}",
+        [one.ready for one in where] == [False] * 3
+        and [one.fingerprint for one in where] == [fhaim.fingerprint(card) for card in cards],
+    )
+    refused("a run before all have signed", "not-agreed", lambda: first.run(dataset))
+    rows = (folder / "table.csv").read_text().splitlines()
+    for number, client in enumerate(clients):
+        if number == 2:
+            gone = [one.number for one in client.standings(dataset) if not one.ready]
+            check("the last is missing", gone == [2])
+        client.sign(dataset)
+        part = folder / f"part{number}.csv"
+        part.write_text("\n".join([rows[0], *rows[1 + number : RECORDS : 3]]) + "\n")
+        client.upload(dataset, part, state=folder / f"state{number}")
+    shown = clients[2].standings(dataset)
+    check("nobody is missing", all(one.ready and one.objects for one in shown))
+    job = clients[1].wait(clients[1].run(dataset), timeout=300)
+    drawn = clients[2].download(job, folder / "together.csv")
+    check(f"{drawn.rows} records of all three", abs((drawn.rows or 0) - RECORDS) < 100)
+    ledgers = [client.ledger(dataset).spent for client in clients]
+    check("all read one ledger", len({spent.exact for spent in ledgers}) == 1)
+    left = clients[1].withdraw(dataset)
+    check("one has withdrawn", [one.withdrawn for one in left] == [False, True, False])
+    refused("a run after that", "not-agreed", lambda: clients[2].run(dataset))
+    first.delete_dataset(dataset)
+    lone = first.create_dataset(schema(), epsilon=5.0, record_bound=512)
+    refused("withdrawing from a dataset of one", "invalid", lambda: first.withdraw(lone))
+    first.delete_dataset(lone)
+
+
 def strangers(server: str, dataset: Dataset, job: Job) -> None:
     other = fhaim.Client(server)
     other.sign_up("other@example.org", "correct horse battery")
@@ -227,6 +276,7 @@ def main() -> None:
         job = run(client, dataset)
         download(client, job, Path(folder))
         same_records(client, dataset, Path(folder))
+        several(server, client, Path(folder))
     strangers(server, dataset, job)
     client.delete_dataset(dataset)
     refused("a dataset that was deleted", "not-found", lambda: client.dataset(dataset))

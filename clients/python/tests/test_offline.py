@@ -8,6 +8,7 @@ import tempfile
 import threading
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +17,7 @@ from unittest import mock
 from uuid import UUID
 
 import fhaim
-from fhaim import transport
+from fhaim import holders, transport
 from fhaim.client import _conditions
 from fhaim.codec import decode, encode
 from fhaim.models import (
@@ -25,7 +26,9 @@ from fhaim.models import (
     HappeningState,
     Job,
     JobEvent,
+    Member,
     Session,
+    Terms,
 )
 
 JOB = "0198c0de-0000-7000-8000-000000000001"
@@ -47,6 +50,25 @@ A_JOB = {
     "created_at": "2026-01-02T03:04:05Z",
     "updated_at": "2026-01-02T03:04:05Z",
 }
+A_DATASET = {
+    "id": JOB,
+    "name": "t",
+    "state": "ready",
+    "budget": {"exact": "1", "rho": 1.0},
+    "runs_left": 1,
+    "created_at": "2026-01-02T03:04:05Z",
+    "terms": {
+        "schema": {},
+        "epsilon": 1.0,
+        "delta": 1e-9,
+        "mechanism": "staged",
+        "record_bound": 4,
+        "runs": 1,
+        "model_bytes": 64,
+        "target_weight": 1,
+    },
+}
+GOLDEN = Path(__file__).parents[3] / "compat" / "fb48e3e"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -95,6 +117,34 @@ class Values(unittest.TestCase):
 
     def test_secrets_are_not_printed(self) -> None:
         self.assertNotIn("wort", repr(Credentials(email="a@b", password="Passwort")))
+
+    def test_a_key_has_the_fingerprint_that_the_program_shows(self) -> None:
+        terms = decode(Terms, json.loads((GOLDEN / "terms.records.json").read_text()))
+        shown = (GOLDEN / "fingerprint").read_text()
+        self.assertEqual(fhaim.fingerprint(terms.roster.holders[0]), shown)
+        self.assertNotEqual(fhaim.fingerprint(terms.roster.holders[1]), shown)
+        # What a service said of a dataset is sent on as it was.
+        self.assertEqual(encode(terms), json.loads((GOLDEN / "terms.records.json").read_text()))
+
+    def test_cards_make_a_roster(self) -> None:
+        cards = [Member(account=name, key="00" * 32, record_bound=n) for name, n in (("a", 5), ("b", 7))]
+        made, bound = holders.roster(cards, 1)
+        self.assertEqual((made.partition, bound, made.holders), ("records", 12, cards))
+        cards[1] = replace(cards[1], columns=["x"])
+        made, bound = holders.roster(cards, 2)
+        self.assertEqual((made.partition, bound, made.honest), ("columns", 7, 2))
+
+    def test_who_has_not_signed_is_named(self) -> None:
+        one = fhaim.Standing(0, "a@b.example", "", True, False, True, 3, 3)
+        other = replace(one, number=1, email="c@d.example", signed=False, objects=None)
+        self.assertTrue(one.ready and not other.ready)
+        holders.must_agree([])
+        holders.must_agree([one])
+        for standing, word in ((other, "not signed"), (replace(one, withdrawn=True), "withdrew")):
+            with self.assertRaises(fhaim.Error) as caught:
+                holders.must_agree([one, standing])
+            self.assertEqual(caught.exception.kind, "not-agreed")
+            self.assertEqual(caught.exception.detail, f"{word}: {standing.email}")
 
     def test_conditions_are_quoted(self) -> None:
         where = {"race": "Asian", "city": "Leuven, Belgium", "say": '"hm"', "age": 3, "x": None}
@@ -181,11 +231,11 @@ class Answers(unittest.TestCase):
     def test_a_lost_answer_starts_one_job(self) -> None:
         self.signed_in()
         # Nothing of the answer, and then half of it.
-        self.answers += [says(200, receipt(1)), lose, says(201, "{", headers={"Content-Length": "900"}), says(201, A_JOB)]
+        self.answers += [says(200, A_DATASET), says(200, receipt(1)), lose, says(201, "{", headers={"Content-Length": "900"}), says(201, A_JOB)]
         self.assertEqual(self.client.run(JOB).id, UUID(JOB))
         asked = {(method, path) for method, path, _ in self.asked if "/jobs/" in path}
         self.assertEqual(len(asked), 1)
-        self.answers += [says(200, receipt(1)), *[lose] * transport.TRIES]
+        self.answers += [says(200, A_DATASET), says(200, receipt(1)), *[lose] * transport.TRIES]
         error = self.failure(lambda: self.client.run(JOB, job=OTHER))
         self.assertEqual(error.kind, "unreachable")
         self.assertIn(f"job='{OTHER}'", error.way_out or "")
@@ -193,21 +243,21 @@ class Answers(unittest.TestCase):
 
     def test_a_ledger_that_was_set_back_is_noticed(self) -> None:
         self.signed_in()
-        self.answers += [says(200, receipt(3)), says(201, A_JOB)]
+        self.answers += [says(200, A_DATASET), says(200, receipt(3)), says(201, A_JOB)]
         self.client.run(JOB)
         # By another program of this machine, too.
         other = fhaim.Client(self.address, timeout=5)
         self.answers += [says(201, session("other", "again"))]
         other.sign_in("a@b.example", "a password")
         for told in (receipt(2), receipt(3, "b")):
-            self.answers.append(says(200, told))
+            self.answers += [says(200, A_DATASET), says(200, told)]
             error = self.failure(lambda: other.run(JOB))
             self.assertEqual(error.kind, "restored")
             self.answers += [says(200, A_JOB), says(200, told)]
             error = self.failure(lambda: other.retry(JOB))
             self.assertEqual(error.kind, "restored")
         self.assertEqual(self.answers, [])
-        self.answers += [says(200, receipt(4)), says(201, A_JOB)]
+        self.answers += [says(200, A_DATASET), says(200, receipt(4)), says(201, A_JOB)]
         other.run(JOB)
 
     def test_a_lost_answer_to_a_refresh_is_asked_for_again(self) -> None:

@@ -42,6 +42,12 @@ pub fn secret(params: &Parameters) -> SecretKey {
     SecretKey::from_bytes(params, &bytes).unwrap()
 }
 
+/// The golden public key, of parameter set P1.
+pub fn public(params: &Parameters) -> PublicKey {
+    let made = || fresh_public(&secret(params)).to_bytes().unwrap();
+    PublicKey::from_bytes(params, &golden(LANDED, "public-key.p1", made)).unwrap()
+}
+
 /// The bytes of the golden ciphertext, of parameter set P1.
 pub fn ciphertext(params: &Parameters) -> Vec<u8> {
     golden(LANDED, "ciphertext.p1", || {

@@ -16,11 +16,18 @@ pub const NEED: &str = "3566376";
 
 /// The release in which terms may name their mechanism's options.
 pub const OPTIONS: &str = "6ef238c";
+
 /// The release in which datasets got several holders.
 pub const PARTIES: &str = "fb48e3e";
 
 /// The release in which schemas have a second version: digits, times, codes, identifiers.
 pub const DIGITS: &str = "fb48e3e";
+
+/// The release in which terms name the form of their noise ladder.
+pub const LADDER: &str = "67b03a2";
+
+/// The release in which schemas may have constraints.
+pub const CONSTRAINTS: &str = "67b03a2";
 
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -5,6 +5,7 @@
 //! which format.
 #![allow(clippy::unwrap_used)]
 
+mod counts;
 mod encryption;
 mod files;
 mod history;

@@ -39,6 +39,11 @@ fn of(partition: Partition, columns: &[&[&str]], contribution: Contribution) -> 
     terms.complete(&Mechanisms).unwrap()
 }
 
+/// Terms of two holders of counts.
+pub fn of_counts() -> Terms {
+    of(Partition::Records, &[&[], &[]], Contribution::Counts)
+}
+
 #[test]
 fn terms_of_several_holders_are_of_the_fourth_version() {
     let whole: &[&[&str]] = &[&[], &[]];
@@ -48,10 +53,7 @@ fn terms_of_several_holders_are_of_the_fourth_version() {
             "terms.records.json",
             of(Partition::Records, whole, Contribution::Records),
         ),
-        (
-            "terms.counts.json",
-            of(Partition::Records, whole, Contribution::Counts),
-        ),
+        ("terms.counts.json", of_counts()),
         (
             "terms.columns.json",
             of(Partition::Columns, parts, Contribution::Records),

@@ -1,6 +1,8 @@
 //! A dataset's terms and schema, and the plan that everyone works out from them.
 
-use crate::files::{DIGITS, LANDED, NEED, OPTIONS, golden, json, refuses_unknown_fields};
+use crate::files::{
+    CONSTRAINTS, DIGITS, LANDED, NEED, OPTIONS, golden, json, refuses_unknown_fields,
+};
 use fhaim_domain::Schema;
 use fhaim_dp::LadderPlan;
 use fhaim_he::{P1, P2};
@@ -108,6 +110,36 @@ fn a_schema_of_the_second_version_is_written_as_it_was_read() {
     // What the codes are: coarse and fine attributes in the order of the fields.
     let sizes = "[13, 31, 25, 4, 24, 2, 100, 12, 20, 4, 16, 3, 2, 2, 2, 2, 6]";
     assert_eq!(format!("{:?}", read.domain().sizes()), sizes);
+}
+
+#[test]
+fn a_schema_with_constraints_is_written_as_it_was_read() {
+    let constraints = r#"], "constraints": [{"at_most": ["gain", "height_"]},
+        {"sum": {"total": "all", "parts": ["in", "out"]}}, {"missing_together": ["born_", "ward_"]},
+        {"never": {"ward": "surgery", "diagnosis": "J10"}}]}"#;
+    let more = r#",
+    {"name": "height_", "kind": "number", "integer": true, "min": 0, "max": 9999, "bins": 10},
+    {"name": "in", "kind": "number", "decimals": 2, "min": 0, "max": 10, "bins": 5},
+    {"name": "out", "kind": "number", "decimals": 2, "min": 0, "max": 10, "bins": 5},
+    {"name": "all", "kind": "number", "decimals": 2, "min": 0, "max": 20, "bins": 5},
+    {"name": "born_", "kind": "date", "format": "%Y-%m-%d", "edges": ["1920-01-01", "2023-12-31"], "nullable": true},
+    {"name": "ward_", "kind": "categorical", "categories": ["a"], "nullable": true}"#;
+    let (columns, _) = SECOND.rsplit_once("\n  ]").unwrap();
+    let json_text =
+        format!("{columns}{more}{constraints}").replacen("\"version\": 2", "\"version\": 4", 1);
+    let schema = Schema::from_json("schema.json", json_text.as_bytes()).unwrap();
+    let text = golden(CONSTRAINTS, "schema.json", || schema.to_json().into_bytes());
+    let read = Schema::from_json("schema.json", &text).unwrap();
+    assert_eq!(read, schema);
+    assert_eq!(read.to_json().as_bytes(), text);
+    let digest: String = read.digest().iter().map(|b| format!("{b:02x}")).collect();
+    let made = || digest.clone().into_bytes();
+    assert_eq!(
+        golden(CONSTRAINTS, "schema.digest", made),
+        digest.as_bytes()
+    );
+    json(CONSTRAINTS, "schema.compact.json", &schema);
+    refuses_unknown_fields::<Schema>(CONSTRAINTS, "schema.compact.json");
 }
 
 /// The landed release wrote no version.

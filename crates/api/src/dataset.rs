@@ -1,6 +1,7 @@
 //! Datasets as the generation service lists them.
 
 use fhaim_domain::Schema;
+use fhaim_dp::LadderForm;
 use fhaim_protocol::roster::{Contribution, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Need, Options};
@@ -66,9 +67,14 @@ pub struct TermsDocument {
     #[schema(value_type = Option<ContributionDocument>)]
     #[serde(default)]
     pub contribution: Contribution,
-    /// The form the terms are written in: 4 with a roster or another contribution than records, 3
-    /// with `need` and `options`, 2 with `need` alone, 1 without.
-    #[schema(minimum = 1, maximum = 4)]
+    /// How every holder's noise is laid out: `loose` where it is left out, or `dense`, which new
+    /// datasets name: the same noise in two thirds of the bytes or fewer.
+    #[schema(value_type = Option<LadderFormDocument>)]
+    #[serde(default)]
+    pub ladder: LadderForm,
+    /// The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+    /// contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+    #[schema(minimum = 1, maximum = 5)]
     #[serde(default = "first_version")]
     pub version: u8,
 }
@@ -111,6 +117,17 @@ pub enum ContributionDocument {
     Records,
     /// Counts of all pairs of columns.
     Counts,
+}
+
+/// How every holder's noise is laid out.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = LadderForm)]
+pub enum LadderFormDocument {
+    /// Three vectors a level; a release lies within one page.
+    Loose,
+    /// Two vectors a level; releases follow each other.
+    Dense,
 }
 
 /// How a [`Roster`] is written.

@@ -160,7 +160,7 @@ pub struct ReleasedStatistic {
     /// What was asked: integer functions of each attribute.
     #[schema(value_type = crate::batch::StatisticDocument)]
     pub statistic: fhaim_release::Statistic,
-    /// Standard deviation of the noise.
+    /// Standard deviation of the noise, of all holders together.
     pub sigma: f64,
     /// The released integers.
     pub values: Vec<i64>,

@@ -61,7 +61,7 @@ pub struct AlignArguments {
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
     /// Minutes to wait for the others
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=MAX_WAIT))]
     pub wait: u64,
     /// Do it without asking
     #[arg(long)]
@@ -70,6 +70,9 @@ pub struct AlignArguments {
     #[command(flatten)]
     pub format: FormatArguments,
 }
+
+/// The longest wait for the others, in minutes: a week.
+const MAX_WAIT: u64 = 7 * 24 * 60;
 
 /// How often the folder is looked into.
 const LOOK: Duration = Duration::from_millis(200);
@@ -226,7 +229,8 @@ impl Mailbox {
 
     /// Answers every message for this party until it has all lists.
     fn exchange(&self, party: &mut Party, wait: u64) -> Result<Aligned, Error> {
-        let end = Instant::now() + Duration::from_secs(wait.saturating_mul(60));
+        // At most a week, which every clock has before it.
+        let end = Instant::now() + Duration::from_secs(wait.min(MAX_WAIT) * 60);
         let mut taken = BTreeSet::new();
         loop {
             for name in self.names()? {

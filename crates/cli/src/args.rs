@@ -14,6 +14,7 @@ use crate::attack::{ATTACK_EXAMPLES, AttackArguments};
 use crate::bench::args::BenchCommand;
 use crate::federate::args::FederateCommand;
 use crate::holders::HoldersArguments;
+use crate::input::Data;
 use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
@@ -192,7 +193,7 @@ Examples:
 pub struct GenerateArguments {
     /// The table
     #[arg(long, value_name = "CSV")]
-    pub data: PathBuf,
+    pub data: Data,
     /// Its schema
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
@@ -288,23 +289,37 @@ Examples:
   fhaim evaluate --real patients.csv --synthetic synthetic.csv --schema patients.schema.json \\
       --out report.html
   fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
-      --schema patients.schema.json --json > report.json";
+      --schema patients.schema.json --json > report.json
+  fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
+      --schema patients.schema.json --model patients.model --ledger ledger.json
+
+With held-out records the report says what membership attacks find: by the synthetic records, and
+with --model by the model's likelihood.";
 
 /// Flags of `evaluate`.
 #[derive(Debug, Args)]
 pub struct EvaluateArguments {
     /// The real table
     #[arg(long, value_name = "CSV")]
-    pub real: PathBuf,
+    pub real: Data,
     /// The synthetic table
     #[arg(long, value_name = "CSV")]
-    pub synthetic: PathBuf,
+    pub synthetic: Data,
     /// Real records that the synthetic table was not made from
     #[arg(long, value_name = "CSV")]
-    pub held_out: Option<PathBuf>,
+    pub held_out: Option<Data>,
     /// The schema of all of them
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
+    /// The model that the synthetic table was drawn from, to be attacked with the held-out records
+    #[arg(long, value_name = "FILE", requires = "held_out")]
+    pub model: Option<PathBuf>,
+    /// Most memory that reading the model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = 1000, requires = "model")]
+    pub model_mb: usize,
+    /// The ledger of its run: what an attack may find at most
+    #[arg(long, value_name = "JSON", requires = "held_out")]
+    pub ledger: Option<PathBuf>,
     /// File for the report as one page
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
@@ -371,7 +386,7 @@ pub struct StrictnessArguments {
 pub struct InferArguments {
     /// The table
     #[arg(long, value_name = "CSV")]
-    pub data: PathBuf,
+    pub data: Data,
     /// Name of the schema [default: the table's file name]
     #[arg(long)]
     pub name: Option<String>,

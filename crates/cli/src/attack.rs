@@ -1,6 +1,7 @@
 //! `fhaim attack`: which records was a model made from?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use fhaim_domain::{Schema, Table};
@@ -72,21 +73,7 @@ pub struct Attacks {
 /// Reads a model and two tables, and attacks.
 pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
-    let bytes = std::fs::read(&arguments.model).map_err(|source| Error::Read {
-        path: arguments.model.clone(),
-        source,
-    })?;
-    let content = |problem: String| Error::Content {
-        path: arguments.model.clone(),
-        problem,
-    };
-    let model = load_model(&bytes, arguments.model_mb.saturating_mul(1_000_000))
-        .map_err(|error| content(error.to_string()))?;
-    if model.domain() != schema.domain() {
-        return Err(content(
-            "the model is not over the schema's columns".to_owned(),
-        ));
-    }
+    let model = model(&arguments.model, arguments.model_mb, &schema)?;
     let read = |path: &PathBuf, schema: Schema| {
         input::table(path, schema, &arguments.format, &arguments.strictness)
     };
@@ -108,6 +95,26 @@ pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
         return output::print_json(&attacks);
     }
     output::print(&text(&attacks))
+}
+
+/// Reads a model of tables with a schema.
+pub fn model(path: &Path, most_mb: usize, schema: &Schema) -> Result<Arc<dyn FittedModel>, Error> {
+    let bytes = std::fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let content = |problem: String| Error::Content {
+        path: path.to_owned(),
+        problem,
+    };
+    let model = load_model(&bytes, most_mb.saturating_mul(1_000_000))
+        .map_err(|error| content(error.to_string()))?;
+    // A saved model knows no digits: to it they are attributes like all others.
+    if model.domain().sizes() != schema.domain().sizes() {
+        let problem = "the model is not over the schema's columns";
+        return Err(content(problem.to_owned()));
+    }
+    Ok(model)
 }
 
 /// All attacks on a model, whose randomness is public: from the options' seed.

@@ -11,10 +11,12 @@ use crate::{
         StrictnessArguments,
     },
     error::Error,
-    generate::{self, Summary},
+    generate,
+    input::Data,
     output::{self, Staged},
     progress::Progress,
     randomness::InsecureTestSeed,
+    summary::Summary,
     wine,
 };
 
@@ -41,13 +43,14 @@ pub fn run(
         source,
     })?;
     let request = request(arguments);
-    write(&request.data, &wine::csv())?;
+    let real = folder.join(TABLE);
+    write(&real, &wine::csv())?;
     write(&request.schema, wine::SCHEMA)?;
     let run = generate::run_encrypted(&request, seed, progress)?;
     let report = folder.join(REPORT);
     let demo = Demo {
         report: address(&report),
-        real: request.data,
+        real,
         schema: request.schema,
         synthetic: request.out,
         ledger: folder.join(LEDGER),
@@ -65,13 +68,14 @@ pub fn run(
     ))
 }
 
+const TABLE: &str = "wine-quality.csv";
 const LEDGER: &str = "ledger.json";
 const REPORT: &str = "report.html";
 
 fn request(arguments: &DemoArguments) -> GenerateArguments {
     let folder = &arguments.out;
     GenerateArguments {
-        data: folder.join("wine-quality.csv"),
+        data: Data::File(folder.join(TABLE)),
         schema: folder.join("wine-quality.schema.json"),
         epsilon: arguments.epsilon,
         delta: DEFAULT_DELTA,

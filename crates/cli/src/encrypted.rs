@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use fhaim_domain::{Clique, Domain, Table, counted, pair_cells};
+use fhaim_domain::{Clique, Domain, counted, pair_cells};
 use fhaim_dp::LadderPlan;
 use fhaim_he::{ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
@@ -25,7 +25,8 @@ use serde::Serialize;
 
 use crate::{
     error::Error,
-    holders::{self, Party},
+    held::Held,
+    holders::{self, Holding, Party},
     progress::Progress,
     randomness::{InsecureTestSeed, system},
     size,
@@ -97,7 +98,7 @@ impl Setup {
     /// Makes keys, encrypts table and noise, and puts the services behind a source.
     pub fn source(
         &self,
-        table: &Table,
+        held: &Held,
         (party, terms, plan): (&Party, &Terms, &Plan),
         seed: Option<InsecureTestSeed>,
         estimate: Estimate,
@@ -115,15 +116,19 @@ impl Setup {
         party.sign(terms, &mut crypto, holders::key_digests(&public, &keys)?)?;
         let keys_seconds = phase.finish();
 
-        let total = holders::objects(table, plan, terms.contribution)? as u64;
+        let total = holders::objects(held, plan, terms.contribution)? as u64;
         let phase = progress.counted("encrypt", total, "polynomials");
         let ladders = holders::ladders(self.plan, &plan.job.holders, seed)?;
         let done = AtomicU64::new(0);
         let advance = || phase.reach(done.fetch_add(1, Ordering::Relaxed) + 1);
-        let what = (plan, terms.contribution);
-        let keys = (public, keys);
-        let dataset = DatasetId(id);
-        let uploaded = holders::upload(dataset, table, what, keys, &ladders, &mut rng, &advance)?;
+        let holding = Holding {
+            dataset: DatasetId(id),
+            held,
+            ladders: &ladders,
+            plan,
+        };
+        let (what, keys) = (terms.contribution, (public, keys));
+        let uploaded = holders::upload(&holding, what, keys, &mut rng, &advance)?;
         let encrypt_seconds = phase.finish();
 
         let costs = Costs {
@@ -182,7 +187,7 @@ pub fn estimate(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, plan) = encryption(job.record_bound, &need, &job.holders)?;
+    let (set, plan) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
     let setup = Setup { set, plan };
     let plan = setup.upload_plan(domain, records)?;
     let residues = plan.residues as u64;

@@ -248,6 +248,7 @@ fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
         E::Header { problem, .. } => header_way_out(problem),
         E::Ragged { .. } => Some("look for a stray or an open quote, or see --delimiter"),
         E::Cell { problem, .. } => cell_way_out(problem),
+        E::Constraint { .. } => Some("correct the table, or take the constraint out of the schema"),
         _ => None,
     }
 }

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use fhaim_domain::{Reading, Schema, counted};
-use fhaim_eval::{REPORT_STATEMENT, Report, html_page};
+use fhaim_domain::{Reading, Schema, Table, counted};
+use fhaim_eval::{Membership, REPORT_STATEMENT, Report, html_page, membership};
+use serde::Deserialize;
 
 use crate::{
     args::EvaluateArguments,
+    attack,
     error::Error,
-    input,
+    input::{self, Data},
     output::{self, Staged},
     progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator},
@@ -22,18 +24,7 @@ pub fn run(
 ) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let mut page = arguments.out.as_deref().map(Staged::create).transpose()?;
-    let real = read(arguments, &arguments.real, &schema)?;
-    let synthetic = read(arguments, &arguments.synthetic, &schema)?;
-    let held_out = match &arguments.held_out {
-        Some(path) => Some(read(arguments, path, &schema)?),
-        None => None,
-    };
-    let mut rng = generator(seed, Purpose::Records)?;
-    let phase = progress.uncounted("evaluate");
-    let held_out = held_out.as_ref().map(|held_out| &held_out.table);
-    let mut report = fhaim_eval::evaluate(&real.table, &synthetic.table, held_out, &mut rng)?;
-    report.add_values(&real.values, &synthetic.values);
-    phase.finish();
+    let report = compare(arguments, &schema, seed, progress)?;
     if let Some(page) = &mut page {
         page.write_bytes(html_page(&report, &[]).as_bytes())?;
     }
@@ -45,9 +36,81 @@ pub fn run(
     }
 }
 
-fn read(arguments: &EvaluateArguments, path: &Path, schema: &Schema) -> Result<Reading, Error> {
-    input::reading(
-        path,
+/// Reads the tables and compares them.
+pub fn compare(
+    arguments: &EvaluateArguments,
+    schema: &Schema,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<Report, Error> {
+    let real = read(arguments, &arguments.real, schema)?;
+    let synthetic = read(arguments, &arguments.synthetic, schema)?;
+    let held_out = match &arguments.held_out {
+        Some(data) => Some(read(arguments, data, schema)?),
+        None => None,
+    };
+    let mut rng = generator(seed, Purpose::Records)?;
+    let phase = progress.uncounted("evaluate");
+    let held_out = held_out.as_ref().map(|held_out| &held_out.table);
+    let mut report = fhaim_eval::evaluate(&real.table, &synthetic.table, held_out, &mut rng)?;
+    report.add_values(&real.values, &synthetic.values);
+    report.add_constraints(schema.constraints(), &real.broken, &synthetic.broken);
+    phase.finish();
+    if let Some(held_out) = held_out {
+        let phase = progress.uncounted("attack");
+        let tables = [&real.table, held_out, &synthetic.table];
+        report.add_membership(attacked(arguments, tables)?);
+        phase.finish();
+    }
+    Ok(report)
+}
+
+/// What membership attacks find.
+fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Membership, Error> {
+    let [members, others, _] = tables;
+    let budget = arguments.ledger.as_deref().map(budget).transpose()?;
+    let scores = match &arguments.model {
+        None => None,
+        Some(path) => {
+            let model = attack::model(path, arguments.model_mb, members.schema())?;
+            let density = model.density().ok_or_else(|| Error::Content {
+                path: path.clone(),
+                problem: "the model cannot tell how likely a record is: leave --model out"
+                    .to_owned(),
+            })?;
+            let of = |table: &Table| {
+                let scores = density.log_densities(table.columns());
+                scores.map_err(fhaim_synth::Error::from)
+            };
+            Some((of(members)?, of(others)?))
+        }
+    };
+    let scores = scores.as_ref();
+    let scores = scores.map(|(members, others)| (members.as_slice(), others.as_slice()));
+    Ok(membership(tables, scores, budget)?)
+}
+
+/// Epsilon and delta of a run, by its ledger.
+fn budget(path: &Path) -> Result<(f64, f64), Error> {
+    #[derive(Deserialize)]
+    struct Budget {
+        epsilon: f64,
+        delta: f64,
+    }
+    let text = std::fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let budget: Budget = serde_json::from_slice(&text).map_err(|error| Error::Content {
+        path: path.to_owned(),
+        problem: format!("it is no ledger of a run: {error}"),
+    })?;
+    Ok((budget.epsilon, budget.delta))
+}
+
+fn read(arguments: &EvaluateArguments, data: &Data, schema: &Schema) -> Result<Reading, Error> {
+    input::looking(
+        data,
         schema.clone(),
         &arguments.format,
         &arguments.strictness,

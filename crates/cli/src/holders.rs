@@ -2,17 +2,18 @@
 //! process.
 
 use clap::Args;
-use fhaim_domain::{Field, Table};
+use fhaim_domain::{Domain, Field, Table};
 use fhaim_dp::{Ladder, LadderPlan};
 use fhaim_he::{EvaluationKeys, Layout, PublicKey};
 use fhaim_protocol::{
     computation::Computation,
     counts::{
+        CountTables,
         tally::Tally,
         upload::{CountsHolder, CountsPlan, CountsUpload},
     },
     crypto::CryptoService,
-    holder::{self, Holder, Noise},
+    holder::{self, Holder, Noise, check_records},
     joint::join_uploads,
     request::DatasetId,
     roster::{Contribution, HolderKey, Member, Partition, Roster},
@@ -22,11 +23,12 @@ use fhaim_protocol::{
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use crate::{
     args::GenerateArguments,
     error::Error,
+    held::Held,
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -88,7 +90,7 @@ pub struct Party {
 }
 
 /// The records of each of `count` holders: consecutive ones, as evenly as can be.
-fn shares(records: usize, count: u32) -> Vec<std::ops::Range<usize>> {
+pub fn shares(records: usize, count: u32) -> Vec<Range<usize>> {
     let edge = |holder: u32| (records as u64 * u64::from(holder) / u64::from(count)) as usize;
     (0..count)
         .map(|holder| edge(holder)..edge(holder + 1))
@@ -99,7 +101,7 @@ impl Party {
     /// Adds the holders to a dataset's terms, with keys drawn from `rng`, where there are several.
     pub fn join<R: RngCore + CryptoRng>(
         arguments: &GenerateArguments,
-        table: &Table,
+        held: &Held,
         mut terms: Terms,
         rng: &mut R,
     ) -> Result<(Self, Terms), Error> {
@@ -110,7 +112,7 @@ impl Party {
             ..
         } = *arguments;
         let arguments = &arguments;
-        terms.contribution = contribution(arguments, table)?;
+        terms.contribution = contribution(arguments, held.schema().domain(), held.records())?;
         let count = arguments.holders;
         if count == 1 {
             if arguments.honest != 1 {
@@ -131,16 +133,16 @@ impl Party {
             return Err(Error::Usage(error));
         }
         let keys: Vec<HolderKey> = (0..count).map(|_| HolderKey::random(rng)).collect();
-        let bounds = bounds(arguments.by, table.records(), count, record_bound)?;
+        let bounds = bounds(arguments.by, held.records(), count, record_bound)?;
         if arguments.by == Part::Records {
             terms.record_bound = record_bound.unwrap_or(bounds.iter().sum());
         }
         // Identifiers and what is left out are nobody's to encrypt.
-        let fields = table.schema().fields().iter();
+        let fields = held.schema().fields().iter();
         let fields = fields.filter(|field| !field.attributes().is_empty());
         let names: Vec<&str> = fields.map(Field::name).collect();
         let columns = shares(names.len(), count);
-        type Share = std::ops::Range<usize>;
+        type Share = Range<usize>;
         let member =
             |((key, record_bound), (number, columns)): ((&HolderKey, u64), (usize, Share))| {
                 let names = names.get(columns).filter(|_| arguments.by == Part::Columns);
@@ -188,13 +190,17 @@ impl Party {
 }
 
 /// What the holders upload: where they leave the choice, whichever is smaller.
-fn contribution(arguments: &HoldersArguments, table: &Table) -> Result<Contribution, Error> {
+pub fn contribution(
+    arguments: &HoldersArguments,
+    domain: &Domain,
+    records: usize,
+) -> Result<Contribution, Error> {
     match (arguments.contribution, arguments.by) {
         (Upload::Records, _) | (Upload::Auto, Part::Columns) => Ok(Contribution::Records),
         (Upload::Counts, _) => Ok(Contribution::Counts),
         (Upload::Auto, Part::Records) => {
-            let records = table.records().div_ceil(arguments.holders.max(1) as usize);
-            Ok(Contribution::smaller(table.domain(), records)?)
+            let records = records.div_ceil(arguments.holders.max(1) as usize);
+            Ok(Contribution::smaller(domain, records)?)
         }
     }
 }
@@ -213,7 +219,7 @@ fn bounds(by: Part, records: usize, count: u32, bound: Option<u64>) -> Result<Ve
         return Err(Error::Usage(error.to_owned()));
     }
     let shares = shares(records, count).into_iter();
-    let share = |share: std::ops::Range<usize>| match bound {
+    let share = |share: Range<usize>| match bound {
         // At least the holder's records, where the bound is at least the table's.
         Some(bound) => Ok((u128::from(bound) * share.len() as u128 / records as u128) as u64),
         None => shown(share.len()),
@@ -225,7 +231,7 @@ fn bounds(by: Part, records: usize, count: u32, bound: Option<u64>) -> Result<Ve
 pub fn parts(table: &Table, holders: &Holders) -> Result<Vec<Table>, Error> {
     let Some(owners) = holders.owners() else {
         let shares = shares(table.records(), holders.count()).into_iter();
-        let part = |rows: std::ops::Range<usize>| {
+        let part = |rows: Range<usize>| {
             let rows: Vec<usize> = rows.collect();
             Ok(table.select(&rows).map_err(fhaim_domain::Error::from)?)
         };
@@ -272,59 +278,101 @@ pub struct Uploaded {
     pub computation: Computation,
 }
 
+/// What all holders have, and what follows from their terms.
+pub struct Holding<'a> {
+    /// The dataset.
+    pub dataset: DatasetId,
+    /// Their records, or what was counted of them.
+    pub held: &'a Held,
+    /// Their noise, a ladder of each.
+    pub ladders: &'a [Ladder],
+    /// What follows from the terms.
+    pub plan: &'a Plan,
+}
+
 /// Encrypts what every holder has, and puts it together. `done` is told of every object.
 pub fn upload<R: RngCore + CryptoRng>(
-    dataset: DatasetId,
-    table: &Table,
-    (plan, contribution): (&Plan, Contribution),
+    holding: &Holding<'_>,
+    contribution: Contribution,
     (public, keys): (PublicKey, EvaluationKeys),
-    ladders: &[Ladder],
     rng: &mut R,
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
-    let parts = parts(table, &plan.job.holders)?;
-    let held = parts.iter().zip(ladders);
-    match contribution {
-        Contribution::Records => {
-            let mut ciphertexts = 0;
-            let mut uploads = Vec::with_capacity(parts.len());
-            for (number, (part, ladder)) in held.enumerate() {
-                let shape = shape(part, plan)?;
-                ciphertexts += shape.ciphertext_count();
-                let bound = bound_of(plan, number);
-                let holder = Holder::new(part, bound, Noise::Drawn(ladder), &public, shape)?;
-                uploads.push(holder::encrypt(&holder, rng, done)?);
-            }
-            let (domain, holders) = (table.domain(), &plan.job.holders);
-            let joined = join_uploads(public.params(), domain, holders, &uploads)?;
-            let domain = domain.clone();
-            let computation = Computation::new(dataset, domain, public, keys, joined);
-            Ok(Uploaded {
-                ciphertexts,
-                computation,
-            })
+    match (contribution, holding.held) {
+        (Contribution::Records, Held::Table(table)) => {
+            upload_records(holding, table, (public, keys), rng, done)
         }
-        Contribution::Counts => {
-            let shape = CountsPlan::new(table.domain(), plan.run_ladder)?;
-            let mut sent = HashMap::new();
-            for (holder, (part, ladder)) in held.enumerate() {
-                let bound = bound_of(plan, holder);
-                let tally = Tally::of_table(shape.tables.clone(), bound, part)?;
-                let encrypted = CountsHolder::new(&tally, Noise::Drawn(ladder), &public, &shape)?;
-                for (object, ciphertexts) in encrypted.encrypt_all(rng, done)? {
-                    sent.insert((holder, object), ciphertexts);
-                }
-            }
-            let ciphertexts = sent.len() * plan.set.plaintext_moduli.len();
-            let missing = || fhaim_protocol::Error::Object("an object is missing");
-            let get = |holder, object: Object| sent.remove(&(holder, object)).ok_or_else(missing);
-            let joined = CountsUpload::join(public.params(), &shape, &plan.job.holders, get)?;
-            Ok(Uploaded {
-                ciphertexts,
-                computation: Computation::of_counts(dataset, public, keys, joined)?,
-            })
+        (Contribution::Records, Held::Counts { .. }) => {
+            Err(fhaim_protocol::Error::Object("counts are no records").into())
+        }
+        (Contribution::Counts, Held::Table(table)) => {
+            let tables = CountTables::new(table.domain())?;
+            let parts = parts(table, &holding.plan.job.holders)?;
+            let tallies = (0..).zip(&parts).map(|(holder, part)| {
+                Tally::of_table(tables.clone(), bound_of(holding.plan, holder), part)
+            });
+            let tallies = tallies.collect::<Result<Vec<_>, _>>()?;
+            upload_counts(holding, &tallies, (public, keys), rng, done)
+        }
+        (Contribution::Counts, Held::Counts { tallies, .. }) => {
+            upload_counts(holding, tallies, (public, keys), rng, done)
         }
     }
+}
+
+fn upload_records<R: RngCore + CryptoRng>(
+    holding: &Holding<'_>,
+    table: &Table,
+    (public, keys): (PublicKey, EvaluationKeys),
+    rng: &mut R,
+    done: &(dyn Fn() + Sync),
+) -> Result<Uploaded, Error> {
+    let plan = holding.plan;
+    let (domain, holders) = (table.domain(), &plan.job.holders);
+    let parts = parts(table, holders)?;
+    let mut ciphertexts = 0;
+    let mut uploads = Vec::with_capacity(parts.len());
+    for (number, (part, ladder)) in parts.iter().zip(holding.ladders).enumerate() {
+        let shape = shape(part, plan)?;
+        ciphertexts += shape.ciphertext_count();
+        let bound = bound_of(plan, number);
+        let holder = Holder::new(part, bound, Noise::Drawn(ladder), &public, shape)?;
+        uploads.push(holder::encrypt(&holder, rng, done)?);
+    }
+    let joined = join_uploads(public.params(), domain, holders, &uploads)?;
+    let computation = Computation::new(holding.dataset, domain.clone(), public, keys, joined);
+    Ok(Uploaded {
+        ciphertexts,
+        computation,
+    })
+}
+
+fn upload_counts<R: RngCore + CryptoRng>(
+    holding: &Holding<'_>,
+    tallies: &[Tally],
+    (public, keys): (PublicKey, EvaluationKeys),
+    rng: &mut R,
+    done: &(dyn Fn() + Sync),
+) -> Result<Uploaded, Error> {
+    let plan = holding.plan;
+    let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
+    let mut sent = HashMap::new();
+    for (holder, (tally, ladder)) in tallies.iter().zip(holding.ladders).enumerate() {
+        let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
+        check_records(records, bound_of(plan, holder))?;
+        let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), &public, &shape)?;
+        for (object, ciphertexts) in encrypted.encrypt_all(rng, done)? {
+            sent.insert((holder, object), ciphertexts);
+        }
+    }
+    let ciphertexts = sent.len() * plan.set.plaintext_moduli.len();
+    let missing = || fhaim_protocol::Error::Object("an object is missing");
+    let get = |holder, object: Object| sent.remove(&(holder, object)).ok_or_else(missing);
+    let joined = CountsUpload::join(public.params(), &shape, &plan.job.holders, get)?;
+    Ok(Uploaded {
+        ciphertexts,
+        computation: Computation::of_counts(holding.dataset, public, keys, joined)?,
+    })
 }
 
 /// The most records that a holder's part may have.
@@ -345,15 +393,16 @@ fn shape(part: &Table, plan: &Plan) -> Result<UploadPlan, Error> {
 }
 
 /// Objects of all holders' uploads, before anything is encrypted.
-pub fn objects(table: &Table, plan: &Plan, contribution: Contribution) -> Result<usize, Error> {
+pub fn objects(held: &Held, plan: &Plan, contribution: Contribution) -> Result<usize, Error> {
     let holders = &plan.job.holders;
-    match contribution {
-        Contribution::Records => parts(table, holders)?
+    match (contribution, held) {
+        (Contribution::Records, Held::Table(table)) => parts(table, holders)?
             .iter()
             .map(|part| Ok(shape(part, plan)?.object_count()))
             .sum(),
-        Contribution::Counts => {
-            let one = CountsPlan::new(table.domain(), plan.run_ladder)?.object_count();
+        _ => {
+            let domain = held.schema().domain();
+            let one = CountsPlan::new(domain, plan.run_ladder)?.object_count();
             Ok(one * holders.count() as usize)
         }
     }

@@ -1,20 +1,139 @@
-//! Files that a command reads.
+//! What a command reads: files, and tables in memory.
 
 use std::{
+    ffi::OsString,
+    fmt,
     fs::{self, File},
-    io::{BufReader, Cursor, Read},
-    path::Path,
+    io::{self, BufReader, Cursor, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use fhaim_domain::{
-    Binning, Dialect, Encoding, Kind, MAX_SNIFFED, OutOfRange, ReadOptions, Reading, Schema, Table,
-    Transcoder, UnknownCategory, UnlistedColumn, counted, read_csv,
+    Adjusted, Binning, BrokenConstraint, Dialect, Encoding, Kind, MAX_SNIFFED, OutOfRange,
+    ReadOptions, Reading, Schema, Streaming, Table, Transcoder, UnknownCategory, UnlistedColumn,
+    counted, read_csv, stream_csv,
 };
+use zeroize::Zeroizing;
 
 use crate::{
     args::{FormatArguments, StrictnessArguments},
+    counting::Source,
     error::Error,
+    remarks::note,
 };
+
+/// A table as it comes: a file, or text that a program which has linked the commands has in memory.
+#[derive(Clone)]
+pub enum Data {
+    /// A file.
+    File(PathBuf),
+    /// Text in memory.
+    Memory {
+        /// What messages call it.
+        name: String,
+        /// The text, gone from memory with its last holder.
+        text: Arc<Zeroizing<Vec<u8>>>,
+    },
+}
+
+impl Data {
+    /// Text in memory, under a name for messages.
+    pub fn in_memory(name: &str, text: Vec<u8>) -> Self {
+        Self::Memory {
+            name: name.to_owned(),
+            text: Arc::new(text.into()),
+        }
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.to_string_lossy().into_owned(),
+            Self::Memory { name, .. } => name.clone(),
+        }
+    }
+
+    /// Its file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Memory { .. } => None,
+        }
+    }
+
+    /// Its bytes, from the first.
+    pub(crate) fn open(&self) -> Result<Box<dyn Read>, Error> {
+        Ok(match self {
+            Self::File(path) => Box::new(open(path)?),
+            Self::Memory { text, .. } => Box::new(MemoryReader {
+                text: text.clone(),
+                read: 0,
+            }),
+        })
+    }
+
+    /// An error of reading it.
+    pub(crate) fn fault(&self, source: io::Error) -> Error {
+        Error::Read {
+            path: self.name().into(),
+            source,
+        }
+    }
+}
+
+impl From<OsString> for Data {
+    fn from(path: OsString) -> Self {
+        Self::File(path.into())
+    }
+}
+
+impl From<PathBuf> for Data {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl From<&Path> for Data {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
+
+impl From<&PathBuf> for Data {
+    fn from(path: &PathBuf) -> Self {
+        Self::File(path.clone())
+    }
+}
+
+impl From<&Data> for Data {
+    fn from(data: &Data) -> Self {
+        data.clone()
+    }
+}
+
+/// Its name alone: records are in no message.
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+/// Reads a text that others hold as well.
+struct MemoryReader {
+    text: Arc<Zeroizing<Vec<u8>>>,
+    /// Bytes that were read.
+    read: usize,
+}
+
+impl Read for MemoryReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut rest = self.text.get(self.read..).unwrap_or_default();
+        let bytes = rest.read(buffer)?;
+        self.read += bytes;
+        Ok(bytes)
+    }
+}
 
 /// Opens a file for reading.
 pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
@@ -24,50 +143,54 @@ pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     };
     let file = File::open(path).map_err(refuse)?;
     if file.metadata().map_err(refuse)?.is_dir() {
-        return Err(refuse(std::io::ErrorKind::IsADirectory.into()));
+        return Err(refuse(io::ErrorKind::IsADirectory.into()));
     }
     Ok(BufReader::new(file))
 }
 
 /// A table's text as UTF-8, and the byte between its fields: as asked for, or as its first lines
 /// have it. What is not usual is said on standard error.
-pub fn text(path: &Path, format: &FormatArguments) -> Result<(impl Read, u8), Error> {
-    let (head, dialect, rest) = sniff(path)?;
+pub fn text(data: impl Into<Data>, format: &FormatArguments) -> Result<(Box<dyn Read>, u8), Error> {
+    let data = data.into();
+    let (head, dialect, rest) = sniff(&data)?;
     let delimiter = format.delimiter.unwrap_or(dialect.delimiter);
-    let name = path.display();
+    let name = data.name();
     if format.delimiter.is_none() && delimiter != b',' {
         let shown = char::from(delimiter).escape_default();
-        eprintln!("note: {name}: fields are separated by '{shown}' (--delimiter says otherwise)");
+        note(format_args!(
+            "{name}: fields are separated by '{shown}' (--delimiter says otherwise)"
+        ));
     }
     if dialect.encoding != Encoding::Utf8 {
-        eprintln!("note: {name}: read as {}", dialect.encoding);
+        note(format_args!("{name}: read as {}", dialect.encoding));
     }
     let whole = Cursor::new(head).chain(rest);
-    Ok((Transcoder::new(whole, dialect.encoding), delimiter))
+    let text = Transcoder::new(whole, dialect.encoding);
+    Ok((Box::new(text), delimiter))
 }
 
 /// The byte between the fields of a table: as asked for, or as its first lines have it.
-pub fn delimiter(path: &Path, format: &FormatArguments) -> Result<u8, Error> {
+pub fn delimiter(data: impl Into<Data>, format: &FormatArguments) -> Result<u8, Error> {
     match format.delimiter {
         Some(delimiter) => Ok(delimiter),
-        None => Ok(sniff(path)?.1.delimiter),
+        None => Ok(sniff(&data.into())?.1.delimiter),
     }
 }
 
-/// The first bytes of a file, the dialect that they are in, and the rest.
-fn sniff(path: &Path) -> Result<(Vec<u8>, Dialect, BufReader<File>), Error> {
-    let mut file = open(path)?;
+/// The first bytes of a table, the dialect that they are in, and the rest.
+type Sniffed = (Vec<u8>, Dialect, Box<dyn Read>);
+
+/// Looks at the first bytes of a table.
+fn sniff(data: &Data) -> Result<Sniffed, Error> {
+    let mut rest = data.open()?;
     let mut head = Vec::new();
-    let read = file
+    let read = rest
         .by_ref()
         .take(MAX_SNIFFED as u64)
         .read_to_end(&mut head);
-    read.map_err(|source| Error::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    read.map_err(|source| data.fault(source))?;
     let dialect = Dialect::detect(&head);
-    Ok((head, dialect, file))
+    Ok((head, dialect, rest))
 }
 
 /// Reads a schema.
@@ -81,48 +204,102 @@ pub fn schema(path: &Path) -> Result<Schema, Error> {
 
 /// Reads a table, and tells its holder on standard error what the reading changed.
 pub fn table(
-    path: &Path,
+    data: impl Into<Data>,
     schema: Schema,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> Result<Table, Error> {
-    Ok(read(path, schema, format, strictness, false)?.table)
+    let data = data.into();
+    let options = read_options(&data, format, strictness);
+    Ok(read(&data, schema, format, options)?.table)
 }
 
 /// As [`table`], with what was noticed, and its values as they are.
 pub fn reading(
-    path: &Path,
+    data: impl Into<Data>,
     schema: Schema,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> Result<Reading, Error> {
-    read(path, schema, format, strictness, true)
+    let data = data.into();
+    let options = ReadOptions {
+        keep_values: true,
+        ..read_options(&data, format, strictness)
+    };
+    read(&data, schema, format, options)
+}
+
+/// As [`reading`], of a table that is only looked at: what breaks a constraint is counted.
+pub fn looking(
+    data: impl Into<Data>,
+    schema: Schema,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+) -> Result<Reading, Error> {
+    let data = data.into();
+    let options = ReadOptions {
+        keep_values: true,
+        broken: BrokenConstraint::Count,
+        ..read_options(&data, format, strictness)
+    };
+    read(&data, schema, format, options)
 }
 
 fn read(
-    path: &Path,
+    data: &Data,
     schema: Schema,
     format: &FormatArguments,
-    strictness: &StrictnessArguments,
-    keep_values: bool,
+    mut options: ReadOptions,
 ) -> Result<Reading, Error> {
-    let (text, delimiter) = text(path, format)?;
-    let options = ReadOptions {
-        delimiter,
-        keep_values,
-        ..read_options(path, format, strictness)
-    };
+    let (text, delimiter) = text(data, format)?;
+    options.delimiter = delimiter;
     let reading = read_csv(schema, text, &options)?;
-    remark(&reading);
+    remark(reading.table.schema(), &reading.left_out, &reading.adjusted);
     Ok(reading)
 }
 
+/// Reads a table a few records at a time, whose codes `take` is given, and tells its holder on standard
+/// error what the reading changed.
+pub fn stream(
+    source: Source<'_>,
+    take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
+) -> Result<Streaming, Error> {
+    let (text, delimiter) = text(source.data, source.format)?;
+    let streaming = stream_text(source, text, delimiter, take)?;
+    remark(source.schema, &streaming.left_out, &streaming.adjusted);
+    Ok(streaming)
+}
+
+/// As [`stream`], of a table that is read again, and told of then.
+pub fn stream_quietly(
+    source: Source<'_>,
+    take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
+) -> Result<Streaming, Error> {
+    let (head, dialect, rest) = sniff(source.data)?;
+    let delimiter = source.format.delimiter.unwrap_or(dialect.delimiter);
+    let text = Transcoder::new(Cursor::new(head).chain(rest), dialect.encoding);
+    stream_text(source, text, delimiter, take)
+}
+
+fn stream_text(
+    source: Source<'_>,
+    text: impl Read,
+    delimiter: u8,
+    take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
+) -> Result<Streaming, Error> {
+    let options = ReadOptions {
+        delimiter,
+        ..read_options(source.data, source.format, source.strictness)
+    };
+    stream_csv(source.schema, text, &options, take)
+}
+
 fn read_options(
-    path: &Path,
+    data: &Data,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> ReadOptions {
-    let mut options = ReadOptions::new(path.to_string_lossy());
+    let mut options = ReadOptions::new(data.name());
     options.missing = format.missing();
     if strictness.use_other {
         options.unknown = UnknownCategory::Other;
@@ -136,21 +313,38 @@ fn read_options(
     options
 }
 
-fn remark(reading: &Reading) {
-    for column in &reading.left_out {
-        eprintln!("note: column {column:?} is not in the schema and was left out");
+fn remark(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) {
+    for column in left_out {
+        note(format_args!(
+            "column {column:?} is not in the schema and was left out"
+        ));
     }
-    let columns = reading.table.schema().columns();
-    for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
+    for (column, adjusted) in schema.columns().iter().zip(adjusted) {
         let name = column.name();
         if adjusted.clamped > 0 {
             let numbers = counted(adjusted.clamped, "number");
-            eprintln!("note: column {name:?}: {numbers} moved to the nearest limit");
+            note(format_args!(
+                "column {name:?}: {numbers} moved to the nearest limit"
+            ));
         }
         if adjusted.other > 0 {
             let values = counted(adjusted.other, "value");
-            eprintln!("note: column {name:?}: {values} taken for `other`");
+            note(format_args!("column {name:?}: {values} taken for `other`"));
         }
+    }
+}
+
+/// A model is told of that gives less of its mass to what a schema's constraints allow.
+const LITTLE_MASS: f64 = 0.5;
+
+/// Tells of a model that had to be asked often for records that a schema's constraints allow.
+pub fn remark_on_constraints(schema: &Schema, allowed: f64) {
+    if !schema.constraints().is_empty() && allowed < LITTLE_MASS {
+        note(format_args!(
+            "the schema's constraints allow {:.1}% of what the model draws, and only that was kept: it has \
+             learnt little of what they say",
+            100.0 * allowed
+        ));
     }
 }
 
@@ -159,11 +353,11 @@ pub fn remark_on_integers(reading: &Reading) {
     let columns = reading.table.schema().columns();
     for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
         if adjusted.fractions == 0 && may_hold_integers(column.kind()) {
-            eprintln!(
-                "note: column {:?}: every number is whole; synthetic ones are only where its \
-                 schema says \"integer\": true",
+            note(format_args!(
+                "column {:?}: every number is whole; synthetic ones are only where its schema says \
+                 \"integer\": true",
                 column.name()
-            );
+            ));
         }
     }
 }

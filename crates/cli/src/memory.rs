@@ -24,7 +24,10 @@ use zeroize::Zeroizing;
 use crate::{
     ask::{ask, can_ask},
     error::Error,
-    home, input, output,
+    home,
+    input::Data,
+    output,
+    remarks::note,
 };
 
 const KEY_BYTES: usize = 32;
@@ -88,34 +91,32 @@ struct Account<'a> {
 /// # Errors
 /// [`Error::Usage`] where the answer is no.
 pub fn look_up(
-    data: &Path,
+    data: impl Into<Data>,
     next: Rho,
     delta: f64,
     same: Option<Uuid>,
     yes: bool,
 ) -> Result<Option<Records>, Error> {
     let looked_up = Memory::open().and_then(|memory| {
-        let digest = memory.digest(data)?;
+        let digest = memory.digest(&data.into())?;
         Ok((memory.uses(digest, same), digest))
     });
     let (before, digest) = match looked_up {
         Ok(found) => found,
         // The memory is a help: without it everything else works.
         Err(error) => {
-            eprintln!("note: whether these records were used before is not known: {error}");
+            note(format_args!(
+                "whether these records were used before is not known: {error}"
+            ));
             return Ok(None);
         }
     };
     if !before.is_empty() {
-        let before = &before;
-        eprintln!(
-            "note: {}",
-            Account {
-                before,
-                next,
-                delta
-            }
-        );
+        note(Account {
+            before: &before,
+            next,
+            delta,
+        });
         if !yes && can_ask() && !ask("Use them again?")? {
             return Err(Error::Usage("nothing was done".to_owned()));
         }
@@ -137,12 +138,12 @@ pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
     if unknown.is_empty() {
         return;
     }
-    eprintln!(
-        "note: of {} with this schema it is not remembered here over which records; over these, \
-         what they cost adds up:\n{}",
+    note(format_args!(
+        "of {} with this schema it is not remembered here over which records; over these, what \
+         they cost adds up:\n{}",
         counted(unknown.len(), "other dataset"),
         unknown.join("\n")
-    );
+    ));
 }
 
 impl Records {
@@ -150,7 +151,9 @@ impl Records {
     pub fn remember(&self, used_for: Use, rho: Rho) {
         if let Err(error) = Memory::open().and_then(|memory| memory.add(self.digest, used_for, rho))
         {
-            eprintln!("note: that these records were used is not remembered: {error}");
+            note(format_args!(
+                "that these records were used is not remembered: {error}"
+            ));
         }
     }
 }
@@ -177,17 +180,13 @@ impl Memory {
         })
     }
 
-    /// A file's digest under this machine's key.
-    fn digest(&self, path: &Path) -> Result<Digest, Error> {
-        let refuse = |source| Error::Read {
-            path: path.to_owned(),
-            source,
-        };
+    /// A table's digest under this machine's key.
+    fn digest(&self, data: &Data) -> Result<Digest, Error> {
         let mut mac = self.mac()?;
-        let mut file = input::open(path)?;
+        let mut text = data.open()?;
         let mut piece = Zeroizing::new(vec![0; 1 << 16]);
         loop {
-            match file.read(&mut piece).map_err(refuse)? {
+            match text.read(&mut piece).map_err(|source| data.fault(source))? {
                 0 => return Ok(Digest(mac.finalize().into_bytes().into())),
                 bytes => mac.update(&piece[..bytes]),
             }

@@ -143,6 +143,27 @@ pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     Ok(text)
 }
 
+/// Refuses outputs that would overwrite an input or each other.
+pub fn check_distinct(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Error> {
+    for (i, output) in outputs.iter().enumerate() {
+        let clashes = inputs.iter().any(|input| same_file(input, output))
+            || outputs[..i].iter().any(|other| same_file(other, output));
+        if clashes {
+            let name = output.display();
+            return Err(Error::Usage(format!("{name} is named for two purposes")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two names are of one file, as far as one can tell before it exists.
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,11 @@
 //! Where the work stands, on standard error: a bar with rate and time left on a terminal, a line
-//! at the end of each phase elsewhere.
+//! at the end of each phase elsewhere. A program that has linked the commands listens instead.
 
 use std::{
+    fmt,
     io::IsTerminal,
+    panic::resume_unwind,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,10 +19,31 @@ enum Mode {
     Quiet,
 }
 
-/// Shows the phases of a command.
+/// Hears where the work stands, on whichever thread does it, and may end it there.
+pub trait Listener: Send + Sync {
+    /// `done` of `total` units of a phase are done; neither is counted where there is no total.
+    fn hear(&self, phase: &str, done: u64, total: Option<u64>);
+
+    /// Whether nobody wants the result any more.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Why the stack of work that nobody wants any more is unwound.
 #[derive(Debug)]
+pub struct Stopped;
+
+/// Shows the phases of a command.
 pub struct Progress {
     mode: Mode,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a phase counts.
@@ -36,18 +60,31 @@ impl Progress {
             (false, true) => Mode::Bars,
             (false, false) => Mode::Lines,
         };
-        Self { mode }
+        Self {
+            mode,
+            listener: None,
+        }
+    }
+
+    /// Shows nothing; somebody listens.
+    pub fn told_to(listener: Arc<dyn Listener>) -> Self {
+        Self {
+            mode: Mode::Quiet,
+            listener: Some(listener),
+        }
     }
 
     /// Starts a phase of `total` units.
     pub fn counted(&self, name: impl Into<String>, total: u64, unit: &'static str) -> Phase {
         let template = COUNTED.replace("{unit}", unit);
-        self.start(name.into(), ProgressBar::new(total), &template, unit)
+        let bar = ProgressBar::new(total);
+        self.start(name.into(), bar, Some(total), &template, unit)
     }
 
     /// Starts a phase whose length is not known.
     pub fn uncounted(&self, name: impl Into<String>) -> Phase {
-        self.start(name.into(), ProgressBar::new_spinner(), UNCOUNTED, "")
+        let bar = ProgressBar::new_spinner();
+        self.start(name.into(), bar, None, UNCOUNTED, "")
     }
 
     /// One line, before the phase it is about.
@@ -57,7 +94,14 @@ impl Progress {
         }
     }
 
-    fn start(&self, name: String, bar: ProgressBar, template: &str, unit: &'static str) -> Phase {
+    fn start(
+        &self,
+        name: String,
+        bar: ProgressBar,
+        total: Option<u64>,
+        template: &str,
+        unit: &'static str,
+    ) -> Phase {
         if self.mode == Mode::Bars {
             // A template that does not parse would show the default bar instead.
             if let Ok(style) = ProgressStyle::with_template(template) {
@@ -68,30 +112,49 @@ impl Progress {
         } else {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        Phase {
+        let phase = Phase {
             mode: self.mode,
             name,
             unit,
+            total,
             bar,
             start: Instant::now(),
-        }
+            listener: self.listener.clone(),
+        };
+        phase.tell(0);
+        phase
     }
 }
 
 /// A phase under way; dropped unfinished, it disappears from the terminal.
-#[derive(Debug)]
 pub struct Phase {
     mode: Mode,
     name: String,
     unit: &'static str,
+    total: Option<u64>,
     bar: ProgressBar,
     start: Instant,
+    listener: Option<Arc<dyn Listener>>,
 }
 
 impl Phase {
     /// `units` are done in all.
     pub fn reach(&self, units: u64) {
         self.bar.set_position(units);
+        self.tell(units);
+    }
+
+    /// Tells whoever listens. Where they want no more, the work's stack is unwound from here, as
+    /// by a panic that nobody reports: all that was drawn or read is dropped, and erased, on the
+    /// way to [`crate::in_process`], which waits for it.
+    fn tell(&self, units: u64) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        if listener.is_stopped() {
+            resume_unwind(Box::new(Stopped));
+        }
+        listener.hear(&self.name, units, self.total);
     }
 
     /// Seconds since the start.
@@ -102,6 +165,7 @@ impl Phase {
     /// Ends the phase and says how long it took.
     pub fn finish(self) -> f64 {
         let seconds = self.seconds();
+        self.tell(self.total.unwrap_or_default());
         self.bar.finish_and_clear();
         if self.mode != Mode::Quiet {
             eprintln!(

@@ -1,10 +1,10 @@
 //! `fhaim sample`: records of a model that a run has left, without the table that it was made from.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
-use fhaim_domain::{Table, WriteOptions, counted, write_csv};
+use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
 use fhaim_generation::parse_conditions;
-use fhaim_synth::{FittedModel, ModelError, load_model};
+use fhaim_synth::{FittedModel, ModelError, load_model, sample_allowed};
 
 use crate::{
     args::SampleArguments,
@@ -18,27 +18,16 @@ use crate::{
 pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let mut file = Staged::create(&arguments.out)?;
-    let model = model(arguments)?;
-    // A saved model knows no digits: to it they are attributes like all others.
-    if model.domain().sizes() != schema.domain().sizes() {
-        return Err(Error::Content {
-            path: arguments.model.clone(),
-            problem: format!(
-                "it is no model of tables with schema {:?}: name the schema of its run",
-                schema.name()
-            ),
-        });
-    }
-    let model = conditioned(model, arguments, &schema)?;
-    let records = arguments
-        .records
-        .map_or_else(|| (model.total().round() as usize).max(1), usize::from);
-    let mut rng = generator(seed, Purpose::Records)?;
-    let columns = model.sample(records, &mut rng);
-    let table = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
-    let mut options = WriteOptions::new(arguments.out.to_string_lossy());
-    options.delimiter = arguments.delimiter.unwrap_or(options.delimiter);
-    file.write(|writer| Ok(write_csv(&table, writer, &mut rng, &options)?))?;
+    let path = &arguments.model;
+    let model = std::fs::read(path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let mut records = 0;
+    file.write(|writer| {
+        records = draw(arguments, &model, schema, seed, writer)?;
+        Ok(())
+    })?;
     file.commit()?;
     let out = arguments.out.display();
     output::print(&format!(
@@ -47,24 +36,46 @@ pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Resul
     ))
 }
 
-fn model(arguments: &SampleArguments) -> Result<Arc<dyn FittedModel>, Error> {
-    let path = &arguments.model;
-    let bytes = std::fs::read(path).map_err(|source| Error::Read {
-        path: path.clone(),
-        source,
-    })?;
+/// Draws records of a saved model and writes them as CSV; how many.
+pub fn draw(
+    arguments: &SampleArguments,
+    model: &[u8],
+    schema: Schema,
+    seed: Option<InsecureTestSeed>,
+    writer: impl Write,
+) -> Result<usize, Error> {
+    let refuse = |problem: String| Error::Content {
+        path: arguments.model.clone(),
+        problem,
+    };
     let most = arguments.model_mb.saturating_mul(1_000_000);
-    load_model(&bytes, most).map_err(|error| Error::Content {
-        path: path.clone(),
-        problem: error.to_string(),
-    })
+    let model = load_model(model, most).map_err(|error| refuse(error.to_string()))?;
+    // A saved model knows no digits: to it they are attributes like all others.
+    if model.domain().sizes() != schema.domain().sizes() {
+        return Err(refuse(format!(
+            "it is no model of tables with schema {:?}: name the schema of its run",
+            schema.name()
+        )));
+    }
+    let model = conditioned(model, arguments, &schema)?;
+    let records = arguments
+        .records
+        .map_or_else(|| (model.total().round() as usize).max(1), usize::from);
+    let mut rng = generator(seed, Purpose::Records)?;
+    let sampled = sample_allowed(model.as_ref(), &schema, records, &mut rng)?;
+    input::remark_on_constraints(&schema, sampled.allowed);
+    let table = Table::new(schema, sampled.columns).map_err(fhaim_domain::Error::from)?;
+    let mut options = WriteOptions::new(arguments.out.to_string_lossy());
+    options.delimiter = arguments.delimiter.unwrap_or(options.delimiter);
+    write_csv(&table, writer, &mut rng, &options)?;
+    Ok(records)
 }
 
 /// The model of the records that meet the conditions.
 fn conditioned(
     model: Arc<dyn FittedModel>,
     arguments: &SampleArguments,
-    schema: &fhaim_domain::Schema,
+    schema: &Schema,
 ) -> Result<Arc<dyn FittedModel>, Error> {
     let Some(text) = &arguments.conditions else {
         return Ok(model);

@@ -13,18 +13,37 @@ use crate::{
     memory::{self, Use},
     output::{self, Staged},
     randomness::system,
+    remarks::note,
 };
+
+/// A schema, and what its owner must know.
+pub struct Drafted {
+    /// The schema.
+    pub schema: Schema,
+    /// What was decided of its columns, and why.
+    pub notes: Vec<String>,
+    /// What may be done with it.
+    pub statement: String,
+}
 
 /// Drafts a schema; what its owner must know goes to standard error.
 pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
+    let drafted = draft(arguments)?;
+    write(arguments.out.as_deref(), &drafted.schema)?;
+    drafted.notes.iter().for_each(note);
+    eprintln!("{}", drafted.statement);
+    Ok(())
+}
+
+/// Drafts a schema from a table: what it costs is remembered before anyone sees it.
+pub fn draft(arguments: &InferArguments) -> Result<Drafted, Error> {
     match arguments.epsilon {
-        Some(epsilon) => infer_privately(arguments, epsilon),
-        None => infer_openly(arguments),
+        Some(epsilon) => draft_privately(arguments, epsilon),
+        None => draft_openly(arguments),
     }
 }
 
-/// Drafts from the records for a price, which is remembered before the draft is written.
-fn infer_privately(arguments: &InferArguments, epsilon: f64) -> Result<(), Error> {
+fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, Error> {
     let budget = accounting::rho(epsilon, arguments.delta / 2.0)?;
     let records = memory::look_up(
         &arguments.data,
@@ -53,18 +72,18 @@ fn infer_privately(arguments: &InferArguments, epsilon: f64) -> Result<(), Error
         let out = out.display().to_string();
         records.remember(Use::Draft { out }, draft.spent);
     }
-    write(arguments.out.as_deref(), &draft.schema)?;
-    for note in &draft.notes {
-        eprintln!("note: {note}");
-    }
-    eprintln!(
+    let statement = format!(
         "This draft may be published: it cost rho {:.6} (epsilon {epsilon}, delta {:e}), which adds up \
          with what runs over the same records cost. Values that it does not have are read with \
          --use-other and --clamp.",
         draft.spent.to_f64(),
         arguments.delta
     );
-    Ok(())
+    Ok(Drafted {
+        schema: draft.schema,
+        notes: draft.notes.iter().map(ToString::to_string).collect(),
+        statement,
+    })
 }
 
 fn write(out: Option<&Path>, schema: &Schema) -> Result<(), Error> {
@@ -79,27 +98,27 @@ fn write(out: Option<&Path>, schema: &Schema) -> Result<(), Error> {
     }
 }
 
-fn infer_openly(arguments: &InferArguments) -> Result<(), Error> {
+fn draft_openly(arguments: &InferArguments) -> Result<Drafted, Error> {
     let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
     let options = InferOptions {
         delimiter,
         ..infer_options(arguments)
     };
     let draft = infer_schema(text, &options)?;
-    write(arguments.out.as_deref(), &draft.schema)?;
-    for note in &draft.notes {
-        eprintln!("note: {note}");
-    }
-    eprintln!("{}", draft.statement());
-    Ok(())
+    Ok(Drafted {
+        notes: draft.notes.iter().map(ToString::to_string).collect(),
+        statement: draft.statement().to_string(),
+        schema: draft.schema,
+    })
 }
 
 fn infer_options(arguments: &InferArguments) -> InferOptions {
     let name = arguments.name.clone().unwrap_or_else(|| {
-        let stem = arguments.data.file_stem().unwrap_or_default();
-        stem.to_string_lossy().into_owned()
+        let stem = arguments.data.file().and_then(Path::file_stem);
+        stem.map_or_else(|| "table".into(), |stem| stem.to_string_lossy())
+            .into_owned()
     });
-    let mut options = InferOptions::new(arguments.data.to_string_lossy(), name);
+    let mut options = InferOptions::new(arguments.data.name(), name);
     options.target.clone_from(&arguments.target);
     options.leave_out.clone_from(&arguments.leave_out);
     options.bins = arguments.bins;

@@ -26,6 +26,11 @@ pub struct Decimal {
 }
 
 impl Decimal {
+    /// Steps of the column's last decimal place.
+    pub(crate) fn step(&self) -> i64 {
+        self.step
+    }
+
     /// The number itself.
     pub fn value(&self) -> f64 {
         // Steps are below 2^53 and the power is exact: one rounding.

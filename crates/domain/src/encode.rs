@@ -7,6 +7,7 @@ use crate::{
     UnknownCategory,
     calendar::{DAY, TimeFormat},
     codes::CodeBook,
+    constraint::Numbers,
     decimal::DecimalStyle,
     field::{Lapse, Meaning, Time},
     ordered::Ordered,
@@ -15,14 +16,35 @@ use crate::{
     schema::cut,
 };
 
-/// The moments of a record's fields so far, which others may be relative to.
+/// What is remembered of a record's fields so far, by field.
 #[derive(Debug, Default)]
-pub(crate) struct Moments(HashMap<usize, i64>);
+pub(crate) struct Moments {
+    /// Moments, which other fields may be relative to.
+    at: HashMap<usize, i64>,
+    /// Numbers, where constraints may be about them.
+    numbers: Option<Numbers>,
+}
 
 impl Moments {
+    /// What records of a schema need remembered.
+    pub(crate) fn of(schema: &Schema) -> Self {
+        Self {
+            at: HashMap::new(),
+            numbers: (!schema.rules.is_empty()).then(Numbers::new),
+        }
+    }
+
     /// Begins another record.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.at.clear();
+        if let Some(numbers) = &mut self.numbers {
+            numbers.clear();
+        }
+    }
+
+    /// The record's numbers, where constraints may be about them.
+    pub(crate) fn numbers(&self) -> Option<&Numbers> {
+        self.numbers.as_ref()
     }
 }
 
@@ -41,16 +63,24 @@ pub(crate) struct Encoder<'a> {
     kept: Option<RawKeeper>,
 }
 
-/// What a text was read as: its codes, coarse and fine in turn, and its number if it has one.
+/// What a text was read as: its codes, each a coarse and a fine one, and its number if it has one. Every
+/// cell of a table is read so: nothing here is on the heap.
 struct Read {
-    codes: Vec<(u32, u32)>,
+    place: (u32, u32),
+    /// Of a time of day, beside the day.
+    clock: Option<(u32, u32)>,
     number: Option<f64>,
 }
 
 impl Read {
     fn code(code: u32, number: Option<f64>) -> Self {
+        Self::place((code, 0), number)
+    }
+
+    fn place(place: (u32, u32), number: Option<f64>) -> Self {
         Self {
-            codes: vec![(code, 0)],
+            place,
+            clock: None,
             number,
         }
     }
@@ -122,7 +152,13 @@ impl<'a> Encoder<'a> {
                 read.as_ref().and_then(|r| r.number),
             );
         }
-        let mut pairs = read.map(|read| read.codes).unwrap_or_default().into_iter();
+        if let (Some(numbers), Some(number)) =
+            (&mut moments.numbers, read.as_ref().and_then(|r| r.number))
+        {
+            numbers.insert(self.index, number);
+        }
+        let (place, clock) = read.map(|read| (read.place, read.clock)).unzip();
+        let mut pairs = place.into_iter().chain(clock.flatten());
         for part in &self.field.parts {
             let Some(column) = self.columns.get(part.coarse - attributes.start) else {
                 continue;
@@ -164,7 +200,7 @@ impl<'a> Encoder<'a> {
             Meaning::Number(style, ordered) => self.number(*style, ordered, text, noted)?,
             Meaning::Time(time) => self.time(time, text, moments, noted)?,
             Meaning::Lapse(lapse) => {
-                let Some(&base) = moments.0.get(&lapse.base) else {
+                let Some(&base) = moments.at.get(&lapse.base) else {
                     // What it is relative to is missing.
                     read_moment(&lapse.format, text)?;
                     return self.missing(noted);
@@ -224,7 +260,13 @@ impl<'a> Encoder<'a> {
         let value = style
             .parse(text)
             .ok_or_else(|| CellProblem::NotANumber(cut(text)))?;
-        if style.decimals == 0 && value.fract() != 0.0 {
+        // A schema that says `decimals` has numbers rounded to them, none included.
+        let rounds = self
+            .field
+            .form
+            .as_ref()
+            .is_some_and(|form| form.decimals == Some(0) && form.integer != Some(true));
+        if style.decimals == 0 && value.fract() != 0.0 && !rounds {
             return Err(CellProblem::NotAnInteger(cut(text)));
         }
         noted.fractions += u64::from(value.fract() != 0.0);
@@ -239,10 +281,7 @@ impl<'a> Encoder<'a> {
                 max: style.number(max).value(),
             }
         })?;
-        Ok(Read {
-            codes: vec![place],
-            number: Some(value),
-        })
+        Ok(Read::place(place, Some(value)))
     }
 
     /// The codes of a step, or where the holder asks for it, of the nearest limit.
@@ -265,7 +304,7 @@ impl<'a> Encoder<'a> {
         noted: &mut Adjusted,
     ) -> Result<Read, CellProblem> {
         let moment = read_moment(&time.format, text)?;
-        moments.0.insert(self.index, moment);
+        moments.at.insert(self.index, moment);
         let day = moment.div_euclid(DAY);
         let place = self.place(&time.days, day, noted).ok_or_else(|| {
             let (first, last) = time.days.limits();
@@ -275,12 +314,10 @@ impl<'a> Encoder<'a> {
                 range: format!("from {} to {}", show(first), show(last)),
             }
         })?;
-        let mut codes = vec![place];
         let minute = moment.rem_euclid(DAY) / 60;
-        codes.extend(time.clock.as_ref().and_then(|clock| clock.encode(minute)));
         Ok(Read {
-            codes,
-            number: Some(moment as f64),
+            clock: time.clock.as_ref().and_then(|clock| clock.encode(minute)),
+            ..Read::place(place, Some(moment as f64))
         })
     }
 
@@ -302,10 +339,7 @@ impl<'a> Encoder<'a> {
                 max,
             }
         })?;
-        Ok(Read {
-            codes: vec![place],
-            number: Some(moment as f64),
-        })
+        Ok(Read::place(place, Some(moment as f64)))
     }
 
     fn book(&self, book: &CodeBook, text: &str, noted: &mut Adjusted) -> Result<Read, CellProblem> {
@@ -313,10 +347,7 @@ impl<'a> Encoder<'a> {
             Some(place) => place,
             None => self.other(book.other(), text, noted)?,
         };
-        Ok(Read {
-            codes: vec![place],
-            number: None,
-        })
+        Ok(Read::place(place, None))
     }
 
     fn other(

@@ -59,6 +59,18 @@ pub enum Error {
         #[source]
         problem: CellProblem,
     },
+    /// A record breaks a constraint of the schema.
+    #[error("{file}: row {row} (line {line}) breaks a constraint of the schema: {constraint}")]
+    Constraint {
+        /// Name of the table's file.
+        file: String,
+        /// Record, counted from 1, the header left out.
+        row: u64,
+        /// Line of the file where the record begins, counted from 1.
+        line: u64,
+        /// The constraint, in words.
+        constraint: String,
+    },
     /// The table has a header and nothing else.
     #[error("{file}: the table has no records")]
     Empty {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::Constraint;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, Visitor},
@@ -22,6 +23,8 @@ pub(crate) struct SchemaForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
     pub(crate) columns: Vec<ColumnForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) constraints: Vec<Constraint>,
 }
 
 /// What a schema cost that was drafted privately from the records, as its holder says: nobody else

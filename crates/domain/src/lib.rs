@@ -10,6 +10,7 @@ mod check;
 mod clique;
 mod codes;
 mod column;
+mod constraint;
 mod counted;
 mod decimal;
 mod dialect;
@@ -36,6 +37,7 @@ pub use calendar::{FormatProblem, Moment, TimeFormat};
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
 pub use clique::{Clique, Digit, Domain, Subsets};
 pub use column::{Column, Kind};
+pub use constraint::{Constraint, MAX_CONSTRAINTS, Sum};
 pub use counted::counted;
 pub use decimal::{Decimal, MAX_DECIMALS};
 pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
@@ -51,13 +53,14 @@ pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
 pub use read::{
-    Adjusted, OutOfRange, ReadOptions, Reading, UnknownCategory, UnlistedColumn, read_csv,
+    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, Reading, STREAMED_RECORDS, Streaming,
+    UnknownCategory, UnlistedColumn, read_csv, stream_csv,
 };
 pub use records::MAX_RECORD_BYTES;
 pub use schema::{
     MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES, Schema,
 };
-pub use table::{MAX_COUNTED_CELLS, Table};
+pub use table::{Counted, MAX_COUNTED_CELLS, Table};
 pub use texts::{TextCounts, count_texts};
 pub use value::Value;
 pub use write::{WriteOptions, write_csv};

@@ -171,6 +171,19 @@ impl Ordered {
         step
     }
 
+    /// First and last step of a group, or of one of its parts; of codes past the last as [`Self::sample`] has
+    /// them.
+    pub(crate) fn span(&self, group: u32, part: Option<u32>) -> Span {
+        let last = self.groups.len().saturating_sub(1);
+        let Some(group) = self.groups.get((group as usize).min(last)) else {
+            return (0, 0);
+        };
+        match part {
+            Some(part) => group.parts[part as usize % group.parts.len()],
+            None => group.span(),
+        }
+    }
+
     /// What each group stands for: its first and last step, once for one step.
     pub(crate) fn labels(&self, show: impl Fn(i64) -> String) -> Vec<String> {
         let label = |group: &Group| match group.span() {

@@ -17,7 +17,7 @@ pub enum SchemaProblem {
     #[error("a schema of {0} bytes is too large (at most {MAX_SCHEMA_BYTES})")]
     Bytes(usize),
     /// A version that is not known here.
-    #[error("schema version {0} is not known: this program reads versions 1 to 3")]
+    #[error("schema version {0} is not known: this program reads versions 1 to 4")]
     Version(u64),
     /// What a draft cost, in a schema of a version that does not have it, or out of range.
     #[error("`claim` needs `\"version\": 3`, a positive `epsilon` and a `delta` between 0 and 1")]
@@ -57,6 +57,20 @@ pub enum SchemaProblem {
         column: String,
         /// What is wrong.
         problem: ColumnProblem,
+    },
+    /// Constraints of a schema of a version that does not have them.
+    #[error("`constraints` need `\"version\": 4`")]
+    OldConstraints,
+    /// More constraints than [`crate::MAX_CONSTRAINTS`].
+    #[error("a schema may have {most} constraints, not {0}", most = crate::MAX_CONSTRAINTS)]
+    Constraints(usize),
+    /// A constraint that makes no sense in the schema.
+    #[error("constraint {constraint}: {problem}")]
+    Constraint {
+        /// The constraint, in words.
+        constraint: String,
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// More one-hot columns than [`MAX_ONE_HOT`].
     #[error(

@@ -41,6 +41,16 @@ pub enum UnlistedColumn {
     LeaveOut,
 }
 
+/// What to do with a record that breaks a constraint of the schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BrokenConstraint {
+    /// Refuse the table.
+    #[default]
+    Refuse,
+    /// Count it.
+    Count,
+}
+
 /// How to read a table. The default is the strictest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -56,6 +66,8 @@ pub struct ReadOptions {
     pub out_of_range: OutOfRange,
     /// What to do with unlisted columns.
     pub unlisted: UnlistedColumn,
+    /// What to do with records that break a constraint.
+    pub broken: BrokenConstraint,
     /// Most records.
     pub max_records: usize,
     /// Whether to keep the values as they are beside their codes, for a report.
@@ -73,6 +85,7 @@ impl ReadOptions {
             unknown: UnknownCategory::default(),
             out_of_range: OutOfRange::default(),
             unlisted: UnlistedColumn::default(),
+            broken: BrokenConstraint::default(),
             max_records: 1 << 22,
             keep_values: false,
         }
@@ -102,6 +115,8 @@ pub struct Reading {
     pub adjusted: Vec<Adjusted>,
     /// Columns of the file that were left out.
     pub left_out: Vec<String>,
+    /// By constraint, how many records break it. Private: counts of records.
+    pub broken: Vec<u64>,
     /// By field, its values as they are, where [`ReadOptions::keep_values`] asked for them.
     /// Private: the table itself.
     pub values: Vec<RawColumn>,
@@ -120,40 +135,17 @@ pub fn read_csv(
     options: &ReadOptions,
 ) -> Result<Reading, Error> {
     let schema = schema.into();
-    let mut records = Records::open(&options.file, options.delimiter, input)?;
-    let places = match_header(&schema, &records, options)?;
-    let left_out = unlisted(&schema, records.header());
-    let mut encoders: Vec<Encoder<'_>> = (schema.fields().iter().zip(places))
-        .filter_map(|(field, place)| Encoder::new(&schema, field, place?, options))
-        .collect();
+    let mut rows = Rows::open(&schema, input, options)?;
     let mut columns = vec![Vec::new(); schema.columns().len()];
-    let mut adjusted = vec![Adjusted::default(); columns.len()];
-    let mut moments = Moments::default();
-    while records.advance()? {
-        if records.row() > options.max_records as u64 {
-            return Err(Error::Records {
-                file: options.file.clone(),
-                limit: options.max_records,
-            });
-        }
-        moments.clear();
-        for encoder in &mut encoders {
-            let place = encoder.place;
-            encoder
-                .encode(
-                    records.bytes(place),
-                    &mut moments,
-                    &mut columns,
-                    &mut adjusted,
-                )
-                .map_err(|problem| records.refuse(place, problem))?;
-        }
-    }
-    if records.row() == 0 {
-        return Err(Error::Empty {
-            file: options.file.clone(),
-        });
-    }
+    while rows.advance(&mut columns)? {}
+    rows.refuse_empty()?;
+    let Rows {
+        left_out,
+        adjusted,
+        broken,
+        encoders,
+        ..
+    } = rows;
     let values = encoders
         .into_iter()
         .filter_map(Encoder::into_values)
@@ -162,8 +154,155 @@ pub fn read_csv(
         table: Table::new(schema, columns)?,
         adjusted,
         left_out,
+        broken,
         values,
     })
+}
+
+/// [`stream_csv`] hands over so many records at a time, and holds no more of them.
+pub const STREAMED_RECORDS: usize = 4096;
+
+/// What streaming a table changed or noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Streaming {
+    /// How many records it has.
+    pub records: u64,
+    /// As [`Reading::adjusted`].
+    pub adjusted: Vec<Adjusted>,
+    /// As [`Reading::left_out`].
+    pub left_out: Vec<String>,
+    /// As [`Reading::broken`].
+    pub broken: Vec<u64>,
+}
+
+/// Reads a CSV table as [`read_csv`] does, in one pass and in memory that does not depend on its
+/// length: `take` is given the codes of at most [`STREAMED_RECORDS`] records at a time, one list an attribute,
+/// in the order of the file. Values are not kept.
+///
+/// # Errors
+/// As [`read_csv`], where `take` may have been given records before; what `take` returns.
+pub fn stream_csv<E: From<Error>>(
+    schema: &Schema,
+    input: impl Read,
+    options: &ReadOptions,
+    mut take: impl FnMut(&[Vec<u32>]) -> Result<(), E>,
+) -> Result<Streaming, E> {
+    let options = ReadOptions {
+        keep_values: false,
+        ..options.clone()
+    };
+    let mut rows = Rows::open(schema, input, &options)?;
+    let list = || Vec::with_capacity(STREAMED_RECORDS);
+    let mut columns: Vec<Vec<u32>> = schema.columns().iter().map(|_| list()).collect();
+    let mut held = 0;
+    while rows.advance(&mut columns)? {
+        held += 1;
+        if held == STREAMED_RECORDS {
+            take(&columns)?;
+            columns.iter_mut().for_each(Vec::clear);
+            held = 0;
+        }
+    }
+    rows.refuse_empty()?;
+    if held > 0 {
+        take(&columns)?;
+    }
+    Ok(Streaming {
+        records: rows.records.row(),
+        adjusted: rows.adjusted,
+        left_out: rows.left_out,
+        broken: rows.broken,
+    })
+}
+
+/// A table that is being read, a record at a time.
+struct Rows<'a, R> {
+    records: Records<R>,
+    encoders: Vec<Encoder<'a>>,
+    moments: Moments,
+    adjusted: Vec<Adjusted>,
+    left_out: Vec<String>,
+    broken: Vec<u64>,
+    schema: &'a Schema,
+    options: &'a ReadOptions,
+}
+
+impl<'a, R: Read> Rows<'a, R> {
+    /// Reads the header.
+    fn open(schema: &'a Schema, input: R, options: &'a ReadOptions) -> Result<Self, Error> {
+        let records = Records::open(&options.file, options.delimiter, input)?;
+        let places = match_header(schema, &records, options)?;
+        let encoders = (schema.fields().iter().zip(places))
+            .filter_map(|(field, place)| Encoder::new(schema, field, place?, options));
+        Ok(Self {
+            encoders: encoders.collect(),
+            moments: Moments::of(schema),
+            adjusted: vec![Adjusted::default(); schema.columns().len()],
+            left_out: unlisted(schema, records.header()),
+            broken: vec![0; schema.constraints().len()],
+            schema,
+            records,
+            options,
+        })
+    }
+
+    /// Adds the codes of the next record to `columns`; false at the end.
+    fn advance(&mut self, columns: &mut [Vec<u32>]) -> Result<bool, Error> {
+        if !self.records.advance()? {
+            return Ok(false);
+        }
+        if self.records.row() > self.options.max_records as u64 {
+            return Err(Error::Records {
+                file: self.options.file.clone(),
+                limit: self.options.max_records,
+            });
+        }
+        self.moments.clear();
+        for encoder in &mut self.encoders {
+            let place = encoder.place;
+            encoder
+                .encode(
+                    self.records.bytes(place),
+                    &mut self.moments,
+                    columns,
+                    &mut self.adjusted,
+                )
+                .map_err(|problem| self.records.refuse(place, problem))?;
+        }
+        self.hold_to_constraints(columns)?;
+        Ok(true)
+    }
+
+    /// Refuses or counts what the record that was just read breaks.
+    fn hold_to_constraints(&mut self, columns: &[Vec<u32>]) -> Result<(), Error> {
+        let Some(numbers) = self.moments.numbers() else {
+            return Ok(());
+        };
+        // Every column has the record's code by now.
+        let code = |attribute: usize| {
+            let codes = columns.get(attribute).and_then(|codes| codes.last());
+            codes.copied().unwrap_or(0)
+        };
+        for index in self.schema.broken(&code, numbers) {
+            if self.options.broken == BrokenConstraint::Refuse {
+                // Of the schema's own.
+                let constraint = &self.schema.constraints()[index];
+                return Err(self.records.refuse_record(constraint));
+            }
+            // One for each of them.
+            self.broken[index] += 1;
+        }
+        Ok(())
+    }
+
+    fn refuse_empty(&self) -> Result<(), Error> {
+        if self.records.row() > 0 {
+            return Ok(());
+        }
+        Err(Error::Empty {
+            file: self.options.file.clone(),
+        })
+    }
 }
 
 /// For each field of the schema, its place in the file; `None` for one that is not read.

@@ -9,7 +9,7 @@ use std::{
 
 use csv::ByteRecord;
 
-use crate::{CellProblem, Error, HeaderProblem, MAX_COLUMNS, schema::cut};
+use crate::{CellProblem, Constraint, Error, HeaderProblem, MAX_COLUMNS, schema::cut};
 
 /// A record, the header included, may have so many bytes.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
@@ -190,6 +190,16 @@ impl<R: Read> Records<R> {
             line: self.line,
             column: self.header.get(field).cloned().unwrap_or_default(),
             problem,
+        }
+    }
+
+    /// An error about the record as a whole.
+    pub(crate) fn refuse_record(&self, constraint: &Constraint) -> Error {
+        Error::Constraint {
+            file: self.file.clone(),
+            row: self.row,
+            line: self.line,
+            constraint: constraint.to_string(),
         }
     }
 

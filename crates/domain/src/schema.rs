@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Claim, Column, Domain, Error, Field, Kind, SchemaProblem, Value,
+    Claim, Column, ColumnProblem, Domain, Error, Field, Kind, SchemaProblem, Value,
     build::Built,
-    field::Decoder,
+    constraint::{self, Constraint, Rule, hold},
+    field::{Decoder, Meaning},
     form::{Bound, ColumnForm, KindForm, SchemaForm},
 };
 
@@ -39,10 +40,13 @@ pub struct Schema {
     name: String,
     source: Option<String>,
     target: Option<usize>,
-    fields: Vec<Field>,
-    columns: Vec<Column>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) columns: Vec<Column>,
     domain: Domain,
     claim: Option<Claim>,
+    pub(crate) constraints: Vec<Constraint>,
+    /// The same, by indices.
+    pub(crate) rules: Vec<Rule>,
 }
 
 impl Schema {
@@ -122,6 +126,9 @@ impl Schema {
             columns: &self.columns,
         };
         decoder.values(code, number, rng, values);
+        if !self.rules.is_empty() {
+            hold(self, code, rng, values);
+        }
     }
 
     /// What drafting it privately from the records cost, if it was drafted so.
@@ -144,12 +151,49 @@ impl Schema {
         let whole = SchemaForm::from(self.clone());
         let forms = fields.iter().filter_map(|&field| whole.columns.get(field));
         let columns: Vec<ColumnForm> = forms.cloned().collect();
-        let kept = |name: &String| columns.iter().any(|column| column.name == *name);
+        let kept = |name: &str| columns.iter().any(|column| column.name == name);
+        // What holds between columns of several holders, none of them can see to.
+        let all_kept = |constraint: &Constraint| constraint.columns().into_iter().all(kept);
+        let constraints = whole.constraints.iter().filter(|c| all_kept(c));
         Self::try_from(SchemaForm {
-            target: whole.target.filter(kept),
+            constraints: constraints.cloned().collect(),
+            target: whole.target.filter(|target| kept(target)),
             columns,
             ..whole
         })
+    }
+
+    /// Whether some of the fields, in the order given, are a table by themselves, as
+    /// [`Schema::part`] says, without making it: in time that does not depend on their values.
+    ///
+    /// # Errors
+    /// Those of [`Schema::part`].
+    pub fn check_part(&self, fields: &[usize]) -> Result<(), SchemaProblem> {
+        if fields.is_empty() {
+            return Err(SchemaProblem::Columns(0));
+        }
+        let mut before = HashSet::new();
+        let mut kept = 0;
+        for &number in fields {
+            let Some(field) = self.fields.get(number) else {
+                continue;
+            };
+            if let Meaning::Lapse(lapse) = &field.meaning
+                && !before.contains(&lapse.base)
+            {
+                let base = self.fields.get(lapse.base).map_or("", Field::name);
+                return Err(SchemaProblem::Column {
+                    column: field.name.clone(),
+                    problem: ColumnProblem::Base(cut(base)),
+                });
+            }
+            before.insert(number);
+            kept += field.attributes().len();
+        }
+        match kept {
+            0 => Err(SchemaProblem::Nothing),
+            _ => Ok(()),
+        }
     }
 
     /// Index of the column of codes named `name`.
@@ -158,7 +202,7 @@ impl Schema {
     }
 
     /// SHA-256 of everything that gives codes their meaning: columns in order, their values, the
-    /// target. The table's name and source, and what a draft cost, are left out. It binds ciphertexts to a schema. A
+    /// target, constraints. The table's name and source, and what a draft cost, are left out. It binds ciphertexts to a schema. A
     /// schema that the first version can say has the digest that it had then; of others, each
     /// column's JSON is hashed as it is written.
     pub fn digest(&self) -> [u8; 32] {
@@ -185,6 +229,15 @@ impl Schema {
                 // A field without a form is one attribute.
                 (None, None) => {}
             }
+        }
+        // A schema without any has the digest that it had before there were some.
+        for constraint in &self.constraints {
+            hash.update([3]);
+            // Fails only for maps with keys that are no strings: there are none.
+            hash_text(
+                &mut hash,
+                &serde_json::to_string(constraint).unwrap_or_default(),
+            );
         }
         hash.finalize().into()
     }
@@ -233,10 +286,13 @@ impl TryFrom<SchemaForm> for Schema {
 
     fn try_from(form: SchemaForm) -> Result<Self, SchemaProblem> {
         let version = form.version.unwrap_or(1);
-        if !(1..=3).contains(&version) {
+        if !(1..=4).contains(&version) {
             return Err(SchemaProblem::Version(version));
         }
         check_claim(form.claim, version)?;
+        if version < 4 && !form.constraints.is_empty() {
+            return Err(SchemaProblem::OldConstraints);
+        }
         check_name("the schema's name", &form.name)?;
         if !(1..=MAX_COLUMNS).contains(&form.columns.len()) {
             return Err(SchemaProblem::Columns(form.columns.len()));
@@ -262,7 +318,7 @@ impl TryFrom<SchemaForm> for Schema {
         };
         let domain = Domain::with_digits(columns.iter().map(Column::size).collect(), digits);
         check_one_hot_width(&columns, &domain)?;
-        Ok(Self {
+        let mut schema = Self {
             name: form.name,
             source: form.source,
             target,
@@ -270,7 +326,12 @@ impl TryFrom<SchemaForm> for Schema {
             columns,
             domain,
             claim: form.claim,
-        })
+            constraints: Vec::new(),
+            rules: Vec::new(),
+        };
+        schema.rules = constraint::resolve(&form.constraints, &schema)?;
+        schema.constraints = form.constraints;
+        Ok(schema)
     }
 }
 
@@ -364,6 +425,7 @@ impl From<Schema> for SchemaForm {
             None => schema.columns.get(field.attributes.start).map(column_form),
         });
         let version = match (schema.claim, schema.is_first_version()) {
+            _ if !schema.constraints.is_empty() => Some(4),
             (Some(_), _) => Some(3),
             (None, false) => Some(2),
             (None, true) => None,
@@ -371,6 +433,7 @@ impl From<Schema> for SchemaForm {
         Self {
             version,
             claim: schema.claim,
+            constraints: schema.constraints,
             target,
             columns: columns.collect(),
             name: schema.name,

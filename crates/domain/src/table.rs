@@ -18,6 +18,33 @@ pub struct Table {
     columns: Vec<Vec<u32>>,
 }
 
+/// Records whose marginals can be had: a table, or what was counted of one while it was read.
+pub trait Counted {
+    /// Number of values of each attribute.
+    fn domain(&self) -> &Domain;
+
+    /// Number of records.
+    fn records(&self) -> u64;
+
+    /// The marginal over `clique`, row-major in its attributes; nothing where it was not counted, or is
+    /// too large to be.
+    fn marginal(&self, clique: &Clique) -> Option<Vec<u64>>;
+}
+
+impl Counted for Table {
+    fn domain(&self) -> &Domain {
+        self.domain()
+    }
+
+    fn records(&self) -> u64 {
+        self.records as u64
+    }
+
+    fn marginal(&self, clique: &Clique) -> Option<Vec<u64>> {
+        self.counts(clique).ok()
+    }
+}
+
 impl Table {
     /// A table from one list of codes per column of `schema`.
     ///

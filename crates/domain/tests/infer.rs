@@ -169,3 +169,56 @@ proptest! {
         let _ = infer_schema(&bytes[..], &options());
     }
 }
+
+/// Red wines' alcohol is so: 9.4, 9.8, and a few quotients.
+#[test]
+fn a_few_quotients_do_not_decide_how_all_numbers_are_written() {
+    let mut csv = "alcohol,sulfur\n".to_owned();
+    for row in 0..400 {
+        let sulfur = if row == 7 {
+            "40.5".to_owned()
+        } else {
+            (row % 70).to_string()
+        };
+        csv.push_str(&match row {
+            0 => format!("9.53333333333333,{sulfur}\n"),
+            _ => format!("{:.1},{sulfur}\n", 8.0 + f64::from(row * 7 % 68) / 10.0),
+        });
+    }
+    let draft = infer(&csv, &options()).unwrap();
+    let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+    let columns = &written["columns"];
+    assert_eq!(columns[0]["decimals"], 1, "{written}");
+    assert_eq!(
+        (&columns[1]["decimals"], &columns[1]["integer"]),
+        (&json!(0), &Json::Null)
+    );
+    let rounded = |note: &&fhaim_domain::Note| note.text.contains("are rounded");
+    assert_eq!(
+        draft.notes.iter().filter(rounded).count(),
+        2,
+        "{:?}",
+        draft.notes
+    );
+    // What was drafted reads what it was drafted from; the quotient is the value next to it.
+    let mut reading = ReadOptions::new("t.csv");
+    reading.keep_values = true;
+    let table = read_csv(draft.schema.clone(), csv.as_bytes(), &reading)
+        .unwrap()
+        .table;
+    assert_eq!(table.records(), 400);
+    let of = |text: &str| {
+        draft
+            .schema
+            .codes_of(&draft.schema.fields()[0], text)
+            .unwrap()
+    };
+    assert_eq!(of("9.53333333333333"), of("9.5"));
+    // Where most have them, all decimals count.
+    let many: String = (0..200)
+        .map(|row| format!("{}\n", f64::from(row) / 7.0))
+        .collect();
+    let draft = infer(&format!("x\n{many}"), &options()).unwrap();
+    let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+    assert_eq!(written["columns"][0]["decimals"], 9, "{written}");
+}

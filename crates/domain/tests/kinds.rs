@@ -285,8 +285,8 @@ fn what_is_wrong_in_a_column_is_named() {
 
 #[test]
 fn versions_are_held_to() {
-    let error = parse(&json!({"version": 4, "name": "t", "columns": []})).unwrap_err();
-    assert!(error.contains("version 4 is not known"), "{error}");
+    let error = parse(&json!({"version": 5, "name": "t", "columns": []})).unwrap_err();
+    assert!(error.contains("version 5 is not known"), "{error}");
     let left_out = json!({"name": "a", "kind": "left-out"});
     let error = parse(&json!({"name": "t", "columns": [left_out]})).unwrap_err();
     assert!(error.contains("\"version\": 2"), "{error}");

@@ -1,17 +1,18 @@
 //! The noise ladder: noise a holder draws and encrypts before anyone knows its scale.
 //!
-//! At level j the ladder has discrete Gaussian samples of scale `2 * 2^j`. A release with noise
-//! variance `4 m` takes, at each of its positions, the first `d_j` samples of every level j, where
-//! `d_j` are the base-4 digits of m: their variances add up to `4 m`. Samples lie in *pages* of
-//! [`PAGE`] positions (one ciphertext per page, level and digit), and a position serves one
-//! release only.
+//! At level j the ladder has three discrete Gaussian samples of scale `2 * 2^j` at every position. A
+//! release with noise variance `4 m` takes, at each of its positions, `d_j` samples of every level j,
+//! where `d_j` are the base-4 digits of m: their variances add up to `4 m`. Samples lie in *pages* of
+//! [`PAGE`] positions, and a position serves one release only. The [form](LadderForm) of a ladder
+//! says in how many vectors of a page (each a ciphertext) a level's samples are, and how releases
+//! follow each other.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{DiscreteGaussian, Error};
+use crate::{DiscreteGaussian, Error, LadderForm, Span};
 
 /// Positions in a page: the coefficients of one ciphertext.
 pub const PAGE: usize = 8192;
@@ -60,20 +61,33 @@ impl Digits {
 pub struct LadderPlan {
     positions: usize,
     levels: usize,
+    #[serde(skip_serializing_if = "LadderForm::is_loose")]
+    form: LadderForm,
 }
 
 #[derive(Deserialize)]
 struct RawPlan {
     positions: usize,
     levels: usize,
+    #[serde(default)]
+    form: LadderForm,
 }
 
 impl TryFrom<RawPlan> for LadderPlan {
     type Error = Error;
 
-    fn try_from(RawPlan { positions, levels }: RawPlan) -> Result<Self, Error> {
+    fn try_from(raw: RawPlan) -> Result<Self, Error> {
+        let RawPlan {
+            positions,
+            levels,
+            form,
+        } = raw;
         if (1..=MAX_LEVELS).contains(&levels) && positions <= MAX_POSITIONS {
-            Ok(Self { positions, levels })
+            Ok(Self {
+                positions,
+                levels,
+                form,
+            })
         } else {
             Err(Error::LadderSize { levels, positions })
         }
@@ -81,27 +95,48 @@ impl TryFrom<RawPlan> for LadderPlan {
 }
 
 impl LadderPlan {
-    /// A ladder of `positions` positions for variances up to `largest_variance_units`.
+    /// A loose ladder of `positions` positions for variances up to `largest_variance_units`.
     ///
     /// # Errors
     /// [`Error::LadderSize`] beyond [`MAX_POSITIONS`] positions or [`MAX_LEVELS`] levels.
     pub fn new(positions: usize, largest_variance_units: u64) -> Result<Self, Error> {
         let levels = Digits::of(largest_variance_units).levels().max(1);
-        RawPlan { positions, levels }.try_into()
+        Self::with_levels(positions, levels)
     }
 
-    /// A ladder of `positions` positions and `levels` levels.
+    /// A loose ladder of `positions` positions and `levels` levels.
     ///
     /// # Errors
     /// As [`LadderPlan::new`].
     pub fn with_levels(positions: usize, levels: usize) -> Result<Self, Error> {
-        RawPlan { positions, levels }.try_into()
+        let form = LadderForm::Loose;
+        RawPlan {
+            positions,
+            levels,
+            form,
+        }
+        .try_into()
     }
 
-    /// A ladder that lasts for releases of `cells` cells in all, however many they are and in
+    /// A dense ladder that lasts for releases of `cells` cells in all, however many they are and in
+    /// whatever order they come: none leaves a position unused.
+    ///
+    /// # Errors
+    /// As [`LadderPlan::new`].
+    pub fn dense(cells: usize, largest_variance_units: u64) -> Result<Self, Error> {
+        Ok(Self::new(cells, largest_variance_units)?.in_form(LadderForm::Dense))
+    }
+
+    /// The same positions and levels in another form.
+    #[must_use]
+    pub fn in_form(self, form: LadderForm) -> Self {
+        Self { form, ..self }
+    }
+
+    /// A loose ladder that lasts for releases of `cells` cells in all, however many they are and in
     /// whatever order they come.
     ///
-    /// Any two consecutive pages that [`Allocator`] closes hold more than one page of cells
+    /// Any two consecutive pages that [`crate::Allocator`] closes hold more than one page of cells
     /// together (or the release that closed the first would have fitted), so `k` pages of cells
     /// take at most `2 k - 1` pages.
     ///
@@ -117,7 +152,7 @@ impl LadderPlan {
         Self::new(positions, largest_variance_units)
     }
 
-    /// A ladder for releases of exactly these numbers of cells, in this order.
+    /// A loose ladder for releases of exactly these numbers of cells, in this order.
     ///
     /// # Errors
     /// As [`LadderPlan::new`].
@@ -126,7 +161,8 @@ impl LadderPlan {
         largest_variance_units: u64,
     ) -> Result<Self, Error> {
         let positions = cells.into_iter().fold(0, |next, cells| {
-            first_position(next, cells).saturating_add(cells)
+            let first = LadderForm::Loose.first_position(next, cells);
+            first.saturating_add(cells)
         });
         Self::new(positions, largest_variance_units)
     }
@@ -141,6 +177,11 @@ impl LadderPlan {
         self.levels
     }
 
+    /// Its form.
+    pub fn form(&self) -> LadderForm {
+        self.form
+    }
+
     /// Number of pages.
     pub fn pages(&self) -> usize {
         self.positions.div_ceil(PAGE)
@@ -148,27 +189,34 @@ impl LadderPlan {
 
     /// Number of sample vectors, which is the number of ciphertexts to upload.
     pub fn vectors(&self) -> usize {
-        self.pages() * self.levels * DIGIT_SAMPLES
+        self.pages() * self.levels * self.form.vectors()
     }
 
-    /// Number of samples to draw.
+    /// The number of a vector in row-major order of (`page`, `level`, `index`); nothing outside the
+    /// ladder.
+    pub fn vector(&self, page: usize, level: usize, index: usize) -> Option<usize> {
+        let within = page < self.pages() && level < self.levels && index < self.form.vectors();
+        within.then_some((page * self.levels + level) * self.form.vectors() + index)
+    }
+
+    /// Number of samples to draw: every position has three of each level, in any form.
     pub fn samples(&self) -> usize {
         self.positions * self.levels * DIGIT_SAMPLES
     }
 
-    /// Draws one vector of (`page`, `level`) by itself: [`PAGE`] samples, zero at positions beyond
-    /// the plan, or `None` outside the ladder. The level's three vectors are drawn alike.
+    /// Draws the vector at (`page`, `level`, `index`) by itself: [`PAGE`] integers, zero at positions
+    /// beyond the plan, or `None` outside the ladder.
     pub fn draw_vector<R: CryptoRng + ?Sized>(
         &self,
         page: usize,
         level: usize,
+        index: usize,
         rng: &mut R,
     ) -> Option<Zeroizing<Vec<i64>>> {
-        if page >= self.pages() || level >= self.levels {
-            return None;
-        }
+        self.vector(page, level, index)?;
         let mut samples = Zeroizing::new(vec![0; PAGE]);
-        draw_samples(level, rng, samples.iter_mut().take(self.used(page)));
+        let used = samples.iter_mut().take(self.used(page));
+        draw_samples(level, self.form.samples(index), rng, used);
         Some(samples)
     }
 
@@ -178,148 +226,6 @@ impl LadderPlan {
             .saturating_sub(page.saturating_mul(PAGE))
             .min(PAGE)
     }
-}
-
-/// Consecutive positions within one page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
-    /// The page.
-    pub page: usize,
-    /// The first position in the page.
-    pub start: usize,
-    /// Number of positions.
-    pub len: usize,
-}
-
-impl Span {
-    /// The positions within the page.
-    pub fn range(&self) -> std::ops::Range<usize> {
-        self.start..self.start + self.len
-    }
-}
-
-/// Gives each release its own positions.
-///
-/// Releases take consecutive positions in the order of their numbers. One that does not fit into
-/// the rest of the page starts the next page, so it lies within one page unless it is larger than
-/// a page. A position is never given twice: asking again for a number already served returns the
-/// same positions if the size is the same, and an error otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "RawAllocator")]
-pub struct Allocator {
-    plan: LadderPlan,
-    served: Vec<Served>,
-}
-
-/// A release served, by ascending number and position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Served {
-    number: u32,
-    first: usize,
-    cells: usize,
-}
-
-#[derive(Deserialize)]
-struct RawAllocator {
-    plan: LadderPlan,
-    served: Vec<Served>,
-}
-
-impl TryFrom<RawAllocator> for Allocator {
-    type Error = Error;
-
-    /// Allocates everything again, so that stored state cannot hand a position out twice.
-    fn try_from(raw: RawAllocator) -> Result<Self, Error> {
-        let mut allocator = Self::new(raw.plan);
-        for served in &raw.served {
-            allocator.allocate(served.number, served.cells)?;
-        }
-        if allocator.served == raw.served {
-            Ok(allocator)
-        } else {
-            let last = raw.served.last().map_or(0, |served| served.number);
-            Err(Error::Conflict(last))
-        }
-    }
-}
-
-impl Allocator {
-    /// All positions of `plan` free.
-    pub fn new(plan: LadderPlan) -> Self {
-        Self {
-            plan,
-            served: Vec::new(),
-        }
-    }
-
-    /// The ladder's size.
-    pub fn plan(&self) -> LadderPlan {
-        self.plan
-    }
-
-    /// Positions for release `number` of `cells` cells, in order of the cells.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if `number` was served with another size, [`Error::Order`] if a higher
-    /// number was served before, [`Error::LadderExhausted`] if too few positions are left. Then
-    /// nothing is used up.
-    pub fn allocate(&mut self, number: u32, cells: usize) -> Result<Vec<Span>, Error> {
-        let known = self.served.binary_search_by_key(&number, |s| s.number);
-        if let Some(served) = known.ok().and_then(|index| self.served.get(index)) {
-            return if served.cells == cells {
-                Ok(spans(served.first, cells))
-            } else {
-                Err(Error::Conflict(number))
-            };
-        }
-        let next = match self.served.last() {
-            Some(last) if last.number > number => {
-                let last = last.number;
-                return Err(Error::Order { number, last });
-            }
-            Some(last) => last.first + last.cells,
-            None => 0,
-        };
-        let first = first_position(next, cells);
-        if cells > self.plan.positions.saturating_sub(first) {
-            let left = self.plan.positions - next;
-            return Err(Error::LadderExhausted {
-                number,
-                cells,
-                left,
-            });
-        }
-        self.served.push(Served {
-            number,
-            first,
-            cells,
-        });
-        Ok(spans(first, cells))
-    }
-}
-
-/// Where a release of `cells` cells starts when positions up to `next` are used.
-fn first_position(next: usize, cells: usize) -> usize {
-    let offset = next % PAGE;
-    if offset == 0 || cells <= PAGE - offset {
-        next
-    } else {
-        (next - offset).saturating_add(PAGE)
-    }
-}
-
-/// The `cells` positions from `first` on, cut at page edges.
-fn spans(first: usize, cells: usize) -> Vec<Span> {
-    let end = first + cells;
-    let mut spans = Vec::new();
-    let mut position = first;
-    while position < end {
-        let (page, start) = (position / PAGE, position % PAGE);
-        let len = (PAGE - start).min(end - position);
-        spans.push(Span { page, start, len });
-        position += len;
-    }
-    spans
 }
 
 /// The samples of a ladder: a secret of the holder who drew them, wiped from memory on drop.
@@ -381,13 +287,10 @@ impl Ladder {
         self.plan
     }
 
-    /// The samples at (`page`, `level`, `index`), [`PAGE`] of them (zero at positions beyond the
+    /// The vector at (`page`, `level`, `index`), [`PAGE`] integers (zero at positions beyond the
     /// plan), or `None` outside the ladder.
     pub fn vector(&self, page: usize, level: usize, index: usize) -> Option<&[i64]> {
-        if page >= self.plan.pages() || level >= self.plan.levels || index >= DIGIT_SAMPLES {
-            return None;
-        }
-        let vector = (page * self.plan.levels + level) * DIGIT_SAMPLES + index;
+        let vector = self.plan.vector(page, level, index)?;
         self.samples.get(vector * PAGE..(vector + 1) * PAGE)
     }
 
@@ -429,7 +332,7 @@ impl Ladder {
         }
         let mut noise = Zeroizing::new(vec![0; span.len]);
         for (level, digit) in digits.iter() {
-            for index in 0..digit {
+            for index in self.plan.form.of_digit(digit) {
                 let vector = self.vector(span.page, level, index);
                 let samples = vector.and_then(|vector| vector.get(span.range()));
                 for (sum, sample) in noise.iter_mut().zip(samples.ok_or(outside.clone())?) {
@@ -455,25 +358,31 @@ fn fill_vectors(plan: LadderPlan, key: &[u8; 32], samples: &mut [i64]) {
 
 /// Draws vector number `vector` (row-major by page, level, digit index) with its own stream.
 fn fill_vector(plan: LadderPlan, key: &[u8; 32], vector: usize, samples: &mut [i64]) {
-    let level = vector / DIGIT_SAMPLES % plan.levels;
-    let page = vector / DIGIT_SAMPLES / plan.levels;
+    let of_level = plan.form.vectors();
+    let (page, level) = (
+        vector / of_level / plan.levels,
+        vector / of_level % plan.levels,
+    );
     let mut rng = ChaCha20Rng::from_seed(*key);
     rng.set_stream(vector as u64);
-    draw_samples(level, &mut rng, samples.iter_mut().take(plan.used(page)));
+    let used = samples.iter_mut().take(plan.used(page));
+    draw_samples(level, plan.form.samples(vector % of_level), &mut rng, used);
 }
 
-/// Fills `samples` with discrete Gaussians of the level's scale.
+/// Fills `sums`, each with the sum of `samples` discrete Gaussians of the level's scale.
 #[expect(
     clippy::expect_used,
     reason = "a plan has at most MAX_LEVELS = 27 levels, so the scale is at most 2 * 2^26"
 )]
 fn draw_samples<'a, R: CryptoRng + ?Sized>(
     level: usize,
+    samples: usize,
     rng: &mut R,
-    samples: impl Iterator<Item = &'a mut i64>,
+    sums: impl Iterator<Item = &'a mut i64>,
 ) {
     let gaussian = DiscreteGaussian::new(BASE_SCALE << level).expect("scale within 2^27");
-    for sample in samples {
-        *sample = gaussian.sample(rng);
+    for sum in sums {
+        // Scales are at most 2^27, and there are at most 3 samples.
+        *sum = (0..samples).map(|_| gaussian.sample(rng)).sum();
     }
 }

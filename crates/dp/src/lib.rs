@@ -11,8 +11,10 @@
 )]
 
 pub mod accounting;
+mod allocator;
 mod choice;
 mod error;
+mod form;
 mod gap;
 mod gaussian;
 mod generator;
@@ -22,14 +24,16 @@ pub mod rdp;
 mod rho;
 mod shares;
 
+pub use allocator::{Allocator, Span};
 pub use choice::{MAX_SELECTION_EPSILON, Selection};
 pub use error::Error;
+pub use form::LadderForm;
 pub use gap::{gap_rho, log_ratio_bound};
 pub use gaussian::{DiscreteGaussian, uniform_below};
 pub use generator::{fork, generator};
 pub use ladder::{
-    Allocator, BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, Ladder, LadderPlan, MAX_LEVELS,
-    MAX_POSITIONS, PAGE, Span,
+    BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, Ladder, LadderPlan, MAX_LEVELS,
+    MAX_POSITIONS, PAGE,
 };
 pub use ledger::{
     Debit, Entry, Leak, Ledger, Outcome, Price, decimal, hex_digest, least_variance_units,

@@ -5,12 +5,21 @@
 //! `epsilon = min over a of steps * e(a) + ln(1/delta) / (a - 1)` (Mironov 2017, Proposition 3). Any order a gives
 //! a valid epsilon, so looking at integer orders alone can only overstate it.
 //!
-//! Nothing of fhaim's own releases is priced here: these are doubles, without directed rounding.
+//! Nothing of fhaim's own releases is priced here. These are doubles, and what they may be off by is added
+//! (`ROUNDING`): the epsilon that is returned is not below the one that the formula has.
 
 use crate::Error;
 
 /// The largest order that is looked at.
 pub const MAX_ORDER: u32 = 256;
+
+/// What rounding may take off an epsilon, as a share of it and of three times the number of steps.
+///
+/// e(a) is L / (a-1) with L the logarithm of a sum of at most a + 1 exponentials. The largest exponent is at most L, and
+/// one that is far below moves the sum by less than its own error; binomials' logarithms are sums of at most 256 numbers
+/// below 2^8, so that each exponent is right to 2^16 units in the last place of 1 + L. With (a+1) / (a-1) <= 3, an epsilon
+/// is off by at most 2^-52 2^16 (epsilon + 3 steps).
+const ROUNDING: f64 = 1.0 / (1u64 << 36) as f64;
 
 /// The Gaussian mechanism over a random sample of the records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,8 +55,23 @@ impl SampledGaussian {
         if !(self.rate > 0.0 && self.rate <= 1.0 && self.multiplier > 0.0) {
             return Err(Error::Epsilon(self.multiplier));
         }
-        least_epsilon(2, delta, |order| {
+        least_epsilon((2, self.steps), delta, |order| {
             f64::from(self.steps) * self.of_order(order)
+        })
+    }
+
+    /// The least multiplier at which epsilon is at most the one asked for; `self`'s own is not looked at.
+    ///
+    /// # Errors
+    /// As [`SampledGaussian::epsilon`]; [`Error::Epsilon`] where no multiplier below 2^40 does.
+    pub fn least_multiplier(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
+        least(epsilon, |multiplier| {
+            Ok(Self {
+                multiplier,
+                ..*self
+            }
+            .epsilon(delta)?
+            .0)
         })
     }
 }
@@ -104,7 +128,7 @@ impl Mixing {
         if !(self.deviation > 0.0 && self.rate > 0.0 && self.rate <= 1.0) || self.records == 0 {
             return Err(Error::Epsilon(self.deviation));
         }
-        least_epsilon(3, delta, |order| {
+        least_epsilon((3, self.samples), delta, |order| {
             f64::from(self.samples) * self.amplified(order)
         })
     }
@@ -114,31 +138,39 @@ impl Mixing {
     /// # Errors
     /// As [`Mixing::epsilon`]; [`Error::Epsilon`] where no deviation below 2^40 does.
     pub fn least_deviation(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
-        let enough = |deviation: f64| -> Result<bool, Error> {
-            let noised = Self { deviation, ..*self };
-            Ok(noised.epsilon(delta)?.0 <= epsilon)
-        };
-        let (mut low, mut high) = (0.0, 1.0);
-        while !enough(high)? {
-            (low, high) = (high, high * 2.0);
-            if high > f64::from(2u32).powi(40) {
-                return Err(Error::Epsilon(epsilon));
-            }
-        }
-        for _ in 0..40 {
-            let middle = 0.5 * (low + high);
-            if middle > 0.0 && enough(middle)? {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        Ok(high)
+        least(epsilon, |deviation| {
+            Ok(Self { deviation, ..*self }.epsilon(delta)?.0)
+        })
     }
 }
 
-/// The least over orders from `first` of `cost(a) + ln(1/delta) / (a-1)`.
-fn least_epsilon(first: u32, delta: f64, cost: impl Fn(u32) -> f64) -> Result<(f64, u32), Error> {
+/// The least noise at which a cost is at most the one asked for, found by halving.
+fn least(epsilon: f64, cost: impl Fn(f64) -> Result<f64, Error>) -> Result<f64, Error> {
+    let enough = |noise: f64| -> Result<bool, Error> { Ok(cost(noise)? <= epsilon) };
+    let (mut low, mut high) = (0.0, 1.0);
+    while !enough(high)? {
+        (low, high) = (high, high * 2.0);
+        if high > f64::from(2u32).powi(40) {
+            return Err(Error::Epsilon(epsilon));
+        }
+    }
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if middle > 0.0 && enough(middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+/// The least over orders from `first` of `cost(a) + ln(1/delta) / (a-1)`, rounded up.
+fn least_epsilon(
+    (first, steps): (u32, u32),
+    delta: f64,
+    cost: impl Fn(u32) -> f64,
+) -> Result<(f64, u32), Error> {
     if !(delta > 0.0 && delta < 1.0) {
         return Err(Error::Delta(delta));
     }
@@ -149,6 +181,7 @@ fn least_epsilon(first: u32, delta: f64, cost: impl Fn(u32) -> f64) -> Result<(f
             best = (epsilon, order);
         }
     }
+    best.0 += ROUNDING * (best.0 + 3.0 * f64::from(steps));
     Ok(best)
 }
 
@@ -199,6 +232,9 @@ mod tests {
         let (epsilon, order) = training.epsilon(1e-5).unwrap();
         assert!((epsilon - 1.180).abs() < 5e-4, "{epsilon}");
         assert_eq!(order, 17);
+        let least = training.least_multiplier(epsilon, 1e-5).unwrap();
+        assert!((least - 1.3).abs() < 1e-6, "{least}");
+        assert!(training.least_multiplier(-1.0, 1e-5).is_err());
     }
 
     /// With the whole table in every step it is the Gaussian mechanism: e(a) = a / (2 z^2).
@@ -219,6 +255,28 @@ mod tests {
                 .epsilon(1e-5)
                 .is_err()
         );
+    }
+
+    /// With the whole table in every step e(a) is a fraction: what is returned is not below it, and hardly above.
+    #[test]
+    fn rounding_is_against_the_spender() {
+        for multiplier in [1.0, 2.0, 8.0, 64.0] {
+            for steps in [1u32, 37, 100_000] {
+                let whole = SampledGaussian {
+                    rate: 1.0,
+                    multiplier,
+                    steps,
+                };
+                let (found, order) = whole.epsilon(1e-5).unwrap();
+                // Powers of two and small integers: this side rounds once or twice.
+                let rdp = f64::from(steps) * f64::from(order) / (2.0 * multiplier * multiplier);
+                let exact = rdp + 1e5f64.ln() / f64::from(order - 1);
+                assert!(
+                    found > exact && found < exact * (1.0 + 1e-9) + 1e-5,
+                    "{found} {exact}"
+                );
+            }
+        }
     }
 
     /// FEDERATED's example: N = T = 60,000, ten classes, epsilon 10, noised labels.

@@ -1,8 +1,11 @@
 //! The noise ladder: its plan, who gets which positions, and what the noise is.
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use std::collections::HashSet;
 
-use fhaim_dp::{Allocator, DIGIT_SAMPLES, Digits, Error, Ladder, LadderPlan, PAGE, Span};
+use fhaim_dp::{
+    Allocator, DIGIT_SAMPLES, Digits, Error, Ladder, LadderForm, LadderPlan, PAGE, Span,
+};
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -45,6 +48,13 @@ fn a_plan_is_bounded_and_survives_storage() {
     assert_eq!((plan.pages(), plan.levels(), plan.vectors()), (2, 6, 36));
     let text = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<LadderPlan>(&text).unwrap(), plan);
+    assert_eq!(text, r#"{"positions":10000,"levels":6}"#);
+    let dense = LadderPlan::dense(10_000, 4u64.pow(5)).unwrap();
+    assert_eq!((dense.pages(), dense.levels(), dense.vectors()), (2, 6, 24));
+    assert_eq!(dense.samples(), plan.samples());
+    let text = serde_json::to_string(&dense).unwrap();
+    assert_eq!(text, r#"{"positions":10000,"levels":6,"form":"dense"}"#);
+    assert_eq!(serde_json::from_str::<LadderPlan>(&text).unwrap(), dense);
     assert!(LadderPlan::new(1, 4u64.pow(27)).is_err());
     assert!(LadderPlan::new(usize::MAX, 1).is_err());
     assert!(LadderPlan::for_any_order(usize::MAX, 1).is_err());
@@ -94,6 +104,55 @@ fn releases_lie_within_pages_and_large_ones_start_a_page() {
 }
 
 #[test]
+fn releases_of_a_dense_ladder_follow_each_other() {
+    let mut allocator = Allocator::new(LadderPlan::dense(3 * PAGE, 1).unwrap());
+    let mut at = |number, cells| allocator.allocate(number, cells);
+    let span = |page, start, len| Span { page, start, len };
+    assert_eq!(at(0, 5000), Ok(vec![span(0, 0, 5000)]));
+    let across = vec![span(0, 5000, PAGE - 5000), span(1, 0, 808 + 1000)];
+    assert_eq!(at(1, PAGE - 5000 + 1808), Ok(across.clone()));
+    let large = vec![
+        span(1, 1808, PAGE - 1808),
+        span(2, 0, PAGE - 10 - (PAGE - 1808)),
+    ];
+    assert_eq!(at(2, PAGE - 10), Ok(large));
+    assert_eq!(
+        at(1, PAGE - 5000 + 1808),
+        Ok(across),
+        "a repeat gets the same"
+    );
+    assert!(at(3, PAGE).is_err());
+    let last = 3 * PAGE - (5000 + PAGE - 5000 + 1808 + PAGE - 10);
+    assert_eq!(at(3, last), Ok(vec![span(2, PAGE - last, last)]));
+}
+
+/// The same samples make the noise of a release, in fewer vectors.
+#[test]
+fn a_dense_ladder_is_a_ladder_with_two_samples_of_a_level_added() {
+    let dense = LadderPlan::dense(100, 63).unwrap();
+    let ladder = ladder(dense, 1);
+    assert_eq!(dense.vectors(), 2 * dense.levels());
+    let span = Span {
+        page: 0,
+        start: 3,
+        len: 40,
+    };
+    for units in [0b01, 0b10, 0b11, 0b10_01_11, 0b11_10_01] {
+        let noise = ladder.release_noise(&[span], units).unwrap();
+        for (cell, position) in positions(&[span]).into_iter().enumerate() {
+            let at = |level, index| ladder.vector(0, level, index).unwrap()[position];
+            let of_digit = |level| match units >> (2 * level) & 3 {
+                0 => 0,
+                1 => at(level, 0),
+                2 => at(level, 1),
+                _ => at(level, 0) + at(level, 1),
+            };
+            assert_eq!(noise[cell], (0..3).map(of_digit).sum::<i64>(), "{units:b}");
+        }
+    }
+}
+
+#[test]
 fn a_stored_allocator_cannot_be_made_to_repeat_positions() {
     let mut allocator = Allocator::new(LadderPlan::new(100, 1).unwrap());
     allocator.allocate(1, 10).unwrap();
@@ -118,7 +177,10 @@ proptest! {
     ) {
         let total = sizes.iter().sum();
         let exact = LadderPlan::for_releases(sizes.iter().copied(), 1).unwrap();
-        for plan in [exact, LadderPlan::for_any_order(total, 1).unwrap()] {
+        let any_order = LadderPlan::for_any_order(total, 1).unwrap();
+        let dense = LadderPlan::dense(total, 1).unwrap();
+        prop_assert!(dense.pages() <= exact.pages() && exact.pages() <= any_order.pages());
+        for plan in [exact, any_order, dense] {
             let mut allocator = Allocator::new(plan);
             let mut seen = HashSet::new();
             for (number, &cells) in (0..).zip(&sizes) {
@@ -126,7 +188,7 @@ proptest! {
                 let positions = positions(&spans);
                 prop_assert_eq!(positions.len(), cells);
                 prop_assert!(positions.iter().all(|&p| p < plan.positions() && seen.insert(p)));
-                prop_assert!(cells > PAGE || spans.len() <= 1);
+                prop_assert!(spans.len() <= plan.form().most_pages(cells));
             }
         }
     }
@@ -166,8 +228,15 @@ fn noise_is_the_sum_of_the_digits_samples() {
 
 #[test]
 fn noise_has_the_variance_asked_for() {
+    for form in [LadderForm::Loose, LadderForm::Dense] {
+        check_variances(form);
+    }
+}
+
+fn check_variances(form: LadderForm) {
     let cells = 4 * PAGE;
-    let ladder = ladder(LadderPlan::new(cells, 1 << 20).unwrap(), 2);
+    let plan = LadderPlan::new(cells, 1 << 20).unwrap().in_form(form);
+    let ladder = ladder(plan, 2);
     let spans = Allocator::new(ladder.plan()).allocate(0, cells).unwrap();
     for units in [1u64, 2, 7, 38, 1023, 4096, 999_999] {
         let noise = ladder.release_noise(&spans, units).unwrap();
@@ -182,12 +251,17 @@ fn noise_has_the_variance_asked_for() {
 
 #[test]
 fn vectors_are_independent_seeded_and_empty_beyond_the_plan() {
-    let plan = LadderPlan::new(PAGE + 5, 20).unwrap();
+    for form in [LadderForm::Loose, LadderForm::Dense] {
+        check_vectors(LadderPlan::new(PAGE + 5, 20).unwrap().in_form(form));
+    }
+}
+
+fn check_vectors(plan: LadderPlan) {
     let (first, again, other) = (ladder(plan, 3), ladder(plan, 3), ladder(plan, 4));
     let mut seen = HashSet::new();
     for page in 0..plan.pages() {
         for level in 0..plan.levels() {
-            for index in 0..DIGIT_SAMPLES {
+            for index in 0..plan.form().vectors() {
                 let vector = first.vector(page, level, index).unwrap();
                 assert_eq!(vector.len(), PAGE);
                 assert_eq!(Some(vector), again.vector(page, level, index));

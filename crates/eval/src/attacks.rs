@@ -161,22 +161,72 @@ pub fn monte_carlo(
     drawn: &[Vec<u32>],
     options: &MonteCarlo,
 ) -> Result<Attack, Error> {
-    let records = |columns: &[Vec<u32>]| columns.first().map_or(0, Vec::len);
-    let alike = [others, drawn].iter().all(|c| c.len() == members.len());
+    if [others, drawn].iter().any(|c| c.len() != members.len()) {
+        return Err(Error::Attack("the records are over other attributes"));
+    }
+    let [members, others, drawn] = [members, others, drawn].map(rows);
+    let differ = |x: &Vec<u32>, y: &Vec<u32>| {
+        let both = x.iter().zip(y);
+        both.filter(|(x, y)| x != y).count() as f32
+    };
+    try_records(&members, &others, &drawn, options, differ)
+}
+
+/// Vectors, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Vectors<'a> {
+    /// Values of a vector.
+    pub width: usize,
+    /// All values.
+    pub values: &'a [f32],
+}
+
+/// As [`monte_carlo`], of vectors, by their Euclidean distance.
+///
+/// # Errors
+/// [`Error::Attack`] where members or others are fewer than M, nothing was drawn, or vectors are not of one width.
+pub fn monte_carlo_vectors(
+    members: Vectors<'_>,
+    others: Vectors<'_>,
+    drawn: Vectors<'_>,
+    options: &MonteCarlo,
+) -> Result<Attack, Error> {
+    let width = members.width;
+    let whole =
+        |v: &Vectors<'_>| v.width == width && width > 0 && v.values.len().is_multiple_of(width);
+    if ![members, others, drawn].iter().all(whole) {
+        return Err(Error::Attack("the vectors are not of one width"));
+    }
+    let [members, others, drawn] =
+        [members, others, drawn].map(|v| v.values.chunks_exact(width).collect::<Vec<_>>());
+    // The square is as near as the distance.
+    let apart = |x: &&[f32], y: &&[f32]| {
+        let both = x.iter().zip(*y);
+        both.map(|(x, y)| (x - y) * (x - y)).sum::<f32>()
+    };
+    try_records(&members, &others, &drawn, options, apart)
+}
+
+/// The tries of the Monte Carlo attack, over whatever has a distance.
+fn try_records<T>(
+    members: &[T],
+    others: &[T],
+    drawn: &[T],
+    options: &MonteCarlo,
+    distance: impl Fn(&T, &T) -> f32,
+) -> Result<Attack, Error> {
     let m = options.records;
-    if !alike || m == 0 || records(members) < m || records(others) < m || records(drawn) == 0 {
+    if m == 0 || members.len() < m || others.len() < m || drawn.is_empty() {
         return Err(Error::Attack(
-            "there must be as many members and others as a try takes, and drawn records, over the same attributes",
+            "there must be as many members and others as a try takes, and drawn records",
         ));
     }
     let mut rng = StdRng::seed_from_u64(options.seed);
-    let drawn = rows(drawn);
-    let (members, others) = (rows(members), rows(others));
     let mut wins = 0.0;
     for _ in 0..options.tries {
-        let chosen = pick(&members, m, &mut rng).into_iter();
-        let chosen: Vec<&[u32]> = chosen.chain(pick(&others, m, &mut rng)).collect();
-        let near = nearness(&chosen, &drawn);
+        let chosen = pick(members, m, &mut rng).into_iter();
+        let chosen: Vec<&T> = chosen.chain(pick(others, m, &mut rng)).collect();
+        let near = nearness(&chosen, drawn, &distance);
         // Ties are broken at random: members come first in the list.
         let mut order: Vec<usize> = (0..chosen.len()).collect();
         order.shuffle(&mut rng);
@@ -201,27 +251,22 @@ fn rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn pick<'a>(rows: &'a [Vec<u32>], m: usize, rng: &mut impl Rng) -> Vec<&'a [u32]> {
-    let picked = rand::seq::index::sample(rng, rows.len(), m);
-    picked.into_iter().map(|n| rows[n].as_slice()).collect()
+fn pick<'a, T>(records: &'a [T], m: usize, rng: &mut impl Rng) -> Vec<&'a T> {
+    let picked = rand::seq::index::sample(rng, records.len(), m);
+    picked.into_iter().map(|n| &records[n]).collect()
 }
 
 /// Of each record how many drawn ones are at most as far as the median record's nearest.
-fn nearness(chosen: &[&[u32]], drawn: &[Vec<u32>]) -> Vec<usize> {
-    let attributes = chosen.first().map_or(0, |row| row.len());
-    let mut histograms = vec![vec![0usize; attributes + 1]; chosen.len()];
-    for (histogram, record) in histograms.iter_mut().zip(chosen) {
-        for other in drawn {
-            let differ = record.iter().zip(other).filter(|(x, y)| x != y).count();
-            histogram[differ] += 1;
-        }
-    }
-    let nearest = |histogram: &Vec<usize>| histogram.iter().position(|&n| n > 0).unwrap_or(0);
-    let mut radii: Vec<usize> = histograms.iter().map(nearest).collect();
-    radii.sort_unstable();
-    let radius = radii.get(radii.len() / 2).copied().unwrap_or(0);
-    let within = |histogram: &Vec<usize>| histogram.iter().take(radius + 1).sum();
-    histograms.iter().map(within).collect()
+fn nearness<T>(chosen: &[&T], drawn: &[T], distance: impl Fn(&T, &T) -> f32) -> Vec<usize> {
+    let distances =
+        |record: &&T| -> Vec<f32> { drawn.iter().map(|d| distance(record, d)).collect() };
+    let distances: Vec<Vec<f32>> = chosen.iter().map(distances).collect();
+    let nearest = |of: &Vec<f32>| of.iter().copied().fold(f32::INFINITY, f32::min);
+    let mut radii: Vec<f32> = distances.iter().map(nearest).collect();
+    radii.sort_by(f32::total_cmp);
+    let radius = radii.get(radii.len() / 2).copied().unwrap_or(0.0);
+    let within = |of: &Vec<f32>| of.iter().filter(|&&d| d <= radius).count();
+    distances.iter().map(within).collect()
 }
 
 #[cfg(test)]
@@ -289,5 +334,36 @@ mod tests {
         };
         assert!(monte_carlo(&members, &others, &members, &few).is_err());
         assert!(monte_carlo(&members, &others[1..], &members, &options).is_err());
+    }
+
+    #[test]
+    fn monte_carlo_of_vectors_finds_what_is_near_members() {
+        let mut rng = StdRng::seed_from_u64(3);
+        let mut vectors = |records: usize| normals(6 * records, 0.0, &mut rng);
+        let single = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect::<Vec<_>>();
+        let (members, others) = (single(vectors(300)), single(vectors(300)));
+        let fresh = single(vectors(3000));
+        // The positive control: each member, a little moved.
+        let near: Vec<f32> = members.iter().map(|x| x + 0.01).collect();
+        let of = |values| Vectors { width: 6, values };
+        let options = MonteCarlo {
+            tries: 40,
+            ..MonteCarlo::default()
+        };
+        let found =
+            |drawn| monte_carlo_vectors(of(&members), of(&others), of(drawn), &options).unwrap();
+        assert_eq!(found(&near).found, 1.0);
+        assert!(
+            (found(&fresh).found - 0.5).abs() < 0.35,
+            "{:?}",
+            found(&fresh)
+        );
+        let wrong = Vectors {
+            width: 7,
+            values: &fresh,
+        };
+        assert!(monte_carlo_vectors(of(&members), of(&others), wrong, &options).is_err());
+        let few = &members[..6 * 50];
+        assert!(monte_carlo_vectors(of(few), of(&others), of(&fresh), &options).is_err());
     }
 }

@@ -11,6 +11,7 @@ mod closeness;
 mod error;
 mod html;
 mod likelihood;
+mod membership;
 mod perceptron;
 mod prediction;
 mod regression;
@@ -20,17 +21,21 @@ mod verdict;
 mod workload;
 
 pub use association::{association_matrix, cramers_v};
-pub use attacks::{Attack, MonteCarlo, ScoreAttacks, TVD_BINS, monte_carlo, score_attacks};
+pub use attacks::{
+    Attack, MonteCarlo, ScoreAttacks, TVD_BINS, Vectors, monte_carlo, monte_carlo_vectors,
+    score_attacks,
+};
 pub use boosting::{Boosted, BoostingOptions};
 pub use closeness::Closeness;
 pub use error::Error;
 pub use html::{Fact, html_page};
 pub use likelihood::{Likelihood, likelihood};
+pub use membership::{Membership, membership};
 pub use perceptron::{Labelled, Perceptron, PerceptronOptions};
 pub use prediction::{MAX_CLASSES, Prediction, Scores, auc, predict_held_out};
 pub use report::{
-    Association, ColumnReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError, WorkloadReport,
-    evaluate,
+    Association, ColumnReport, ConstraintReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError,
+    WorkloadReport, evaluate,
 };
 pub use values::{Shares, ValueReport, ValueShares, compare_values};
 pub use verdict::{Copies, Finding, Reliance, Verdict, count_copies};

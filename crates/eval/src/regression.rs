@@ -1,24 +1,14 @@
 //! Logistic regression on one-hot features, which are never written out: a record's score is a
 //! sum of one weight per column.
 
-use argmin::{
-    core::{CostFunction, Executor, Gradient, State},
-    solver::{linesearch::MoreThuenteLineSearch, quasinewton::LBFGS},
-};
+#[cfg(feature = "prediction")]
+mod loss;
+
 use fhaim_domain::Table;
+#[cfg(feature = "prediction")]
+use loss::minimise;
 
 use crate::Error;
-
-/// Weight of the penalty: the loss is the sum of log losses + PENALTY / 2 ||w||^2, the intercept
-/// free. One is the default of scikit-learn's and linfa's logistic regression.
-const PENALTY: f64 = 1.0;
-
-/// L-BFGS takes so many steps at most, and remembers so many vectors.
-const MAX_STEPS: u64 = 500;
-const MEMORY: usize = 10;
-
-/// The gradient's norm at which the fit is done, per record.
-const TOLERANCE_PER_RECORD: f64 = 1e-6;
 
 /// Where the one-hot weights of each feature column begin.
 #[derive(Clone, Debug)]
@@ -53,58 +43,6 @@ impl Features {
     }
 }
 
-/// The loss of a binary problem as a function of the weights.
-struct Loss<'a> {
-    features: &'a Features,
-    table: &'a Table,
-    positive: &'a [bool],
-}
-
-impl CostFunction for Loss<'_> {
-    type Param = Vec<f64>;
-    type Output = f64;
-
-    fn cost(&self, weights: &Vec<f64>) -> Result<f64, argmin::core::Error> {
-        let scores = self.features.scores(self.table, weights);
-        let log_loss: f64 = scores
-            .iter()
-            .zip(self.positive)
-            .map(|(&score, &positive)| softplus(if positive { -score } else { score }))
-            .sum();
-        let penalised = &weights[..self.features.weights];
-        Ok(log_loss + PENALTY / 2.0 * penalised.iter().map(|w| w * w).sum::<f64>())
-    }
-}
-
-impl Gradient for Loss<'_> {
-    type Param = Vec<f64>;
-    type Gradient = Vec<f64>;
-
-    fn gradient(&self, weights: &Vec<f64>) -> Result<Vec<f64>, argmin::core::Error> {
-        let mut residuals = self.features.scores(self.table, weights);
-        for (residual, &positive) in residuals.iter_mut().zip(self.positive) {
-            *residual = sigmoid(*residual) - f64::from(u8::from(positive));
-        }
-        let mut gradient: Vec<f64> = weights.iter().map(|w| PENALTY * w).collect();
-        gradient[self.features.weights] = residuals.iter().sum();
-        for &(attribute, offset) in &self.features.columns {
-            for (residual, &code) in residuals.iter().zip(self.table.column(attribute)) {
-                gradient[offset + code as usize] += residual;
-            }
-        }
-        Ok(gradient)
-    }
-}
-
-/// log(1 + e^x) without overflow.
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
 /// A fitted binary classifier.
 #[derive(Clone, Debug)]
 pub(crate) struct Classifier {
@@ -113,9 +51,9 @@ pub(crate) struct Classifier {
 }
 
 impl Classifier {
-    /// Fits by L-BFGS (Nocedal and Wright 2006, section 7.2) from zero weights. Where the
-    /// training records are all of one class the loss has no minimum; the intercept is then the
-    /// log odds with one record added to each class, and nothing else is used.
+    /// Fits from zero weights. Where the training records are all of one class the loss has no
+    /// minimum; the intercept is then the log odds with one record added to each class, and
+    /// nothing else is used.
     ///
     /// # Errors
     /// The optimiser gave up.
@@ -134,28 +72,10 @@ impl Classifier {
                 weights: start,
             });
         }
-        let failed = |error: argmin::core::Error| Error::Optimiser(error.to_string());
-        let solver = LBFGS::new(MoreThuenteLineSearch::new(), MEMORY)
-            .with_tolerance_grad(TOLERANCE_PER_RECORD * positive.len() as f64)
-            .map_err(failed)?;
-        let result = Executor::new(
-            Loss {
-                features,
-                table,
-                positive,
-            },
-            solver,
-        )
-        .configure(|state| state.param(start).max_iters(MAX_STEPS))
-        .run()
-        .map_err(failed)?;
-        let weights = result
-            .state()
-            .get_best_param()
-            .ok_or_else(|| Error::Optimiser("no weights".to_owned()))?;
+        let weights = minimise(table, features, positive, start)?;
         Ok(Self {
             features: features.clone(),
-            weights: weights.clone(),
+            weights,
         })
     }
 
@@ -165,9 +85,18 @@ impl Classifier {
     }
 }
 
+/// Without the optimiser nothing is fitted; a report says so instead of asking.
+#[cfg(not(feature = "prediction"))]
+fn minimise(_: &Table, _: &Features, _: &[bool], _: Vec<f64>) -> Result<Vec<f64>, Error> {
+    Err(Error::Optimiser("this build has no optimiser".to_owned()))
+}
+
 #[cfg(test)]
+#[cfg(feature = "prediction")]
 mod tests {
+    use super::loss::{Loss, sigmoid};
     use super::*;
+    use argmin::core::{CostFunction, Gradient};
     use fhaim_domain::Schema;
     use linfa::traits::Fit;
     use ndarray::{Array1, Array2};

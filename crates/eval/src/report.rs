@@ -1,6 +1,6 @@
 //! Everything that is said about a synthetic table, as data.
 
-use fhaim_domain::{Clique, Column, Kind, RawColumn, Table, counted};
+use fhaim_domain::{Clique, Column, Constraint, Kind, RawColumn, Table, counted};
 use rand::Rng;
 use serde::Serialize;
 
@@ -8,8 +8,9 @@ use crate::{
     Error,
     association::association_matrix,
     closeness::{Closeness, closeness},
+    membership::Membership,
     prediction::{Prediction, Target, predict, target_of},
-    values::{ValueReport, compare_values},
+    values::{Shares, ValueReport, compare_values},
     verdict::{Copies, Verdict, count_copies, verdict},
     workload::marginal_l1,
 };
@@ -19,6 +20,9 @@ pub const MAX_TRIPLES: usize = 1_000;
 
 /// This share of the real records is set aside to test predictions on, where no others are given.
 const TEST_SHARE: f64 = 0.2;
+
+/// Why a program without the optimiser has no predictions.
+const ELSEWHERE: &str = "No predictions are made here: `fhaim evaluate` makes them.";
 
 /// What the holder must know about a report.
 pub const REPORT_STATEMENT: &str = "This report holds statistics of the real records, exactly. It \
@@ -63,6 +67,19 @@ pub struct Report {
     pub no_prediction: Option<String>,
     /// Closeness to the real records, where held-out records were given.
     pub closeness: Option<Closeness>,
+    /// The schema's constraints; empty until [`Report::add_constraints`].
+    pub constraints: Vec<ConstraintReport>,
+    /// What membership attacks find; absent until [`Report::add_membership`].
+    pub membership: Option<Membership>,
+}
+
+/// One constraint of the schema.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConstraintReport {
+    /// What it says.
+    pub text: String,
+    /// Shares of the records that break it.
+    pub broken: Shares,
 }
 
 /// One column of both tables.
@@ -166,6 +183,8 @@ pub fn evaluate(
         no_prediction: prediction.as_ref().err().cloned(),
         prediction: prediction.ok(),
         closeness: held_out.map(|held_out| closeness(real, held_out, synthetic, rng)),
+        constraints: Vec::new(),
+        membership: None,
     };
     report.verdict = verdict(&report);
     Ok(report)
@@ -177,6 +196,31 @@ impl Report {
     pub fn add_values(&mut self, real: &[RawColumn], synthetic: &[RawColumn]) {
         self.values = compare_values(real, synthetic);
         self.copies = count_copies(real, synthetic);
+        self.verdict = verdict(self);
+    }
+
+    /// Adds how many records of each table break each constraint, as
+    /// [`fhaim_domain::Reading::broken`] counts them, and gives the verdict anew.
+    pub fn add_constraints(&mut self, constraints: &[Constraint], real: &[u64], synthetic: &[u64]) {
+        let share = |broken: u64, of: usize| broken as f64 / of.max(1) as f64;
+        let counts = real.iter().zip(synthetic);
+        self.constraints = constraints
+            .iter()
+            .zip(counts)
+            .map(|(constraint, (&real, &synthetic))| ConstraintReport {
+                text: constraint.to_string(),
+                broken: Shares {
+                    real: share(real, self.real_records),
+                    synthetic: share(synthetic, self.synthetic_records),
+                },
+            })
+            .collect();
+        self.verdict = verdict(self);
+    }
+
+    /// Adds what membership attacks found, and gives the verdict anew.
+    pub fn add_membership(&mut self, membership: Membership) {
+        self.membership = Some(membership);
         self.verdict = verdict(self);
     }
 }
@@ -350,6 +394,9 @@ fn prediction(
         Target::Column { attribute, classes } => (attribute, classes),
         Target::None(reason) => return Ok(Err(reason)),
     };
+    if !cfg!(feature = "prediction") {
+        return Ok(Err(ELSEWHERE.to_owned()));
+    }
     let target = (attribute, classes);
     let found = match held_out {
         Some(held_out) => predict([real, synthetic, held_out], target, false)?,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use fhaim_domain::{RawColumn, RawValues};
 use serde::Serialize;
 
-use crate::{Report, ValueReport};
+use crate::{ConstraintReport, Report, ValueReport, membership::Membership};
 
 /// A column or pair nearer than this may be relied on; past the second it must not be.
 const NEAR: f64 = 0.05;
@@ -164,6 +164,8 @@ pub(crate) fn verdict(report: &Report) -> Verdict {
     }
     sentences.extend(lost_relations(report));
     sentences.extend(report.copies.and_then(copies_sentence));
+    sentences.extend(constraints_sentence(report));
+    sentences.extend(report.membership.as_ref().map(Membership::sentence));
     findings.truncate(MAX_FINDINGS);
     Verdict {
         sentences,
@@ -312,6 +314,24 @@ fn lost_relations(report: &Report) -> Option<String> {
         association.synthetic[b][a],
         association.real[b][a],
         fhaim_domain::counted(lost.len(), "pair"),
+    ))
+}
+
+/// A sentence on the schema's constraints, where it has some.
+fn constraints_sentence(report: &Report) -> Option<String> {
+    let share = |constraint: &&ConstraintReport| constraint.broken.synthetic;
+    let worst = (report.constraints.iter()).max_by(|x, y| share(x).total_cmp(&share(y)))?;
+    if share(&worst) == 0.0 {
+        let constraints = fhaim_domain::counted(report.constraints.len(), "constraint");
+        return Some(format!(
+            "No synthetic record breaks any of the schema's {constraints}."
+        ));
+    }
+    Some(format!(
+        "{} of the synthetic records break a constraint of the schema, {}; {} of the real ones do.",
+        percent(share(&worst)),
+        worst.text,
+        percent(worst.broken.real)
     ))
 }
 

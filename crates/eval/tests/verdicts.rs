@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, Reading, Schema, Table, WriteOptions, read_csv, write_csv};
-use fhaim_eval::{Reliance, Report, evaluate, html_page};
+use fhaim_eval::{Reliance, Report, evaluate, html_page, membership};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -208,6 +208,33 @@ fn copied_records_are_told() {
     );
     let copies = report.copies.unwrap();
     assert!(copies.synthetic == 1.0 && copies.real < 0.2, "{copies:?}");
+}
+
+#[test]
+fn attacks_find_copied_records_and_nobody_in_another_draw() {
+    let [members, others, fresh] = [1, 2, 3].map(|seed| read(&csv(600, seed)).table);
+    for (synthetic, found) in [(&members, true), (&fresh, false)] {
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let mut report = evaluate(&members, synthetic, Some(&others), &mut rng).unwrap();
+        let attacked = membership([&members, &others, synthetic], None, Some((1.0, 1e-9))).unwrap();
+        assert_eq!(attacked.found, found, "{attacked:?}");
+        report.add_membership(attacked);
+        let words = if found {
+            "tell records"
+        } else {
+            "no more than luck"
+        };
+        assert!(says(&report, words), "{:?}", report.verdict.sentences);
+        assert!(
+            says(&report, "allows 0.88 at most"),
+            "{:?}",
+            report.verdict.sentences
+        );
+        assert!(html_page(&report, &[]).contains("<h2>Membership</h2>"));
+    }
+    // A score for every record, and no fewer.
+    let scores = (&[0.0][..], &[0.0][..]);
+    assert!(membership([&members, &others, &fresh], Some(scores), None).is_err());
 }
 
 #[test]

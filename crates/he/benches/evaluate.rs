@@ -23,6 +23,10 @@ struct Fixture {
 
 impl Fixture {
     fn new(set: ParameterSet, records: usize) -> Self {
+        Self::with_columns(set, records, 2 * SIDE)
+    }
+
+    fn with_columns(set: ParameterSet, records: usize, columns: usize) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let params = Parameters::new(set).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
@@ -32,7 +36,7 @@ impl Fixture {
         let ones = vec![1; layout.stride()];
         let mut chunk = || public.encrypt(&ones, &mut rng).unwrap();
         let mut column = || (0..layout.chunks()).map(|_| chunk()).collect();
-        let columns = (0..2 * SIDE).map(|_| column()).collect();
+        let columns = (0..columns).map(|_| column()).collect();
         let table = EncryptedTable::new(&params, layout, columns).unwrap();
         Self {
             keys,
@@ -107,6 +111,40 @@ fn tensor(c: &mut Criterion) {
     group.finish();
 }
 
+/// The centred basis of 32 columns in 8 groups and in 32, as left factors over four chunks.
+fn contrasts(c: &mut Criterion) {
+    const COLUMNS: usize = 32;
+    let fixture = Fixture::with_columns(P1, 4 * DEGREE, COLUMNS + 1);
+    let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+    let function = |k: usize, group: usize| {
+        let value = |x: usize| k as i64 * i64::from(x * k / COLUMNS == group) - 1;
+        Combination((0..COLUMNS).map(|x| (x, value(x))).collect())
+    };
+    let left: Vec<_> = [8, COLUMNS]
+        .into_iter()
+        .flat_map(|k| (0..k).map(move |group| (k, group)))
+        .map(|(k, group)| function(k, group))
+        .collect();
+    let right = [Combination::column(COLUMNS)];
+    let factors = Factors {
+        left: &left,
+        right: &right,
+    };
+    let mut group = c.benchmark_group("contrasts");
+    for (name, cell) in [
+        ("as factors", |left| Cell::Product { left, right: 0 }),
+        ("summed", |left| Cell::Sum { left }),
+    ] as [(&str, fn(usize) -> Cell); 2]
+    {
+        let page = (0..left.len()).map(|p| (p, cell(p))).collect();
+        let plan = Plan::new(&fixture.table, 0, factors, &[page]).unwrap();
+        let task = plan.tasks(usize::MAX).remove(0);
+        group.throughput(Throughput::Elements(left.len() as u64));
+        group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
+    }
+    group.finish();
+}
+
 /// A right form: one key switch of one polynomial, which is 9 transforms at two ciphertext primes
 /// and 16 at three, and as many multiplications as it has digits.
 fn key_switch(c: &mut Criterion) {
@@ -117,10 +155,12 @@ fn key_switch(c: &mut Criterion) {
         let task = fixture.products(1, 1);
         group.throughput(Throughput::Elements(1));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
-        let plan = tfhe_ntt::prime64::Plan::try_new(DEGREE, set.special_modulus).unwrap();
+        let transform = fhaim_ntt::Transform::new(DEGREE, set.special_modulus).unwrap();
         let mut values: Vec<u64> = (0..DEGREE as u64).collect();
         let limit = name.replace("right form", "limit: one transform in cache");
-        group.bench_function(limit, |b| b.iter(|| plan.fwd(black_box(&mut values))));
+        group.bench_function(limit, |b| {
+            b.iter(|| transform.forward(black_box(&mut values)));
+        });
     }
     group.finish();
 }
@@ -146,5 +186,5 @@ fn packing(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, tensor, key_switch, packing);
+criterion_group!(benches, tensor, contrasts, key_switch, packing);
 criterion_main!(benches);

@@ -5,9 +5,9 @@ use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::{Pair, Poly};
-use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding, Plaintext};
+use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding};
 use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
-use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
+use fhe_traits::{FheDecoder, FheDecrypter};
 use ndarray::Array2;
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
@@ -78,6 +78,7 @@ impl Ciphertext {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn from_scheme(
         params: &Parameters,
         residue: usize,
@@ -153,19 +154,6 @@ impl PublicKey {
             .enumerate()
             .map(encrypt)
             .collect()
-    }
-
-    /// Encrypts coefficients already reduced modulo plaintext modulus number `residue`.
-    pub(crate) fn encrypt_residues<R: RngCore + CryptoRng>(
-        &self,
-        residue: usize,
-        values: &[u64],
-        rng: &mut R,
-    ) -> Result<Ciphertext> {
-        let plain = Plaintext::try_encode(values, Encoding::poly(), self.params().scheme(residue))?;
-        let mut c = self.scheme(residue).try_encrypt(&plain, rng)?;
-        c.switch_to_level(LEVEL)?;
-        Ciphertext::from_scheme(self.params(), residue, &c)
     }
 }
 

@@ -76,7 +76,7 @@ impl PublicKey {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let moduli = self.params().all_moduli();
         let mut body = Vec::new();
-        for poly in self.polynomials()? {
+        for poly in self.polynomials() {
             for (limb, &q) in poly.chunks_exact(DEGREE).zip(&moduli) {
                 put_limb(&mut body, q, limb);
             }

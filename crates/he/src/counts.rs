@@ -267,28 +267,25 @@ impl Evaluator<'_> {
                 .get(number)
                 .and_then(|all| all.get(residue));
             let ciphertext = ciphertext.ok_or(Error::OutOfRange("a count"))?;
-            let mut polynomial = vec![0i128; DEGREE];
-            for &(at, weight) in terms {
-                if let Some(coefficient) = polynomial.get_mut(at) {
-                    *coefficient = i128::from(weight);
-                }
-            }
-            let polynomial = ring.transform_signed(&polynomial);
-            for (out, half) in out.iter_mut().zip(&ciphertext.c) {
-                for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
-                    let m = limb.modulus;
-                    let factors = half.limb(j).iter().zip(polynomial.limb(j));
-                    for (o, (&x, &y)) in out.limb_mut(j).iter_mut().zip(factors) {
-                        *o = m.add(*o, m.mul(x, y));
+            let stride = counts.layout.stride as u64;
+            let mut polynomial = ring.zero();
+            for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+                let m = limb.modulus;
+                // Weights carry the constant, and what a reduction divides by.
+                let unit = m.mont(m.inv(stride));
+                let weights = polynomial.limb_mut(j);
+                for &(at, weight) in terms {
+                    if let Some(coefficient) = weights.get_mut(at) {
+                        *coefficient = m.mul(m.residue_of(i128::from(weight)), unit);
                     }
                 }
-            }
-        }
-        for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
-            let m = limb.modulus;
-            let unit = u128::from(m.mont(m.inv(counts.layout.stride as u64)));
-            for x in out.iter_mut().flat_map(|half| half.limb_mut(j)) {
-                *x = m.redc(u128::from(*x) * unit);
+                limb.forward(weights);
+                for (out, half) in out.iter_mut().zip(&ciphertext.c) {
+                    let factors = half.limb(j).iter().zip(polynomial.limb(j));
+                    for (o, (&x, &y)) in out.limb_mut(j).iter_mut().zip(factors) {
+                        *o = m.add(*o, m.redc(u128::from(x) * u128::from(y)));
+                    }
+                }
             }
         }
         Ok(out)

@@ -3,6 +3,7 @@
 //! The scheme's library draws the secret key and makes the public key. Key-switching keys are
 //! made here, because packing needs automorphisms the library does not offer (X -> X^(2^l + 1)).
 
+use crate::encryption::Prepared;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
@@ -11,15 +12,13 @@ use fhaim_dp::uniform_below;
 use fhe::bfv::{
     Ciphertext as SchemeCiphertext, PublicKey as SchemePublicKey, SecretKey as SchemeSecretKey,
 };
-use fhe::proto::bfv::{
-    Ciphertext as CiphertextProto, PublicKey as PublicKeyProto, SecretKey as SecretKeyProto,
-};
-use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
+use fhe::proto::bfv::{PublicKey as PublicKeyProto, SecretKey as SecretKeyProto};
+use fhe_math::rq::Poly as SchemePoly;
 use fhe_traits::{DeserializeParametrized, Serialize};
-use ndarray::Array2;
 use prost::Message;
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Variance of errors and of the secret's coefficients (centred binomial, as in the library).
@@ -129,12 +128,12 @@ impl SecretKey {
 }
 
 /// Transform of a small polynomial over all limbs, the special one included.
-fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
+pub(crate) fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
     let n = ring.degree();
     let mut out = Zeroizing::new(vec![0; n * ring.limbs().len()]);
     for (limb, values) in ring.limbs().iter().zip(out.chunks_exact_mut(n)) {
         for (value, &c) in values.iter_mut().zip(coefficients) {
-            *value = limb.modulus.residue_of(i128::from(c));
+            *value = limb.modulus.small(c);
         }
         limb.forward(values);
     }
@@ -161,19 +160,37 @@ fn permuted(p: &[u64], map: &[u32]) -> Zeroizing<Vec<u64>> {
 #[derive(Clone, Debug)]
 pub struct PublicKey {
     params: Parameters,
-    schemes: Vec<SchemePublicKey>,
+    /// Residues of the two polynomials, transforms over all primes. They encrypt zero, and so serve
+    /// every plaintext modulus.
+    polynomials: Arc<[Vec<u64>; 2]>,
+    /// The same as encryption takes them.
+    prepared: Arc<Prepared>,
 }
 
 impl PublicKey {
-    /// The same pair of polynomials serves every plaintext modulus: it encrypts zero.
-    pub(crate) fn from_scheme_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let scheme = |k| SchemePublicKey::from_bytes(bytes, params.scheme(k));
-        let schemes = (0..params.residues())
-            .map(scheme)
-            .collect::<fhe::Result<_>>()?;
+    /// From what the library drew.
+    fn from_scheme_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        let missing = Error::Mismatch("a public key has two polynomials over every prime");
+        let key = PublicKeyProto::decode(bytes);
+        let pair = key.map_err(|error| Error::Scheme(error.to_string()))?.c;
+        let Some(pair) = pair else {
+            return Err(missing);
+        };
+        // A fresh key carries the seed of its uniform half; the library expands it.
+        let pair = SchemeCiphertext::from_bytes(&pair.encode_to_vec(), params.scheme(0))?;
+        let [b, a] = &pair[..] else {
+            return Err(missing);
+        };
+        let residues = |poly: &SchemePoly| poly.coefficients().iter().copied().collect();
+        Self::from_polynomials(params, [residues(b), residues(a)])
+    }
+
+    /// From the residues of two polynomials over all primes, each below its prime.
+    pub(crate) fn from_polynomials(params: &Parameters, polys: [Vec<u64>; 2]) -> Result<Self> {
         Ok(Self {
             params: params.clone(),
-            schemes,
+            prepared: Arc::new(Prepared::new(params.ring(), &polys)?),
+            polynomials: Arc::new(polys),
         })
     }
 
@@ -182,50 +199,13 @@ impl PublicKey {
         &self.params
     }
 
-    /// The key under plaintext modulus number `residue`, which must be one of the set's.
-    #[expect(clippy::indexing_slicing, reason = "one for each of the set's moduli")]
-    pub(crate) fn scheme(&self, residue: usize) -> &SchemePublicKey {
-        &self.schemes[residue]
+    /// The residues that it was made from.
+    pub(crate) fn polynomials(&self) -> &[Vec<u64>; 2] {
+        &self.polynomials
     }
 
-    /// Residues of the two polynomials over all primes, as the library holds them.
-    pub(crate) fn polynomials(&self) -> Result<[Vec<u64>; 2]> {
-        let scheme = self.params.scheme(0);
-        let missing = Error::Mismatch("a public key has two polynomials over every prime");
-        let key = PublicKeyProto::decode(self.scheme(0).to_bytes().as_slice());
-        let pair = key.map_err(|error| Error::Scheme(error.to_string()))?.c;
-        let Some(pair) = pair else {
-            return Err(missing);
-        };
-        // A fresh key carries the seed of its uniform half; the library expands it.
-        let pair = SchemeCiphertext::from_bytes(&pair.encode_to_vec(), scheme)?;
-        let [b, a] = &pair[..] else {
-            return Err(missing);
-        };
-        let residues = |poly: &SchemePoly| poly.coefficients().iter().copied().collect();
-        Ok([residues(b), residues(a)])
-    }
-
-    /// The inverse of [`PublicKey::polynomials`].
-    pub(crate) fn from_polynomials(params: &Parameters, polys: [Vec<u64>; 2]) -> Result<Self> {
-        let scheme = params.scheme(0);
-        let context = scheme.context_at_level(0)?;
-        let poly = |residues: Vec<u64>| -> Result<SchemePoly> {
-            let residues = Array2::from_shape_vec((residues.len() / DEGREE, DEGREE), residues)
-                .map_err(|_| Error::Mismatch("a public key has every prime"))?;
-            Ok(SchemePoly::try_convert_from(
-                residues,
-                context,
-                false,
-                Representation::Ntt,
-            )?)
-        };
-        let pair = polys.into_iter().map(poly).collect::<Result<Vec<_>>>()?;
-        let pair =
-            CiphertextProto::decode(SchemeCiphertext::new(pair, scheme)?.to_bytes().as_slice());
-        let pair = pair.map_err(|error| Error::Scheme(error.to_string()))?;
-        let key = PublicKeyProto { c: Some(pair) };
-        Self::from_scheme_bytes(params, &key.encode_to_vec())
+    pub(crate) fn prepared(&self) -> &Prepared {
+        &self.prepared
     }
 }
 
@@ -317,7 +297,7 @@ pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
 }
 
 /// A polynomial from the error distribution.
-fn small<R: RngCore + CryptoRng>(rng: &mut R) -> Result<Zeroizing<Vec<i64>>> {
+pub(crate) fn small<R: RngCore + CryptoRng>(rng: &mut R) -> Result<Zeroizing<Vec<i64>>> {
     let drawn = fhe_util::sample_vec_cbd(DEGREE, ERROR_VARIANCE, rng);
     Ok(Zeroizing::new(
         drawn.map_err(|reason| Error::Scheme(reason.to_owned()))?,

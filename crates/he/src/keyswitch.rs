@@ -16,8 +16,8 @@
 )]
 
 use crate::keys::KeySwitchKey;
-use crate::modular::Modulus;
 use crate::ring::{Pair, Poly, Ring};
+use fhaim_ntt::Modulus;
 
 /// A pair (c0, c1) under s, c0 held as P c0 over all primes.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ impl<'a> KeySwitcher<'a> {
 ///
 /// Digits in 0..q would serve as well, but for their mean, q/2 in every coefficient: times a key's
 /// error that is a noise of three times the variance of the rest, most of it at one pair of roots.
-fn centre(from: Modulus, residues: &[u64], m: Modulus, to: &mut [u64]) {
+pub(crate) fn centre(from: Modulus, residues: &[u64], m: Modulus, to: &mut [u64]) {
     let q = from.value();
     let q_mod_m = q % m.value();
     for (to, &x) in to.iter_mut().zip(residues) {

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::params::DEGREE;
-use crate::ring::bit_reverse;
+use fhaim_ntt::bit_reverse;
 use serde::{Deserialize, Serialize};
 
 /// A page has so many cells, and as many noise positions.

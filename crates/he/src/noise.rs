@@ -175,7 +175,6 @@ pub(crate) mod tests {
     use crate::evaluate::Evaluator;
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::Layout;
-    use crate::modular::Modulus;
     use crate::page::Page;
     use crate::params::{P1, P1_LARGE, P2, Parameters, SETS};
     use crate::plan::Cell;
@@ -183,6 +182,7 @@ pub(crate) mod tests {
     use crate::square::SquaredScore;
     use crate::table::{Combination, EncryptedTable, Factors};
     use crate::work::Work;
+    use fhaim_ntt::Modulus;
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 

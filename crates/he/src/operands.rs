@@ -3,10 +3,12 @@
 use crate::ciphertext::Ciphertext;
 use crate::context::EvaluationContext;
 use crate::error::{Error, Result};
+use crate::factoring::{Family, families};
 use crate::keyswitch::Scratch;
 use crate::parallel::map;
+use crate::ring::Poly;
 use crate::table::{Chunks, Columns, Combination};
-use crate::task::TileTask;
+use crate::task::{Block, Tile, TileTask};
 use crate::work::{Clock, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 pub struct Operands {
     /// Number of record chunks.
     pub(crate) chunks: usize,
+    /// One that is only summed may have the sum of its record chunks alone.
     pub(crate) left: Vec<Chunks>,
     pub(crate) right: Vec<Chunks>,
 }
@@ -47,37 +50,47 @@ impl Operands {
         work: &mut Work,
     ) -> Result<Self> {
         let read = read_columns(context, table, task)?;
-        let (residue, chunks) = (task.residue(), task.band.len());
-        let combined = |c: &Combination| combine(context, &read, residue, chunks, c);
+        let source = Source {
+            context,
+            read: &read,
+            residue: task.residue(),
+            chunks: task.band.len(),
+        };
         let started = Clock::start();
-        let left = map(task.block.left.iter().collect(), combined);
-        // Each is inverted as soon as it is combined: a wide table's combinations take as much
-        // memory as its columns.
-        let right = map(task.block.right.iter().collect(), |c| {
-            let combined = combined(c)?;
+        let (left, right) = source.combine(&task.block)?;
+        let right = map(right, |chunks| {
             let mut done = Work::default();
             let invert = |scratch: &mut Scratch| {
-                let chunks = combined.into_iter().map(|c| {
+                let chunks = chunks.into_iter().map(|c| {
                     let mut inverted = context.invert(&c, scratch);
                     scale(context, &mut inverted);
                     Arc::new(inverted)
                 });
                 chunks.collect::<Chunks>()
             };
-            Ok::<_, Error>((context.with_scratch(&mut done, invert), done))
+            (context.with_scratch(&mut done, invert), done)
         });
-        let right = right.into_iter().map(|operand| {
-            let (operand, done) = operand?;
+        let right = right.into_iter().map(|(operand, done)| {
             *work += done;
-            Ok(operand)
+            operand
         });
         let operands = Self {
-            chunks,
-            right: right.collect::<Result<_>>()?,
-            left: left.into_iter().collect::<Result<_>>()?,
+            chunks: source.chunks,
+            right: right.collect(),
+            left,
         };
         work.switching += started.seconds();
         Ok(operands)
+    }
+
+    /// Whether the products of a tile find the record chunks that they are over.
+    pub(crate) fn multiply(&self, tile: &Tile) -> bool {
+        let products = tile.leaves.iter().flat_map(|leaf| &leaf.products);
+        let mut lefts = products.flat_map(|product| &product.left);
+        lefts.all(|&(_, left)| {
+            let left = self.left.get(left);
+            left.is_some_and(|chunks| chunks.len() == self.chunks)
+        })
     }
 }
 
@@ -105,38 +118,95 @@ fn read_columns(
     Ok(named.into_iter().zip(read).collect())
 }
 
-fn combine(
-    context: &EvaluationContext<'_>,
-    read: &BTreeMap<usize, Chunks>,
+/// The columns of a task, and what they are combined for.
+struct Source<'a> {
+    context: &'a EvaluationContext<'a>,
+    read: &'a BTreeMap<usize, Chunks>,
     residue: usize,
     chunks: usize,
-    combination: &Combination,
-) -> Result<Chunks> {
-    let column = |column: usize| {
-        let column = read.get(&column);
-        column.ok_or(Error::Mismatch("a column was not read"))
-    };
-    if let Some(single) = combination.single() {
-        return Ok(column(single)?.clone());
-    }
-    let terms = combination.0.iter();
-    let terms = terms.map(|&(number, c)| Ok((c, column(number)?)));
-    let terms = terms.collect::<Result<Vec<(i64, &Chunks)>>>()?;
-    let ring = context.params().ring();
-    let chunk = |k: usize| {
-        let of_chunk = || {
-            terms
+}
+
+impl Source<'_> {
+    /// The left combinations of a block, and the right ones before they are inverted.
+    ///
+    /// What is only summed is combined of columns whose record chunks have been added: once rather
+    /// than for every chunk.
+    fn combine(&self, block: &Block) -> Result<(Vec<Chunks>, Vec<Chunks>)> {
+        let multiplied = block.multiplied();
+        let mut made: Vec<Chunks> = Vec::new();
+        for combination in block.left.iter().chain(&block.right) {
+            made.push(match combination.single() {
+                Some(column) => self.column(column)?.clone(),
+                None => Chunks::new(),
+            });
+        }
+        let of_several = |&(_, combination): &(usize, &Combination)| combination.single().is_none();
+        let all = block.left.iter().chain(&block.right).enumerate();
+        let (each, summed): (Vec<_>, Vec<_>) = all.filter(of_several).partition(|&(i, _)| {
+            // Right ones, which come behind the left, are factors.
+            self.chunks == 1 || multiplied.get(i).copied().unwrap_or(true)
+        });
+        let each_chunk = (0..self.chunks).map(Some).collect::<Vec<_>>();
+        for (combinations, chunks) in [(each, &each_chunk[..]), (summed, &[None][..])] {
+            let (numbers, combinations): (Vec<usize>, Vec<&Combination>) =
+                combinations.into_iter().unzip();
+            let families = families(&combinations);
+            let work = families
                 .iter()
-                .filter_map(|&(c, column)| Some((c, column.get(k)?)))
+                .flat_map(|f| chunks.iter().map(move |&k| (f, k)));
+            let done = map(work.collect(), |(family, chunk)| self.make(family, chunk));
+            // One family after the other, each chunk after chunk.
+            let mut done = done.into_iter();
+            for family in &families {
+                for ciphertexts in done.by_ref().take(chunks.len()) {
+                    let numbers = family.members.iter().filter_map(|&i| numbers.get(i));
+                    for (&number, ciphertext) in numbers.zip(ciphertexts?) {
+                        if let Some(made) = made.get_mut(number) {
+                            made.push(ciphertext);
+                        }
+                    }
+                }
+            }
+        }
+        let right = made.split_off(block.left.len());
+        Ok((made, right))
+    }
+
+    fn column(&self, column: usize) -> Result<&Chunks> {
+        let column = self.read.get(&column);
+        column.ok_or(Error::Mismatch("a column was not read"))
+    }
+
+    /// A family's combinations over one record chunk, or over the sum of all.
+    fn make(&self, family: &Family, chunk: Option<usize>) -> Result<Vec<Arc<Ciphertext>>> {
+        let params = self.context.params();
+        let input = |&column: &usize| {
+            let column = self.column(column)?;
+            let (first, count) = chunk.map_or((0, self.chunks), |k| (k, 1));
+            let mut chunks = column.iter().skip(first).take(count);
+            let missing = Error::Mismatch("a column lacks a record chunk");
+            let mut sum = chunks.next().ok_or(missing)?.clone();
+            for chunk in chunks {
+                Arc::make_mut(&mut sum).add_assign(chunk, params);
+            }
+            Ok(sum)
         };
-        let first: Vec<_> = of_chunk().map(|(c, chunk)| (c, &chunk.c[0])).collect();
-        let second: Vec<_> = of_chunk().map(|(c, chunk)| (c, &chunk.c[1])).collect();
-        Arc::new(Ciphertext {
-            residue,
-            c: [ring.combine(&first), ring.combine(&second)],
-        })
-    };
-    Ok((0..chunks).map(chunk).collect())
+        let inputs = family.columns.iter().map(input);
+        let inputs = inputs.collect::<Result<Vec<Arc<Ciphertext>>>>()?;
+        let halves: [Vec<&Poly>; 2] = [
+            inputs.iter().map(|input| &input.c[0]).collect(),
+            inputs.iter().map(|input| &input.c[1]).collect(),
+        ];
+        let [first, second] = halves.map(|half| params.ring().combine(&half, &family.recipe));
+        let pairs = first.into_iter().zip(second);
+        let ciphertext = |(c0, c1)| {
+            Arc::new(Ciphertext {
+                residue: self.residue,
+                c: [c0, c1],
+            })
+        };
+        Ok(pairs.map(ciphertext).collect())
+    }
 }
 
 /// Multiplies by t stride^-1, in Montgomery form: what the tensor leaves to its operands, and

@@ -11,8 +11,8 @@
 //! `tensor`). `examples/search_parameters.rs` finds the primes; a test there compares.
 
 use crate::error::{Error, Result};
-use crate::modular::Modulus;
 use crate::ring::Ring;
+use fhaim_ntt::Modulus;
 use fhe::bfv::{BfvParameters, BfvParametersBuilder};
 use std::sync::{Arc, Mutex, PoisonError};
 

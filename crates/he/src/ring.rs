@@ -2,8 +2,8 @@
 //!
 //! A [`Poly`] stores one limb of n residues per prime, limb after limb. The evaluator works on
 //! transforms (values at the odd powers of a primitive 2n-th root of unity) and goes back to
-//! coefficients only where a key switch needs digits. Transforms come from tfhe-ntt, in the very
-//! order fhe-math uses, so residues pass between the two crates as they are.
+//! coefficients only where a key switch needs digits. Transforms have the roots and the order that
+//! fhe-math has with tfhe-ntt, so residues pass between the two as they are.
 #![expect(
     clippy::indexing_slicing,
     reason = "a limb is below the number of limbs, an index that a table holds or a loop counts is \
@@ -11,32 +11,23 @@
 )]
 
 use crate::error::{Error, Result};
-use crate::modular::Modulus;
-use tfhe_ntt::prime64::Plan;
-
-/// Reverses the lowest `bits` bits of x, which has no others.
-pub(crate) fn bit_reverse(x: usize, bits: u32) -> usize {
-    if bits == 0 {
-        0
-    } else {
-        x.reverse_bits() >> (usize::BITS - bits)
-    }
-}
+use crate::factoring::Recipe;
+use fhaim_ntt::{Modulus, Transform, bit_reverse};
 
 /// One prime of the chain with its transform.
 #[derive(Debug)]
 pub(crate) struct Limb {
     pub(crate) modulus: Modulus,
-    plan: Plan,
+    transform: Transform,
     /// Powers 0..2n of the root at transform index 0, in Montgomery form.
     powers: Vec<u64>,
 }
 
 impl Limb {
     fn new(degree: usize, q: u64) -> Option<Self> {
-        let plan = Plan::try_new(degree, q)?;
+        let transform = Transform::new(degree, q)?;
         let modulus = Modulus::new(q);
-        let root = transform_of_x(&plan, degree)[0];
+        let root = transform_of_x(&transform, degree)[0];
         let mut powers = Vec::with_capacity(2 * degree);
         let mut power = 1;
         for _ in 0..2 * degree {
@@ -45,27 +36,26 @@ impl Limb {
         }
         Some(Self {
             modulus,
-            plan,
+            transform,
             powers,
         })
     }
 
     /// Coefficients to values, in place; residues in and out are below the prime.
     pub(crate) fn forward(&self, limb: &mut [u64]) {
-        self.plan.fwd(limb);
+        self.transform.forward(limb);
     }
 
     /// Values to coefficients, in place.
     pub(crate) fn inverse(&self, limb: &mut [u64]) {
-        self.plan.inv(limb);
-        self.plan.normalize(limb);
+        self.transform.inverse(limb);
     }
 }
 
-fn transform_of_x(plan: &Plan, degree: usize) -> Vec<u64> {
+fn transform_of_x(transform: &Transform, degree: usize) -> Vec<u64> {
     let mut x = vec![0; degree];
     x[1] = 1;
-    plan.fwd(&mut x);
+    transform.forward(&mut x);
     x
 }
 
@@ -176,35 +166,37 @@ impl Ring {
         }
     }
 
-    /// The sum of coefficients times polynomials, all in transform form, reduced once.
-    pub(crate) fn combine(&self, terms: &[(i64, &Poly)]) -> Poly {
-        /// So many sums stay in the first-level cache.
-        const STRIP: usize = 512;
-        let mut out = self.zero();
+    /// What a recipe makes of polynomials over the ciphertext primes, all in transform form.
+    pub(crate) fn combine(&self, inputs: &[&Poly], recipe: &Recipe) -> Vec<Poly> {
+        let mut outputs = vec![self.zero(); recipe.outputs.len()];
+        let mut sums = vec![[0; STRIP]; recipe.sums.len()];
         for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
             let m = limb.modulus;
-            let factor = |&(c, _): &(i64, &Poly)| m.mont(m.residue_of(i128::from(c)));
-            let factors: Vec<u128> = terms.iter().map(|t| u128::from(factor(t))).collect();
-            for (strip, out) in out.limb_mut(j).chunks_mut(STRIP).enumerate() {
-                let mut sums = [0u128; STRIP];
-                let mut group = 0;
-                for (&factor, (_, p)) in factors.iter().zip(terms) {
-                    let p = &p.limb(j)[strip * STRIP..];
-                    for (sum, &x) in sums.iter_mut().zip(p) {
-                        *sum += u128::from(x) * factor;
-                    }
-                    group += 1;
-                    if group == m.lazy_products() {
-                        sums = sums.map(|sum| m.fold(sum));
-                        group = 0;
-                    }
+            let factor = |&(c, k): &(i64, usize)| (m.mont(m.residue_of(i128::from(c))), k);
+            let factors = |terms: &Vec<_>| terms.iter().map(factor).collect();
+            let factors: Vec<Vec<(u64, usize)>> = recipe.outputs.iter().map(factors).collect();
+            for start in (0..self.degree).step_by(STRIP) {
+                let strip = start..self.degree.min(start + STRIP);
+                for (i, parts) in recipe.sums.iter().enumerate() {
+                    let (earlier, rest) = sums.split_at_mut(i);
+                    let part = |&k: &usize| match k.checked_sub(inputs.len()) {
+                        None => &inputs[k].limb(j)[strip.clone()],
+                        Some(k) => &earlier[k][..strip.len()],
+                    };
+                    let sum = &mut rest[0][..strip.len()];
+                    m.sum(parts.iter().map(part), sum);
                 }
-                for (o, sum) in out.iter_mut().zip(sums) {
-                    *o = m.redc(m.fold(sum));
+                for (terms, output) in factors.iter().zip(&mut outputs) {
+                    let term = |&(factor, k): &(u64, usize)| match k.checked_sub(inputs.len()) {
+                        None => (factor, &inputs[k].limb(j)[strip.clone()]),
+                        Some(k) => (factor, &sums[k][..strip.len()]),
+                    };
+                    let terms: Vec<(u64, &[u64])> = terms.iter().map(term).collect();
+                    combine_strip(m, &terms, &mut output.limb_mut(j)[strip.clone()]);
                 }
             }
         }
-        out
+        outputs
     }
 
     /// The transform, over the ciphertext primes, of a polynomial with signed coefficients.
@@ -218,6 +210,36 @@ impl Ring {
             limb.forward(out);
         }
         p
+    }
+}
+
+/// Polynomials are combined so many values at a time: sums stay in the first-level cache.
+const STRIP: usize = 512;
+
+/// out = the sum of factors, in Montgomery form, times values, reduced once; at most [`STRIP`].
+fn combine_strip(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
+    match terms {
+        [(factor, x)] if *factor == m.mont(1) => out.copy_from_slice(x),
+        [(f, x), (g, y)] => {
+            let (f, g) = (u128::from(*f), u128::from(*g));
+            for ((out, &x), &y) in out.iter_mut().zip(*x).zip(*y) {
+                *out = m.redc(u128::from(x) * f + u128::from(y) * g);
+            }
+        }
+        _ => {
+            let mut sums = [0; STRIP];
+            for group in terms.chunks(m.lazy_products()) {
+                for &(factor, x) in group {
+                    for (sum, &x) in sums.iter_mut().zip(x) {
+                        *sum += u128::from(x) * u128::from(factor);
+                    }
+                }
+                sums = sums.map(|sum| m.fold(sum));
+            }
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = m.redc(sum);
+            }
+        }
     }
 }
 
@@ -235,7 +257,7 @@ fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
         let at = log.binary_search_by_key(&value, |&(v, _)| v).ok()?;
         Some(log[at].1).filter(|e| e % 2 == 1)
     };
-    let found: Option<Vec<u32>> = transform_of_x(&limb.plan, degree)
+    let found: Option<Vec<u32>> = transform_of_x(&limb.transform, degree)
         .into_iter()
         .map(find)
         .collect();
@@ -376,9 +398,17 @@ mod tests {
         // As large as residues get, and more of them than fit between two folds.
         let ones = ring.transform_signed(&[-1; 64]);
         for (count, coefficient) in [(0, 5), (1, -7), (100, 1), (1000, -1)] {
-            let terms = vec![(coefficient, &ones); count];
+            let terms = (0..count).map(|k| (k, coefficient)).collect();
+            let recipe = Recipe::new(count, &[terms]);
+            let as_they_stand = Recipe {
+                sums: Vec::new(),
+                outputs: vec![(0..count).map(|k| (coefficient, k)).collect()],
+            };
             let wanted = [-(count as i128) * i128::from(coefficient); 64];
-            assert_eq!(ring.combine(&terms), ring.transform_signed(&wanted));
+            let wanted = [ring.transform_signed(&wanted)];
+            for recipe in [recipe, as_they_stand] {
+                assert_eq!(ring.combine(&vec![&ones; count], &recipe), wanted);
+            }
         }
     }
 }

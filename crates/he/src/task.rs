@@ -103,6 +103,19 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// Of each left combination, whether a product has it; others are only summed.
+    pub(crate) fn multiplied(&self) -> Vec<bool> {
+        let mut multiplied = vec![false; self.left.len()];
+        let leaves = self.tiles.iter().flat_map(|tile| &tile.leaves);
+        let products = leaves.flat_map(|leaf| &leaf.products);
+        for &(_, left) in products.flat_map(|product| &product.left) {
+            if let Some(multiplied) = multiplied.get_mut(left) {
+                *multiplied = true;
+            }
+        }
+        multiplied
+    }
+
     /// The columns that its combinations name, once each, in order.
     pub(crate) fn columns(&self) -> Vec<usize> {
         let combinations = self.left.iter().chain(&self.right);

@@ -15,10 +15,10 @@
               one ring, and operands and chunks whose numbers a task was checked for"
 )]
 
-use crate::modular::Modulus;
 use crate::ring::{Poly, Ring};
 use crate::table::Chunks;
 use crate::task::Product;
+use fhaim_ntt::Modulus;
 
 /// A tile works on so many coefficients at a time.
 const STRIP: usize = 256;

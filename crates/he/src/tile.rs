@@ -38,7 +38,7 @@ impl EvaluationContext<'_> {
         tile: &Tile,
         sums: &mut TileSums,
     ) -> Result<Work> {
-        if !operands.are_of(task) {
+        if !operands.are_of(task) || !operands.multiply(tile) {
             return Err(Error::Mismatch("operands of another task"));
         }
         sums.cover(task.band.clone())?;

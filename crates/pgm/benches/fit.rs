@@ -43,5 +43,20 @@ fn fitting(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, planning, fitting);
+/// Models that exceed the caches: few steps, each of which passes over all of their cells.
+fn large(criterion: &mut Criterion) {
+    let domain = adult_like::domain();
+    let mut group = criterion.benchmark_group("fit, 10 steps");
+    group.sample_size(10);
+    for megabytes in [1, 8, 64] {
+        let measured = adult_like::measurements(&domain, 1000 * megabytes);
+        let name = BenchmarkId::new("MB", megabytes);
+        group.bench_with_input(name, &measured, |b, measured| {
+            b.iter(|| adult_like::model(&domain, black_box(measured), 10));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, planning, fitting, large);
 criterion_main!(benches);

@@ -1,6 +1,7 @@
 //! The density of records.
 
 use crate::propagation::NodePlan;
+use crate::slabs::{self, SLAB};
 use crate::{Error, Model};
 
 impl Model {
@@ -23,10 +24,14 @@ impl Model {
             let columns: Vec<&[u32]> = (plan.axes.iter())
                 .map(|axis| groups[attribute_of[axis.rank]].as_slice())
                 .collect();
-            for (record, density) in densities.iter_mut().enumerate() {
-                let (above, cell) = places(plan, &columns, record);
-                *density += log_share(belief[cell], separator[above]);
-            }
+            let parts = densities.chunks_mut(SLAB).enumerate();
+            slabs::all(parts, records, |(i, part): (usize, &mut [f64])| {
+                for (record, density) in (i * SLAB..).zip(part) {
+                    let (above, cell) = places(plan, &columns, record);
+                    *density += log_share(belief[cell], separator[above]);
+                }
+                true
+            });
         }
         for (column, shares) in columns.iter().zip(&self.shares) {
             let Some(shares) = shares else { continue };

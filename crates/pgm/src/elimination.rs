@@ -2,7 +2,8 @@
 
 use fhaim_domain::Clique;
 
-use crate::propagation::{inverse, sum_onto, union};
+use crate::outline::union;
+use crate::propagation::{inverse, sum_onto};
 use crate::table::{Axis, Embedding};
 use crate::{Error, Model};
 

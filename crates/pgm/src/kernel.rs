@@ -214,14 +214,12 @@ pub(crate) fn exponentiate_nonpositive(row: &mut [f64]) {
     }
 }
 
-/// Exponentiates log-weights relative to the largest, which it returns.
+/// Exponentiates log-weights relative to the largest of their table.
 #[inline(always)]
-pub(crate) fn exponentiate(weights: &mut [f64]) -> f64 {
-    let top = max(weights);
+pub(crate) fn exponentiate_below(weights: &mut [f64], top: f64) {
     for x in weights {
         *x = exp_nonpositive(*x - top);
     }
-    top
 }
 
 #[cfg(test)]
@@ -262,7 +260,8 @@ mod tests {
     #[test]
     fn weights_far_apart_do_not_overflow() {
         let mut weights = [1e6, 1e6, -1e6];
-        assert_eq!(exponentiate(&mut weights), 1e6);
+        assert_eq!(max(&weights), 1e6);
+        exponentiate_below(&mut weights, 1e6);
         assert_eq!(weights, [1.0, 1.0, 0.0]);
     }
 }

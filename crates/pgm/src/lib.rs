@@ -12,11 +12,13 @@ mod measurement;
 mod model;
 mod observations;
 mod options;
+mod outline;
 mod pairs;
 mod propagation;
 mod resolution;
 mod sample;
 mod saved;
+mod slabs;
 mod table;
 
 pub use error::Error;

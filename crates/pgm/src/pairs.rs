@@ -13,7 +13,8 @@ use fhaim_domain::Clique;
 
 use crate::measurement::check_clique;
 use crate::observations::ranked;
-use crate::propagation::{NodePlan, inverse, sum_onto, union};
+use crate::outline::union;
+use crate::propagation::{NodePlan, inverse, sum_onto};
 use crate::table::{Axis, Embedding, cells};
 use crate::{Error, Model, kernel};
 

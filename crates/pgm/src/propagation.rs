@@ -19,110 +19,14 @@ use std::ops::Range;
 
 use crate::junction::{JunctionTree, Node};
 use crate::kernel;
+use crate::outline::{Flow, Outline, outlines};
 use crate::resolution::Folding;
+use crate::slabs::{self, Weights};
 use crate::table::{Axis, Embedding, cells, is_subset};
 
 /// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
 /// has underflowed.
 const MIN_SUM: f64 = 1e-200;
-
-/// What flows through a small table: up into it, and down out of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    /// The potential of a measured clique; its marginal.
-    Potential(usize),
-    /// The message of a child node; the marginal of their separator.
-    Message(usize),
-}
-
-/// A table of a node before it has memory: the node's own comes first, carriers before carried.
-#[derive(Clone, Debug)]
-struct Outline {
-    axes: Vec<Axis>,
-    /// Index of the table that carries this one; the node's own has none.
-    carrier: Option<usize>,
-    flows: Vec<Flow>,
-}
-
-/// The tables of a node: its own, one for each distinct set of axes in `flows`, and such others
-/// as spare passes over their carrier.
-fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<Outline> {
-    let mut tables = vec![Outline {
-        axes: own,
-        carrier: None,
-        flows: Vec::new(),
-    }];
-    for (axes, flow) in flows {
-        match tables.iter_mut().find(|table| table.axes == axes) {
-            Some(table) => table.flows.push(flow),
-            None => tables.push(Outline {
-                axes,
-                carrier: Some(0),
-                flows: vec![flow],
-            }),
-        }
-    }
-    while let Some(axes) = best_intermediate(&tables) {
-        tables.push(Outline {
-            axes,
-            carrier: Some(0),
-            flows: Vec::new(),
-        });
-    }
-    // Carriers before carried: a table with all axes of another has at least as many axes.
-    tables[1..].sort_by_key(|table| std::cmp::Reverse(table.axes.len()));
-    for i in 1..tables.len() {
-        tables[i].carrier = Some(carrier(&tables, i));
-    }
-    tables
-}
-
-/// The smallest other table that has all axes of table `i`.
-fn carrier(tables: &[Outline], i: usize) -> usize {
-    (0..tables.len())
-        .filter(|&j| j != i && is_subset(&tables[i].axes, &tables[j].axes))
-        .min_by_key(|&j| (cells(&tables[j].axes), j))
-        .unwrap_or(0)
-}
-
-/// A set of axes that is worth a table of its own: m tables would be carried by it rather than by
-/// a larger one, and m - 1 passes over the larger cost more than m over the new one.
-fn best_intermediate(tables: &[Outline]) -> Option<Vec<Axis>> {
-    let carriers: Vec<usize> = (0..tables.len()).map(|i| carrier(tables, i)).collect();
-    let mut best = (0, None);
-    for top in 0..tables.len() {
-        let carried: Vec<&[Axis]> = (1..tables.len())
-            .filter(|&i| carriers[i] == top)
-            .map(|i| tables[i].axes.as_slice())
-            .collect();
-        for (i, first) in carried.iter().enumerate() {
-            for second in &carried[i + 1..] {
-                let union = union(first, second);
-                if union == tables[top].axes {
-                    continue;
-                }
-                let members = carried
-                    .iter()
-                    .filter(|axes| is_subset(axes, &union))
-                    .count();
-                let saved = (members - 1) * cells(&tables[top].axes);
-                let spent = members * cells(&union);
-                if saved > spent + best.0 {
-                    best = (saved - spent, Some(union));
-                }
-            }
-        }
-    }
-    best.1
-}
-
-/// The axes in either, by rank.
-pub(crate) fn union(a: &[Axis], b: &[Axis]) -> Vec<Axis> {
-    let mut all: Vec<Axis> = a.iter().chain(b).copied().collect();
-    all.sort_unstable_by_key(|axis| axis.rank);
-    all.dedup();
-    all
-}
 
 /// A table of a node with its place in the node's memory.
 #[derive(Clone, Debug)]
@@ -402,35 +306,34 @@ impl Propagation {
         } = beliefs;
         let memory = &mut tables[node];
         let mut log_scale = 0.0;
-        for i in 0..=plan.tables.len() {
+        let mut sound = true;
+        for i in (0..=plan.tables.len()).rev() {
             // From the last small table to the node's own, which comes first.
-            let (range, flows, carried) = plan.table(plan.tables.len() - i);
+            let (range, flows, carried) = plan.table(i);
             let (own, smaller) = memory[range.start..].split_at_mut(range.len());
-            let mut blank = flows.is_empty();
-            if !blank {
+            let mut top = None;
+            if !flows.is_empty() {
                 own.fill(0.0);
                 self.collect(flows, potentials, messages, own);
-                log_scale += kernel::exponentiate(own);
+                let largest = kernel::max(own);
+                log_scale += largest;
+                top = Some(largest);
             }
-            for &j in carried {
+            let carried = carried.iter().map(|&j| {
                 let table = &plan.tables[j];
                 let from = &smaller[table.range.start - range.end..][..table.range.len()];
-                if blank {
-                    table.embedding.copy(from, own);
-                    blank = false;
-                } else {
-                    table.embedding.multiply(from, own);
-                }
-            }
-            if blank {
-                own.fill(1.0);
+                (&table.embedding, from)
+            });
+            let weights = Weights {
+                top,
+                carried: carried.collect(),
+            };
+            match i {
+                0 => sound = weights.fill_blocks(own, plan.block(), &mut sums[node], MIN_SUM),
+                _ => weights.fill(own),
             }
         }
-        let mut sound = true;
-        let blocks = memory[..plan.cells].chunks_exact(plan.block());
-        for ((block, sum), message) in blocks.zip(&mut sums[node]).zip(&mut messages[node]) {
-            *sum = kernel::sum(block);
-            sound &= *sum > MIN_SUM;
+        for (sum, message) in sums[node].iter().zip(&mut messages[node]) {
             *message = log_scale + sum.ln();
         }
         sound
@@ -477,9 +380,24 @@ impl Propagation {
             messages,
         } = beliefs;
         let memory = &mut tables[node];
-        let blocks = memory[..plan.cells].chunks_exact_mut(plan.block());
-        for ((block, &sum), &marginal) in blocks.zip(&sums[node]).zip(&messages[node]) {
-            kernel::scale(block, marginal / sum);
+        let own = &mut memory[..plan.cells];
+        slabs::scale_blocks(own, plan.block(), &sums[node], &messages[node]);
+        // The node's own table and the small ones behind it.
+        let ends = plan.tables.iter().map(|table| table.range.len());
+        let mut rest = &mut memory[..];
+        let mut slices = Vec::with_capacity(plan.tables.len() + 1);
+        for cells in std::iter::once(plan.cells).chain(ends) {
+            let (slice, others) = rest.split_at_mut(cells);
+            slices.push(slice);
+            rest = others;
+        }
+        for i in 0..slices.len() {
+            let (carriers, others) = slices.split_at_mut(i + 1);
+            let (_, _, carried) = plan.table(i);
+            // Carried tables are numbered without the node's own.
+            let tables = (i..).zip(others).filter(|(j, _)| carried.contains(j));
+            let tables = tables.map(|(j, small)| (&plan.tables[j].embedding, &mut **small));
+            slabs::sum_onto_all(carriers[i], tables);
         }
         let mut hand_out = |flows: &[Flow], table: &[f64]| {
             for flow in flows {
@@ -492,10 +410,7 @@ impl Propagation {
         };
         hand_out(&plan.flows, &memory[..plan.cells]);
         for table in &plan.tables {
-            let (larger, rest) = memory.split_at_mut(table.range.start);
-            let own = &mut rest[..table.range.len()];
-            table.embedding.sum(&larger[table.carrier.clone()], own);
-            hand_out(&table.flows, own);
+            hand_out(&table.flows, &memory[table.range.clone()]);
         }
     }
 }
@@ -530,36 +445,6 @@ pub(crate) fn bytes(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>])
         sum = sum.checked_add(separator.product::<usize>() * 2 * size_of::<f64>())?;
     }
     Some(sum)
-}
-
-/// The tables of every node, with each clique at the smallest node that holds it.
-fn outlines(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Vec<Vec<Outline>> {
-    let axes = |attributes: &[usize]| -> Vec<Axis> {
-        (attributes.iter())
-            .map(|&a| Axis {
-                rank: tree.rank[a],
-                size: sizes[a],
-            })
-            .collect()
-    };
-    let own: Vec<Vec<Axis>> = tree.nodes.iter().map(|node| axes(&node.axes)).collect();
-    let mut flows = vec![Vec::new(); own.len()];
-    for (child, node) in tree.nodes.iter().enumerate() {
-        if let Some(parent) = node.parent {
-            flows[parent].push((axes(&node.axes[..node.separator]), Flow::Message(child)));
-        }
-    }
-    for (i, clique) in cliques.iter().enumerate() {
-        let host = (0..own.len())
-            .filter(|&node| is_subset(clique, &own[node]))
-            .min_by_key(|&node| (cells(&own[node]), node));
-        if let Some(host) = host {
-            flows[host].push((clique.clone(), Flow::Potential(i)));
-        }
-    }
-    (own.into_iter().zip(flows))
-        .map(|(own, flows)| outline(own, flows))
-        .collect()
 }
 
 #[cfg(test)]

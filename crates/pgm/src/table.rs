@@ -84,38 +84,73 @@ impl Embedding {
     /// Adds the small table to every matching cell of the large one.
     #[inline(always)]
     pub fn add(&self, small: &[f64], large: &mut [f64]) {
-        self.spread(small, large, |x, y| x + y);
+        self.spread(0, small, large, |x, y| x + y);
     }
 
     /// Multiplies every matching cell of the large table by the small one's.
     #[inline(always)]
     pub fn multiply(&self, small: &[f64], large: &mut [f64]) {
-        self.spread(small, large, |x, y| x * y);
+        self.multiply_from(0, small, large);
     }
 
     /// Sets every matching cell of the large table to the small one's.
     #[inline(always)]
     pub fn copy(&self, small: &[f64], large: &mut [f64]) {
-        self.spread(small, large, |_, y| y);
+        self.copy_from(0, small, large);
+    }
+
+    /// As [`Embedding::multiply`], for the cells of the large table from `start` on.
+    #[inline(always)]
+    pub fn multiply_from(&self, start: usize, small: &[f64], part: &mut [f64]) {
+        self.spread(start, small, part, |x, y| x * y);
+    }
+
+    /// As [`Embedding::copy`], for the cells of the large table from `start` on.
+    #[inline(always)]
+    pub fn copy_from(&self, start: usize, small: &[f64], part: &mut [f64]) {
+        self.spread(start, small, part, |_, y| y);
     }
 
     #[inline(always)]
-    fn spread(&self, small: &[f64], large: &mut [f64], apply: impl Fn(f64, f64) -> f64 + Copy) {
-        let runs = large.chunks_exact_mut(self.run).zip(&self.offsets);
-        if !self.kept {
-            for (run, &offset) in runs {
-                let value = small[offset as usize];
-                for x in run {
-                    *x = apply(*x, value);
-                }
-            }
+    fn spread(
+        &self,
+        start: usize,
+        small: &[f64],
+        part: &mut [f64],
+        apply: impl Fn(f64, f64) -> f64 + Copy,
+    ) {
+        // The rest of a run that begins before.
+        let (first, within) = (start / self.run, start % self.run);
+        let rest = (self.run - within) % self.run;
+        let (head, runs) = part.split_at_mut(rest.min(part.len()));
+        if !head.is_empty() {
+            self.spread_run(self.offsets[first], within, small, head, apply);
+        }
+        let offsets = &self.offsets[first + usize::from(within > 0)..];
+        for (run, &offset) in runs.chunks_mut(self.run).zip(offsets) {
+            self.spread_run(offset, 0, small, run, apply);
+        }
+    }
+
+    /// Part of a run, from its cell `within` on.
+    #[inline(always)]
+    fn spread_run(
+        &self,
+        offset: u32,
+        within: usize,
+        small: &[f64],
+        run: &mut [f64],
+        apply: impl Fn(f64, f64) -> f64,
+    ) {
+        let offset = offset as usize;
+        if self.kept {
+            let values = &small[offset + within..][..run.len()];
+            run.iter_mut()
+                .zip(values)
+                .for_each(|(x, &y)| *x = apply(*x, y));
         } else {
-            for (run, &offset) in runs {
-                let values = &small[offset as usize..][..self.run];
-                run.iter_mut()
-                    .zip(values)
-                    .for_each(|(x, &y)| *x = apply(*x, y));
-            }
+            let value = small[offset];
+            run.iter_mut().for_each(|x| *x = apply(*x, value));
         }
     }
 
@@ -183,6 +218,16 @@ mod tests {
             embedding.add(&values, &mut added);
             let expected: Vec<f64> = places.iter().map(|&p| 1.0 + values[p]).collect();
             assert_eq!(added, expected);
+
+            for start in 0..added.len() {
+                for end in start..=added.len() {
+                    let mut part = vec![2.0; end - start];
+                    embedding.multiply_from(start, &values, &mut part);
+                    let places = &places[start..end];
+                    let expected: Vec<f64> = places.iter().map(|&p| 2.0 * values[p]).collect();
+                    assert_eq!(part, expected);
+                }
+            }
 
             let mut sums = vec![f64::NAN; cells(&small)];
             embedding.sum(&added, &mut sums);

@@ -2,7 +2,7 @@
 
 use crate::config;
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -152,8 +152,14 @@ impl Blobs {
     /// A failure of the store.
     pub async fn delete_folder(&self, folder: &str) -> Result<(), BlobError> {
         let path = Path::from(folder);
-        let blobs = self.store.list(Some(&path)).map_ok(|meta| meta.location);
-        let deleted = blobs.try_for_each_concurrent(8, |location| async move {
+        // Whoever deletes the same folder meanwhile takes it away under the listing.
+        let there = self.store.list(Some(&path)).filter_map(|found| async {
+            match found {
+                Err(object_store::Error::NotFound { .. }) => None,
+                found => Some(found.map(|meta| meta.location)),
+            }
+        });
+        let deleted = there.try_for_each_concurrent(8, |location| async move {
             match self.store.delete(&location).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(error),
@@ -319,6 +325,31 @@ mod tests {
         let gone = blobs.get("a/noise/0/1/2").await;
         assert!(matches!(gone, Err(BlobError::Absent)));
         assert_eq!(blobs.get("b/column/1/2").await.unwrap(), "b/column/1/2");
+    }
+
+    /// A service that starts goes on with a deletion that its caller asks for again.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_folder_is_deleted_by_several_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config::Blobs {
+            url: format!("file://{}", folder.path().display()),
+            endpoint: None,
+            region: None,
+        };
+        let blobs = Blobs::open(&config).unwrap();
+        for blob in 0..600 {
+            let place = folder.path().join(format!("a/{}/{blob}", blob / 6));
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, "x").unwrap();
+        }
+        let deleting = (0..4).map(|_| {
+            let blobs = blobs.clone();
+            tokio::spawn(async move { blobs.delete_folder("a").await })
+        });
+        for deleted in deleting.collect::<Vec<_>>() {
+            deleted.await.unwrap().unwrap();
+        }
+        assert!(!folder.path().join("a").exists());
     }
 
     /// A service that is killed while it writes a blob leaves the file that it wrote to.

@@ -6,7 +6,7 @@
 //! nobody's way, and nobody's: when it is old enough, it goes.
 
 use fhaim_api::keys::Receipt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -29,6 +29,16 @@ pub trait Housekeeping: Program {
 
     /// The folders below it that the database names.
     fn folders(&self) -> impl Future<Output = Result<BTreeSet<String>, Failure>> + Send;
+
+    /// Of blobs that are in one of these folders, those that the database does not name; none where
+    /// a folder's name stands for all that is in it.
+    fn unnamed(
+        &self,
+        _folder: &str,
+        _blobs: &[String],
+    ) -> impl Future<Output = Result<BTreeSet<String>, Failure>> + Send {
+        std::future::ready(Ok(BTreeSet::new()))
+    }
 
     /// Goes on with deletions that were broken off, and forgets what has expired.
     fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -63,17 +73,24 @@ pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Li
     let mut found = state.base().blobs.list(S::FOLDER, age).await?;
     // Asked afterwards, so that what is named by now is spared.
     let named = state.folders().await?;
-    found.retain(|blob| !is_in(&blob.name, &named));
+    let mut below: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for blob in &found {
+        if let Some(folder) = folder_of(&blob.name, &named) {
+            below.entry(folder).or_default().push(blob.name.clone());
+        }
+    }
+    let mut unnamed = BTreeSet::new();
+    for (folder, blobs) in below {
+        unnamed.append(&mut state.unnamed(folder, &blobs).await?);
+    }
+    found.retain(|blob| folder_of(&blob.name, &named).is_none() || unnamed.contains(&blob.name));
     Ok(found)
 }
 
-/// Whether a blob is in one of these folders, or in a folder below one.
-fn is_in(blob: &str, folders: &BTreeSet<String>) -> bool {
+/// Which of these folders a blob is in, or in a folder below.
+fn folder_of<'a>(blob: &str, folders: &'a BTreeSet<String>) -> Option<&'a str> {
     let mut ends = blob.match_indices('/').map(|(end, _)| end);
-    ends.any(|end| {
-        blob.get(..end)
-            .is_some_and(|folder| folders.contains(folder))
-    })
+    ends.find_map(|end| folders.get(blob.get(..end)?).map(String::as_str))
 }
 
 /// Keeps a service clean, and its gauges true, until `shutdown`.
@@ -172,7 +189,7 @@ mod tests {
             ("keys/b/1/public", false),
             ("", false),
         ] {
-            assert_eq!(is_in(blob, &named), there, "{blob}");
+            assert_eq!(folder_of(blob, &named).is_some(), there, "{blob}");
         }
     }
 }

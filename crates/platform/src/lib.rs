@@ -30,6 +30,7 @@ pub mod leftover;
 pub mod peer;
 pub mod peers;
 pub mod program;
+mod receiving;
 pub mod rows;
 pub mod runner;
 pub mod seal;

@@ -1,6 +1,9 @@
 //! Long work on threads of its own, so that the threads that answer stay free.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use crate::Failure;
 
@@ -39,10 +42,53 @@ impl Few {
     }
 }
 
+/// [`Few`], of which no owner has more than one at a time: who asks for many waits for itself, and
+/// others wait for one of each owner's at most.
+#[derive(Debug)]
+pub struct Shared {
+    few: Few,
+    /// Whoever has work under way or waiting.
+    owners: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
+}
+
+impl Shared {
+    /// So many at a time, at least one.
+    pub fn new(most: usize) -> Self {
+        Self {
+            few: Few::new(most),
+            owners: Mutex::default(),
+        }
+    }
+
+    /// As [`Few::blocking`], when the owner's turn has come.
+    ///
+    /// # Errors
+    /// The work panicked.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        owner: Uuid,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = self.turn_of(owner);
+        let _turn = turn.acquire().await.map_err(Failure::internal)?;
+        self.few.blocking(work).await
+    }
+
+    fn turn_of(&self, owner: Uuid) -> Arc<Semaphore> {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|_, turn| turn.strong_count() > 0);
+        if let Some(turn) = owners.get(&owner).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Semaphore::new(1));
+        owners.insert(owner, Arc::downgrade(&turn));
+        turn
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
@@ -61,5 +107,34 @@ mod tests {
         let done = futures_util::future::join_all((0..6).map(|_| work())).await;
         assert!(done.iter().all(Result::is_ok));
         assert_eq!(most.load(Ordering::SeqCst), 2);
+    }
+
+    /// One account that asked for dozens of key sets kept others waiting for all of them.
+    #[tokio::test]
+    async fn who_asks_for_many_waits_for_itself() {
+        let shared = Shared::new(2);
+        let done = Arc::new(AtomicUsize::new(0));
+        let (eve, ana) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let work = |owner| {
+            let done = done.clone();
+            shared.blocking(owner, move || {
+                std::thread::sleep(Duration::from_millis(20));
+                done.fetch_add(1, Ordering::SeqCst)
+            })
+        };
+        let many = futures_util::future::join_all((0..30).map(|_| work(eve)));
+        let one = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            work(ana).await
+        };
+        let (many, before) = tokio::join!(many, one);
+        assert!(many.iter().all(Result::is_ok));
+        assert!(before.unwrap() < 8, "it waited for the other's");
+        assert!(shared.turn_of(ana).available_permits() == 1);
+        assert_eq!(
+            shared.owners.lock().unwrap().len(),
+            1,
+            "who has nothing under way is kept"
+        );
     }
 }

@@ -180,7 +180,8 @@ impl Computation {
         let (plan, ladder) = (window.plan(), self.ladder.plan());
         let first = plan.pages().saturating_mul(window.run() as usize);
         let end = first.saturating_mul(PAGE).saturating_add(plan.positions());
-        if end > ladder.positions() || plan.levels() > ladder.levels() {
+        let fits = end <= ladder.positions() && plan.levels() <= ladder.levels();
+        if !fits || plan.form() != ladder.form() {
             return Err(fhaim_he::Error::OutOfRange("noise beyond the ladder").into());
         }
         Ok(())
@@ -427,9 +428,10 @@ impl Computation {
 
     /// The ladder's vectors that make up a variance on a page.
     fn noise(&self, page: usize, units: u64, residue: usize) -> Result<Vec<Vector<'_>>, Error> {
+        let form = self.ladder.plan().form();
         Digits::of(units)
             .iter()
-            .flat_map(|(level, digit)| (0..digit).map(move |index| (level, index)))
+            .flat_map(|(level, digit)| form.of_digit(digit).map(move |index| (level, index)))
             .map(|(level, index)| self.ladder.vector(page, level, index, residue))
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| fhaim_he::Error::OutOfRange("noise beyond the ladder").into())

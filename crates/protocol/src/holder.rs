@@ -140,7 +140,7 @@ pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
     };
     match noise {
         Noise::Fresh => {
-            let samples = plan.draw_vector(page, level, rng);
+            let samples = plan.draw_vector(page, level, index, rng);
             encrypt_noise(public, samples.as_ref().map(|s| s.as_slice()), rng)
         }
         Noise::Drawn(ladder) => encrypt_noise(public, ladder.vector(page, level, index), rng),

@@ -12,13 +12,14 @@ use crate::counts::CountTables;
 use crate::request::DatasetId;
 use crate::terms::Terms;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use fhaim_domain::{Domain, Field, Schema};
+use fhaim_domain::{Domain, Field, Schema, SchemaProblem};
 use fhaim_dp::hex_digest;
 use fhaim_he::Layout;
 use fhaim_release::{Holders, MAX_HOLDERS};
 use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use zeroize::Zeroizing;
 
 /// How the table is divided.
@@ -59,21 +60,15 @@ impl Member {
         groups.join("-")
     }
 
-    /// The schema's fields that it has, in the schema's order.
-    fn fields(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
-        let mut fields = Vec::with_capacity(self.columns.len());
-        for name in &self.columns {
-            let field = schema
-                .fields()
-                .iter()
-                .position(|field| field.name() == name);
+    /// The schema's fields that it has, in the schema's order; `numbers` are those of all fields.
+    fn fields(&self, numbers: &HashMap<&str, usize>) -> Result<Vec<usize>, Error> {
+        let number = |name: &String| {
             let account = &self.account;
-            fields.push(
-                field.ok_or_else(|| {
-                    refuse(&format!("{account}: the schema has no column {name:?}"))
-                })?,
-            );
-        }
+            let unknown = || refuse(&format!("{account}: the schema has no column {name:?}"));
+            numbers.get(name.as_str()).copied().ok_or_else(unknown)
+        };
+        let fields = self.columns.iter().map(number);
+        let mut fields = fields.collect::<Result<Vec<usize>, Error>>()?;
         fields.sort_unstable();
         Ok(fields)
     }
@@ -164,17 +159,22 @@ impl Roster {
         Ok(())
     }
 
-    /// The holder of each of the schema's attributes: that of its field.
+    /// The holder of each of the schema's attributes: that of its field. This is worked out with
+    /// every answer, so each holder's columns are looked at, and no schema is made of them.
     fn owners(&self, schema: &Schema) -> Result<Vec<u32>, Error> {
+        let numbers = numbers(schema);
         let mut of_fields = vec![None; schema.fields().len()];
+        let mut parts = Vec::with_capacity(self.holders.len());
         for (holder, member) in (0u32..).zip(&self.holders) {
-            for field in member.fields(schema)? {
+            let fields = member.fields(&numbers)?;
+            for &field in &fields {
                 let owner = of_fields.get_mut(field);
                 if owner.is_some_and(|owner| owner.replace(holder).is_some()) {
                     let name = schema.fields().get(field).map_or("", Field::name);
                     return Err(refuse(&format!("column {name:?} is named twice")));
                 }
             }
+            parts.push(fields);
         }
         let mut owners = Vec::with_capacity(schema.domain().len());
         for (field, owner) in schema.fields().iter().zip(of_fields) {
@@ -188,8 +188,9 @@ impl Roster {
                 }
             }
         }
-        for number in 0..self.holders.len() {
-            self.part(schema, number)?;
+        for (number, fields) in parts.iter().enumerate() {
+            let checked = schema.check_part(fields);
+            checked.map_err(|problem| no_table(number, &problem))?;
         }
         Ok(owners)
     }
@@ -205,14 +206,21 @@ impl Roster {
         if self.partition == Partition::Records {
             return Ok(schema.clone());
         }
-        let part = schema.part(&member.fields(schema)?);
-        part.map_err(|problem| {
-            let number = number + 1;
-            refuse(&format!(
-                "holder {number}: its columns must be a table of their own: {problem}"
-            ))
-        })
+        let part = schema.part(&member.fields(&numbers(schema))?);
+        part.map_err(|problem| no_table(number, &problem))
     }
+}
+
+/// The numbers of a schema's fields, by their names.
+fn numbers(schema: &Schema) -> HashMap<&str, usize> {
+    schema.fields().iter().map(Field::name).zip(0..).collect()
+}
+
+fn no_table(number: usize, problem: &SchemaProblem) -> Error {
+    let number = number + 1;
+    refuse(&format!(
+        "holder {number}: its columns must be a table of their own: {problem}"
+    ))
 }
 
 fn refuse(what: &str) -> Error {
@@ -299,8 +307,8 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// The bytes that are signed.
-    fn message(&self) -> Vec<u8> {
+    /// The bytes that are signed, for a program whose keys are kept by others, as a browser's are.
+    pub fn message(&self) -> Vec<u8> {
         let parts: [&[u8]; 5] = [
             b"fhaim agreement 1",
             &self.dataset.0,

@@ -6,15 +6,16 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of four forms. Version 1 has what the holder chose, version 2 the
-//! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, and
-//! version 4 a roster or another contribution than records, with options or without.
+//! Terms are kept as JSON, in one of five versions. Version 1 has what the holder chose, version 2 the
+//! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
+//! 4 a roster or another contribution than records, with options or without, and version 5 a dense
+//! ladder, with any of these or without.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
 use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
-use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
+use fhaim_dp::{LadderForm, LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{P1, P2, ParameterSet, Parameters};
 use fhaim_release::{Catalogue, Choice, Holders, Job, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,10 @@ const NEED_VERSION: u8 = 2;
 /// The version of terms that have a roster, or another contribution than records.
 const PARTIES_VERSION: u8 = 4;
 
-/// The version of terms before that.
+/// The version of terms that name a ladder's form.
+const LADDER_VERSION: u8 = 5;
+
+/// The version of terms before all of these.
 const FIRST_VERSION: u8 = 1;
 
 /// The mechanism of terms that name none.
@@ -50,7 +54,8 @@ const DEFAULT_MECHANISM: &str = "staged";
 #[serde(deny_unknown_fields)]
 pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
-    /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`].
+    /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
+    /// [`Terms::ladder`].
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -82,6 +87,10 @@ pub struct Terms {
     /// What each holder uploads beside its noise.
     #[serde(skip_serializing_if = "Contribution::is_records", default)]
     pub contribution: Contribution,
+    /// How every holder's noise is laid out. What is left out is loose, as in all terms before there was
+    /// another; new ones name the dense form, which takes two thirds of the bytes or fewer.
+    #[serde(skip_serializing_if = "LadderForm::is_loose", default)]
+    pub ladder: LadderForm,
 }
 
 fn first_version() -> u8 {
@@ -135,7 +144,8 @@ pub struct Outline {
 
 impl Terms {
     /// Terms of one run of the default mechanism, with the default model cap and no weights, to be
-    /// completed.
+    /// completed: what JSON means that leaves everything else out. Whoever makes a dataset names the
+    /// [dense](LadderForm::Dense) form of [`Terms::ladder`] and the options that its mechanism recommends.
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: FIRST_VERSION,
@@ -151,12 +161,15 @@ impl Terms {
             options: None,
             roster: None,
             contribution: Contribution::Records,
+            ladder: LadderForm::Loose,
         }
     }
 
     /// The version of their form once they are complete.
     fn complete_version(&self) -> u8 {
-        if self.roster.is_some() || !self.contribution.is_records() {
+        if !self.ladder.is_loose() {
+            LADDER_VERSION
+        } else if self.roster.is_some() || !self.contribution.is_records() {
             PARTIES_VERSION
         } else if self.options.is_some() {
             OPTIONS_VERSION
@@ -228,7 +241,7 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = encryption(self.record_bound, &need, &job.holders)?;
+        let (set, run_ladder) = encryption(self.record_bound, &need, &job.holders, self.ladder)?;
         Ok(Plan {
             set,
             budget: accounting::rho(self.epsilon, self.delta)?,
@@ -248,7 +261,8 @@ impl Terms {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let holders = self.holders()?;
-        let (set, run_ladder) = encryption(self.record_bound, &self.named_need()?, &holders)?;
+        let need = self.named_need()?;
+        let (set, run_ladder) = encryption(self.record_bound, &need, &holders, self.ladder)?;
         Ok(Outline {
             set,
             run_budget: budget.share(self.runs),
@@ -264,25 +278,25 @@ impl Terms {
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (version @ NEED_VERSION..=PARTIES_VERSION, Some(need))
+            (version @ NEED_VERSION..=LADDER_VERSION, Some(need))
                 if version == self.complete_version() =>
             {
                 Ok(need)
             }
-            (FIRST_VERSION..=PARTIES_VERSION, Some(_)) => Err(Error::Terms(format!(
+            (FIRST_VERSION..=LADDER_VERSION, Some(_)) => Err(Error::Terms(format!(
                 "version: these terms are of version {}, and what they say takes version {}: leave \
                  out version and need to have them filled in",
                 self.version,
                 self.complete_version()
             ))),
-            (FIRST_VERSION..=PARTIES_VERSION, None) => Err(Error::Terms(
+            (FIRST_VERSION..=LADDER_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {PARTIES_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {LADDER_VERSION}: use a newer one"
             ))),
         }
     }
@@ -299,7 +313,7 @@ impl Terms {
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let domain = self.schema.domain().clone();
         let mut job = Job::new(domain.clone(), budget.share(self.runs), self.record_bound);
-        job.leak = leak(squares)?;
+        job.leak = leak(squares, self.ladder)?;
         job.model_bytes = self.model_bytes;
         job.holders = self.holders()?;
         self.count_tables()?;
@@ -387,23 +401,25 @@ fn ladder_of_all(runs: u32, of_one: LadderPlan) -> Result<LadderPlan, Error> {
         return Ok(of_one);
     }
     let positions = of_one.pages() * PAGE * runs as usize;
-    Ok(LadderPlan::with_levels(positions, of_one.levels())?)
+    let all = LadderPlan::with_levels(positions, of_one.levels())?;
+    Ok(all.in_form(of_one.form()))
 }
 
 /// What releases are charged for the residual noise of their ciphertexts.
 ///
 /// # Errors
 /// Never: see [`ciphertext_leak`].
-fn leak(squares: bool) -> Result<Leak, Error> {
+fn leak(squares: bool, form: LadderForm) -> Result<Leak, Error> {
     // Only P2 has room for squared scores.
     let set = if squares { &P2 } else { &P1 };
     Ok(Leak {
         ciphertext: ciphertext_leak()?,
         residues: set.plaintext_moduli.len(),
+        form,
     })
 }
 
-/// Parameters and noise for one run over so many records at most, with noise of all holders.
+/// Parameters and noise for one run over so many records at most, with noise of all holders in a form.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
@@ -411,153 +427,14 @@ pub fn encryption(
     record_bound: u64,
     need: &Need,
     holders: &Holders,
+    form: LadderForm,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
     let variance = holders.fit_variance(need.ladder.largest_variance_units);
     let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
     let largest = need.largest_cell.saturating_add(noise);
     let set = ParameterSet::choose(record_bound, largest, need.squares)?;
-    Ok((set, need.ladder.plan()?))
+    Ok((set, need.ladder.plan(form)?))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fhaim_synth::Mechanisms;
-
-    fn terms() -> Terms {
-        let json = r#"{"name":"t","columns":[
-            {"name":"a","kind":"categorical","categories":["x","y"]},
-            {"name":"b","kind":"numeric","min":0,"max":10,"bins":5}]}"#;
-        let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
-        Terms::new(schema, 1.0, 1e-9, 512)
-    }
-
-    fn plan(terms: &Terms) -> Result<Plan, Error> {
-        terms.clone().complete(&Mechanisms)?.plan()
-    }
-
-    #[test]
-    fn runs_share_the_budget_and_have_pages_of_their_own() {
-        let one = plan(&terms()).unwrap();
-        assert_eq!(one.ladder().unwrap(), one.run_ladder);
-        let three = Terms { runs: 3, ..terms() };
-        let three = plan(&three).unwrap();
-        let shares = Rho::checked_sum([three.job.rho; 3]).unwrap();
-        assert!(shares <= three.budget && three.budget == one.budget);
-        let ladder = three.ladder().unwrap();
-        assert_eq!(ladder.pages(), 3 * three.run_ladder.pages());
-        assert_eq!(ladder.levels(), three.run_ladder.levels());
-    }
-
-    #[test]
-    fn an_outline_has_the_plans_numbers() {
-        let terms = Terms { runs: 3, ..terms() };
-        assert!(terms.outline().is_err());
-        let terms = terms.complete(&Mechanisms).unwrap();
-        let (plan, outline) = (terms.plan().unwrap(), terms.outline().unwrap());
-        assert_eq!(outline.set, plan.set);
-        assert_eq!(
-            (outline.budget, outline.run_budget),
-            (plan.budget, plan.job.rho)
-        );
-        assert_eq!((outline.runs, outline.run_ladder), (3, plan.run_ladder));
-        assert_eq!(outline.ladder().unwrap(), plan.ladder().unwrap());
-        assert_eq!(outline.domain, plan.job.domain);
-        assert_eq!(outline.record_bound, plan.job.record_bound);
-        assert!(Terms { runs: 0, ..terms }.outline().is_err());
-    }
-
-    #[test]
-    fn the_plan_survives_json_and_impossible_terms_are_refused() {
-        let text = serde_json::to_string(&terms()).unwrap();
-        let read: Terms = serde_json::from_str(&text).unwrap();
-        assert_eq!(plan(&read).unwrap(), plan(&terms()).unwrap());
-        let unknown = text.replacen('{', r#"{"extra":1,"#, 1);
-        assert!(serde_json::from_str::<Terms>(&unknown).is_err());
-        for runs in [0, MAX_RUNS + 1] {
-            assert!(plan(&Terms { runs, ..terms() }).is_err());
-        }
-        for epsilon in [0.0, -1.0, f64::NAN] {
-            assert!(plan(&Terms { epsilon, ..terms() }).is_err());
-        }
-        let record_bound = u64::MAX;
-        let endless = Terms {
-            record_bound,
-            ..terms()
-        };
-        assert!(plan(&endless).is_err());
-    }
-
-    #[test]
-    fn options_are_resolved_kept_and_refused_by_name() {
-        let chosen = |text: &str| Terms {
-            options: Some(serde_json::from_str(text).unwrap()),
-            ..terms()
-        };
-        let complete = chosen(r#"{"beta":0.7}"#).complete(&Mechanisms).unwrap();
-        assert_eq!(complete.version, OPTIONS_VERSION);
-        let options = complete.options.as_ref().unwrap();
-        assert_eq!(options["beta"], 0.7);
-        assert!(options.len() > 1 && options.contains_key("block_cells"));
-        let text = serde_json::to_string(&complete).unwrap();
-        assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
-        assert!(complete.plan().is_ok());
-        // The same call again finds the same terms.
-        let again = chosen(r#"{"beta":0.7}"#).resolve(&Mechanisms).unwrap();
-        assert_eq!(again.choices(), complete.choices());
-        assert_ne!(complete.choices(), terms());
-        for (text, named) in [
-            (r#"{"betta":1}"#, "betta"),
-            (r#"{"beta":-1}"#, "beta"),
-            (r#"{"resolutions":"all"}"#, "staged"),
-        ] {
-            let refused = chosen(text).complete(&Mechanisms).unwrap_err();
-            assert!(matches!(refused, Error::Mechanism(_)), "{refused}");
-            assert!(refused.to_string().contains(named), "{refused}");
-        }
-        for (version, options) in [
-            (NEED_VERSION, complete.options.clone()),
-            (OPTIONS_VERSION, None),
-        ] {
-            let mixed = Terms {
-                version,
-                options,
-                ..complete.clone()
-            };
-            assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
-        }
-    }
-
-    #[test]
-    fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
-        let first = serde_json::to_value(terms()).unwrap();
-        assert!(first.get("version").is_none() && first.get("need").is_none());
-        assert!(matches!(terms().plan(), Err(Error::Terms(text)) if text.starts_with("need")));
-        let complete = terms().complete(&Mechanisms).unwrap();
-        assert_eq!(complete.clone().complete(&Mechanisms).unwrap(), complete);
-        assert_eq!(complete.choices(), terms());
-        let text = serde_json::to_string(&complete).unwrap();
-        assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
-        let mut less = complete.clone();
-        if let Some(need) = &mut less.need {
-            need.ladder.cells -= 1;
-        }
-        // A service that knows no mechanism can plan with it; whoever knows one refuses it.
-        assert!(less.plan().is_ok());
-        assert!(less.complete(&Mechanisms).is_err());
-        let newer = Terms {
-            version: PARTIES_VERSION + 1,
-            ..complete
-        };
-        assert!(matches!(newer.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
-        for mechanism in ["aim", "nothing"] {
-            let mechanism = mechanism.to_owned();
-            let refused = Terms {
-                mechanism,
-                ..terms()
-            }
-            .complete(&Mechanisms);
-            assert!(matches!(refused, Err(Error::Mechanism(_))));
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use fhaim_domain::Domain;
-use fhaim_dp::{DIGIT_SAMPLES, LadderPlan};
+use fhaim_dp::LadderPlan;
 use fhaim_he::{Ciphertext, Columns, EncryptedTable, Layout, ParameterSet, Parameters};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -34,7 +34,7 @@ pub enum Object {
         page: usize,
         /// Level of the ladder.
         level: usize,
-        /// Which of the level's vectors, below [`DIGIT_SAMPLES`].
+        /// Which of the level's vectors: of three in a loose ladder, of two in a dense one.
         index: usize,
     },
 }
@@ -165,7 +165,7 @@ impl UploadPlan {
             }
             Object::Counts { .. } => false,
             Object::Noise { page, level, index } => {
-                page < self.ladder.pages() && level < self.ladder.levels() && index < DIGIT_SAMPLES
+                self.ladder.vector(page, level, index).is_some()
             }
         }
     }
@@ -173,8 +173,8 @@ impl UploadPlan {
 
 /// The objects of a noise ladder, in row-major order of (page, level, index).
 pub(crate) fn noise_objects(ladder: LadderPlan) -> impl Iterator<Item = Object> + use<> {
-    let levels = ladder.levels();
-    let vector = |page, level| (0..DIGIT_SAMPLES).map(move |index| (page, level, index));
+    let (levels, vectors) = (ladder.levels(), ladder.form().vectors());
+    let vector = move |page, level| (0..vectors).map(move |index| (page, level, index));
     (0..ladder.pages())
         .flat_map(move |page| (0..levels).flat_map(move |level| vector(page, level)))
         .map(|(page, level, index)| Object::Noise { page, level, index })
@@ -317,10 +317,7 @@ impl EncryptedLadder {
         index: usize,
         residue: usize,
     ) -> Option<Vector<'_>> {
-        if level >= self.plan.levels() || index >= DIGIT_SAMPLES {
-            return None;
-        }
-        let vector = (page * self.plan.levels() + level) * DIGIT_SAMPLES + index;
+        let vector = self.plan.vector(page, level, index)?;
         let (ciphertext, digest) = self.vectors.get(vector)?.get(residue)?;
         Some(Vector {
             ciphertext,

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
-use fhaim_domain::{Schema, Table};
-use fhaim_dp::{Ladder, LadderPlan, Rho};
+use fhaim_domain::{Counted, Schema, Table};
+use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, Rho};
 use fhaim_he::{P1, P2, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::CountTables;
@@ -177,6 +177,37 @@ fn check(mut setting: Setting, requests: &[ReleaseRequest], honest: u32) {
     }
 }
 
+/// Releases that go on into the next page of the ladder: ten thousand cells and some.
+fn many() -> Vec<ReleaseRequest> {
+    let product = Statistic::Product(Axis::identity(2, 5), Axis::identity(3, 4));
+    let mut statistics = vec![Statistic::Total, Statistic::OneWay(Axis::identity(2, 5))];
+    statistics.resize(512, product);
+    requests(statistics, 0b11_10_01_00_11)
+}
+
+fn dense_plan() -> LadderPlan {
+    let cells = many().iter().map(|request| request.statistic.cells()).sum();
+    let plan = LadderPlan::dense(cells, 1 << 12).unwrap();
+    // One of them has positions in both pages.
+    let mut allocator = Allocator::new(plan);
+    let spans = many().into_iter().map(|request| {
+        let cells = request.statistic.cells();
+        allocator.allocate(request.number, cells).unwrap().len()
+    });
+    assert_eq!(
+        (plan.pages(), spans.filter(|&spans| spans == 2).count()),
+        (2, 1)
+    );
+    plan
+}
+
+#[test]
+fn a_dense_ladder_adds_the_noise_that_it_says_to_records_and_counts() {
+    let (holders, rows) = (by_records(2, 1), [120, 80]);
+    check(setting(P1, &holders, &rows, dense_plan()), &many(), 1);
+    check(counted(P1, &holders, &rows, dense_plan()), &many(), 1);
+}
+
 fn ladder_plan() -> LadderPlan {
     LadderPlan::for_any_order(500, 1 << 30).unwrap()
 }
@@ -236,7 +267,12 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
         } else {
             &rows
         };
-        let mut setting = setting(P1, &holders, rows, need.ladder.plan().unwrap());
+        let mut setting = setting(
+            P1,
+            &holders,
+            rows,
+            need.ladder.plan(LadderForm::Loose).unwrap(),
+        );
         let run = |source: &mut dyn Source| {
             let machine = mechanism.start(job.clone()).unwrap();
             let run = Run::new(machine, job.clone(), Vec::new()).unwrap();
@@ -285,13 +321,13 @@ fn parts_that_do_not_make_a_table_are_refused() {
 fn counts_release_what_the_pooled_table_would() {
     for rows in [&[9000][..], &[30, 700, 65]] {
         let holders = by_records(rows.len() as u32, 1);
-        check(counts_setting(P1, &holders, rows), &contrasts(), 1);
+        check(counted(P1, &holders, rows, ladder_plan()), &contrasts(), 1);
     }
-    let three = counts_setting(P2, &by_records(3, 2), &[30, 70, 65]);
+    let three = counted(P2, &by_records(3, 2), &[30, 70, 65], ladder_plan());
     check(three, &scores(), 2);
 }
 
-fn counts_setting(set: ParameterSet, holders: &Holders, rows: &[usize]) -> Setting {
+fn counted(set: ParameterSet, holders: &Holders, rows: &[usize], ladder: LadderPlan) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(17);
     let sizes = [3, 2, 5, 4];
     let pooled = table(&sizes, rows.iter().sum(), &mut rng);
@@ -305,13 +341,13 @@ fn counts_setting(set: ParameterSet, holders: &Holders, rows: &[usize]) -> Setti
         members: Vec::new(),
         runs: 1,
         run_budget: Rho::from_f64_down(100.0).unwrap(),
-        run_ladder: ladder_plan(),
+        run_ladder: ladder,
         residues: set.plaintext_moduli.len(),
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
-    let plan = CountsPlan::new(&domain, ladder_plan()).unwrap();
+    let plan = CountsPlan::new(&domain, ladder).unwrap();
     let parts = parts(&pooled, holders, rows);
     let ladders: Vec<Ladder> = parts
         .iter()
@@ -353,6 +389,17 @@ fn a_tally_counts_what_its_terms_allow() {
         let found = tally.table(a, b).unwrap().iter().map(|&count| count as u64);
         assert!(found.eq(expected), "{a}, {b}");
     }
+    assert_eq!(Counted::records(&tally), 500);
+    for clique in [vec![], vec![0], vec![1], vec![2], vec![1, 2]] {
+        let clique = fhaim_domain::Clique::new(clique);
+        assert_eq!(
+            tally.marginal(&clique),
+            table.marginal(&clique),
+            "{clique:?}"
+        );
+    }
+    let triple = fhaim_domain::Clique::new([0, 1, 2]);
+    assert_eq!(tally.marginal(&triple), None);
     let refused = Tally::of_table(tables.clone(), 499, &table).unwrap_err();
     assert!(matches!(
         refused,
@@ -360,7 +407,7 @@ fn a_tally_counts_what_its_terms_allow() {
     ));
     let mut tally = Tally::new(tables.clone(), 500);
     for columns in [
-        &[&[0][..], &[0]][..],
+        &[&[0u32][..], &[0]][..],
         &[&[0], &[0], &[5]],
         &[&[0], &[0], &[]],
     ] {

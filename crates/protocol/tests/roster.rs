@@ -7,6 +7,7 @@ use fhaim_protocol::Error;
 use fhaim_protocol::roster::{Contribution, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_synth::Mechanisms;
+use std::time::{Duration, Instant};
 
 fn terms() -> Terms {
     let json = r#"{"name":"t","columns":[
@@ -71,4 +72,77 @@ fn counts_are_for_holders_of_whole_records() {
     let columns = counts(of_two(Partition::Columns, [&["b"], &["a"]]));
     let refused = columns.complete(&Mechanisms).unwrap_err().to_string();
     assert!(refused.starts_with("contribution"), "{refused}");
+}
+
+/// Every answer of a service works this out: many holders of a wide table must not cost it a copy of
+/// the schema each.
+#[test]
+fn a_roster_by_columns_takes_no_copies_of_the_schema() {
+    let holders = 128;
+    let categories: Vec<String> = (0..50).map(|code| format!("\"category {code}\"")).collect();
+    let categories = categories.join(",");
+    let column = |number: usize| {
+        format!(r#"{{"name":"c{number}","kind":"categorical","categories":[{categories}]}}"#)
+    };
+    let columns: Vec<String> = (0..1000).map(column).collect();
+    let json = format!(r#"{{"name":"t","columns":[{}]}}"#, columns.join(","));
+    let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+    let roster = |partition| {
+        let columns = |holder: usize| match partition {
+            Partition::Records => Vec::new(),
+            Partition::Columns => (holder..1000)
+                .step_by(holders)
+                .map(|n| format!("c{n}"))
+                .collect(),
+        };
+        let member = |holder: usize| Member {
+            account: format!("holder {holder}"),
+            columns: columns(holder),
+            record_bound: 10,
+            key: HolderKey::from_bytes(&[holder as u8 + 1; 32]).public(),
+        };
+        Roster {
+            partition,
+            honest: 1,
+            holders: (0..holders).map(member).collect(),
+        }
+    };
+    // The least of a few, so that a busy machine does not decide.
+    let least = |partition| {
+        let roster = roster(partition);
+        let mut least = Duration::MAX;
+        for _ in 0..5 {
+            let started = Instant::now();
+            roster.check(&schema, 10_000).unwrap();
+            least = least.min(started.elapsed());
+        }
+        least
+    };
+    let (records, columns) = (least(Partition::Records), least(Partition::Columns));
+    assert!(
+        columns < 10 * records,
+        "{columns:?} for columns, {records:?} for records"
+    );
+}
+
+/// What is said of a part without making it is what making it says.
+#[test]
+fn parts_are_checked_as_they_are_made() {
+    let json = r#"{"version":2,"name":"t","columns":[
+        {"name":"n","kind":"identifier","pattern":"[0-9]{6}"},
+        {"name":"in","kind":"date","format":"%Y-%m-%d","min":"2020-01-01","max":"2020-12-31","bins":4},
+        {"name":"out","kind":"date","format":"%Y-%m-%d","relative_to":"in","min":0,"max":30,"bins":4},
+        {"name":"b","kind":"categorical","categories":["x","y"]}]}"#;
+    let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+    for set in 0..16_usize {
+        let fields: Vec<usize> = (0..4).filter(|field| set >> field & 1 == 1).collect();
+        let made = schema
+            .part(&fields)
+            .map(drop)
+            .map_err(|problem| problem.to_string());
+        let checked = schema
+            .check_part(&fields)
+            .map_err(|problem| problem.to_string());
+        assert_eq!(checked, made, "{fields:?}");
+    }
 }

@@ -1,6 +1,5 @@
 //! What can go wrong, in words for the page.
 
-use fhaim_domain::InferProblem;
 use serde::Serialize;
 
 /// An error of a request.
@@ -19,12 +18,18 @@ pub enum Error {
     /// The mechanism refuses.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
+    /// The tables cannot be compared.
+    #[error(transparent)]
+    Report(#[from] fhaim_eval::Error),
     /// The stream of bytes that belongs to the request broke.
     #[error("the file cannot be read: {0}")]
     Read(#[from] std::io::Error),
     /// A request that needs another one before it.
     #[error("{0}")]
     Order(&'static str),
+    /// A text that is not the hexadecimal digits that it should be.
+    #[error("{0} is not so many hexadecimal digits as it should be")]
+    Digits(&'static str),
 }
 
 /// An error as the page is told of it.
@@ -32,30 +37,12 @@ pub enum Error {
 pub struct Told {
     /// What went wrong.
     pub detail: String,
-    /// Columns that cannot be drafted and may be left out.
-    pub columns: Vec<String>,
 }
 
 impl From<&Error> for Told {
     fn from(error: &Error) -> Self {
-        let columns = match error {
-            Error::Domain(fhaim_domain::Error::Infer { problems, .. }) => {
-                problems.iter().filter_map(column).collect()
-            }
-            _ => Vec::new(),
-        };
         Self {
             detail: error.to_string(),
-            columns,
         }
-    }
-}
-
-fn column(problem: &InferProblem) -> Option<String> {
-    match problem {
-        InferProblem::NoValues(column)
-        | InferProblem::TooManyTexts { column, .. }
-        | InferProblem::Binning { column, .. } => Some(column.clone()),
-        _ => None,
     }
 }

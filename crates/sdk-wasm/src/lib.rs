@@ -9,11 +9,14 @@
 
 #[cfg(target_family = "wasm")]
 mod abi;
+mod agreement;
 mod error;
 mod plan;
 pub mod request;
+mod schema;
 mod session;
 mod table;
+mod text;
 
 pub use error::{Error, Told};
 pub use session::{Answer, Session};

@@ -1,17 +1,20 @@
 //! What terms come to, before anything is encrypted.
 
-use fhaim_dp::{Rho, accounting};
+use fhaim_domain::Schema;
+use fhaim_dp::{LadderForm, Rho, accounting};
 use fhaim_he::Layout;
 use fhaim_protocol::holder::check_records;
+use fhaim_protocol::part::PartPlan;
+use fhaim_protocol::roster::Contribution;
 use fhaim_protocol::terms::{Plan, Terms};
-use fhaim_protocol::upload::{UploadPlan, object_bytes};
+use fhaim_protocol::upload::object_bytes;
 use fhaim_release::{Generator, ReleaseRequest, Statistic, UNIT_VARIANCE};
 use fhaim_synth::{MechanismName, Mechanisms, Next};
 use serde::Serialize;
 
 use crate::Error;
 
-/// What terms come to for a table of so many records.
+/// What terms come to for a holder's table of so many records.
 #[derive(Debug, Serialize)]
 pub(crate) struct Planned {
     /// Number of the encryption parameter set.
@@ -21,9 +24,8 @@ pub(crate) struct Planned {
     /// The whole budget as a count of 2^-80.
     budget: Rho,
     run_rho: f64,
-    /// What is told of the number of records.
-    chunks: usize,
-    stride: usize,
+    /// What is told of the number of records; nothing, of counts.
+    layout: Option<Told>,
     /// Names of all objects, in the order of the upload.
     objects: Vec<String>,
     object_bytes: usize,
@@ -32,29 +34,70 @@ pub(crate) struct Planned {
     sigmas: Vec<Option<f64>>,
 }
 
+/// A layout, as the computation service is told of it.
+#[derive(Debug, Serialize)]
+struct Told {
+    chunks: usize,
+    stride: usize,
+}
+
 impl Planned {
-    pub(crate) fn of(terms: &Terms, records: usize) -> Result<Self, Error> {
-        check_records(records, terms.record_bound)?;
+    pub(crate) fn of(terms: &Terms, part: u32, records: usize) -> Result<Self, Error> {
+        check_records(records, terms.part_schema(part)?.1)?;
         let terms = &terms.clone().complete(&Mechanisms)?;
-        if terms.roster.is_some() || terms.count_tables()?.is_some() {
-            return Err(Error::Order(
-                "the page uploads one holder's records: use `fhaim dataset upload` for this dataset",
-            ));
-        }
         let plan = terms.plan()?;
-        let upload = upload_plan(&plan, records)?;
+        let layout = layout(terms, records)?;
+        let upload = part_plan(terms, part, records)?;
         Ok(Self {
             parameter_set: plan.set.id,
             rho: plan.budget.to_f64(),
             budget: plan.budget,
             run_rho: plan.job.rho.to_f64(),
-            chunks: upload.layout.chunks(),
-            stride: upload.layout.stride(),
-            objects: upload.objects().map(|object| object.name()).collect(),
+            layout: layout.map(|layout| Told {
+                chunks: layout.chunks(),
+                stride: layout.stride(),
+            }),
+            objects: upload
+                .objects()
+                .iter()
+                .map(|object| object.name())
+                .collect(),
             object_bytes: object_bytes(&plan.set),
             sigmas: first_sigmas(terms, &plan)?,
         })
     }
+}
+
+/// A holder's part of a dataset.
+#[derive(Debug, Serialize)]
+pub(crate) struct Part {
+    schema: Schema,
+    record_bound: u64,
+}
+
+impl Part {
+    pub(crate) fn of(terms: &Terms, part: u32) -> Result<Self, Error> {
+        let (schema, record_bound) = terms.part_schema(part)?;
+        Ok(Self {
+            schema,
+            record_bound,
+        })
+    }
+}
+
+/// New terms with all that their holder leaves to the program, as the command names it.
+///
+/// # Errors
+/// A mechanism that there is not, and terms that cannot be met.
+pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
+    let mechanism: MechanismName = terms.mechanism.parse()?;
+    let options = mechanism.options_to_name()?;
+    let terms = Terms {
+        options,
+        ladder: LadderForm::Dense,
+        ..terms
+    };
+    Ok(terms.complete(&Mechanisms)?)
 }
 
 /// A mechanism that can be chosen.
@@ -95,14 +138,18 @@ impl Composed {
     }
 }
 
-/// The upload of a table of so many records.
-pub(crate) fn upload_plan(plan: &Plan, records: usize) -> Result<UploadPlan, Error> {
-    Ok(UploadPlan {
-        columns: plan.job.domain.columns(),
-        layout: Layout::for_records(records).map_err(fhaim_protocol::Error::from)?,
-        ladder: plan.ladder()?,
-        residues: plan.set.plaintext_moduli.len(),
-    })
+/// What is told of a table's number of records: nothing, of counts.
+fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
+    if terms.contribution == Contribution::Counts {
+        return Ok(None);
+    }
+    let layout = Layout::for_records(records).map_err(fhaim_protocol::Error::from)?;
+    Ok(Some(layout))
+}
+
+/// What a holder of so many records uploads.
+pub(crate) fn part_plan(terms: &Terms, part: u32, records: usize) -> Result<PartPlan, Error> {
+    Ok(terms.part_plan(part, layout(terms, records)?)?)
 }
 
 /// Noise of the first batch, which every mechanism spends on the columns by themselves. Nothing is
@@ -113,8 +160,11 @@ fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
     let mut machine = machine.map_err(fhaim_protocol::Error::Mechanism)?;
     if let Next::Release(requests) = machine.step(&[])? {
         for request in &requests {
-            if let Some((attribute, sigma)) = one_way_sigma(request) {
-                sigmas[attribute] = Some(sigma);
+            if let Some((attribute, sigma)) = one_way_sigma(request)
+                && let Some(place) = sigmas.get_mut(attribute)
+            {
+                // Every holder adds noise of this variance.
+                *place = Some(sigma * (terms.part_count() as f64).sqrt());
             }
         }
     }

@@ -6,6 +6,7 @@ use fhaim_domain::{
 use fhaim_dp::Rho;
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A request.
 #[derive(Debug, Deserialize)]
@@ -13,20 +14,38 @@ use serde::Deserialize;
 pub enum Request {
     /// Lists the mechanisms that run under encryption, the default first.
     Mechanisms,
+    /// Says how the file whose first bytes are in the stream is written.
+    Dialect,
     /// Drafts a schema from the CSV table in the stream.
     Draft(DraftRequest),
-    /// Says what a schema costs.
+    /// Says what a schema costs, or everything that is wrong with it.
     Check {
-        /// The schema.
-        schema: Schema,
+        /// The schema, right or wrong.
+        schema: Value,
     },
     /// Reads the CSV table in the stream and keeps it.
-    Read(ReadRequest),
-    /// Works out what terms come to for a table of so many records.
+    Read(Box<ReadRequest>),
+    /// Names in new terms all that the holder leaves to the program: the mechanism's options and
+    /// what it needs of noise.
+    Name {
+        /// The terms, as the holder chose them.
+        terms: Box<Terms>,
+    },
+    /// Gives the schema of one holder's part, and the most records that it may have.
+    Part {
+        /// The dataset's terms.
+        terms: Box<Terms>,
+        /// The holder's number in the roster, 0 where there is one holder.
+        part: u32,
+    },
+    /// Works out what terms come to for a holder's table of so many records.
     Plan {
         /// The terms.
         terms: Box<Terms>,
-        /// Records of the table.
+        /// The holder's number in the roster.
+        #[serde(default)]
+        part: u32,
+        /// Records of the holder's table.
         records: usize,
     },
     /// Adds up what uses of the same records cost.
@@ -36,10 +55,15 @@ pub enum Request {
         /// The delta to tell epsilon at.
         delta: f64,
     },
+    /// Gives the bytes that a holder signs, in hexadecimal.
+    Agreement(AgreementRequest),
     /// Takes the public key in the stream; the table that was read is encrypted under it.
     Prepare {
         /// The terms.
         terms: Box<Terms>,
+        /// The holder's number in the roster.
+        #[serde(default)]
+        part: u32,
     },
     /// Encrypts one object.
     Encrypt {
@@ -47,13 +71,30 @@ pub enum Request {
         object: Object,
     },
     /// Compares the synthetic CSV table in the stream with the table that was read.
-    Compare {
+    Report {
         /// Name of the file, for errors.
         file: String,
+        /// What the report says of how the table was made: names and values.
+        #[serde(default)]
+        facts: Vec<(String, String)>,
     },
 }
 
-/// How a CSV table is written.
+/// What a key set says of a dataset, for a holder to sign.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgreementRequest {
+    /// The dataset's identifier, a UUID.
+    pub dataset: String,
+    /// The terms that its keys were made with.
+    pub terms: Box<Terms>,
+    /// Digest of its public key, in hexadecimal.
+    pub public_key: String,
+    /// Digest of its evaluation keys.
+    pub evaluation_keys: String,
+}
+
+/// How a CSV table is written. Its encoding is found in its first bytes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
@@ -101,8 +142,6 @@ impl DraftRequest {
             delimiter: self.format.delimiter(),
             missing: self.format.missing(),
             leave_out: self.leave_out.clone(),
-            // The page edits kinds of the first version.
-            first_version: true,
             ..InferOptions::new(&self.format.file, &self.name)
         }
     }
@@ -121,6 +160,9 @@ pub struct ReadRequest {
     /// Take unknown categories for the one that the schema declares as `other`.
     #[serde(default)]
     pub use_other: bool,
+    /// Keep the values as they are beside their codes, for a report.
+    #[serde(default)]
+    pub keep_values: bool,
 }
 
 impl ReadRequest {
@@ -138,6 +180,7 @@ impl ReadRequest {
             },
             // The columns that the page's user left out are in the file still.
             unlisted: UnlistedColumn::LeaveOut,
+            keep_values: self.keep_values,
             ..ReadOptions::new(&self.format.file)
         }
     }

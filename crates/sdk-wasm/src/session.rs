@@ -2,19 +2,25 @@
 
 use std::io::Read;
 
-use fhaim_domain::{ReadOptions, Table, infer_schema, read_csv};
+use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
 use fhaim_dp::generator;
+use fhaim_eval::{Fact, Report, evaluate, html_page};
 use fhaim_he::PublicKey;
-use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::holder::Noise;
+use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::terms::Terms;
-use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_protocol::upload::Object;
 use fhaim_synth::Mechanisms;
 use serde::Serialize;
 
 use crate::Error;
-use crate::plan::{Composed, Planned, mechanisms, upload_plan};
+use crate::agreement::message;
+use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
 use crate::request::{ReadRequest, Request};
-use crate::table::{Checked, Comparison, Drafted, ReadTable};
+use crate::schema::{Checked, Drafted};
+use crate::table::ReadTable;
+use crate::text::{Found, utf8};
 
 /// Longest public key that is taken.
 const MAX_KEY_BYTES: u64 = 64 << 20;
@@ -32,6 +38,8 @@ pub enum Answer {
 #[derive(Debug, Default)]
 pub struct Session {
     table: Option<Table>,
+    /// The table's values as they are, where a report is wanted.
+    values: Vec<RawColumn>,
     prepared: Option<Prepared>,
 }
 
@@ -39,18 +47,20 @@ pub struct Session {
 #[derive(Debug)]
 struct Prepared {
     key: PublicKey,
-    plan: UploadPlan,
+    plan: PartPlan,
     record_bound: u64,
+    /// The table's counts, where these are uploaded.
+    tally: Option<Tally>,
 }
 
 impl Prepared {
-    fn holder<'a>(&'a self, table: &'a Table) -> Result<Holder<'a>, Error> {
-        let Self {
-            key,
-            plan,
-            record_bound,
-        } = self;
-        Ok(Holder::new(table, *record_bound, Noise::Fresh, key, *plan)?)
+    fn holder<'a>(&'a self, table: &'a Table) -> Result<PartHolder<'a>, Error> {
+        let content = match &self.tally {
+            Some(tally) => Content::Counts(tally),
+            None => Content::Records(table),
+        };
+        let (bound, key, plan) = (self.record_bound, &self.key, &self.plan);
+        Ok(PartHolder::new(&content, bound, Noise::Fresh, key, plan)?)
     }
 }
 
@@ -62,40 +72,55 @@ impl Session {
     pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Answer, Error> {
         match serde_json::from_slice(request)? {
             Request::Mechanisms => json(&mechanisms()),
-            Request::Draft(draft) => json(&Drafted::from(infer_schema(input, &draft.options())?)),
+            Request::Dialect => json(&Found::read(input)?),
+            Request::Draft(draft) => json(&Drafted::from(infer_schema(
+                utf8(input)?,
+                &draft.options(),
+            )?)),
             Request::Check { schema } => json(&Checked::of(&schema)),
-            Request::Read(request) => self.read(request, input),
-            Request::Plan { terms, records } => json(&Planned::of(&terms, records)?),
+            Request::Read(request) => self.read(*request, input),
+            Request::Name { terms } => json(&named(*terms)?),
+            Request::Part { terms, part } => json(&Part::of(&terms, part)?),
+            Request::Plan {
+                terms,
+                part,
+                records,
+            } => json(&Planned::of(&terms, part, records)?),
             Request::Compose { costs, delta } => json(&Composed::of(&costs, delta)?),
-            Request::Prepare { terms } => self.prepare(&terms, input),
+            Request::Agreement(asked) => json(&message(&asked)?),
+            Request::Prepare { terms, part } => self.prepare(&terms, part, input),
             Request::Encrypt { object } => self.encrypt(object),
-            Request::Compare { file } => self.compare(&file, input),
+            Request::Report { file, facts } => self.report(&file, facts, input),
         }
     }
 
     fn read(&mut self, request: ReadRequest, input: impl Read) -> Result<Answer, Error> {
-        (self.table, self.prepared) = (None, None);
+        *self = Self::default();
         let options = request.options();
-        let reading = read_csv(request.schema, input, &options)?;
+        let reading = read_csv(request.schema, utf8(input)?, &options)?;
         let answer = json(&ReadTable::of(&reading));
-        self.table = Some(reading.table);
+        (self.table, self.values) = (Some(reading.table), reading.values);
         answer
     }
 
-    fn prepare(&mut self, terms: &Terms, input: impl Read) -> Result<Answer, Error> {
+    fn prepare(&mut self, terms: &Terms, part: u32, input: impl Read) -> Result<Answer, Error> {
         let table = table(self.table.as_ref())?;
-        if table.schema() != &terms.schema {
+        let (schema, record_bound) = terms.part_schema(part)?;
+        if *table.schema() != schema {
             return Err(Error::Order("the table was read with another schema"));
         }
         let mut bytes = Vec::new();
         input.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
-        let plan = terms.clone().complete(&Mechanisms)?.plan()?;
-        let key = PublicKey::from_bytes(&plan.parameters()?, &bytes);
+        let terms = terms.clone().complete(&Mechanisms)?;
+        let key = PublicKey::from_bytes(&terms.plan()?.parameters()?, &bytes);
         let key = key.map_err(fhaim_protocol::Error::from)?;
+        let tables = terms.count_tables()?;
+        let tally = tables.map(|tables| Tally::of_table(tables, record_bound, table));
         let prepared = Prepared {
             key,
-            plan: upload_plan(&plan, table.records())?,
-            record_bound: terms.record_bound,
+            plan: part_plan(&terms, part, table.records())?,
+            record_bound,
+            tally: tally.transpose()?,
         };
         // Refused here, before anything is encrypted.
         prepared.holder(table)?;
@@ -113,13 +138,35 @@ impl Session {
         Ok(Answer::Bytes(holder.encode(object, &mut rng?)?))
     }
 
-    fn compare(&self, file: &str, input: impl Read) -> Result<Answer, Error> {
+    fn report(
+        &self,
+        file: &str,
+        facts: Vec<(String, String)>,
+        input: impl Read,
+    ) -> Result<Answer, Error> {
         let real = table(self.table.as_ref())?;
-        let options = ReadOptions::new(file);
-        let synthetic = read_csv(real.shared_schema(), input, &options)?.table;
-        let comparison = Comparison::of(real, &synthetic);
-        json(&comparison.map_err(|_| Error::Order("a pair of columns has too many cells"))?)
+        let options = ReadOptions {
+            keep_values: !self.values.is_empty(),
+            ..ReadOptions::new(file)
+        };
+        let synthetic = read_csv(real.shared_schema(), input, &options)?;
+        let rng = generator().map_err(|_| Error::Order("the browser gives no randomness"));
+        let mut report = evaluate(real, &synthetic.table, None, &mut rng?)?;
+        if options.keep_values {
+            report.add_values(&self.values, &synthetic.values);
+        }
+        let fact = |(name, value)| Fact { name, value };
+        let facts: Vec<Fact> = facts.into_iter().map(fact).collect();
+        let page = html_page(&report, &facts);
+        json(&Reported { report, page })
     }
+}
+
+/// A report, as data and as a page of its own.
+#[derive(Debug, Serialize)]
+struct Reported {
+    report: Report,
+    page: String,
 }
 
 fn table(table: Option<&Table>) -> Result<&Table, Error> {

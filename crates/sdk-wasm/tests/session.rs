@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::Schema;
-use fhaim_dp::generator;
-use fhaim_he::SecretKey;
+use fhaim_dp::{LadderForm, generator};
+use fhaim_he::{Layout, SecretKey};
+use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::roster::{Agreement, Contribution, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
-use fhaim_sdk_wasm::{Answer, Session, Told};
+use fhaim_sdk_wasm::{Answer, Session};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 const TABLE: &str = "colour,size\nred,1\nblue,2\nred,3\nred,9\n";
 
@@ -122,15 +125,104 @@ fn a_spreadsheets_csv_is_read() {
     assert_eq!(read["columns"][0]["counts"], json!([1, 1]));
 }
 
+/// What the command drafts, the page does: dates, codes of every kind, identifiers made anew, and
+/// columns that are left out with the reason.
 #[test]
-fn columns_that_cannot_be_drafted_are_named() {
-    let records = (0..2_000).map(|i| format!("name {i},{}\n", i % 3));
-    let table = format!("person,group\n{}", records.collect::<String>());
-    let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
+fn drafts_have_all_kinds_of_columns() {
+    let rows = (0..300u32).map(|i| {
+        let (day, later, value) = (i % 28 + 1, i % 3, i * 7 % 91);
+        format!(
+            "P{i:04};{day:02}.01.2023;{:02}.02.2023;{value},5;Note {i} on someone\n",
+            later + 1
+        )
+    });
+    let table = format!("id;from;to;weight;note\n{}", rows.collect::<String>());
+    let format = json!({"file": "t.csv", "delimiter": ";"});
+    let request = json!({"op": "draft", "format": format, "name": "t"});
     let mut session = Session::default();
-    let answer = session.answer(request.to_string().as_bytes(), table.as_bytes());
-    let told = Told::from(&answer.unwrap_err());
-    assert_eq!(told.columns, ["person"], "{}", told.detail);
+    let draft = json_of(ask(&mut session, &request, table.as_bytes()).unwrap());
+    assert_eq!(draft["schema"]["version"], 2);
+    let columns = draft["schema"]["columns"].as_array().unwrap();
+    let kinds: Vec<&str> = columns
+        .iter()
+        .map(|c| c["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["identifier", "date", "date", "number", "left-out"]);
+    assert_eq!(columns[3]["decimal_comma"], true);
+    assert!(columns[4]["reason"].as_str().is_some());
+    let request = json!({"op": "read", "format": format, "schema": draft["schema"]});
+    let read = json_of(ask(&mut session, &request, table.as_bytes()).unwrap());
+    let digits: Vec<&Value> = read["columns"].as_array().unwrap().iter().collect();
+    let digits = digits.iter().filter(|column| column["digit"] == true);
+    assert!(digits.count() > 0, "{read}");
+}
+
+#[test]
+fn files_are_read_in_the_encoding_that_they_are_in() {
+    let mut session = Session::default();
+    let table = b"colour;size\nr\xf6d;1\nblau;2\n";
+    let found = json_of(ask(&mut session, &json!({"op": "dialect"}), table).unwrap());
+    assert_eq!(found, json!({"delimiter": ";", "encoding": "windows-1252"}));
+    let format = json!({"file": "t.csv", "delimiter": ";"});
+    let request = json!({"op": "draft", "format": format, "name": "t"});
+    let draft = json_of(ask(&mut session, &request, table).unwrap());
+    assert_eq!(
+        draft["schema"]["columns"][0]["categories"],
+        json!(["blau", "r\u{f6}d"])
+    );
+}
+
+#[test]
+fn all_that_is_wrong_with_a_schema_is_said_at_once() {
+    let schema = json!({"version": 2, "name": "t", "columns": [
+        {"name": "a", "kind": "categorical", "categories": []},
+        {"name": "b", "kind": "number", "min": 0, "max": 10, "bins": 2, "integer": true},
+        {"name": "c", "kind": "date", "format": "%Y-%m-%d", "min": "2020-01-01", "max": "2021"},
+        {"name": "d", "kind": "date", "format": "%Y-%m-%d", "relative_to": "b", "min": 0,
+         "max": 9, "bins": 2},
+        {"name": "e", "kind": "left-out"}]});
+    let mut session = Session::default();
+    let checked =
+        json_of(ask(&mut session, &json!({"op": "check", "schema": schema}), b"").unwrap());
+    let problems = checked["problems"].as_array().unwrap();
+    let columns: Vec<&str> = problems
+        .iter()
+        .map(|p| p["column"].as_str().unwrap())
+        .collect();
+    assert_eq!(columns, ["a", "c", "d"], "{checked}");
+    assert!(checked["refused"].as_str().unwrap().contains("\"a\""));
+    assert!(
+        problems[2]["text"]
+            .as_str()
+            .unwrap()
+            .contains("relative_to")
+    );
+}
+
+/// As `fhaim dataset create` does: else the same page of a later release would mean other terms.
+#[test]
+fn new_terms_name_their_mechanisms_options() {
+    let mut session = Session::default();
+    let mut named = |mechanism: &str| {
+        let terms = Terms {
+            mechanism: mechanism.to_owned(),
+            ..terms().choices()
+        };
+        let named =
+            json_of(ask(&mut session, &json!({"op": "name", "terms": terms}), b"").unwrap());
+        serde_json::from_value::<Terms>(named).unwrap()
+    };
+    for mechanism in fhaim_synth::MechanismName::encrypted() {
+        let named = named(mechanism.as_str());
+        assert_eq!(
+            named.options,
+            mechanism.options_to_name().unwrap(),
+            "{mechanism}"
+        );
+        named.plan().unwrap();
+        assert_eq!(named.ladder, LadderForm::Dense);
+    }
+    assert!(named("staged").options.is_some());
 }
 
 #[test]
@@ -215,11 +307,133 @@ fn a_table_over_the_record_bound_is_refused() {
 #[test]
 fn a_table_is_as_close_as_can_be_to_itself() {
     let mut session = Session::default();
-    read(&mut session, TABLE).unwrap();
-    let request = json!({"op": "compare", "file": "s.csv"});
-    let same = json_of(ask(&mut session, &request, TABLE.as_bytes()).unwrap());
-    assert_eq!(same["pairs"], json!([[0.0, 0.0], [0.0, 0.0]]));
-    let other = "colour,size\nblue,9\n";
-    let other = json_of(ask(&mut session, &request, other.as_bytes()).unwrap());
-    assert_eq!(other["pairs"], json!([[0.75, 1.0], [1.0, 0.75]]));
+    let rows = |value: &str| {
+        format!(
+            "colour,size\n{}",
+            format!("red,{value}\nblue,2\n").repeat(40)
+        )
+    };
+    let (real, other) = (rows("3"), rows("9"));
+    let keep = json!({"op": "read", "format": {"file": "t.csv"}, "schema": schema(),
+        "keep_values": true});
+    ask(&mut session, &keep, real.as_bytes()).unwrap();
+    let facts = json!([["epsilon", "1 & no more"]]);
+    let request = json!({"op": "report", "file": "s.csv", "facts": facts});
+    let same = json_of(ask(&mut session, &request, real.as_bytes()).unwrap());
+    assert_eq!(
+        same["report"]["pair_total_variation"],
+        json!([[0.0, 0.0], [0.0, 0.0]])
+    );
+    assert_eq!(same["report"]["verdict"]["findings"], json!([]));
+    assert!(same["page"].as_str().unwrap().contains("1 &amp; no more"));
+    // The same bins and other values: what is drawn inside of a bin does not flatter any more.
+    let within = rows("4");
+    let moved = json_of(ask(&mut session, &request, within.as_bytes()).unwrap());
+    assert_eq!(
+        moved["report"]["pair_total_variation"],
+        json!([[0.0, 0.0], [0.0, 0.0]])
+    );
+    assert_eq!(moved["report"]["values"][1]["total_variation"], 0.5);
+    let findings = moved["report"]["verdict"]["findings"].as_array().unwrap();
+    assert_eq!(findings[0]["reliance"], "bad", "{findings:?}");
+    let far = json_of(ask(&mut session, &request, other.as_bytes()).unwrap());
+    assert_eq!(far["report"]["pair_total_variation"][0][1], 0.5);
+}
+
+fn members(keys: &[HolderKey]) -> Vec<Member> {
+    let member = |(number, key): (usize, &HolderKey)| Member {
+        account: format!("holder {number}"),
+        columns: Vec::new(),
+        record_bound: 64,
+        key: key.public(),
+    };
+    keys.iter().enumerate().map(member).collect()
+}
+
+fn shared_terms(keys: &[HolderKey], contribution: Contribution) -> Terms {
+    let terms = Terms {
+        record_bound: 128,
+        roster: Some(Roster {
+            partition: Partition::Records,
+            honest: 1,
+            holders: members(keys),
+        }),
+        contribution,
+        ..terms().choices()
+    };
+    terms.complete(&fhaim_synth::Mechanisms).unwrap()
+}
+
+#[test]
+fn a_holder_signs_what_the_services_check() {
+    let mut rng = generator().unwrap();
+    let keys = [0, 1].map(|_| HolderKey::random(&mut rng));
+    let terms = shared_terms(&keys, Contribution::Records);
+    let agreement = Agreement {
+        dataset: DatasetId(std::array::from_fn(|place| place as u8)),
+        terms: Sha256::digest(serde_json::to_vec(&terms).unwrap()).into(),
+        public_key: [7; 32],
+        evaluation_keys: [8; 32],
+    };
+    let request = json!({"op": "agreement", "dataset": "00010203-0405-0607-0809-0a0b0c0d0e0f",
+        "terms": terms, "public_key": "07".repeat(32), "evaluation_keys": "08".repeat(32)});
+    let mut session = Session::default();
+    let message = json_of(ask(&mut session, &request, b"").unwrap());
+    let digits: String = agreement
+        .message()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    assert_eq!(message, json!(digits));
+    let mut wrong = request;
+    wrong["public_key"] = "07".repeat(31).into();
+    assert!(ask(&mut session, &wrong, b"").is_err());
+}
+
+/// The second of two holders, of records and of counts: its objects are those of its plan.
+#[test]
+fn one_of_several_holders_encrypts_its_part() {
+    let mut rng = generator().unwrap();
+    let keys = [0, 1].map(|_| HolderKey::random(&mut rng));
+    for contribution in [Contribution::Records, Contribution::Counts] {
+        let terms = shared_terms(&keys, contribution);
+        let params = terms.plan().unwrap().parameters().unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap().to_bytes().unwrap();
+        let mut session = Session::default();
+        let part = json!({"op": "part", "terms": terms, "part": 1});
+        let part = json_of(ask(&mut session, &part, b"").unwrap());
+        assert_eq!(part["record_bound"], 64);
+        let request = json!({"op": "read", "format": {"file": "t.csv"}, "schema": part["schema"]});
+        ask(&mut session, &request, TABLE.as_bytes()).unwrap();
+        let request = json!({"op": "plan", "terms": terms, "part": 1, "records": 4});
+        let planned = json_of(ask(&mut session, &request, b"").unwrap());
+        // The noise of both is in what is released.
+        let alone = Terms {
+            roster: None,
+            ..terms.choices()
+        };
+        let alone = alone.complete(&fhaim_synth::Mechanisms).unwrap();
+        let request = json!({"op": "plan", "terms": alone, "records": 4});
+        let alone = json_of(ask(&mut session, &request, b"").unwrap());
+        let sigma = |planned: &Value| planned["sigmas"][0].as_f64().unwrap();
+        let ratio = sigma(&planned) / sigma(&alone);
+        assert!((ratio - 2f64.sqrt()).abs() < 0.05, "{ratio}");
+        let told = planned["layout"].is_object();
+        assert_eq!(told, contribution == Contribution::Records);
+        let request = json!({"op": "prepare", "terms": terms, "part": 1});
+        ask(&mut session, &request, &public).unwrap();
+        let layout = told.then(|| Layout::for_records(4).unwrap());
+        let plan = terms.part_plan(1, layout).unwrap();
+        let objects = planned["objects"].as_array().unwrap();
+        assert_eq!(objects.len(), plan.object_count());
+        let first = plan.objects()[0];
+        assert_eq!(objects[0], first.name());
+        let request = json!({"op": "encrypt", "object": first});
+        let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
+            panic!("JSON, not bytes");
+        };
+        assert_eq!(json!(bytes.len()), planned["object_bytes"]);
+        plan.decode(&params, first, &bytes).unwrap();
+    }
 }

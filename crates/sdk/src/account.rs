@@ -1,7 +1,7 @@
 //! The account that is signed in: what it has, its API keys.
 
 use fhaim_api::account::{
-    Account, ApiKey, ApiKeyMade, CloseAccount, NewApiKey, NewPassword, Secret,
+    Account, ApiKey, ApiKeyMade, CloseAccount, Credentials, NewApiKey, NewPassword, Secret,
 };
 use fhaim_api::token::Service;
 use fhaim_api::usage::{Usage, Used};
@@ -105,12 +105,13 @@ impl Client {
     /// and then deletes the account.
     ///
     /// # Errors
-    /// What a service refuses; what was deleted before stays deleted, and the call can be made
-    /// again.
+    /// What a service refuses. Another password than the account's is refused before anything is
+    /// deleted; afterwards what was deleted stays deleted, and the call can be made again.
     pub async fn close_account(&self, password: Secret) -> Result<(), Error> {
+        self.check_password(password.clone()).await?;
         for dataset in self.datasets().await? {
             match self.delete_dataset(dataset.id).await {
-                Err(Error::OtherMaker(_)) => self.withdraw(&dataset).await?,
+                Err(Error::OtherMaker(_)) => drop(self.withdraw(&dataset).await?),
                 deleted => deleted?,
             }
         }
@@ -118,5 +119,14 @@ impl Client {
         let body = Body::json(&CloseAccount { password });
         self.call(Method::DELETE, &address, body).await?;
         Ok(())
+    }
+
+    /// Shows the account's password where that changes nothing: a session of its own, which ends.
+    async fn check_password(&self, password: Secret) -> Result<(), Error> {
+        let email = self.account().await?.email;
+        let session = self
+            .session("", &Body::json(&Credentials { email, password }))
+            .await?;
+        self.end_session(session.refresh_token).await
     }
 }

@@ -183,7 +183,7 @@ impl Client {
         Ok(())
     }
 
-    async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
+    pub(crate) async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
         let address = format!("{}/v1/sessions{path}", self.endpoints.generation);
         self.read(Method::POST, &address, body, HeaderMap::new())
             .await
@@ -247,7 +247,15 @@ impl Client {
             current.access = None;
             current.login.take()
         };
-        if let Some(Login::Refresh(refresh_token)) = login {
+        match login {
+            Some(Login::Refresh(token)) => self.end_session(Some(token)).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the session of a refresh token at the service.
+    pub(crate) async fn end_session(&self, token: Option<Secret>) -> Result<(), Error> {
+        if let Some(refresh_token) = token {
             let address = format!("{}/v1/sessions", self.endpoints.generation);
             let body = Body::json(&Refresh { refresh_token });
             self.send(Method::DELETE, &address, &body, HeaderMap::new())

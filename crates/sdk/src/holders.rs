@@ -37,7 +37,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Outsider`]; what the services refuse.
-    pub async fn withdraw(&self, dataset: &Dataset) -> Result<(), Error> {
+    pub async fn withdraw(&self, dataset: &Dataset) -> Result<Withdrawal, Error> {
         let number = self.part_number(dataset).await?;
         if dataset.terms.0.roster.is_none() {
             return Err(Error::Outsider(dataset.id));
@@ -45,23 +45,39 @@ impl Client {
         let withdrawn: Result<KeySet, Error> = self
             .of_ledger(Method::PUT, dataset.id, "/withdrawal", Body::Empty)
             .await;
-        match withdrawn {
-            // Without keys nothing can begin.
-            Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
-            withdrawn => drop(withdrawn?),
-        }
+        let set = match withdrawn {
+            Err(error) if error.kind() == Some(ProblemKind::NotFound) => None,
+            withdrawn => Some(withdrawn?),
+        };
         let base = &self.endpoints().computation;
         let address = format!("{base}/v1/datasets/{}/contributions/{number}", dataset.id);
-        match self.call(Method::DELETE, &address, Body::Empty).await {
-            Ok(_) => Ok(()),
-            // Nothing was uploaded, or a run has begun: what it released stays released.
-            Err(error)
-                if [Some(ProblemKind::NotFound), Some(ProblemKind::Conflict)]
-                    .contains(&error.kind()) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        let part = match self.call(Method::DELETE, &address, Body::Empty).await {
+            Ok(_) => WithdrawnPart::Deleted,
+            Err(error) if error.kind() == Some(ProblemKind::NotFound) => WithdrawnPart::Absent,
+            Err(error) if error.kind() == Some(ProblemKind::Conflict) => WithdrawnPart::Kept,
+            Err(error) => return Err(error),
+        };
+        Ok(Withdrawal { set, part })
     }
+}
+
+/// What came of a withdrawal.
+#[derive(Clone, Debug)]
+pub struct Withdrawal {
+    /// The key set that has it on record. Nothing where there is none: then nothing can begin, and
+    /// nothing is recorded.
+    pub set: Option<KeySet>,
+    /// What became of what the account had uploaded.
+    pub part: WithdrawnPart,
+}
+
+/// What became of a part whose holder withdrew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithdrawnPart {
+    /// It is deleted.
+    Deleted,
+    /// Nothing was uploaded, or it was deleted before.
+    Absent,
+    /// A run over it has begun: it stays with its dataset, until that is deleted.
+    Kept,
 }

@@ -18,6 +18,7 @@ mod upload;
 pub use client::{Client, Keeper, Login};
 pub use endpoints::Endpoints;
 pub use error::Error;
+pub use holders::{Withdrawal, WithdrawnPart};
 pub use job::Events;
 pub use journal::Journal;
 pub use receipts::Receipts;

@@ -50,7 +50,10 @@ impl Records {
     }
 
     /// What an upload tells of their number: nothing, of counts.
-    fn layout(&self) -> Result<Option<Layout>, Error> {
+    ///
+    /// # Errors
+    /// A table of more records than any dataset has.
+    pub fn layout(&self) -> Result<Option<Layout>, Error> {
         match self {
             Self::Table(table) => {
                 let layout = Layout::for_records(table.records());

@@ -54,6 +54,17 @@ pub enum Error {
         /// Cells given.
         found: usize,
     },
+    /// A model that gives next to no mass to what the schema's constraints allow.
+    #[error(
+        "of {drawn} records that the model drew, the schema's constraints allow {kept}: it has learnt too little \
+         of what they say"
+    )]
+    Disallowed {
+        /// Records that are allowed.
+        kept: usize,
+        /// Records that were drawn.
+        drawn: usize,
+    },
     /// A step after the outcome was given.
     #[error("the mechanism is done")]
     Done,

@@ -4,10 +4,11 @@
 //! [`fhaim_release::Source`] answers them, in the clear ([`PlaintextSource`]) or by computing on
 //! ciphertexts; [`drive`] plays one against the other, and leaves a [`FittedModel`]. The mechanisms
 //! that there are go by their [`MechanismName`]: [`Staged`], the default; [`FhaimL2`], the rule of
-//! the FHAIM paper; [`OneWaysOnly`], a baseline; and [`Aim`], the reference that needs exact
-//! marginals.
+//! the FHAIM paper; [`OneWaysOnly`], a baseline; and, where exact marginals can be had, [`Aim`], the
+//! reference, and [`Mst`].
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod allowed;
 mod desk;
 mod engine;
 mod error;
@@ -19,6 +20,7 @@ mod need;
 mod plaintext;
 mod saved;
 
+pub use allowed::{Sampled, sample_allowed};
 pub use desk::{Desk, Offer, Release};
 pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
 pub use error::Error;
@@ -28,6 +30,7 @@ pub use mechanisms::aim::{Aim, AimOptions, FixedRounds, Score};
 pub use mechanisms::candidates::{Candidate, candidates, eligible};
 pub use mechanisms::fhaim_l2::{FhaimL2, FhaimL2Options};
 pub use mechanisms::fitting::FINAL_STEPS;
+pub use mechanisms::mst::{Mst, MstOptions};
 pub use mechanisms::one_ways::OneWaysOnly;
 pub use mechanisms::score::MEAN_ABS;
 pub use mechanisms::staged::{Scoring, Staged, StagedOptions};

@@ -1,6 +1,6 @@
 //! Releases in the clear: exact counts of a table, plus discrete Gaussian noise.
 
-use fhaim_domain::{Clique, Table};
+use fhaim_domain::{Clique, Counted};
 use fhaim_dp::{Allocator, BASE_SCALE, Digits, DiscreteGaussian, Ladder};
 use rand::RngCore;
 
@@ -19,9 +19,9 @@ enum Noise<'a> {
     Fresh(&'a mut dyn RngCore),
 }
 
-/// Answers releases about a table in the clear.
+/// Answers releases in the clear, about a table or what was counted of one.
 pub struct PlaintextSource<'a> {
-    table: &'a Table,
+    table: &'a dyn Counted,
     noise: Noise<'a>,
     /// Holders whose noise is drawn as it is needed; a ladder has that of all.
     holders: u32,
@@ -31,7 +31,7 @@ pub struct PlaintextSource<'a> {
 impl<'a> PlaintextSource<'a> {
     /// A source with the noise of a ladder: its answers are those of the encrypted source with
     /// the same ladder, integer for integer.
-    pub fn with_ladder(table: &'a Table, ladder: &'a Ladder) -> Self {
+    pub fn with_ladder(table: &'a dyn Counted, ladder: &'a Ladder) -> Self {
         Self {
             table,
             noise: Noise::Ladder {
@@ -45,7 +45,7 @@ impl<'a> PlaintextSource<'a> {
 
     /// A source with noise drawn from `rng` as it is needed: cheaper than a whole ladder, and
     /// from the same distributions.
-    pub fn with_rng(table: &'a Table, rng: &'a mut dyn RngCore) -> Self {
+    pub fn with_rng(table: &'a dyn Counted, rng: &'a mut dyn RngCore) -> Self {
         Self {
             table,
             noise: Noise::Fresh(rng),
@@ -63,7 +63,7 @@ impl<'a> PlaintextSource<'a> {
     /// As [`PlaintextSource::with_rng`], after earlier releases: the first of `requests` comes
     /// next.
     pub(crate) fn continuing(
-        table: &'a Table,
+        table: &'a dyn Counted,
         rng: &'a mut dyn RngCore,
         requests: &[ReleaseRequest],
     ) -> Self {
@@ -151,10 +151,12 @@ fn fresh_noise(
 ///
 /// # Errors
 /// A statistic that does not fit the table, or whose cells do not fit 64 bits.
-pub fn exact(table: &Table, statistic: &Statistic) -> Result<Vec<i64>, ReleaseError> {
+pub fn exact(table: &dyn Counted, statistic: &Statistic) -> Result<Vec<i64>, ReleaseError> {
     statistic.check(table.domain())?;
     match statistic {
-        Statistic::Total => Ok(vec![table.records() as i64]),
+        Statistic::Total => Ok(vec![
+            i64::try_from(table.records()).map_err(|_| ReleaseError::Overflow)?,
+        ]),
         Statistic::OneWay(axis) => {
             let counts = counts(table, &Clique::new([axis.attribute]))?;
             contract(&counts, axis, 1)
@@ -171,9 +173,9 @@ pub fn exact(table: &Table, statistic: &Statistic) -> Result<Vec<i64>, ReleaseEr
     }
 }
 
-fn counts(table: &Table, clique: &Clique) -> Result<Vec<i64>, ReleaseError> {
+fn counts(table: &dyn Counted, clique: &Clique) -> Result<Vec<i64>, ReleaseError> {
     // A checked clique of at most two attributes: only its size can be refused.
-    let counts = table.counts(clique).map_err(|_| ReleaseError::Overflow)?;
+    let counts = table.marginal(clique).ok_or(ReleaseError::Overflow)?;
     Ok(counts.into_iter().map(|count| count as i64).collect())
 }
 
@@ -197,7 +199,7 @@ fn contract(table: &[i64], axis: &Axis, after: usize) -> Result<Vec<i64>, Releas
     Ok(cells)
 }
 
-fn squared_score(table: &Table, term: &SquaredTerm) -> Result<i64, ReleaseError> {
+fn squared_score(table: &dyn Counted, term: &SquaredTerm) -> Result<i64, ReleaseError> {
     let counts = counts(table, &term.clique)?;
     let mut sum = 0i128;
     for (&count, &target) in counts.iter().zip(&term.target) {

@@ -131,7 +131,7 @@ fn spikes_and_skewed_values_come_out_right() {
 fn every_mechanism_gives_digits_beside_the_coarse_values_that_have_them() {
     let schema = Schema::from_json("s.json", SCHEMA.as_bytes()).unwrap();
     let (table, _) = read(&schema, skewed(2_000).as_bytes());
-    for mechanism in ["staged", "one-ways", "aim", "fhaim-l2"] {
+    for mechanism in ["staged", "one-ways", "aim", "mst", "fhaim-l2"] {
         let outcome = run(mechanism, &table, 10.0, 5);
         let columns = outcome.model.sample(2_000, &mut StdRng::seed_from_u64(3));
         for digit in table.domain().digits() {

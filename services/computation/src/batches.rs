@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::problem::Refusal;
 use crate::store::batches::{self as store, Found, Name};
+use crate::store::uploads as rows;
 use crate::{State, uploads};
 
 /// A look at a batch waits so long for its end before it answers that the batch is under way.
@@ -109,10 +110,15 @@ async fn show(
 
 async fn enqueue(state: &State, name: Name, batch: &Batch) -> Result<BatchStatus, Failure> {
     let stored = uploads::find(state, name.dataset).await?;
-    if !crate::store::uploads::is_complete(&state.base.store, stored.dataset).await? {
+    let mut tx = state.base.store.begin().await?;
+    // No part is taken back at the same moment.
+    rows::lock_upload(&state.base.store, &mut tx, stored.dataset).await?;
+    if !rows::is_complete_in(&mut tx, stored.dataset).await? {
         return Err(Refusal::Incomplete.into());
     }
-    store::insert(&state.base.store, &stored, name, batch).await?;
+    if store::insert(&mut tx, &stored, name, batch).await? {
+        tx.commit().await?;
+    }
     state.queued.notify_one();
     Ok(BatchStatus::Queued)
 }

@@ -94,9 +94,14 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     let outline = uploads::outline(&stored.terms)?;
     let params = outline.parameters().map_err(Failure::internal)?;
     let parts = Part::open_all(state, stored, &params).await?;
+    let bytes = parts
+        .iter()
+        .map(Part::column_bytes)
+        .fold(0, u64::saturating_add);
+    let kept = bytes <= state.memory.dataset_bytes;
     let mut tables = Vec::with_capacity(parts.len());
     for part in &parts {
-        tables.extend(part.columns(state.memory.dataset_bytes).await?);
+        tables.extend(part.columns(kept).await?);
     }
     let public = key(state, stored, "public", stored.keys.map(|k| k.public)).await?;
     let digest = stored.keys.map(|k| k.evaluation);
@@ -202,16 +207,24 @@ impl Part {
         Ok(parts)
     }
 
-    /// The columns of a contribution of records, in memory if they take no more than `most` bytes;
-    /// nothing where it has counts.
+    /// What the columns of a contribution of records take in memory; nothing where it has counts.
+    pub fn column_bytes(&self) -> u64 {
+        match &self.plan {
+            PartPlan::Records(plan) => column_bytes(plan, &self.params),
+            PartPlan::Counts(_) => 0,
+        }
+    }
+
+    /// The columns of a contribution of records, in memory if they are to be kept there; nothing
+    /// where it has counts.
     ///
     /// # Errors
     /// Objects that cannot be read.
-    pub async fn columns(&self, most: u64) -> Result<Option<Contribution>, Failure> {
+    pub async fn columns(&self, kept: bool) -> Result<Option<Contribution>, Failure> {
         let PartPlan::Records(plan) = self.plan else {
             return Ok(None);
         };
-        let table: Arc<dyn Columns> = if column_bytes(&plan, &self.params) > most {
+        let table: Arc<dyn Columns> = if !kept {
             let part = self.clone();
             Arc::new(Reader { part, plan })
         } else {

@@ -42,7 +42,7 @@ use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 8] = [
+pub const STEPS: [Step; 9] = [
     COMMON,
     step!("computation", 2, "uploads"),
     step!("computation", 3, "beats_and_digests"),
@@ -51,6 +51,7 @@ pub const STEPS: [Step; 8] = [
     step!("computation", 6, "limits"),
     step!("computation", 7, "deletion"),
     step!("computation", 8, "holders"),
+    step!("computation", 20, "taken_back"),
 ];
 
 /// Configuration.
@@ -77,9 +78,12 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
-    /// Columns that take more bytes than this are not kept: every batch reads them anew, some
-    /// record chunks at a time.
+    /// Columns that take more bytes than this, those of all holders together, are not kept: every
+    /// batch reads them anew, some record chunks at a time.
     pub dataset_bytes: u64,
+    /// Counts that take more bytes than this are not accepted: a batch needs all of them, the sum of
+    /// all holders', so they are always kept.
+    pub counts_bytes: u64,
     /// About what a batch takes for record chunks that it read, for what it computes from them,
     /// and for sums over them. Each worker has a batch of its own.
     pub working_bytes: u64,
@@ -89,6 +93,7 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             dataset_bytes: 1 << 30,
+            counts_bytes: 2 << 30,
             working_bytes: fhaim_he::WORKING_BYTES as u64,
         }
     }
@@ -219,6 +224,15 @@ impl Housekeeping for State {
 
     async fn tidy(&self) -> Result<(), Failure> {
         uploads::finish_deletions(self).await
+    }
+
+    async fn unnamed(&self, folder: &str, blobs: &[String]) -> Result<BTreeSet<String>, Failure> {
+        let named = store::uploads::blobs(&self.base.store, folder).await?;
+        let keys = ["public", "evaluation"].map(|key| format!("{folder}/{key}"));
+        let unnamed = blobs
+            .iter()
+            .filter(|blob| !named.contains(*blob) && !keys.contains(*blob));
+        Ok(unnamed.cloned().collect())
     }
 
     fn queue(&self) -> Option<(&'static str, &Tasks)> {

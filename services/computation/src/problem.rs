@@ -30,6 +30,31 @@ pub enum Refusal {
         /// Its vectors of noise.
         vectors: usize,
     },
+    /// Counts of more pairs than this service keeps in memory.
+    #[error(
+        "contribution: the counts would take {megabytes} MB of memory, and this service accepts \
+         {most} MB: use fewer categories or bins, or upload records"
+    )]
+    Counts {
+        /// What they would take.
+        megabytes: u64,
+        /// What is accepted.
+        most: u64,
+    },
+    /// A holder of columns with other rows than another.
+    #[error(
+        "layout: the table has {} to {} rows, and holder {holder}'s {} to {}: holders of columns \
+         upload the same records in one order, as `fhaim align` writes them",
+        .own[0], .own[1], .other[0], .other[1]
+    )]
+    OtherRows {
+        /// The least and the most rows of the table.
+        own: [usize; 2],
+        /// Another holder, counted from 1.
+        holder: u32,
+        /// The least and the most rows of its table.
+        other: [usize; 2],
+    },
     /// A contribution that runs were begun over.
     #[error(
         "a run over the contribution has begun: it stays with its dataset; `fhaim dataset withdraw` \
@@ -109,11 +134,13 @@ impl Refusal {
             Self::Terms(_)
             | Self::Outsider
             | Self::Large { .. }
+            | Self::Counts { .. }
             | Self::ContentDigest
             | Self::Object(_)
             | Self::Address
             | Self::Batch(_) => ProblemKind::Invalid,
             Self::OtherUpload
+            | Self::OtherRows { .. }
             | Self::Used
             | Self::Complete
             | Self::Lacking { .. }

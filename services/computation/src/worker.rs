@@ -151,8 +151,9 @@ async fn compute(
 ) -> Result<Result<Bytes, Lost>, Failure> {
     let stored = uploads::find(state, task.dataset).await?;
     let plan = uploads::outline(&stored.terms)?;
-    let read = runs::window(state, task, &plan).await?;
+    // Loaded before the job is given its run: what cannot be loaded must not use one up.
     let loaded = state.datasets.get(state, &stored).await?;
+    let read = runs::window(state, task, &plan).await?;
     let params = plan.parameters().map_err(Failure::internal)?;
     let (window, key) = (read.window.clone(), read.key.clone());
     let requests = task.requests.clone();

@@ -15,6 +15,7 @@ use fhaim_platform::lease::Tasks;
 use fhaim_release::{ReleaseRequest, Statistic};
 use object_store::local::LocalFileSystem;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use uuid::Uuid;
@@ -125,13 +126,21 @@ async fn what_no_row_names_is_an_orphan() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let blobs = &fixture.state.base.blobs;
-    let lost = format!("uploads/{}/{}/sealed/page", Uuid::new_v4(), Uuid::new_v4());
-    for name in [lost.clone(), format!("{}/sealed/page", stored.folder)] {
-        blobs.put(&name, "page".into()).await.unwrap();
+    let object = fixture.plan.objects().next().unwrap();
+    let bytes = fixture.encode(object, 1);
+    fixture.put(&stored, object, &bytes).await.unwrap();
+    let lost = [
+        format!("uploads/{}/{}/sealed/page", Uuid::new_v4(), Uuid::new_v4()),
+        // In the folder of an upload that is there.
+        format!("{}/sealed/page", stored.folder),
+        stored.blob(uploads::WHOLE, object, Some(Uuid::new_v4())),
+    ];
+    for name in &lost {
+        blobs.put(name, "page".into()).await.unwrap();
     }
     let orphans = housekeeping::orphans(&fixture.state, Duration::ZERO).await;
-    let orphans: Vec<String> = orphans.unwrap().into_iter().map(|blob| blob.name).collect();
-    assert_eq!(orphans, [lost]);
+    let orphans: BTreeSet<String> = orphans.unwrap().into_iter().map(|blob| blob.name).collect();
+    assert_eq!(orphans, BTreeSet::from(lost));
     let young = housekeeping::orphans(&fixture.state, Duration::from_secs(60)).await;
     assert_eq!(young.unwrap(), []);
 }

@@ -5,12 +5,19 @@
 mod common;
 
 use common::{Fixture, terms};
+use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_computation::{limits, uploads};
 use fhaim_platform::Failure;
+use fhaim_platform::blobs::Blobs;
 use fhaim_platform::store::lock_owner;
+use fhaim_protocol::roster::Contribution;
+use fhaim_protocol::terms::Terms;
+use object_store::local::LocalFileSystem;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
+use std::time::Duration;
 use uuid::Uuid;
 
 async fn register(fixture: &Fixture, owner: Uuid) -> Result<Upload, Failure> {
@@ -82,4 +89,76 @@ async fn what_was_not_measured_is() {
     assert_eq!(used(&fixture, ana).await.0, 0);
     fixture.state = fixture.reopened(most).await;
     assert_eq!(used(&fixture, ana).await, (bytes, most));
+}
+
+/// A caller who hangs up as soon as its object is out left a blob each time, which nobody counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn puts_that_are_hung_up_store_nothing_more() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.register().await;
+    let object = fixture.plan.objects().next().unwrap();
+    let slow = ThrottleConfig {
+        wait_put_per_call: Duration::from_millis(100),
+        ..ThrottleConfig::default()
+    };
+    let local = LocalFileSystem::new_with_prefix(fixture.blobs()).unwrap();
+    let mut state = fixture.state.clone();
+    state.base.blobs = Blobs::over(ThrottledStore::new(local, slow));
+    let folder = fixture.blobs().join(&stored.folder).join("0");
+    for seed in 0..10 {
+        let bytes = fixture.encode(object, seed);
+        let (digest, name) = (Digest::of(&bytes), object.name());
+        let put = uploads::put(&state, &stored, uploads::WHOLE, &name, digest, bytes);
+        let hung_up = tokio::time::timeout(Duration::from_millis(60 + 10 * seed), put).await;
+        assert!(hung_up.is_err() || seed > 3);
+    }
+    fixture
+        .put(&stored, object, &fixture.encode(object, 99))
+        .await
+        .unwrap();
+    // What was begun goes on to its end without its caller.
+    let there = async || {
+        let blobs = std::fs::read_dir(folder.join("column/0")).unwrap().count();
+        let kept = uploads::objects(&fixture.state, &stored, uploads::WHOLE).await;
+        (kept.unwrap().len(), blobs)
+    };
+    for _ in 0..200 {
+        if there().await == (1, 1) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(there().await, (1, 1));
+    fixture.blob(&stored, &format!("0/{object}"));
+}
+
+/// All counts are kept in memory: what would not fit is refused before anything is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_that_would_not_fit_into_memory_are_refused() {
+    let mut fixture = Fixture::new().await;
+    let counts = Terms {
+        contribution: Contribution::Counts,
+        need: None,
+        version: 1,
+        ..terms(1000)
+    };
+    let counts = counts.complete(&fhaim_synth::Mechanisms).unwrap();
+    let register = async |fixture: &Fixture| {
+        let (dataset, owner, terms) = (Uuid::new_v4(), Uuid::new_v4(), WireTerms(counts.clone()));
+        let new = NewUpload {
+            terms,
+            layout: None,
+        };
+        uploads::register(&fixture.state, dataset, owner, new).await
+    };
+    let set = uploads::outline(&counts).unwrap().set;
+    let one = set.memory_bytes() as u64;
+    fixture.state.memory.counts_bytes = one - 1;
+    let refused = register(&fixture).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Invalid);
+    let words = refused.problem.to_string();
+    assert!(words.contains("upload records"), "{words}");
+    fixture.state.memory.counts_bytes = 8 * one;
+    register(&fixture).await.unwrap();
 }

@@ -71,7 +71,12 @@ async fn a_changed_byte_in_a_column_read_late_is_noticed() {
     let params = uploads::outline(&stored.terms).unwrap().parameters();
     let parts = Part::open_all(&fixture.state, &stored, &params.unwrap()).await;
     // No table is small enough to be kept in memory.
-    let table = parts.unwrap()[0].columns(0).await.unwrap().unwrap().table;
+    let table = parts.unwrap()[0]
+        .columns(false)
+        .await
+        .unwrap()
+        .unwrap()
+        .table;
     let read = || {
         let table = table.clone();
         let read = move || table.read(0, &[2, 3], 0..1);

@@ -63,15 +63,16 @@ pub async fn act(
     consent: Consent,
 ) -> Result<KeySet, Failure> {
     let foreign = || Failure::foreign(Service::Crypto, holder, "key set", dataset);
-    let mut tx = state.base.store.begin().await?;
-    let stored = keys::lock(state, &mut tx, dataset).await?;
-    if stored.is_destroyed() {
-        return Err(Failure::not_found());
-    }
+    // Terms never change: what follows from them is worked out while nothing is locked.
+    let stored = keys::find(state, dataset).await?;
     let member = stored.terms.part_of(&holder.to_string());
     let member = member.ok_or_else(foreign)?;
     let plan = keys::outline(&stored.terms)?;
     let rules = rules(dataset, &plan);
+    let mut tx = state.base.store.begin().await?;
+    if keys::lock(state, &mut tx, dataset).await?.is_destroyed() {
+        return Err(Failure::not_found());
+    }
     let mut standing = ledger::standing(&mut tx, dataset).await?;
     let link = match consent {
         Consent::Signed(signature) => standing.sign(&rules, member, signature),

@@ -246,10 +246,7 @@ pub async fn create(
         };
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
-    if terms.roster.is_some() && terms.part_of(&owner.to_string()).is_none() {
-        let reason = "roster: the account that makes the keys is one of its holders";
-        return Err(Refusal::Terms(reason.to_owned()).into());
-    }
+    check_roster(&terms, owner)?;
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner).await?;
     drop(tx); // counted again where the key set is stored
@@ -259,7 +256,7 @@ pub async fn create(
         let plan = plan.map_err(|error| Refusal::Terms(error.to_string()))?;
         make(&plan).map_err(Failure::internal)
     };
-    let fresh = state.making.blocking(making).await??;
+    let fresh = state.making.blocking(owner, making).await??;
     let stored = seal(state, dataset, owner, (&terms, &fresh))?;
     store_public(state, &stored.folder, fresh).await?;
     match insert(state, &stored).await {
@@ -278,6 +275,27 @@ pub async fn create(
     // Someone else was faster; their key set stands.
     let stored = find_owned(state, dataset, owner).await?;
     existing(state, stored, &terms).await
+}
+
+/// Refuses a roster of another's dataset: its first holder makes the keys, and every service counts the
+/// dataset as that account's. Holders are found by the text of their identifiers, which has one form.
+fn check_roster(terms: &Terms, owner: Uuid) -> Result<(), Refusal> {
+    let Some(roster) = &terms.roster else {
+        return Ok(());
+    };
+    let refuse = |reason: String| Err(Refusal::Terms(format!("roster: {reason}")));
+    if terms.part_of(&owner.to_string()) != Some(0) {
+        return refuse("the account that makes the keys is its first holder".to_owned());
+    }
+    for (number, member) in (1..).zip(&roster.holders) {
+        let account = member.account.parse::<Uuid>();
+        if account.is_ok_and(|account| account.to_string() != member.account) {
+            return refuse(format!(
+                "holder {number}: its account is not written as identifiers are"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a dataset that the generation service does not say is there, and this account's.
@@ -411,6 +429,7 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
         };
         asked.write(&mut tx, true).await?;
     }
+    state.base.store.owe_forgetting();
     tx.commit().await?;
     if !state.base.store.forget_deleted().await? {
         tracing::warn!(%dataset, "the destroyed key is in the database's log for a while yet");

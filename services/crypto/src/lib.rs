@@ -33,7 +33,7 @@ use fhaim_platform::housekeeping::{self, Housekeeping};
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::threads::Few;
+use fhaim_platform::threads::Shared;
 use fhaim_platform::{Failure, step};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -79,7 +79,7 @@ impl Default for Limits {
     }
 }
 
-/// Key sets made at a time, each in some tens of megabytes.
+/// Key sets made at a time, each in some tens of megabytes, and no two of one account.
 const KEY_SETS_AT_ONCE: usize = 2;
 
 /// Everything a handler needs. Cheap to clone.
@@ -87,7 +87,7 @@ const KEY_SETS_AT_ONCE: usize = 2;
 pub struct State {
     pub(crate) base: Base,
     pub(crate) limits: Limits,
-    pub(crate) making: Arc<Few>,
+    pub(crate) making: Arc<Shared>,
 }
 
 impl Program for State {
@@ -110,7 +110,7 @@ impl Program for State {
         let state = Self {
             base,
             limits: config.limits,
-            making: Arc::new(Few::new(KEY_SETS_AT_ONCE)),
+            making: Arc::new(Shared::new(KEY_SETS_AT_ONCE)),
         };
         landed::adopt(&state).await?;
         Ok(state)

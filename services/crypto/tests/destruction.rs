@@ -9,6 +9,8 @@ use fhaim_crypto::keys;
 use fhaim_platform::program::Program;
 use sqlx::{Connection, Row, SqliteConnection};
 use std::collections::HashSet;
+use std::task::{Context, Poll};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A secret key as it is stored.
@@ -75,5 +77,32 @@ async fn a_key_that_is_only_in_the_log_goes_at_the_next_start() {
     forget.execute(store.pool()).await.unwrap();
     assert!(places(&place, &secret) > 0, "nothing to forget");
     let _again = place.open().await;
+    assert_eq!(places(&place, &secret), 0);
+}
+
+/// A caller that hung up after the destruction was committed left the key in the log until somebody
+/// deleted something else.
+#[tokio::test]
+async fn a_key_whose_destroyer_hangs_up_goes_within_the_next_round() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let dataset = place.dataset(&state, 1).await;
+    let secret = vec![sealed(&place, dataset).await];
+    let mut destroying = Box::pin(keys::destroy(&state, dataset, OWNER));
+    // Hung up when it is committed, before the handler hears of that.
+    loop {
+        let poll = |context: &mut Context<'_>| Poll::Ready(destroying.as_mut().poll(context));
+        let step = std::future::poll_fn(poll).await;
+        assert!(step.is_pending(), "it ended before its caller hung up");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let kept = "SELECT COUNT(secret) AS kept FROM key_sets";
+        let kept = sqlx::query(kept).fetch_one(state.base().store.pool()).await;
+        if kept.unwrap().get::<i64, _>("kept") == 0 {
+            break;
+        }
+    }
+    drop(destroying);
+    assert!(places(&place, &secret) > 0, "nothing to forget");
+    state.base().store.forget_deleted_if_due().await.unwrap();
     assert_eq!(places(&place, &secret), 0);
 }

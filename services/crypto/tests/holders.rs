@@ -15,7 +15,7 @@ use fhaim_crypto::holders::{self, Consent};
 use fhaim_crypto::{State, keys, ledger};
 use fhaim_platform::Failure;
 use fhaim_platform::token::{Caller, Peer};
-use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{Agreement, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use uuid::Uuid;
 
@@ -118,6 +118,54 @@ async fn no_run_begins_before_all_have_signed() {
     assert_eq!(begin(&state, id, 7).await.unwrap().run, 0);
 }
 
+/// What a holder would sign who was shown other terms than were stored.
+fn over_other_terms(set: &KeySet, change: fn(&mut Terms)) -> Agreement {
+    let mut other = set.clone();
+    change(&mut other.terms.0);
+    assert_ne!(other.terms, set.terms);
+    other.agreement()
+}
+
+/// The right key's signature over terms, a roster or keys that differ by a bit is none of these.
+#[tokio::test]
+async fn a_signature_over_a_bit_that_differs_is_refused() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let stored = set.agreement();
+    let flips: [fn(&mut Agreement); 4] = [
+        |other| other.dataset.0[15] ^= 1,
+        |other| other.terms[31] ^= 1,
+        |other| other.public_key[0] ^= 0x80,
+        |other| other.evaluation_keys[17] ^= 4,
+    ];
+    let changes: [fn(&mut Terms); 5] = [
+        |terms| terms.epsilon = f64::from_bits(terms.epsilon.to_bits() ^ 1),
+        |terms| terms.record_bound ^= 1,
+        |terms| terms.roster.as_mut().unwrap().honest ^= 3,
+        |terms| terms.roster.as_mut().unwrap().holders[1].key[3] ^= 2,
+        |terms| terms.roster.as_mut().unwrap().holders[1].record_bound ^= 1,
+    ];
+    let flipped = flips.map(|flip| {
+        let mut other = stored;
+        flip(&mut other);
+        other
+    });
+    let changed = changes.map(|change| over_other_terms(&set, change));
+    for other in flipped.iter().chain(&changed) {
+        assert_ne!(*other, stored);
+        let consent = Consent::Signed(key(1).sign(other));
+        let refused = holders::act(&state, set.dataset, OWNER, consent).await;
+        assert_eq!(refused.unwrap_err().kind(), ProblemKind::Invalid);
+    }
+    let shown = keys::show(&state, set.dataset, Caller::User(OWNER)).await;
+    let shown = shown.unwrap();
+    assert_eq!(stand(&shown), [(false, false); 2]);
+    assert_eq!(shown.receipt.height, set.receipt.height);
+    let signed = sign(&state, &set, OWNER, 1).await.unwrap();
+    assert_eq!(stand(&signed)[0], (true, false));
+}
+
 #[tokio::test]
 async fn one_that_withdraws_stops_further_runs_and_every_holder_reads_the_ledger() {
     let place = Place::new().await;
@@ -144,4 +192,32 @@ async fn one_that_withdraws_stops_further_runs_and_every_holder_reads_the_ledger
     keys::destroy(&state, id, OWNER).await.unwrap();
     let gone = holders::act(&state, id, OTHER, Consent::Withdrawn).await;
     assert_eq!(gone.unwrap_err().kind(), ProblemKind::NotFound);
+}
+
+/// Whoever makes a dataset's keys is the first of its roster: other services count it as that account's.
+#[tokio::test]
+async fn the_first_holder_makes_the_keys() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let make = async |user: Uuid, terms: Terms| {
+        let id = Uuid::new_v4();
+        let new = NewKeySet {
+            terms: WireTerms(terms),
+            voucher: place.generation.voucher(user, id),
+        };
+        keys::create(&state, id, user, new).await
+    };
+    for user in [OTHER, STRANGER] {
+        let refused = make(user, of_two()).await.unwrap_err();
+        assert_eq!(refused.kind(), ProblemKind::Invalid);
+        let words = refused.problem.to_string();
+        assert!(words.contains("first holder"), "{words}");
+    }
+    let mut upper = of_two();
+    let other = Uuid::new_v4();
+    upper.roster.as_mut().unwrap().holders[1].account = other.to_string().to_uppercase();
+    let refused = make(OWNER, upper).await.unwrap_err();
+    let words = refused.problem.to_string();
+    assert!(words.contains("holder 2"), "{words}");
+    make(OWNER, of_two()).await.unwrap();
 }

@@ -10,6 +10,7 @@ use fhaim_dp::Rho;
 use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_protocol::terms::Terms;
+use fhaim_release::MAX_HOLDERS;
 use fhaim_synth::Mechanisms;
 use reqwest::Method;
 use std::time::Duration;
@@ -95,6 +96,10 @@ async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), F
         .is_none_or(|first| first.account != own)
     {
         return Err(Refusal::First(owner).into());
+    }
+    let most = MAX_HOLDERS as usize;
+    if roster.holders.len() > most {
+        return Err(Refusal::Holders(most).into());
     }
     for (number, member) in (1..).zip(&roster.holders) {
         let unknown = || Refusal::Holder(number);
@@ -240,6 +245,7 @@ pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure>
 /// The row goes last, after the blobs: if this is broken off, another finds it.
 async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
     state.base.blobs.delete_folder(&folder(id)).await?;
+    state.base.store.owe_forgetting();
     store::finish_deletion(&state.base.store, id).await?;
     state.base.store.forget_deleted().await?;
     Ok(())

@@ -36,7 +36,7 @@ pub async fn create(
             return Err(Refusal::Receipt.into());
         }
         // The owner's program showed the one before when it got it.
-        parents::keep_receipt(&state.base.store, &mut tx, receipt).await?;
+        parents::keep_receipt(&state.base.store, &mut tx, owner, receipt).await?;
     }
     if let Some(found) = alike(&mut tx, (owner, dataset), id).await? {
         tx.commit().await?;

@@ -117,10 +117,13 @@ pub enum Refusal {
         "roster: the first holder is the account that makes the dataset, by its identifier {0}"
     )]
     First(Uuid),
+    /// A roster of more holders than a dataset has.
+    #[error("roster: a dataset has at most {0} holders")]
+    Holders(usize),
     /// A roster of an account that there is not.
     #[error(
-        "roster: holder {0}: there is no account of this identifier: `fhaim account card` prints \
-         that of who is signed in"
+        "roster: holder {0}: there is no account of this identifier: `fhaim dataset join` prints \
+         the card of who is signed in"
     )]
     Holder(usize),
     /// Contributions that were not registered yet.
@@ -221,6 +224,7 @@ impl Refusal {
             | Self::ModelBytes { .. }
             | Self::Terms(_)
             | Self::First(_)
+            | Self::Holders(_)
             | Self::Holder(_)
             | Self::Receipt
             | Self::NoConditions

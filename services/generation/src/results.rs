@@ -59,7 +59,7 @@ fn itemise(
         number: request.number,
         phase,
         attributes: names.collect(),
-        sigma: request.sigma(),
+        sigma: (job.holders.fit_variance(request.variance_units) as f64).sqrt(),
         cost: request.cost(job).map_err(Failure::internal)?.into(),
         statistic: request.statistic,
         values,
@@ -245,6 +245,31 @@ mod tests {
         assert_eq!(released(&centred, &[7, 11, 2]).unwrap(), truth);
         assert_eq!(released(&[vec![1, -1]], &[9, 4]).unwrap(), [9.0, 4.0]);
         assert_eq!(released(&[vec![1, 2, 3]], &[7, 11, 2]), None);
+    }
+
+    #[test]
+    fn the_noise_told_is_that_of_all_holders() {
+        let schema: Schema = serde_json::from_str(
+            r#"{"name":"t","columns":[{"name":"a","kind":"categorical","categories":["x","y"]}]}"#,
+        )
+        .unwrap();
+        let told = |holders| {
+            let rho = fhaim_dp::accounting::rho(1.0, 1e-9).unwrap();
+            let mut job = fhaim_release::Job::new(schema.domain().clone(), rho, 100);
+            job.holders = fhaim_release::Holders::of_records(holders, 1).unwrap();
+            let released = Released {
+                phase: String::new(),
+                request: ReleaseRequest {
+                    number: 0,
+                    statistic: Statistic::Total,
+                    variance_units: 25,
+                },
+                values: vec![100],
+            };
+            itemise(&schema, &job, released).unwrap().sigma
+        };
+        assert!((told(1) - 10.0).abs() < 1e-12);
+        assert!((told(4) - 20.0).abs() < 1e-12);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 10] = [
+pub const STEPS: [Step; 11] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
@@ -35,6 +35,7 @@ pub const STEPS: [Step; 10] = [
     step!("generation", 12, "limits"),
     step!("generation", 13, "accounts"),
     step!("generation", 14, "holders"),
+    step!("generation", 20, "shown"),
 ];
 
 /// Plans of new datasets worked out at a time.
@@ -144,7 +145,7 @@ impl State {
     pub async fn holdings(&self) -> Result<Vec<Held>, Failure> {
         let mut all = Vec::new();
         for (dataset, ready) in datasets::all_states(&self.base.store).await? {
-            let receipts = datasets::receipts(&self.base.store, dataset).await?;
+            let receipts = datasets::receipts(&self.base.store, dataset, "").await?;
             all.push(Held {
                 dataset,
                 complete: ready,

@@ -254,10 +254,11 @@ impl<'a> Attempt<'a> {
         Ok(Stop::Lost)
     }
 
-    /// Receipts of all jobs of the dataset. Read anew each time: other jobs may have brought later
+    /// Receipts of the job's owner, of other holders, and of all jobs of the dataset. Read anew each time: other jobs may have brought later
     /// ones.
     async fn receipts(&self) -> Result<Vec<Receipt>, Stop> {
-        Ok(parents::receipts(&self.state.base.store, self.task.dataset).await?)
+        let (store, owner) = (&self.state.base.store, &self.lease.owner);
+        Ok(parents::receipts(store, self.task.dataset, owner).await?)
     }
 
     async fn put(&self, path: &str, batch: &Batch, again: bool) -> Result<BatchStatus, Stop> {

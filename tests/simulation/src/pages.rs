@@ -173,7 +173,7 @@ impl Clear {
     /// The cells of a release at its positions: what ciphertexts would hold.
     fn values(&self, request: &ReleaseRequest, spans: &[Span]) -> Result<Vec<i64>, Error> {
         let noise = self.ladder.release_noise(spans, request.variance_units)?;
-        let exact = exact(&self.table, &request.statistic).map_err(|error| Error::Statistic {
+        let exact = exact(&*self.table, &request.statistic).map_err(|error| Error::Statistic {
             number: request.number,
             reason: error.to_string(),
         })?;

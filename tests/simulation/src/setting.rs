@@ -3,7 +3,7 @@
 
 use crate::pages::{Clear, Encrypted, Engine};
 use fhaim_domain::{Schema, Table};
-use fhaim_dp::{Allocator, Ladder, LadderPlan, PAGE};
+use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, PAGE};
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Plan, Terms};
@@ -64,6 +64,10 @@ impl Setting {
             .options_to_name()
             .expect("options that can be written");
         terms.runs = runs;
+        // Schedules of two runs have the dense form, and others the loose one.
+        if runs == 2 {
+            terms.ladder = LadderForm::Dense;
+        }
         let terms = terms
             .complete(&Mechanisms)
             .expect("the terms above can be met");

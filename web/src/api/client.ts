@@ -50,7 +50,8 @@ function keep(session: Session): Session {
   return session;
 }
 
-function forget(): void {
+/** Forgets the session, which has ended. */
+export function forget(): void {
   access = undefined;
   sessionStorage.removeItem(REFRESH_TOKEN);
   sessionStorage.removeItem(EMAIL);
@@ -78,6 +79,17 @@ export async function signOut(): Promise<void> {
   } finally {
     forget();
   }
+}
+
+/** Gives the account another password; all of its sessions but this one end. */
+export async function changePassword(password: string, new_password: string): Promise<void> {
+  keep(await json<Session>("generation", "PUT", "/v1/account/password", { json: { password, new_password } }));
+}
+
+/** Ends all sessions of the account, this one too. */
+export async function signOutEverywhere(): Promise<void> {
+  await call("generation", "DELETE", "/v1/account/sessions");
+  forget();
 }
 
 /** What a call to a service carries: each has its own, so that none can use it at another. */

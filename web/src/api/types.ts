@@ -6,6 +6,7 @@ import type { Schema } from "../crypto/messages";
 
 type G = Generation["schemas"];
 
+export type Account = G["Account"];
 export type Session = G["Session"];
 export type ApiKey = G["ApiKey"];
 export type ApiKeyMade = G["ApiKeyMade"];
@@ -20,8 +21,14 @@ export type ModelView = G["ModelView"];
 export type OneWayView = G["OneWayView"];
 export type ReleasedStatistic = G["ReleasedStatistic"];
 export type Problem = G["Problem"];
+export type Roster = G["Roster"];
+/** A holder of a roster. */
+export type Member = G["Member"];
+export type Usage = G["Usage"];
 export type Upload = Computation["schemas"]["Upload"];
+export type Contribution = Computation["schemas"]["Contribution"];
 export type Missing = Computation["schemas"]["Missing"];
+export type HolderStanding = Crypto["schemas"]["HolderStanding"];
 export type KeySet = Crypto["schemas"]["KeySet"];
 export type DatasetLedger = Crypto["schemas"]["DatasetLedger"];
 

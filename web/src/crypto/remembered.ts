@@ -1,7 +1,9 @@
 // How a dataset's table was read, kept by the browser: an upload that goes on after a reload must
 // read the same file the same way.
 import type { Dataset } from "../api/types";
-import type { ReadOptions } from "./messages";
+import type { ReadOptions, Schema } from "./messages";
+import type { HolderSession } from "./session";
+import { sniff } from "./sniff";
 
 const PREFIX = "fhaim.read.";
 
@@ -11,21 +13,23 @@ interface Kept {
   clamp: boolean;
 }
 
-const USUAL: Kept = { delimiter: ",", missing: [], clamp: false };
-
 export function remember(dataset: string, read: ReadOptions): void {
   const { delimiter, missing } = read.format;
   const kept: Kept = { delimiter, missing, clamp: read.clamp };
   localStorage.setItem(PREFIX + dataset, JSON.stringify(kept));
 }
 
-/** How to read a file for a dataset, as it was read before if this browser knows. */
-export function recall(dataset: Dataset, file: string): ReadOptions {
+/**
+ * How to read a file for a dataset by a schema, as it was read before if this browser knows, and else as
+ * the file shows.
+ */
+export async function recall(dataset: Dataset, schema: Schema, file: File, session: HolderSession): Promise<ReadOptions> {
   const text = localStorage.getItem(PREFIX + dataset.id);
   const kept = text ? (JSON.parse(text) as Partial<Kept>) : {};
-  const { delimiter, missing, clamp } = { ...USUAL, ...kept };
-  const format = { file, delimiter, missing };
-  return { format, schema: dataset.terms.schema, clamp, use_other: false };
+  const { refusal, delimiter } = await sniff(file, session);
+  if (refusal !== undefined) throw new Error(refusal);
+  const format = { file: file.name, delimiter: kept.delimiter ?? delimiter, missing: kept.missing ?? [] };
+  return { format, schema, clamp: kept.clamp ?? false, use_other: false };
 }
 
 export function forgetRead(dataset: string): void {

@@ -4,31 +4,25 @@ import type {
   Answer,
   Ask,
   Checked,
-  Comparison,
   Composed,
+  Dialect,
   Drafted,
   Encrypted,
   Format,
   Mechanism,
+  Part,
   Planned,
   Read,
   ReadOptions,
   ReadTable,
+  Reported,
   Request,
   Schema,
 } from "./messages";
-import type { Terms } from "../api/types";
+import type { KeySet, Terms } from "../api/types";
 
 /** What the worker refuses, in its words. */
-export class WorkerRefusal extends Error {
-  /** Columns that cannot be drafted and may be left out. */
-  readonly columns: string[];
-
-  constructor(detail: string, columns: string[]) {
-    super(detail);
-    this.columns = columns;
-  }
-}
+export class WorkerRefusal extends Error {}
 
 /** Told of how far a worker has read its file. */
 export type OnRead = (read: Read) => void;
@@ -55,6 +49,11 @@ export class HolderSession {
     return this.ask({ op: "draft", format, name, leave_out }, file, onRead);
   }
 
+  /** How the file is written whose first bytes these are. */
+  dialect(head: Blob): Promise<Dialect> {
+    return this.ask({ op: "dialect" }, head);
+  }
+
   mechanisms(): Promise<Mechanism[]> {
     return this.ask({ op: "mechanisms" });
   }
@@ -67,29 +66,45 @@ export class HolderSession {
     return this.ask({ op: "read", ...options }, file, onRead);
   }
 
-  plan(terms: Terms, records: number): Promise<Planned> {
-    return this.ask({ op: "plan", terms, records });
+  /** New terms with all that their holder leaves to the program. */
+  named(terms: Terms): Promise<Terms> {
+    return this.ask({ op: "name", terms });
+  }
+
+  part(terms: Terms, part: number): Promise<Part> {
+    return this.ask({ op: "part", terms, part });
+  }
+
+  plan(terms: Terms, part: number, records: number): Promise<Planned> {
+    return this.ask({ op: "plan", terms, part, records });
   }
 
   compose(costs: string[], delta: number): Promise<Composed> {
     return this.ask({ op: "compose", costs, delta });
   }
 
-  prepare(terms: Terms, publicKey: Blob): Promise<number> {
-    return this.ask({ op: "prepare", terms }, publicKey);
+  /** What a holder signs, in hexadecimal. */
+  agreement({ dataset, terms, public_key, evaluation_keys }: KeySet): Promise<string> {
+    // The document leaves the schema open; see api/types.ts.
+    return this.ask({ op: "agreement", dataset, terms: terms as unknown as Terms, public_key, evaluation_keys });
+  }
+
+  prepare(terms: Terms, part: number, publicKey: Blob): Promise<number> {
+    return this.ask({ op: "prepare", terms, part }, publicKey);
   }
 
   encrypt(object: string): Promise<Encrypted> {
     return this.ask({ op: "encrypt", object });
   }
 
-  compare(synthetic: Blob): Promise<Comparison> {
-    return this.ask({ op: "compare", file: "synthetic.csv" }, synthetic);
+  /** Compares a synthetic table with the one that was read with its values. */
+  report(synthetic: Blob, facts: [string, string][]): Promise<Reported> {
+    return this.ask({ op: "report", file: "synthetic.csv", facts }, synthetic);
   }
 
   end(reason = "The work was stopped."): void {
     this.worker.terminate();
-    for (const { reject } of this.waiting.values()) reject(new WorkerRefusal(reason, []));
+    for (const { reject } of this.waiting.values()) reject(new WorkerRefusal(reason));
     this.waiting.clear();
   }
 
@@ -109,7 +124,7 @@ export class HolderSession {
       return;
     }
     this.waiting.delete(answer.id);
-    if (answer.kind === "error") waiting?.reject(new WorkerRefusal(answer.detail, answer.columns));
+    if (answer.kind === "error") waiting?.reject(new WorkerRefusal(answer.detail));
     else waiting?.resolve(answer.value);
   }
 }

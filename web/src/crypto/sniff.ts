@@ -1,4 +1,7 @@
 // What a file is, by its first bytes: a file that is no CSV table is refused before it is read.
+import { parseCsv } from "../parts/csv";
+import type { Dialect } from "./messages";
+import type { HolderSession } from "./session";
 
 /** Larger files do not fit into the memory that a browser gives a page, with room to work. */
 export const MAX_FILE_BYTES = 1e9;
@@ -15,30 +18,33 @@ const OTHERS: { begins: string; words: string }[] = [
   { begins: "\xd0\xcf\x11\xe0", words: "is an old Excel workbook. Open it and save the table as CSV" },
   { begins: "\x1f\x8b", words: "is compressed (gzip). Unpack it first" },
   { begins: "PAR1", words: "is a Parquet file. Save the table as CSV first" },
-  { begins: "\xff\xfe", words: "is in UTF-16. Save it as CSV in UTF-8" },
-  { begins: "\xfe\xff", words: "is in UTF-16. Save it as CSV in UTF-8" },
   { begins: "<!DOCTYPE", words: "is a web page, not a table" },
   { begins: "<html", words: "is a web page, not a table" },
 ];
 
-const DELIMITERS = [",", ";", "\t", "|"];
-
-export interface Sniffed {
+export interface Sniffed extends Dialect {
   /** Why it cannot be a table, in words; nothing where it can. */
   refusal?: string;
-  /** Character between fields, by the first line. */
-  delimiter: string;
+  /** The first records, the names in the first line left out. */
+  samples: string[][];
   /** Names in the first line. */
   header: string[];
 }
 
-export async function sniff(file: File): Promise<Sniffed> {
-  const bytes = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
+/** Records that are shown of a file. */
+const MAX_SAMPLES = 20;
+
+export async function sniff(file: File, session: HolderSession): Promise<Sniffed> {
+  const head = file.slice(0, HEAD_BYTES);
+  const bytes = new Uint8Array(await head.arrayBuffer());
   const refusal = refused(file, bytes);
-  if (refusal !== undefined) return { refusal: `${file.name} ${refusal}.`, delimiter: ",", header: [] };
-  const line = firstLine(new TextDecoder().decode(bytes));
-  const delimiter = delimiterOf(line);
-  return { delimiter, header: fields(line, delimiter) };
+  const usual = { delimiter: ",", encoding: "utf-8" };
+  if (refusal !== undefined) return { ...usual, refusal: `${file.name} ${refusal}.`, samples: [], header: [] };
+  const dialect = await session.dialect(head);
+  const records = parseCsv(new TextDecoder(dialect.encoding).decode(bytes), dialect.delimiter, MAX_SAMPLES + 2);
+  // The last of them may be cut off.
+  const whole = file.size > HEAD_BYTES ? records.slice(0, -1) : records;
+  return { ...dialect, header: whole[0] ?? [], samples: whole.slice(1, MAX_SAMPLES + 1) };
 }
 
 function refused(file: File, bytes: Uint8Array): string | undefined {
@@ -46,24 +52,9 @@ function refused(file: File, bytes: Uint8Array): string | undefined {
   const start = String.fromCharCode(...bytes.subarray(0, 16));
   const other = OTHERS.find(({ begins }) => start.startsWith(begins));
   if (other) return other.words;
-  if (bytes.includes(0)) return "is not a text file. Save the table as CSV in UTF-8";
+  const isWide = /^(\xff\xfe|\xfe\xff)/.test(start);
+  if (!isWide && bytes.includes(0)) return "is not a text file. Save the table as CSV";
   if (file.size <= MAX_FILE_BYTES) return undefined;
   const gigabytes = (file.size / 1e9).toFixed(1);
   return `has ${gigabytes} GB: more than a browser can hold. The command line, below, has no such limit`;
-}
-
-/** The first line, without what stands between quotes going over its end. */
-function firstLine(text: string): string {
-  return /^\uFEFF?((?:"(?:[^"]|"")*"|[^"\r\n])*)/.exec(text)?.[1] ?? "";
-}
-
-function delimiterOf(line: string): string {
-  const bare = line.replaceAll(/"(?:[^"]|"")*"/g, "");
-  const times = (character: string) => bare.split(character).length;
-  return DELIMITERS.reduce((best, next) => (times(next) > times(best) ? next : best));
-}
-
-function fields(line: string, delimiter: string): string[] {
-  const field = new RegExp(`"((?:[^"]|"")*)"|([^"${delimiter === "|" ? "\\|" : delimiter}]+)`, "g");
-  return [...line.matchAll(field)].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
 }

@@ -1,7 +1,8 @@
 // An upload: encrypted in workers while it is sent, paused, gone on with after a break.
 import { backoff, call, get, mayPass, words } from "../api/client";
-import { ofLedger } from "../api/receipts";
-import type { Dataset, KeySet, Missing, Upload as Uploaded, Voucher } from "../api/types";
+import { keySet, makeKeys } from "../api/keys";
+import { contributionsOf, isComplete } from "../api/parts";
+import type { Dataset, KeySet, Missing } from "../api/types";
 import { hexadecimal, Journal } from "./journal";
 import { rememberUse, type Used } from "./memory";
 import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
@@ -57,6 +58,8 @@ export class Upload {
 
   constructor(
     readonly dataset: Dataset,
+    /** The account's number among the holders: 0 where there is one. */
+    readonly part: number,
     readonly file: File,
     readonly read: ReadOptions,
     readonly used: Used,
@@ -131,16 +134,16 @@ export class Upload {
   private async prepare(): Promise<void> {
     const first = await this.open();
     const { records, columns } = first.table;
-    const plan = await first.session.plan(this.dataset.terms, records);
+    const plan = await first.session.plan(this.dataset.terms, this.part, records);
     rememberUse(this.used, this.dataset);
     const key = await this.publicKey(plan);
     await this.register(plan);
     const others = Array.from({ length: workersFor(records, columns.length) - 1 }, () => this.open());
     await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
-      session.prepare(this.dataset.terms, key),
+      session.prepare(this.dataset.terms, this.part, key),
     ));
     const { objects: missing } = await this.persist(() =>
-      get<Missing>("computation", this.path("/contributions/0/missing")),
+      get<Missing>("computation", this.own("/missing")),
     );
     await this.journal.load();
     this.journal.forget(missing);
@@ -159,20 +162,16 @@ export class Upload {
     return { session, table: await session.read(this.file, this.read) };
   }
 
-  /** Has the keys made and checks that the crypto service sees the plan that the page sees. */
+  /** The key to encrypt under, once the crypto service sees the plan that the page sees. */
   private async publicKey(plan: Planned): Promise<Blob> {
-    const path = `/v1/datasets/${this.dataset.id}`;
-    const terms = this.dataset.terms;
-    const { voucher } = await this.persist(() => get<Voucher>("generation", `${path}/voucher`));
-    const wanted = { terms, voucher };
-    const set = await this.persist(() =>
-      ofLedger<KeySet>("PUT", this.dataset.id, "", ({ receipt }) => receipt, wanted),
-    );
-    if (set.parameter_set !== plan.parameter_set || set.budget.rho !== plan.rho) {
+    const { id } = this.dataset;
+    // Whoever made the dataset has its keys made.
+    const set: KeySet = await this.persist(() => (this.part === 0 ? makeKeys(this.dataset) : keySet(id)));
+    if (set.parameter_set !== plan.parameter_set || set.budget.exact !== plan.budget) {
       throw new Error("The crypto service works with another budget or other parameters.");
     }
     const bytes = await this.persist(async () =>
-      (await call("crypto", "GET", `${path}/public-key`)).arrayBuffer(),
+      (await call("crypto", "GET", this.path("/public-key"))).arrayBuffer(),
     );
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     if (hexadecimal(digest) !== set.public_key) {
@@ -181,19 +180,23 @@ export class Upload {
     return new Blob([bytes]);
   }
 
-  private async register(plan: Planned): Promise<void> {
-    const layout = { chunks: plan.chunks, stride: plan.stride };
+  private async register({ layout }: Planned): Promise<void> {
     const terms = this.dataset.terms;
-    await this.persist(() => call("computation", "PUT", this.path(""), { json: { terms, layout } }));
+    const registration = layout ? { terms, layout } : { terms };
+    await this.persist(() => call("computation", "PUT", this.path(""), { json: registration }));
   }
 
   private async isComplete(): Promise<boolean> {
-    const upload = await this.persist(() => get<Uploaded>("computation", this.path("")));
-    return upload.contributions.every(({ state }) => state === "complete");
+    const parts = await this.persist(() => contributionsOf(this.dataset.id));
+    return parts.some((part) => part.number === this.part && isComplete(part));
   }
 
   private path(rest: string): string {
     return `/v1/datasets/${this.dataset.id}${rest}`;
+  }
+
+  private own(rest: string): string {
+    return this.path(`/contributions/${this.part}${rest}`);
   }
 
   /** Takes objects off the queue, one after the other. */
@@ -224,7 +227,7 @@ export class Upload {
 
   /** Sends an object. */
   private async put(object: string, { bytes, digest }: Encrypted): Promise<void> {
-    const path = this.path(`/contributions/0/objects/${object.replaceAll("/", "%2F")}`);
+    const path = this.own(`/objects/${object.replaceAll("/", "%2F")}`);
     const text = btoa(String.fromCharCode(...digest));
     const headers = { "content-digest": `sha-256=:${text}:` };
     await this.persist(() => call("computation", "PUT", path, { bytes, headers }));
@@ -233,10 +236,13 @@ export class Upload {
   private async seal(): Promise<void> {
     if (!this.complete) {
       const manifest = await this.journal.manifest();
-      const complete = this.path("/contributions/0/complete");
-      await this.persist(() => call("computation", "POST", complete, { json: { manifest } }));
+      await this.persist(() => call("computation", "POST", this.own("/complete"), { json: { manifest } }));
     }
-    await this.persist(() => call("generation", "POST", this.path("/ready")));
+    const parts = await this.persist(() => contributionsOf(this.dataset.id));
+    const holders = Math.max(1, this.dataset.holders?.length ?? 0);
+    if (parts.filter(isComplete).length === holders) {
+      await this.persist(() => call("generation", "POST", this.path("/ready")));
+    }
     await this.journal.finish();
   }
 

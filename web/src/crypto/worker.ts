@@ -1,21 +1,14 @@
 // A worker that holds one WebAssembly session: a table, and the key it is encrypted under.
-import type { Answer, Ask, Read, Request } from "./messages";
-
-interface Exports extends WebAssembly.Exports {
-  memory: WebAssembly.Memory;
-  fhaim_alloc(length: number): number;
-  fhaim_call(from: number, length: number): void;
-}
+import type { Answer, Ask, Read } from "./messages";
+import { Module, type Source } from "./module";
 
 const scope = self as unknown as DedicatedWorkerGlobalScope;
 
-/** Most that getRandomValues gives at once. */
-const MAX_RANDOM = 65_536;
 /** Bytes read off a file at a time. */
 const SLICE = 1 << 20;
 
 /** The bytes of a file, read synchronously as a worker may, slice by slice. */
-class Input {
+class Input implements Source {
   private readonly reader = new FileReaderSync();
   private slice = new Uint8Array();
   private next = 0;
@@ -48,81 +41,25 @@ function lineEnds(bytes: Uint8Array): number {
   return count;
 }
 
-/** What the module hands over: kinds are those of crates/sdk-wasm's `abi`. */
-interface Reply {
-  kind: number;
-  bytes: Uint8Array<ArrayBuffer>;
-}
-
-let input = new Input(undefined, () => undefined);
-let reply: Reply | undefined;
 /** The module; after it broke there is none until the next request. */
-let running: Promise<Exports> | undefined;
+let running: Promise<Module> | undefined;
 
-async function start(): Promise<Exports> {
-  const view = (from: number, length: number) =>
-    new Uint8Array(exports.memory.buffer, from >>> 0, length >>> 0);
-  const host = {
-    read(to: number, length: number): number {
-      try {
-        return input.read(view(to, length));
-      } catch {
-        return -1;
-      }
-    },
-    random(to: number, length: number): void {
-      const all = view(to, length);
-      for (let at = 0; at < all.length; at += MAX_RANDOM) {
-        crypto.getRandomValues(all.subarray(at, at + MAX_RANDOM));
-      }
-    },
-    reply(kind: number, from: number, length: number): void {
-      reply = { kind, bytes: view(from, length).slice() };
-    },
-  };
-  const source = await fetch("/fhaim.wasm");
-  const { instance } = await WebAssembly.instantiateStreaming(source, { host });
-  const exports = instance.exports as Exports;
-  return exports;
-}
-
-function call(exports: Exports, request: Request): Reply {
-  const bytes = new TextEncoder().encode(JSON.stringify(request));
-  const from = exports.fhaim_alloc(bytes.length);
-  new Uint8Array(exports.memory.buffer, from >>> 0, bytes.length).set(bytes);
-  reply = undefined;
-  exports.fhaim_call(from, bytes.length);
-  return reply ?? { kind: 2, bytes: new TextEncoder().encode("{}") };
-}
-
-async function answer({ id, request, input: blob }: Ask): Promise<Answer> {
-  const exports = await (running ??= start());
-  input = new Input(blob, (read) => scope.postMessage({ id, kind: "progress", read } satisfies Answer));
-  const { kind, bytes } = call(exports, request);
+async function answer({ id, request, input: blob }: Ask, module: Module): Promise<Answer> {
+  const input = new Input(blob, (read) => scope.postMessage({ id, kind: "progress", read } satisfies Answer));
+  const { kind, bytes } = module.call(request, input);
   if (kind === 1) {
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     return { id, kind: "encrypted", value: { bytes, digest } };
   }
-  const value: unknown = JSON.parse(text(bytes));
+  const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
   if (kind === 0) return { id, kind: "json", value };
-  const told = value as { detail?: string; columns?: string[] };
-  return { id, kind: "error", detail: told.detail ?? "", columns: told.columns ?? [] };
+  return { id, kind: "error", detail: (value as { detail?: string }).detail ?? "" };
 }
 
-function text(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes);
-}
-
-/** The module broke, or did not start: its memory is of no use any more. */
-function failed(id: number, error: unknown): Answer {
-  running = undefined;
-  return { id, kind: "error", detail: why(error), columns: [] };
-}
-
-function why(error: unknown): string {
+function why(error: unknown, module: Module | undefined): string {
   const broke = error instanceof RangeError || error instanceof WebAssembly.RuntimeError;
   if (!broke) return `Encryption could not be started: ${error instanceof Error ? error.message : "unknown"}`;
-  const place = reply?.kind === 3 ? text(reply.bytes) : "";
+  const place = module?.place ?? "";
   // Without a place, or in the allocator, a panic is want of memory.
   if (place === "" || /alloc|raw_vec/.test(place)) {
     return "The browser ran out of memory for this table. The command line can take it.";
@@ -131,7 +68,16 @@ function why(error: unknown): string {
 }
 
 scope.onmessage = async ({ data }: MessageEvent<Ask>) => {
-  const told = await answer(data).catch((error: unknown) => failed(data.id, error));
+  let module: Module | undefined;
+  let told: Answer;
+  try {
+    module = await (running ??= Module.start(fetch("/fhaim.wasm")));
+    told = await answer(data, module);
+  } catch (error) {
+    // The module broke, or did not start: its memory is of no use any more.
+    running = undefined;
+    told = { id: data.id, kind: "error", detail: why(error, module) };
+  }
   const moved = told.kind === "encrypted" ? [told.value.bytes.buffer] : [];
   scope.postMessage(told, moved);
 };

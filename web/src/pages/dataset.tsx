@@ -1,16 +1,21 @@
 import { useEffect, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { call, get, json, list, Refusal } from "../api/client";
+import { get, json, list } from "../api/client";
+import { deleteDataset } from "../api/deletion";
 import { ofLedger, receiptOf } from "../api/receipts";
 import type { Dataset, DatasetLedger, Job } from "../api/types";
-import { forgetUpload } from "../crypto/journal";
 import { usesOf, type Used } from "../crypto/memory";
-import { forgetRead, recall } from "../crypto/remembered";
-import { begin, drop, useUpload } from "../crypto/uploads";
+import type { ReadOptions } from "../crypto/messages";
+import { recall } from "../crypto/remembered";
+import { HolderSession } from "../crypto/session";
+import { begin, useUpload } from "../crypto/uploads";
+import { describe, isEncrypted } from "../parts/column-words";
 import { LedgerBar } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
 import { Confirmed, count, counted, Facts, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
+import { save } from "../parts/save";
 import { UsedBefore } from "../parts/used-before";
+import { Holders, useStanding, type Standing } from "./dataset/holders";
 import { DatasetTag } from "./datasets";
 import { UploadCard } from "./new-dataset/upload";
 
@@ -30,6 +35,7 @@ export default function DatasetPage() {
 function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) {
   const { terms } = dataset;
   const upload = useUpload(dataset.id);
+  const standing = useStanding(dataset, reload);
   const finished = upload?.phase === "done";
   useEffect(() => {
     if (finished) reload();
@@ -38,10 +44,10 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
     <>
       <div className="row ends">
         <h1>{dataset.name} <DatasetTag dataset={dataset} /></h1>
-        <Delete dataset={dataset} />
+        {(!terms.roster || standing.value?.part === 0) && <Delete dataset={dataset} />}
       </div>
       <Facts items={[
-        ["Columns", count(terms.schema.columns.length)],
+        ["Columns", count(terms.schema.columns.filter(isEncrypted).length)],
         ["Records, at most", count(terms.record_bound)],
         ["Epsilon", terms.epsilon],
         ["Delta", terms.delta.toExponential()],
@@ -49,50 +55,56 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
         ["Made", <When at={dataset.created_at} />],
       ]} />
       {upload && <UploadCard dataset={dataset} progress={upload} />}
-      {dataset.state === "uploading" && !upload && <GoOn dataset={dataset} />}
-      {dataset.state === "ready" && <Jobs dataset={dataset} />}
+      {terms.roster
+        ? <Holders dataset={dataset} standing={standing} isUploading={upload !== undefined} />
+        : dataset.state === "uploading" && !upload && <GoOn dataset={dataset} />}
+      {dataset.state === "ready" && <Jobs dataset={dataset} standing={standing.value} />}
       {dataset.state === "ready" && <Budget dataset={dataset} />}
       <Columns dataset={dataset} />
     </>
   );
 }
 
-/** Deletes everywhere, keys first: after that nothing can be decrypted, whatever else fails. */
 function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
   const navigate = useNavigate();
   const remove = async () => {
-    for (const service of ["crypto", "computation", "generation"] as const) {
-      await call(service, "DELETE", `/v1/datasets/${id}`).catch((error: unknown) => {
-        if (!(error instanceof Refusal && error.kind === "not-found")) throw error;
-      });
-    }
-    drop(id);
-    forgetRead(id);
-    await forgetUpload(id);
+    await deleteDataset(id);
     void navigate("/");
   };
   return (
     <Confirmed label="Delete" title={`Delete “${name}”?`} action={remove}>
-      <p>Its keys are destroyed first, so that its records can never be decrypted; then its ciphertexts, jobs and results. This cannot be undone.</p>
+      <p>Jobs under way are stopped. Its keys are destroyed first, so that its records can never be decrypted; then its ciphertexts, jobs and results. This cannot be undone.</p>
     </Confirmed>
   );
 }
 
+interface Chosen {
+  file: File;
+  read: ReadOptions;
+  used: Used;
+}
+
 function GoOn({ dataset }: { dataset: Dataset }) {
-  const [again, setAgain] = useState<{ file: File; used: Used }>();
+  const [again, setAgain] = useState<Chosen>();
   const { busy, error, run } = useWork();
-  const go = (file: File, used: Used) => begin(dataset, file, recall(dataset, file.name), used);
+  const go = ({ file, read, used }: Chosen) => begin(dataset, 0, file, read, used);
   const choose = (file: File | undefined) => file && void run(async () => {
     const used = await usesOf(file, dataset);
-    if (used.before.length === 0) go(file, used);
-    else setAgain({ file, used });
+    const session = new HolderSession();
+    try {
+      const chosen = { file, used, read: await recall(dataset, dataset.terms.schema, file, session) };
+      if (used.before.length === 0) go(chosen);
+      else setAgain(chosen);
+    } finally {
+      session.end();
+    }
   });
   return (
     <section className="card">
       <h2>The upload is not finished</h2>
       <p>
         What was sent is kept. Choose the same file again, and the upload goes on from there: a browser
-        may not open it by itself.
+        may not open it by itself. A file with other columns is refused before anything is sent.
       </p>
       <label htmlFor="again">The table, as a CSV file</label>
       <input id="again" type="file" accept=".csv,text/csv,text/plain" disabled={busy} onChange={(event) => choose(event.target.files?.[0])} />
@@ -100,22 +112,23 @@ function GoOn({ dataset }: { dataset: Dataset }) {
       {again && (
         <>
           <UsedBefore used={again.used} next={dataset.budget.exact} delta={dataset.terms.delta} />
-          <button type="button" className="main" disabled={busy} onClick={() => go(again.file, again.used)}>Upload them all the same</button>
+          <button type="button" className="main" disabled={busy} onClick={() => go(again)}>Upload them all the same</button>
         </>
       )}
     </section>
   );
 }
 
-function Jobs({ dataset }: { dataset: Dataset }) {
+function Jobs({ dataset, standing }: { dataset: Dataset; standing: Standing | undefined }) {
   const path = `/v1/datasets/${dataset.id}/jobs`;
   const { value, error, reload } = useLoad(() => list<Job>("generation", path), path);
   return (
     <section className="card">
       <div className="row ends">
         <h2>Jobs</h2>
-        <Run dataset={dataset} />
+        <Run dataset={dataset} standing={standing} />
       </div>
+      {standing?.missing && <p className="quiet">{standing.missing}</p>}
       {dataset.runs_left === 0 && (
         <p className="quiet">
           The budget is promised to the jobs below. One that failed or was cancelled after it had begun holds
@@ -131,7 +144,7 @@ function Jobs({ dataset }: { dataset: Dataset }) {
 }
 
 /** Starts a job, once what it costs is confirmed: however often it is clicked or tried again, one. */
-function Run({ dataset }: { dataset: Dataset }) {
+function Run({ dataset, standing }: { dataset: Dataset; standing: Standing | undefined }) {
   const navigate = useNavigate();
   const { epsilon, delta, runs } = dataset.terms;
   const start = async (id: string) => {
@@ -143,7 +156,7 @@ function Run({ dataset }: { dataset: Dataset }) {
   };
   return (
     <Confirmed label="Run a job" title="Spend on a job?" tone="main" confirm="Run it" dismiss="Not now"
-      disabled={dataset.runs_left === 0} action={start}>
+      disabled={dataset.runs_left === 0 || (dataset.terms.roster != null && standing?.missing !== "")} action={start}>
       <p>
         It spends {runs === 1 ? "all" : `one of ${count(runs)} equal parts`} of this dataset’s budget, at most
         ρ {(dataset.budget.rho / runs).toPrecision(3)} of {dataset.budget.rho.toPrecision(3)} (ε {epsilon} at
@@ -188,10 +201,17 @@ function Budget({ dataset }: { dataset: Dataset }) {
   );
 }
 
+/** The schema as the command line reads it. */
+function SchemaFile({ dataset: { terms: { schema } } }: { dataset: Dataset }) {
+  const download = () => save(new Blob([`${JSON.stringify(schema, null, 2)}\n`], { type: "application/json" }), `${schema.name}.schema.json`);
+  return <p><button type="button" onClick={download}>Download the schema</button></p>;
+}
+
 function Columns({ dataset }: { dataset: Dataset }) {
   return (
     <details className="card">
       <summary>Columns, as they are public</summary>
+      <SchemaFile dataset={dataset} />
       <div className="scroll">
         <table>
           <thead><tr><th>Column</th><th>Values</th></tr></thead>
@@ -199,10 +219,7 @@ function Columns({ dataset }: { dataset: Dataset }) {
             {dataset.terms.schema.columns.map((column) => (
               <tr key={column.name}>
                 <td>{column.name}</td>
-                <td>
-                  {column.kind === "numeric" ? `${column.min} to ${column.max} in ${counted(column.bins, "bin")}` : column.categories.join(", ")}
-                  {column.nullable && ", or missing"}
-                </td>
+                <td>{describe(column)}</td>
               </tr>
             ))}
           </tbody>

@@ -6,6 +6,7 @@ import { follow } from "../api/events";
 import { receiptOf } from "../api/receipts";
 import type { Dataset, Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
 import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
+import { digitsOf } from "../parts/column-words";
 import { JobTag } from "../parts/job-tag";
 import { Confirmed, count, counted, Facts, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
 
@@ -51,8 +52,8 @@ export default function JobPage() {
       {job && (
         <>
           <Head job={job} reload={reload} again={again} />
-          <Parties events={events} job={job} />
           <Outcome job={job} />
+          <Parties events={events} job={job} />
           <Log events={events} />
         </>
       )}
@@ -101,13 +102,13 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
 
 function Progress({ job: { state, progress, releases } }: { job: Job }) {
   const [round, rounds] = [progress?.round ?? 0, progress?.rounds ?? 1];
-  const aim = state === "running" && progress ? AIMS[progress.phase] : undefined;
+  const aim = state === "running" && progress ? (AIMS[progress.phase] ?? progress.phase) : undefined;
   return (
     <>
       {aim && <p role="status">Now: {aim}.</p>}
       <progress aria-label="Rounds done" max={rounds} value={state === "done" ? rounds : Math.max(0, round - 1)} />
       <Facts items={[
-        ["Phase", state === "running" ? (progress?.phase ?? "beginning") : state],
+        ["State", state === "running" && !progress ? "beginning" : state],
         ["Round", progress ? `${round} of at most ${rounds}` : "–"],
         ["Releases", count(releases)],
       ]} />
@@ -143,7 +144,9 @@ function Parties({ events, job }: { events: JobEvent[]; job: Job }) {
   const seconds = last?.kind === "computing" ? `, for ${last.seconds.toFixed(1)} s so far` : "";
   const idle = job.state === "running" ? "waits for the others" : job.state === "queued" ? "has not begun" : "is done with this job";
   return (
-    <div className="grid parties">
+    <details className="card parties" open={job.state === "running"}>
+    <summary>Who can see what</summary>
+    <div className="grid">
       <Party name="Computation (CE)" isBusy={now === "services"}
         does={now === "services" ? `adds and multiplies ciphertexts, and adds your encrypted noise${seconds}` : idle}
         sees="ciphertexts. It has no key: neither records, nor counts, nor the noise." />
@@ -154,12 +157,13 @@ function Parties({ events, job }: { events: JobEvent[]; job: Job }) {
         does={now === "generation" ? "fits the model, and chooses what to ask next" : idle}
         sees="noisy counts once they are released, and the model made of them; never a record." />
     </div>
+    </details>
   );
 }
 
 function Party({ name, isBusy, does, sees }: { name: string; isBusy: boolean; does: string; sees: string }) {
   return (
-    <section className="card">
+    <section>
       <h2>{name} {isBusy && <span className="tag busy">at work</span>}</h2>
       <p>{does}</p>
       <p className="small quiet">Can see: {sees}</p>
@@ -218,15 +222,19 @@ function Model({ job, releases, children }: { job: Job; releases: ReleasedStatis
   const path = `/v1/jobs/${job.id}/model`;
   const { value, error, reload } = useLoad(() => get<ModelView>("generation", path), path);
   if (!value) return <>{children}<Trouble error={error} retry={reload} /></>;
-  const { attributes, measured_pairs, total } = value;
-  const weights = measured_pairs.map((pair) => spentOn(releases, pair.map((attribute) => attributes[attribute])));
+  const { attributes, total } = value;
+  const digits = digitsOf(attributes);
+  const coarse = attributes.filter((name) => !digits.has(name));
+  const named = value.measured_pairs.map((pair) => pair.map((attribute) => attributes[attribute] ?? ""));
+  const pairs = named.filter((pair) => pair.every((name) => !digits.has(name)));
+  const weights = pairs.map((pair) => spentOn(releases, pair));
   return (
     <>
       <div className="grid two">
         <section className="card">
           <h2>The model</h2>
           <p className="quiet">Columns, and the pairs whose dependence was measured, thicker where more was spent. It estimates {counted(total, "record")}.</p>
-          <ModelGraph attributes={attributes} pairs={measured_pairs} weights={weights} />
+          <ModelGraph attributes={coarse} pairs={pairs.map((pair) => pair.map((name) => coarse.indexOf(name)))} weights={weights} />
         </section>
         {children}
       </div>
@@ -236,12 +244,15 @@ function Model({ job, releases, children }: { job: Job; releases: ReleasedStatis
 }
 
 function Fitted({ model }: { model: ModelView }) {
+  const digits = digitsOf(model.attributes);
+  const all = model.one_ways.map((view, index) => ({ view, index }));
+  const shown = all.filter(({ index }) => !digits.has(model.attributes[index] ?? ""));
   return (
     <section className="card">
       <h2>Measured and fitted</h2>
       <Legend items={[{ name: "measured, with noise", className: "two" }, { name: "fitted", className: "one" }]} />
       <div className="grid">
-        {model.one_ways.map((view, index) => (
+        {shown.map(({ view, index }) => (
           <div key={model.attributes[index]}>
             <h3>{model.attributes[index]}</h3>
             <Bars title={`${model.attributes[index]}, measured and fitted`} labels={view.labels} limit={12}

@@ -1,8 +1,9 @@
 // A new dataset: the file, its columns, the budget; then its own page has the upload.
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { json } from "../api/client";
 import { newId } from "../api/ids";
+import { makeKeys } from "../api/keys";
 import type { Dataset, Terms } from "../api/types";
 import type { Used } from "../crypto/memory";
 import type { ReadOptions, ReadTable, Schema } from "../crypto/messages";
@@ -11,23 +12,63 @@ import { begin } from "../crypto/uploads";
 import { CommandLine } from "../parts/command-line";
 import { Notice, useTitle } from "../parts/ui";
 import { BudgetStep } from "./new-dataset/budget";
+import { usualChoice, type Choice } from "./new-dataset/choice";
 import { ColumnsStep } from "./new-dataset/columns";
 import { FileStep, type Picked } from "./new-dataset/file";
+import { forgetDraft, keep } from "./new-dataset/kept";
 
 const STEPS = ["File", "Columns", "Privacy"];
+
+/** Changes that can be taken back. */
+const MAX_UNDONE = 50;
 
 interface Checked {
   read: ReadOptions;
   table: ReadTable;
 }
 
+/** The draft as it is edited, kept by the tab after every change. */
+function useDraft() {
+  const [picked, setPicked] = useState<Picked>();
+  const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
+  const [past, setPast] = useState<Schema[]>([]);
+  useEffect(() => {
+    if (!picked) return;
+    const { file, format, only, drafted, lines } = picked;
+    keep(file, format, only, { drafted, lines, confirmed: [...confirmed] });
+  }, [picked, confirmed]);
+  const show = (schema: Schema) =>
+    setPicked((now) => now && { ...now, drafted: { ...now.drafted, schema } });
+  return {
+    picked,
+    confirmed,
+    confirm: setConfirmed,
+    pick: (chosen: Picked) => {
+      setPicked(chosen);
+      setConfirmed(new Set(chosen.confirmed));
+      setPast([]);
+    },
+    edit: (schema: Schema) => {
+      if (picked) setPast([...past, picked.drafted.schema].slice(-MAX_UNDONE));
+      show(schema);
+    },
+    undo: past.length === 0 ? undefined : () => {
+      const last = past.at(-1);
+      if (last) show(last);
+      setPast(past.slice(0, -1));
+      // What is confirmed is what is on the screen.
+      setConfirmed(new Set());
+    },
+  };
+}
+
 export default function NewDataset() {
   useTitle("New dataset");
   const navigate = useNavigate();
-  const [picked, setPicked] = useState<Picked>();
-  const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
+  const { picked, confirmed, confirm, pick, edit, undo } = useDraft();
+  const [step, setStep] = useState(0);
   const [checked, setChecked] = useState<Checked>();
-  const step = checked ? 2 : picked ? 1 : 0;
+  const [choice, setChoice] = useState<Choice>();
   const chosen = useRef({ id: "", content: "" });
   const create = async (file: File, read: ReadOptions, used: Used, name: string, terms: Terms) => {
     // The same content, tried again after a lost answer, is the same dataset.
@@ -35,27 +76,32 @@ export default function NewDataset() {
     if (chosen.current.content !== content) chosen.current = { id: newId(), content };
     const path = `/v1/datasets/${chosen.current.id}`;
     const dataset = await json<Dataset>("generation", "PUT", path, { json: { name, terms } });
-    begin(dataset, file, read, used);
+    // The other holders sign the keys too, and cannot have them made.
+    if (terms.roster) await makeKeys(dataset);
+    begin(dataset, 0, file, read, used);
+    forgetDraft();
     void navigate(`/datasets/${dataset.id}`, { replace: true });
   };
-  const pick = (chosen: Picked | undefined) => {
-    setPicked(chosen);
-    setConfirmed(new Set());
-  };
-  const edit = (schema: Schema) =>
-    picked && setPicked({ ...picked, drafted: { ...picked.drafted, schema } });
   if (!canEncrypt()) return <Unable />;
   return (
     <main id="content">
       <h1>New dataset</h1>
       <Steps current={step} />
-      {step === 0 && <FileStep onPicked={pick} />}
-      {picked && step === 1 && (
-        <ColumnsStep {...picked} confirmed={confirmed} onConfirmed={setConfirmed} onEdit={edit}
-          onBack={() => pick(undefined)} onChecked={setChecked} />
+      {step === 0 && (
+        <FileStep before={picked?.file} onGoOn={() => setStep(1)}
+          onPicked={(chosen) => { pick(chosen); setChoice(undefined); setStep(1); }} />
       )}
-      {picked && checked && (
-        <BudgetStep {...checked} file={picked.file} onBack={() => setChecked(undefined)}
+      {picked && step === 1 && (
+        <ColumnsStep picked={picked} confirmed={confirmed} onConfirmed={confirm} onEdit={edit} onUndo={undo}
+          onBack={() => setStep(0)}
+          onChecked={(checked) => {
+            setChecked(checked);
+            setChoice(choice ?? usualChoice(checked.read.schema));
+            setStep(2);
+          }} />
+      )}
+      {picked && checked && choice && step === 2 && (
+        <BudgetStep {...checked} file={picked.file} choice={choice} onChoice={setChoice} onBack={() => setStep(1)}
           onCreate={(used, name, terms) => create(picked.file, { ...checked.read, schema: terms.schema }, used, name, terms)} />
       )}
       {step !== 1 && <details><summary>With the command line</summary><CommandLine /></details>}

@@ -3,12 +3,16 @@ import { useState, type FormEvent } from "react";
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
 import type { Dataset, Job, ModelView } from "../api/types";
-import type { Comparison } from "../crypto/messages";
+import { partOf } from "../api/parts";
+import type { Reported } from "../crypto/messages";
 import { recall } from "../crypto/remembered";
 import { HolderSession } from "../crypto/session";
 import { parseCsv } from "../parts/csv";
-import { Bars, fullColour, Heatmap, Legend } from "../parts/charts";
+import { describe } from "../parts/column-words";
+import { save } from "../parts/save";
 import { count, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork } from "../parts/ui";
+import { Filters, written, type Condition } from "./filters";
+import { ReportView } from "./report";
 
 const PREVIEW_ROWS = 12;
 
@@ -46,9 +50,10 @@ export default function ResultPage() {
             <h1>Synthetic {value.dataset.name}</h1>
             <Link className="button" to={`/jobs/${id}`}>The job</Link>
           </div>
-          <Facts items={[["Records, by the model", count(value.model.total)], ["Columns", value.model.attributes.length]]} />
+          <Facts items={[["Records, by the model", count(value.model.total)], ["Columns", count(value.dataset.terms.schema.columns.filter(({ kind }) => kind !== "left-out").length)]]} />
           <Download {...value} />
           <Preview id={id} />
+          <HandOver {...value} />
           <Compare {...value} />
         </>
       )}
@@ -60,12 +65,12 @@ function Download({ job, dataset, model }: Result) {
   const [format, setFormat] = useState("csv");
   const [rows, setRows] = useState(String(Math.max(1, Math.round(model.total))));
   const [seed, setSeed] = useState("");
-  const [where, setWhere] = useState("");
+  const [conditions, setConditions] = useState<Condition[]>([]);
   const { busy, error, run } = useWork();
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void run(async () => {
-      const table = await (await drawn(job.id, { format, rows, seed, where })).blob();
+      const table = await (await drawn(job.id, { format, rows, seed, where: written(conditions) })).blob();
       save(table, `${dataset.terms.schema.name}-synthetic.${format}`);
     });
   };
@@ -85,33 +90,15 @@ function Download({ job, dataset, model }: Result) {
         <Field label="Records">
           {(id) => <input id={id} type="number" min={1} max={100_000_000} required value={rows} onChange={(event) => setRows(event.target.value)} />}
         </Field>
-        <Field label="Only records with" hint={`Such as ${example(dataset)}; several are separated by commas.`}>
-          {(id, hint) => <input id={id} aria-describedby={hint} value={where} onChange={(event) => setWhere(event.target.value)} />}
-        </Field>
         <Field label="Seed" hint="The same seed draws the same records. Empty: a fresh one.">
           {(id, hint) => <input id={id} aria-describedby={hint} inputMode="numeric" pattern="[0-9]*" value={seed} onChange={(event) => setSeed(event.target.value)} />}
         </Field>
       </div>
+      <Filters schema={dataset.terms.schema} model={model} conditions={conditions} onChange={setConditions} />
       <Trouble error={error} />
       <button className="main" disabled={busy}>{busy ? "Drawing…" : "Download"}</button>
     </form>
   );
-}
-
-function example(dataset: Dataset): string {
-  for (const column of dataset.terms.schema.columns) {
-    if (column.kind === "categorical") return `${column.name}=${column.categories[0] ?? ""}`;
-  }
-  return "column=value";
-}
-
-function save(table: Blob, name: string): void {
-  const address = URL.createObjectURL(table);
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
 function Preview({ id }: { id: string }) {
@@ -137,15 +124,30 @@ function Preview({ id }: { id: string }) {
   );
 }
 
-function Compare({ job, dataset }: Result) {
-  const [report, setReport] = useState<Comparison>();
+/** What the report says of how the table was made. */
+function facts({ job, dataset: { terms } }: Result): [string, string][] {
+  return [
+    ["Epsilon, of all jobs", String(terms.epsilon)],
+    ["Delta", terms.delta.toExponential()],
+    ["Jobs that share it", String(terms.runs)],
+    ["Method", terms.mechanism],
+    ["Job", job.id],
+    ["Made", new Date().toISOString().slice(0, 10)],
+  ];
+}
+
+function Compare(result: Result) {
+  const { job, dataset } = result;
+  const [reported, setReported] = useState<Reported>();
   const { busy, error, run } = useWork();
   const compare = async (file: File) => {
     const session = new HolderSession();
     try {
-      const real = await session.read(file, recall(dataset, file.name));
+      const part = await session.part(dataset.terms, await partOf(dataset));
+      const read = await recall(dataset, part.schema, file, session);
+      const real = await session.read(file, { ...read, keep_values: true });
       const synthetic = await (await drawn(job.id, { rows: String(Math.max(1000, real.records)) })).blob();
-      setReport(await session.compare(synthetic));
+      setReported(await session.report(synthetic, facts(result)));
     } finally {
       session.end();
     }
@@ -155,47 +157,56 @@ function Compare({ job, dataset }: Result) {
     <section className="card">
       <h2>How close is it?</h2>
       <p>
-        Choose the original table: it is compared with synthetic records here, in this browser, and
-        nothing of it is sent. What you see then is not protected by noise: keep it to yourself.
+        Choose the original table: it is compared with synthetic records here, in this browser, value by value,
+        and nothing of it is sent. What you see then is not protected by noise: keep it to yourself.
       </p>
       <label htmlFor="original">The original, as a CSV file</label>
       <input id="original" type="file" accept=".csv,text/csv,text/plain" disabled={busy}
         onChange={(event) => choose(event.target.files?.[0])} />
       {busy && <Notice><p>Comparing…</p></Notice>}
       <Trouble error={error} />
-      {report && <Report report={report} />}
+      {reported && <ReportView name={dataset.terms.schema.name} reported={reported} />}
     </section>
   );
 }
 
-function Report({ report }: { report: Comparison }) {
-  const names = report.columns.map(({ name }) => name);
-  const upper = report.pairs.flatMap((row, a) => row.slice(a + 1));
-  const mean = upper.reduce((sum, value) => sum + value, 0) / Math.max(1, upper.length);
+/** What goes with the table to whoever uses it: nothing in it is private. */
+function card({ job, dataset, model }: Result): string {
+  const { terms } = dataset;
+  return [
+    `Synthetic table: ${dataset.name}`,
+    "",
+    `Made with fhaim by job ${job.id}, which ended ${job.updated_at.slice(0, 10)}.`,
+    `Differential privacy: epsilon ${terms.epsilon} at delta ${terms.delta.toExponential()} for all of the dataset's`,
+    `jobs together (${terms.runs}), each under ${terms.mechanism}; this one spent rho ${job.spent.rho.toPrecision(3)}.`,
+    "Records were encrypted by their holder; no service saw one.",
+    "",
+    `Records, by the model: ${Math.round(model.total)}. As many as are wanted can be drawn.`,
+    ...(terms.schema.claim ? [`The schema was drafted privately, at epsilon ${terms.schema.claim.epsilon}, as its holder says.`] : []),
+    "",
+    "What to know before it is used",
+    "- No record is a person's. Counts of few records are mostly noise.",
+    "- Dependences that were not measured are not in it.",
+    "- How close it is to the original only its holder can say: ask for the verdict of the report.",
+    "",
+    "Columns",
+    ...terms.schema.columns.map((column) => `- ${column.name}: ${describe(column)}`),
+    "",
+  ].join("\n");
+}
+
+function HandOver(result: Result) {
+  const { schema } = result.dataset.terms;
+  const text = (content: string, name: string, type: string) => save(new Blob([content], { type }), `${schema.name}-${name}`);
   return (
-    <>
-      <Facts items={[
-        ["Mean distance of pairs", mean.toFixed(4)],
-        ["Largest", Math.max(0, ...upper).toFixed(4)],
-        ["Real records", count(report.real_records)],
-        ["Synthetic records", count(report.synthetic_records)],
-      ]} />
-      <h3>Distance of every pair of columns</h3>
-      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. The stronger the colour, the farther; full colour stands for {fullColour(report.pairs).toFixed(2)}.</p>
-      <Heatmap names={names} values={report.pairs} />
-      <h3>Shares of every column’s values</h3>
-      <Legend items={[{ name: "real", className: "two" }, { name: "synthetic", className: "one" }]} />
-      <div className="grid">
-        {report.columns.map(({ name, labels, real, synthetic }) => (
-          <div key={name}>
-            <h3>{name}</h3>
-            <Bars title={`${name}, real and synthetic shares`} labels={labels} limit={12} series={[
-              { name: "real", className: "two", values: real },
-              { name: "synthetic", className: "one", values: synthetic },
-            ]} />
-          </div>
-        ))}
+    <section className="card">
+      <h2>Hand it over</h2>
+      <p className="quiet">Beside the table, for whoever uses it. Nothing in these files is private.</p>
+      <div className="row">
+        <button type="button" onClick={() => text(card(result), "data-card.txt", "text/plain")}>Data card</button>
+        <button type="button" onClick={() => text(`${JSON.stringify(schema, null, 2)}\n`, "schema.json", "application/json")}>Schema</button>
+        <button type="button" onClick={() => text(`${JSON.stringify(result.model, null, 2)}\n`, "model.json", "application/json")}>The model’s counts</button>
       </div>
-    </>
+    </section>
   );
 }

@@ -3,7 +3,7 @@ import { Link, useLocation, useNavigate } from "react-router";
 import { signIn, signUp } from "../api/client";
 import { Field, Trouble, useTitle, useWork } from "../parts/ui";
 
-const MIN_PASSWORD = 12;
+export const MIN_PASSWORD = 12;
 
 export function SignIn({ isNew = false }: { isNew?: boolean }) {
   const title = isNew ? "Create an account" : "Sign in";

@@ -137,17 +137,11 @@ export function ModelGraph(props: { attributes: string[]; pairs: number[][]; wei
   );
 }
 
-/** The distance that a heatmap shows in its full colour: smaller ones than that are all small. */
-export function fullColour(values: number[][]): number {
-  return Math.max(0.02, ...values.flat());
-}
-
-/** A symmetric matrix of distances from 0 to 1, stronger in colour where larger. */
-export function Heatmap({ names, values }: { names: string[]; values: number[][] }) {
+/** A symmetric matrix of distances from 0 to 1, stronger in colour where larger, up to `full`. */
+export function Heatmap({ names, values, full }: { names: string[]; values: number[][]; full: number }) {
   const cell = Math.max(12, Math.min(28, 480 / names.length));
   const [left, above] = [150, 110];
   const [width, height] = [left + cell * names.length + above / 2, above + cell * names.length];
-  const full = fullColour(values);
   return (
     <svg viewBox={`0 0 ${width} ${height}`} width={width} role="img"
       aria-label={`Distances of all pairs of ${counted(names.length, "column")}, at most ${Math.max(0, ...values.flat()).toFixed(4)}`}>
@@ -157,7 +151,7 @@ export function Heatmap({ names, values }: { names: string[]; values: number[][]
           <text transform={`translate(${left + row * cell + cell / 2 + 3} ${above - 6}) rotate(-55)`}>{short(name)}</text>
           {(values[row] ?? []).map((value, column) => (
             <rect key={names[column]} x={left + column * cell} y={above + row * cell} width={cell - 1} height={cell - 1}
-              className="two" opacity={0.08 + 0.92 * (value / full)}>
+              className="two" opacity={0.08 + 0.92 * Math.min(1, value / full)}>
               <title>{`${name} and ${names[column]}: ${value.toFixed(4)}`}</title>
             </rect>
           ))}

@@ -1,16 +1,19 @@
-// Enough CSV (RFC 4180) to show what the generation service writes.
+// Enough CSV (RFC 4180) to show the first records of a file, and what the generation service writes.
 
-export function parseCsv(text: string): string[][] {
+/** At most so many records of a text; the byte order mark is left out. */
+export function parseCsv(text: string, delimiter = ",", most = Infinity): string[][] {
   const records: string[][] = [];
   let record: string[] = [];
-  const field = /("(?:[^"]|"")*"|[^,\r\n]*)(,|\r?\n|$)/gy;
+  const mark = delimiter === "|" ? "\\|" : delimiter;
+  const field = new RegExp(`("(?:[^"]|"")*"|[^${mark}\\r\\n]*)(${mark}|\\r?\\n|$)`, "gy");
+  field.lastIndex = text.startsWith("\uFEFF") ? 1 : 0;
   for (let match = field.exec(text); match && match.index < text.length; match = field.exec(text)) {
     const [, raw = "", end] = match;
     record.push(raw.startsWith('"') ? raw.slice(1, -1).replaceAll('""', '"') : raw);
-    if (end !== ",") {
-      records.push(record);
-      record = [];
-    }
+    if (end === delimiter) continue;
+    records.push(record);
+    if (records.length >= most) break;
+    record = [];
   }
   return records;
 }

@@ -221,7 +221,8 @@ export function counted(value: number, thing: string, things = `${thing}s`): str
 
 export function bytes(value: number): string {
   if (value < 1e6) return `${Math.max(1, Math.round(value / 1e3))} kB`;
-  return value < 1e9 ? `${(value / 1e6).toFixed(1)} MB` : `${(value / 1e9).toFixed(2)} GB`;
+  if (value < 1e9) return `${(value / 1e6).toFixed(1)} MB`;
+  return value < 1e12 ? `${(value / 1e9).toFixed(2)} GB` : `${(value / 1e12).toFixed(2)} TB`;
 }
 
 export function seconds(value: number): string {

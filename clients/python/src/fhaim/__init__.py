@@ -2,6 +2,7 @@
 
 from fhaim.client import Client, Download, Spending
 from fhaim.errors import Error
+from fhaim.holders import Standing, fingerprint
 
-__all__ = ["Client", "Download", "Error", "Spending"]
+__all__ = ["Client", "Download", "Error", "Spending", "Standing", "fingerprint"]
 __version__ = "0.1.0"

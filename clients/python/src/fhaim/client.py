@@ -8,29 +8,34 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Union
 from uuid import UUID, uuid4
 
+from fhaim import holders as parties
 from fhaim import upload
 from fhaim.api import Computation, Crypto, Generation
 from fhaim.codec import decode
 from fhaim.errors import Error
+from fhaim.holders import Standing
 from fhaim.models import (
     Account,
     ApiKey,
     ApiKeyMade,
+    ContributionKind,
     Credentials,
     Dataset,
     DatasetLedger,
     Job,
     JobEvent,
+    Member,
     ModelView,
     NewApiKey,
     NewDataset,
     NewJob,
+    NewKeySet,
     Receipt,
     ReleasedStatistic,
     TableFormat,
@@ -158,20 +163,36 @@ class Client:
         schema: Mapping[str, Any] | str | os.PathLike[str],
         *,
         epsilon: float,
-        record_bound: int,
+        record_bound: int | None = None,
         name: str | None = None,
         delta: float = 1e-9,
         mechanism: str = "staged",
         runs: int = 1,
         model_bytes: int = 64_000_000,
         target_weight: int = 1,
+        holders: Sequence[Member] = (),
+        honest: int = 1,
+        contribution: ContributionKind = "records",
         id: UUID | str | None = None,
     ) -> Dataset:
         """Makes a dataset and fixes, for good, its public schema (or the file that holds it) and
         its privacy budget. ``record_bound`` is public too: no table has more records. Made again
-        under the same ``id``, it is the same dataset."""
+        under the same ``id``, it is the same dataset.
+
+        With ``holders``, the cards that `join` gave each of them (this account's first), several
+        accounts hold it: each has to `sign` it and uploads its own part. ``honest`` is on how many
+        holders' noise everyone relies: with 1 nobody need trust another's. ``contribution`` is what
+        each uploads: encrypted ``"records"``, or encrypted ``"counts"`` of all pairs of columns,
+        megabytes for any number of records.
+        """
         if not isinstance(schema, Mapping):
             schema = _schema(Path(schema))
+        roster = None
+        if holders:
+            roster, held = parties.roster(holders, honest)
+            record_bound = record_bound or held
+        if record_bound is None:
+            raise Error("invalid", "The dataset needs a record bound", "record_bound is missing")
         terms = Terms(
             schema=dict(schema),
             epsilon=epsilon,
@@ -181,9 +202,99 @@ class Client:
             runs=runs,
             model_bytes=model_bytes,
             target_weight=target_weight,
+            ladder="dense",
+            roster=roster,
+            contribution=None if contribution == "records" else contribution,
         )
         name = name or str(schema.get("name") or "dataset")
-        return self.generation.make_dataset(_new(id), NewDataset(name=name, terms=terms))
+        made = self.generation.make_dataset(_new(id), NewDataset(name=name, terms=terms))
+        if roster is not None:
+            # The others sign the keys too, and cannot have them made.
+            vouched = self.generation.vouch_for_dataset(made.id).voucher
+            self.crypto.create(made.id, NewKeySet(terms=made.terms, voucher=vouched))
+        return made
+
+    # Several holders
+
+    def join(
+        self,
+        *,
+        record_bound: int,
+        columns: Sequence[str] = (),
+        program: str | os.PathLike[str] | None = None,
+    ) -> Member:
+        """The card by which a dataset of several holders names this account: at most so many
+        records, all of their columns or those named.
+
+        It has the public half of a key that the program `fhaim` makes once for the account on
+        this machine, and signs with. Send it to whoever makes the dataset, and compare its
+        `fhaim.fingerprint` by telephone: whoever can change a card on its way could sign in your
+        name.
+        """
+        card = self._consent(program, "join", f"--record-bound={record_bound}")
+        held = decode(Member, json.loads(card))
+        return replace(held, columns=list(columns) or None)
+
+    def sign(
+        self, dataset: DatasetId, *, program: str | os.PathLike[str] | None = None
+    ) -> list[Standing]:
+        """Agrees to a dataset's terms, holders and keys, as one of its holders; where all stand then.
+
+        Look at ``dataset(ID).terms`` and at the fingerprints of `standings` before. The program
+        `fhaim` works out the plan by itself and refuses where a service has another.
+        """
+        identifier = _identifier(dataset)
+        self._consent(program, "sign", str(identifier), "--yes", "--json")
+        return self.standings(identifier)
+
+    def withdraw(self, dataset: DatasetId) -> list[Standing]:
+        """Lets no further run of a dataset begin, for good, as one of its holders, and takes the
+        account's ciphertexts back if no run has begun; where all stand then."""
+        shown = self.dataset(dataset)
+        own = str(self.account().id)
+        roster = shown.terms.roster
+        numbers = [n for n, one in enumerate(roster.holders if roster else []) if one.account == own]
+        if not numbers:
+            raise Error(
+                "invalid",
+                "The account is none of several holders",
+                str(shown.id),
+                way_out="Client.delete_dataset deletes a dataset of one's own.",
+            )
+        self.crypto.withdraw(shown.id)
+        try:
+            self.computation.take_back(shown.id, numbers[0])
+        except Error as error:
+            # Nothing was uploaded, or a run has begun: what it released stays released.
+            if error.kind not in ("not-found", "conflict"):
+                raise
+        return self.standings(shown)
+
+    def standings(self, dataset: DatasetId) -> list[Standing]:
+        """Where each holder of a dataset stands, in the roster's order; none where there is one
+        holder. A run begins once all are ``ready``."""
+        shown = self.dataset(dataset)
+        if shown.terms.roster is None:
+            return []
+        keys = _if_there(lambda: self.crypto.show(shown.id))
+        there = _if_there(lambda: self.computation.show(shown.id))
+        return parties.standings(shown, keys, there)
+
+    def _consent(self, program: str | os.PathLike[str] | None, *arguments: str) -> str:
+        """Runs a command that uses the account's own key, which stays on this machine."""
+        path = upload.program(program)
+        folder = upload.memory_folder() / "holders" / str(self.account().id)
+        with self._key(f"consent of {folder.name}") as key:
+            signing = upload.Program(path, folder, upload.CONSENT)
+            with signing.signed_in(self._endpoints(), key):
+                return signing.run("dataset", *arguments)
+
+    def _endpoints(self) -> list[str]:
+        return [
+            f"--generation={self._generation}",
+            f"--computation={self._computation}",
+            f"--crypto={self._crypto}",
+        ]
 
     def datasets(self) -> list[Dataset]:
         """All datasets of the account, newest first."""
@@ -213,14 +324,9 @@ class Client:
         identifier = _identifier(dataset)
         path = upload.program(program)
         folder = Path(state) if state is not None else upload.state_folder() / str(identifier)
-        endpoints = [
-            f"--generation={self._generation}",
-            f"--computation={self._computation}",
-            f"--crypto={self._crypto}",
-        ]
         with self._key(f"upload of {identifier}") as key:
             encrypting = upload.Program(path, folder)
-            with encrypting.signed_in(endpoints, key):
+            with encrypting.signed_in(self._endpoints(), key):
                 encrypting.run(
                     "dataset",
                     "upload",
@@ -281,10 +387,12 @@ class Client:
 
         ``job`` is its identifier, a new one unless given: the same again, where the answer was
         lost, starts and spends nothing more. Nothing is started, by an `Error` of kind
-        ``restored``, where the crypto service was set back. ``confirm`` is told what the run spends and what is
+        ``restored``, where the crypto service was set back, and of kind ``not-agreed``, where a holder
+        of several has not signed or withdrew. ``confirm`` is told what the run spends and what is
         left before anything is; an `Error` of kind ``not-confirmed`` where it says no.
         """
         identifier, new = _identifier(dataset), _new(job)
+        parties.must_agree(self.standings(identifier))
         if confirm is not None and not confirm(self._spending(identifier, new)):
             raise Error("not-confirmed", "Nothing was started")
         # The other services hold the crypto service to it, as this program just did.
@@ -477,6 +585,16 @@ def _all(page: Callable[..., Any]) -> list[Any]:
         after = part.next
         if after is None:
             return items
+
+
+def _if_there(call: Callable[[], Any]) -> Any:
+    """What a service has, or nothing."""
+    try:
+        return call()
+    except Error as error:
+        if error.kind != "not-found":
+            raise
+        return None
 
 
 def _schema(path: Path) -> Mapping[str, Any]:

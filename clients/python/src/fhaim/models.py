@@ -795,7 +795,7 @@ class ReleasedStatistic:
     """The phase that asked for it."""
 
     sigma: float
-    """Standard deviation of the noise."""
+    """Standard deviation of the noise, of all holders together."""
 
     statistic: Statistic
     """What was asked: integer functions of each attribute."""
@@ -920,6 +920,11 @@ class Terms:
     contribution: ContributionKind | None = None
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
+    ladder: LadderForm | None = None
+    """How every holder's noise is laid out: `loose` where it is left out, or `dense`, which new
+    datasets name: the same noise in two thirds of the bytes or fewer.
+    """
+
     need: Need | None = None
     """What a run of the mechanism needs. The generation service fills it in where it is left
     out, and refuses another; the holder's program works it out too.
@@ -937,8 +942,9 @@ class Terms:
     """
 
     version: int | None = None
-    """The form the terms are written in: 4 with a roster or another contribution than records, 3
-    with `need` and `options`, 2 with `need` alone, 1 without.
+    """The version that the terms are written in: 5 with a dense ladder, 4 with a roster or
+    another contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1
+    without.
     """
 
 
@@ -1022,6 +1028,10 @@ Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningR
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 """Where a job is."""
+
+
+LadderForm = Literal["loose", "dense"]
+"""How every holder's noise is laid out."""
 
 
 Partition = Literal["records", "columns"]

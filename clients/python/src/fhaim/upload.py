@@ -1,4 +1,4 @@
-"""Uploads: the program `fhaim` encrypts on this machine, this module starts it.
+"""The program `fhaim`, which encrypts and signs on this machine; this module starts it.
 
 Plaintext goes from the table to that program and nowhere else.
 """
@@ -12,11 +12,31 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from fhaim.errors import Error
 
-_TITLE = "The table was not uploaded"
+@dataclass(frozen=True)
+class Purpose:
+    """What the program is run for: how its failures are told, and whether its remarks are."""
+
+    kind: str
+    title: str
+    way_out: str | None
+    remarks: bool
+
+
+UPLOAD = Purpose(
+    "upload-failed",
+    "The table was not uploaded",
+    "Mend it and upload again: what is there is not sent twice.",
+    True,
+)
+"""Encrypting a table."""
+
+CONSENT = Purpose("not-agreed", "The holder's key was not used", None, False)
+"""Writing a card, or signing: what the program remarks has been looked at before."""
 
 
 def program(name: str | os.PathLike[str] | None) -> str:
@@ -50,8 +70,8 @@ def memory_folder() -> Path:
 class Program:
     """The program, signed in with an API key for as long as it is needed."""
 
-    def __init__(self, path: str, folder: Path) -> None:
-        self._path, self._folder = path, folder
+    def __init__(self, path: str, folder: Path, purpose: Purpose = UPLOAD) -> None:
+        self._path, self._folder, self._purpose = path, folder, purpose
 
     @contextmanager
     def signed_in(self, endpoints: Sequence[str], api_key: str) -> Iterator[None]:
@@ -100,13 +120,9 @@ class Program:
                 raise
         if process.returncode != 0:
             reason = said.strip().removeprefix("error: ") or f"exit status {process.returncode}"
-            raise Error(
-                "upload-failed",
-                _TITLE,
-                reason,
-                way_out="Mend it and upload again: what is there is not sent twice.",
-            )
-        if said.strip():  # such as that these records were used before
+            purpose = self._purpose
+            raise Error(purpose.kind, purpose.title, reason, way_out=purpose.way_out)
+        if said.strip() and self._purpose.remarks:  # such as that these records were used before
             warnings.warn(said.strip(), stacklevel=4)
         return printed
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fhaim_release::Holders;
 
+use super::anchor::Program;
 use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
 use super::families::Family;
 use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
@@ -122,7 +123,8 @@ Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
   fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
-  fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8";
+  fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8
+  fhaim bench mechanisms --family tree --mechanism staged --program \"swift=python3 bench/anchor.py swift\"";
 
 /// Flags of `bench mechanisms`.
 #[derive(Debug, Args)]
@@ -132,6 +134,10 @@ pub struct MechanismsArguments {
     /// Run only mechanisms with this in their names
     #[arg(long, value_name = "TEXT")]
     pub mechanism: Option<String>,
+    /// A program to run on the same rows, beside --mechanism or instead of all mechanisms (may be
+    /// repeated): it reads the rows seen as JSON and writes records and marginals; see bench/anchor.py
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub program: Vec<Program>,
     /// Privacy budget (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
@@ -155,6 +161,9 @@ pub struct MechanismsArguments {
     /// repeated)
     #[arg(long, value_name = "K/H", value_parser = parties, default_value = "1/1")]
     pub holders: Vec<[u32; 2]>,
+    /// Also train boosted trees on drawn records and on those seen, where the target has two classes
+    #[arg(long)]
+    pub trees: bool,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use fhaim_domain::Table;
 
 use super::families::Family;
-use super::trial::{Contender, MAX_TRIPLES, Setting, Trial, mean_and_error, trial};
+use super::trial::{Contender, MAX_TRIPLES, Setting, TreeScores, Trial, mean_and_error, trial};
 use serde::Serialize;
 
 use super::{Dataset, datasets};
@@ -25,7 +25,7 @@ struct Figure {
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
-    mechanism: &'static str,
+    mechanism: String,
     epsilon: f64,
     seeds: u64,
     /// Cap of the model.
@@ -47,6 +47,9 @@ struct Row {
     /// Accuracy on the rows not seen of a classifier trained on drawn records, where the schema
     /// names a target, and of the same one trained on the rows seen.
     accuracy: Option<[Figure; 2]>,
+    /// Accuracy and area under the ROC curve of boosted trees trained on drawn records, then of those
+    /// trained on the rows seen, where they were asked for and the target has two classes.
+    trees: Option<[Figure; 4]>,
     /// Mean seconds of a run.
     seconds: Figure,
     trials: Vec<Trial>,
@@ -55,7 +58,7 @@ struct Row {
 /// Runs every contender on every table.
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
-    let contenders = contenders(&arguments.mechanism)?;
+    let contenders = contenders(arguments)?;
     for subject in subjects(arguments)? {
         for contender in &contenders {
             for &epsilon in &arguments.epsilon {
@@ -65,6 +68,7 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
                         delta: DEFAULT_DELTA,
                         model_bytes: (megabytes * 1e6) as usize,
                         holders,
+                        trees: arguments.trees,
                     };
                     let seeds = arguments.seeds;
                     rows.push(measure(&subject, contender, setting, seeds, progress)?);
@@ -156,26 +160,33 @@ fn measure(
     }
     phase.finish();
     let name = subject.name().to_owned();
-    Ok(row(name, contender.name, setting, trials))
+    Ok(row(name, contender.name.clone(), setting, trials))
 }
 
-/// The contenders whose names contain `wanted`; all without one.
-fn contenders(wanted: &Option<String>) -> Result<Vec<Contender>, Error> {
+/// The mechanisms whose names contain the text that was given, all without one, and the programs;
+/// programs alone where they come without a text.
+fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> {
+    let programs = arguments.program.iter().cloned().map(Contender::from);
     let mut rows = Contender::table_rows()?;
-    if let Some(wanted) = wanted {
-        rows.retain(|contender| contender.name.contains(wanted.as_str()));
-        if rows.is_empty() {
-            let known: Vec<_> = Contender::table_rows()?.iter().map(|c| c.name).collect();
-            let known = known.join("\", \"");
-            return Err(Error::Usage(format!(
-                "no mechanism has {wanted:?} in its name: there are \"{known}\""
-            )));
-        }
+    match &arguments.mechanism {
+        Some(wanted) => rows.retain(|contender| contender.name.contains(wanted.as_str())),
+        None if programs.len() > 0 => rows.clear(),
+        None => {}
     }
-    Ok(rows)
+    if let Some(wanted) = arguments.mechanism.as_ref().filter(|_| rows.is_empty()) {
+        let known: Vec<_> = Contender::table_rows()?
+            .into_iter()
+            .map(|c| c.name)
+            .collect();
+        let known = known.join("\", \"");
+        return Err(Error::Usage(format!(
+            "no mechanism has {wanted:?} in its name: there are \"{known}\""
+        )));
+    }
+    Ok(rows.into_iter().chain(programs).collect())
 }
 
-fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<Trial>) -> Row {
+fn row(dataset: String, mechanism: String, setting: Setting, trials: Vec<Trial>) -> Row {
     let figure = |value: &dyn Fn(&Trial) -> f64| {
         let (mean, standard_error) = mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
         Figure {
@@ -188,6 +199,18 @@ fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<T
         let of = |trial: &Trial| trial.accuracy.map_or(0.0, |accuracy| accuracy[k]);
         figure(&of)
     };
+    let boosted = trials.iter().all(|trial| trial.trees.is_some());
+    let trees = |value: &dyn Fn(&TreeScores) -> f64| {
+        figure(&|trial: &Trial| trial.trees.as_ref().map_or(0.0, value))
+    };
+    let trees = boosted.then(|| {
+        [
+            trees(&|scores| scores.accuracy),
+            trees(&|scores| scores.auc),
+            trees(&|scores| scores.real_accuracy),
+            trees(&|scores| scores.real_auc),
+        ]
+    });
     Row {
         dataset,
         mechanism,
@@ -202,6 +225,7 @@ fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<T
         sampled_triples: figure(&|trial| trial.sampled_triples),
         sampled_triples_unseen: figure(&|trial| trial.sampled_triples_unseen),
         accuracy: predicted.then(|| [accuracy(0), accuracy(1)]),
+        trees,
         seconds: figure(&|trial| trial.seconds),
         trials,
     }
@@ -210,7 +234,7 @@ fn row(dataset: String, mechanism: &'static str, setting: Setting, trials: Vec<T
 /// The mechanism's name, and the holders if there are several.
 fn of_holders(row: &Row) -> String {
     match row.holders {
-        [1, _] => row.mechanism.to_owned(),
+        [1, _] => row.mechanism.clone(),
         [count, honest] => format!("{}, {count} holders, h = {honest}", row.mechanism),
     }
 }
@@ -242,6 +266,20 @@ fn text(rows: &[Row]) -> String {
             row.seconds.mean,
             row.seeds,
         ));
+        if let Some([accuracy, auc, real_accuracy, real_auc]) = row.trees {
+            text.push_str(&format!(
+                "{:14} {:34} trees: accuracy {:.4} ({:.4}), AUC {:.4} ({:.4}); of the rows seen: \
+                 {:.4}, {:.4}\n",
+                "",
+                "",
+                accuracy.mean,
+                accuracy.standard_error,
+                auc.mean,
+                auc.standard_error,
+                real_accuracy.mean,
+                real_auc.mean,
+            ));
+        }
     }
     text.push_str(&format!(
         "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the rows held out. \

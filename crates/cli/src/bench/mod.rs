@@ -1,5 +1,6 @@
 //! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
 
+mod anchor;
 pub mod args;
 pub mod attack;
 pub mod compute;

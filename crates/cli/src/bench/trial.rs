@@ -9,12 +9,14 @@ use std::time::Instant;
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
-use fhaim_eval::workload_error;
+use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_release::{Holders, Job};
 use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use super::anchor::Program;
 
 /// Share of the rows that a mechanism sees.
 const SEEN: f64 = 0.8;
@@ -22,11 +24,29 @@ const SEEN: f64 = 0.8;
 /// Most triples that are compared.
 pub const MAX_TRIPLES: usize = 200;
 
-/// A mechanism with its options, under the name that the tables have for it.
+/// What is measured, under the name that the tables have for it.
 #[derive(Debug)]
 pub struct Contender {
-    pub name: &'static str,
-    mechanism: Box<dyn Mechanism>,
+    pub name: String,
+    means: Means,
+}
+
+/// How a contender comes to its records.
+#[derive(Debug)]
+enum Means {
+    /// A mechanism with its options.
+    Mechanism(Box<dyn Mechanism>),
+    /// A program of someone else's.
+    Program(Program),
+}
+
+impl From<Program> for Contender {
+    fn from(program: Program) -> Self {
+        Self {
+            name: program.name.clone(),
+            means: Means::Program(program),
+        }
+    }
 }
 
 impl Contender {
@@ -44,6 +64,8 @@ impl Contender {
         let default = |mechanism| (mechanism, json!({}));
         // As new terms name it.
         let staged = ("staged", MechanismName::default().options()?);
+        // As terms without options mean it: how the first release scored pairs.
+        let landed = ("staged", json!({ "scoring": "normal" }));
         let rows = [
             ("one-ways", default("one-ways")),
             ("aim, T = 16d", aim("l1", 16.0)),
@@ -51,12 +73,16 @@ impl Contender {
             ("l2, T = 16d, winner accounted", aim("squared-l2", 16.0)),
             ("l2, T = 4d, winner accounted", aim("squared-l2", 4.0)),
             ("fhaim-l2, T = 4d, view accounted", default("fhaim-l2")),
+            ("mst", default("mst")),
+            ("staged, one prior", landed),
             ("staged", staged),
         ];
-        let contender = |(name, (mechanism, options)): (_, (&str, Value))| {
+        let contender = |(name, (mechanism, options)): (&str, (&str, Value))| {
             let mechanism: MechanismName = mechanism.parse()?;
-            let mechanism = mechanism.with_options(&options)?;
-            Ok(Self { name, mechanism })
+            Ok(Self {
+                name: name.to_owned(),
+                means: Means::Mechanism(mechanism.with_options(&options)?),
+            })
         };
         rows.into_iter().map(contender).collect()
     }
@@ -73,6 +99,21 @@ pub struct Setting {
     pub model_bytes: usize,
     /// Holders of records, and those of them whose noise is relied upon.
     pub holders: [u32; 2],
+    /// Whether boosted trees are trained too.
+    pub trees: bool,
+}
+
+/// How well boosted trees predict a target of two classes on the rows not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TreeScores {
+    /// Share of the rows whose class is predicted, by trees trained on drawn records.
+    pub accuracy: f64,
+    /// Area under their ROC curve.
+    pub auc: f64,
+    /// The same of trees trained on the rows seen.
+    pub real_accuracy: f64,
+    /// The same of trees trained on the rows seen.
+    pub real_auc: f64,
 }
 
 /// One run of a contender.
@@ -95,6 +136,9 @@ pub struct Trial {
     /// Accuracy on the rows not seen of a classifier trained on drawn records, and of the same one
     /// trained on the rows seen; none where the schema names no target.
     pub accuracy: Option<[f64; 2]>,
+    /// What boosted trees make of the drawn records, where they are asked for and the schema names
+    /// a target of two classes.
+    pub trees: Option<TreeScores>,
     /// Seconds of the run.
     pub seconds: f64,
     /// rho spent.
@@ -107,11 +151,25 @@ pub struct Trial {
     pub model_bytes: usize,
 }
 
+/// What a run leaves.
+struct Made {
+    /// Shares of the cells of every pair.
+    pairs: Vec<Vec<f64>>,
+    /// Records drawn, as codes by attribute.
+    columns: Vec<Vec<u32>>,
+    seconds: f64,
+    /// What ours say beside: of a program nothing is known.
+    rho: f64,
+    releases: usize,
+    cells: usize,
+    model_bytes: usize,
+}
+
 /// Runs a contender once: `seed` decides the rows it sees and its noise.
 ///
 /// # Errors
-/// Those of the mechanism; a table of fewer than two records; several holders, for a mechanism that
-/// reads the records of one.
+/// Those of the mechanism or the program; a table of fewer than two records; several holders, for
+/// what reads the records of one.
 pub fn trial(
     table: &Table,
     contender: &Contender,
@@ -121,30 +179,26 @@ pub fn trial(
     let mut rng = StdRng::seed_from_u64(seed);
     let seen_records = (table.records() as f64 * SEEN).round() as usize;
     let (seen, unseen) = table.split(seen_records, &mut rng).map_err(Error::from)?;
-    let rho = accounting::rho(setting.epsilon, setting.delta).map_err(Error::from)?;
-    let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
-    job.model_bytes = setting.model_bytes;
-    let [count, honest] = setting.holders;
-    job.holders = Holders::of_records(count, honest).map_err(Error::from)?;
     let pairs = table.domain().pairs();
-    let mechanism = &contender.mechanism;
-    if mechanism.clear_only() && count > 1 {
-        let name = contender.name;
-        let error =
-            format!("{name} reads one holder's records: leave --holders out, or --mechanism");
-        return Err(crate::error::Error::Usage(error));
-    }
-    let started = Instant::now();
-    let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
-    let seconds = started.elapsed().as_secs_f64();
-    let model = outcome.model.as_ref();
-    let of_seen = errors(&seen, model, &pairs)?;
-    let of_unseen = errors(&unseen, model, &pairs)?;
-    let columns = model.sample(seen.records(), &mut rng);
-    let drawn = Table::new(table.shared_schema(), columns).map_err(Error::from)?;
+    let made = match &contender.means {
+        Means::Mechanism(mechanism) => {
+            refuse_holders(contender, mechanism.clear_only(), setting)?;
+            run_mechanism(mechanism.as_ref(), &seen, &pairs, setting, &mut rng)?
+        }
+        Means::Program(program) => {
+            refuse_holders(contender, true, setting)?;
+            run_program(program, &seen, &pairs, setting, seed)?
+        }
+    };
+    let of_seen = errors(&seen, &made.pairs, &pairs)?;
+    let of_unseen = errors(&unseen, &made.pairs, &pairs)?;
+    let drawn = Table::new(table.shared_schema(), made.columns).map_err(Error::from)?;
     let triples = triples(table);
     let report = fhaim_eval::predict_held_out(&seen, &drawn, &unseen)?;
-    let cells = outcome.releases.iter().map(|release| release.values.len());
+    let trees = match binary_target(table).filter(|_| setting.trees) {
+        Some(target) => tree_scores([&seen, &drawn, &unseen], target)?,
+        None => None,
+    };
     Ok(Trial {
         seed,
         pairs: mean_and_error(&of_seen).0,
@@ -154,11 +208,114 @@ pub fn trial(
         sampled_triples: workload_error(&seen, &drawn, &triples)?,
         sampled_triples_unseen: workload_error(&unseen, &drawn, &triples)?,
         accuracy: report.map(|report| [report.synthetic.accuracy, report.real.accuracy]),
+        trees,
+        seconds: made.seconds,
+        rho: made.rho,
+        releases: made.releases,
+        cells: made.cells,
+        model_bytes: made.model_bytes,
+    })
+}
+
+/// The schema's target, where it has two classes.
+fn binary_target(table: &Table) -> Option<usize> {
+    let target = table.schema().target()?;
+    (table.domain().size(target) == 2).then_some(target)
+}
+
+/// Trees trained on the drawn records and on those seen, tested on those not seen; none where these
+/// are all of one class.
+fn tree_scores(
+    [seen, drawn, unseen]: [&Table; 3],
+    target: usize,
+) -> Result<Option<TreeScores>, crate::error::Error> {
+    let truth: Vec<bool> = unseen
+        .column(target)
+        .iter()
+        .map(|&code| code == 1)
+        .collect();
+    let scores = |table: &Table| -> Result<_, fhaim_eval::Error> {
+        let trees = Boosted::fit(table, target, 1, &BoostingOptions::default())?;
+        let margins = trees.margins(unseen);
+        let right = margins.iter().zip(&truth);
+        let right = right.filter(|&(margin, &truth)| (*margin > 0.0) == truth);
+        let accuracy = right.count() as f64 / truth.len() as f64;
+        Ok(auc(&truth, &margins).map(|auc| (accuracy, auc)))
+    };
+    let (Some((accuracy, auc)), Some((real_accuracy, real_auc))) = (scores(drawn)?, scores(seen)?)
+    else {
+        return Ok(None);
+    };
+    Ok(Some(TreeScores {
+        accuracy,
+        auc,
+        real_accuracy,
+        real_auc,
+    }))
+}
+
+/// Refuses several holders for what reads the records of one.
+fn refuse_holders(
+    contender: &Contender,
+    clear_only: bool,
+    setting: &Setting,
+) -> Result<(), crate::error::Error> {
+    if clear_only && setting.holders[0] > 1 {
+        return Err(crate::error::Error::Usage(format!(
+            "{} reads one holder's records: leave --holders out, or --mechanism",
+            contender.name
+        )));
+    }
+    Ok(())
+}
+
+fn run_mechanism(
+    mechanism: &dyn Mechanism,
+    seen: &Table,
+    pairs: &[Clique],
+    setting: &Setting,
+    rng: &mut StdRng,
+) -> Result<Made, Error> {
+    let rho = accounting::rho(setting.epsilon, setting.delta)?;
+    let mut job = Job::new(seen.domain().clone(), rho, seen.records() as u64);
+    job.model_bytes = setting.model_bytes;
+    let [count, honest] = setting.holders;
+    job.holders = Holders::of_records(count, honest)?;
+    let started = Instant::now();
+    let outcome = mechanism.run_in_the_clear(seen, &job, rng, &mut |_| {})?;
+    let seconds = started.elapsed().as_secs_f64();
+    let model = outcome.model.as_ref();
+    let cells = outcome.releases.iter().map(|release| release.values.len());
+    Ok(Made {
+        pairs: shares(model, pairs)?,
+        columns: model.sample(seen.records(), rng),
         seconds,
         rho: outcome.spent.to_f64(),
         releases: outcome.releases.len(),
         cells: cells.sum(),
         model_bytes: model.bytes(),
+    })
+}
+
+/// The seconds are those of the whole process, its start included.
+fn run_program(
+    program: &Program,
+    seen: &Table,
+    pairs: &[Clique],
+    setting: &Setting,
+    seed: u64,
+) -> Result<Made, crate::error::Error> {
+    let rho = accounting::rho(setting.epsilon, setting.delta)?.to_f64();
+    let started = Instant::now();
+    let answer = program.run(seen, pairs, setting, (rho, seed))?;
+    Ok(Made {
+        pairs: answer.marginals,
+        columns: answer.columns,
+        seconds: started.elapsed().as_secs_f64(),
+        rho,
+        releases: 0,
+        cells: 0,
+        model_bytes: 0,
     })
 }
 
@@ -174,21 +331,32 @@ fn triples(table: &Table) -> Vec<Clique> {
         .collect()
 }
 
-/// ||M_q/N - Mhat_q/Nhat||_1 for each clique.
+/// The shares of a model's cells in each clique.
 ///
 /// # Errors
-/// A model over another domain.
-fn errors(table: &Table, model: &dyn FittedModel, cliques: &[Clique]) -> Result<Vec<f64>, Error> {
+/// A model that has no marginals, or is over another domain.
+fn shares(model: &dyn FittedModel, cliques: &[Clique]) -> Result<Vec<Vec<f64>>, Error> {
     let no_marginals = Error::Internal("a model of the table has no marginals");
     let marginals = model.marginals().ok_or(no_marginals)?;
-    let marginals = marginals.marginals_of(cliques)?;
-    let (records, total) = (table.records() as f64, model.total());
-    let pairs = cliques.iter().zip(&marginals);
-    let errors = pairs.map(|(clique, marginal)| {
+    let mut marginals = marginals.marginals_of(cliques)?;
+    for cell in marginals.iter_mut().flatten() {
+        *cell /= model.total();
+    }
+    Ok(marginals)
+}
+
+/// ||M_q/N - Mhat_q/Nhat||_1 for each clique, given Mhat_q/Nhat.
+///
+/// # Errors
+/// Cliques outside of the table's domain.
+fn errors(table: &Table, shares: &[Vec<f64>], cliques: &[Clique]) -> Result<Vec<f64>, Error> {
+    let records = table.records() as f64;
+    let pairs = cliques.iter().zip(shares);
+    let errors = pairs.map(|(clique, shares)| {
         let counts = table.counts(clique)?;
-        let cells = counts.iter().zip(marginal);
+        let cells = counts.iter().zip(shares);
         Ok(cells
-            .map(|(&m, mu)| (m as f64 / records - mu / total).abs())
+            .map(|(&m, share)| (m as f64 / records - share).abs())
             .sum())
     });
     errors.collect()

@@ -12,6 +12,7 @@ use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
 use fhaim_dp::{Rho, accounting};
 use fhaim_federated::{Method, Outcome, PartyLedger, PooledRun, Setting, play, random_triples};
 use fhaim_release::Job;
+use fhaim_synth::sample_allowed;
 use serde::Serialize;
 
 use super::args::{FederateArguments, Federation};
@@ -113,8 +114,9 @@ pub fn run(
     let modelled = (finished.outcome.model.total().round() as usize).max(1);
     let records = arguments.records.map_or(modelled, NonZeroUsize::get);
     let mut rng = generator(seed, Purpose::Records)?;
-    let columns = finished.outcome.model.sample(records, &mut rng);
-    let synthetic = Table::new(schema, columns).map_err(fhaim_domain::Error::from)?;
+    let sampled = sample_allowed(&finished.outcome.model, &schema, records, &mut rng)?;
+    input::remark_on_constraints(&schema, sampled.allowed);
+    let synthetic = Table::new(schema, sampled.columns).map_err(fhaim_domain::Error::from)?;
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
     // Parties' tables are written alike, and so is the synthetic one.
     if let Some(first) = files.first() {

@@ -12,6 +12,7 @@ use crate::args::{
     with_mechanisms,
 };
 use crate::holders::Upload;
+use crate::input::Data;
 use crate::randomness::{Drawing, Randomness};
 
 pub const LOGIN_EXAMPLES: &str = "\
@@ -281,7 +282,7 @@ pub struct UploadArguments {
     pub dataset: Uuid,
     /// The table
     #[arg(long, value_name = "CSV")]
-    pub data: PathBuf,
+    pub data: Data,
     /// How the table is written.
     #[command(flatten)]
     pub format: FormatArguments,

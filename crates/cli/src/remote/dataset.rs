@@ -1,25 +1,23 @@
 //! `fhaim dataset ...` and `fhaim ledger`.
 
-use std::{path::Path, sync::Arc};
+use std::{io::Read as _, path::Path, sync::Arc};
 
 use fhaim_api::{
     Digest,
     dataset::{Dataset, DatasetState},
     keys::DatasetLedger,
     problem::ProblemKind,
+    upload::Upload,
 };
-use fhaim_domain::{Claim, counted};
-use fhaim_dp::{Ladder, Rho};
+use fhaim_domain::{Claim, Schema, counted};
+use fhaim_dp::{Ladder, LadderForm, Rho};
 use fhaim_he::Layout;
-use fhaim_protocol::{
-    counts::{CountTables, tally::Tally},
-    holder::check_records,
-    roster::Contribution,
-    terms::Terms,
-};
-use fhaim_sdk::{Journal, Records, Source};
+use fhaim_protocol::{holder::check_records, roster::Contribution, terms::Terms};
+use fhaim_sdk::{Client, Journal, Records, Source};
 use fhaim_synth::Mechanisms;
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use super::{
     args::{
@@ -30,8 +28,9 @@ use super::{
 };
 use crate::{
     ask::{ask, can_ask},
+    counting,
     error::Error,
-    input,
+    input::{self, Data},
     memory::{self, Use},
     output,
     progress::Progress,
@@ -60,9 +59,17 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let layout = match &arguments.data {
         Some(data) => {
-            let (format, strictness) = (&arguments.format, &arguments.strictness);
-            let table = input::table(data, schema.clone(), format, strictness)?;
-            Some(Layout::for_records(table.records())?)
+            let source = counting::Source {
+                data: &data.into(),
+                schema: &schema,
+                format: &arguments.format,
+                strictness: &arguments.strictness,
+            };
+            // Their number alone is asked for.
+            let records = input::stream(source, |_| Ok(()))?.records;
+            Some(Layout::for_records(
+                usize::try_from(records).unwrap_or(usize::MAX),
+            )?)
         }
         None => None,
     };
@@ -81,6 +88,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         target_weight: arguments.target_weight,
         roster,
         contribution,
+        ladder: LadderForm::Dense,
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
     };
     let terms = terms.complete(&Mechanisms)?;
@@ -113,19 +121,53 @@ async fn upload(
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let client = login::client()?;
+    let sent = send(&login::client()?, arguments, None, seed, progress).await?;
+    if arguments.json {
+        return output::print_json(&sent.upload);
+    }
+    let parts = sent.upload.contributions.iter();
+    let own = parts.filter(|part| part.number == sent.number);
+    let bytes: u64 = own.map(|part| part.bytes_present).sum();
+    output::print(&format!(
+        "{}: {} encrypted and uploaded, {:.1} MB in {:.1} s ({} bytes a record)\n",
+        arguments.dataset,
+        counted(sent.records, "record"),
+        bytes as f64 / 1e6,
+        sent.seconds,
+        bytes / sent.records.max(1) as u64
+    ))
+}
+
+/// What an upload has sent.
+pub struct Sent {
+    upload: Upload,
+    /// The number of the account's part.
+    number: u32,
+    records: usize,
+    seconds: f64,
+}
+
+/// Encrypts the account's part of a dataset and sends it, or what is missing of it. What was sent is
+/// kept in `folder`, or where the command keeps it.
+pub async fn send(
+    client: &Client,
+    arguments: &UploadArguments,
+    folder: Option<&Path>,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<Sent, Error> {
     let dataset = client.dataset(arguments.dataset).await?;
     if dataset.state == DatasetState::Ready {
         let reason = format!("dataset {} has been uploaded already", dataset.id);
         return Err(Error::Usage(reason));
     }
     let terms = &dataset.terms.0;
-    let (format, strictness) = (&arguments.format, &arguments.strictness);
     let number = client.part_number(&dataset).await?;
     let (schema, bound) = terms.part_schema(number)?;
-    let table = input::table(&arguments.data, schema, format, strictness)?;
-    check_records(table.records(), bound)?;
-    let count = table.records();
+    let records = read(arguments, schema, terms.contribution)?;
+    let count = records.count();
+    check_records(count, bound)?;
+    let part = terms.part_plan(number, records.layout()?)?;
     let plan = terms.clone().complete(&Mechanisms)?.plan()?;
     let ladder = match seed {
         Some(_) => {
@@ -134,21 +176,6 @@ async fn upload(
         }
         None => None,
     };
-    let (part, records) = match terms.contribution {
-        Contribution::Records => {
-            let layout = Layout::for_records(table.records())?;
-            let part = terms.part_plan(number, Some(layout))?;
-            (part, Records::Table(Arc::new(table)))
-        }
-        Contribution::Counts => {
-            let tables = CountTables::new(table.domain())?;
-            let tally = Tally::of_table(tables, bound, &table)?;
-            (
-                terms.part_plan(number, None)?,
-                Records::Tally(Arc::new(tally)),
-            )
-        }
-    };
     let source = Source { records, ladder };
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(data, plan.budget, terms.delta, Some(id), arguments.yes)?;
@@ -156,35 +183,62 @@ async fn upload(
         let server = client.endpoints().generation.clone();
         records.remember(Use::Dataset { id, server }, plan.budget);
     }
-    let digest = file_digest(data)?;
-    let journal = Journal::open(&login::journal(dataset.id)?, dataset.id, digest)?;
+    let digest = table_digest(data)?;
+    let journal = match folder {
+        Some(folder) => folder.join(format!("{}.upload", dataset.id)),
+        None => login::journal(dataset.id)?,
+    };
+    let journal = Journal::open(&journal, dataset.id, digest)?;
     let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
     let tell = |state: fhaim_sdk::Progress| phase.reach(state.done as u64);
-    let uploaded = client.upload(&dataset, &source, journal, &tell).await?;
-    let seconds = phase.finish();
-    if arguments.json {
-        return output::print_json(&uploaded);
-    }
-    let parts = uploaded.contributions.iter();
-    let own = parts.filter(|part| part.number == number);
-    let bytes: u64 = own.map(|part| part.bytes_present).sum();
-    let records = count;
-    output::print(&format!(
-        "{}: {} encrypted and uploaded, {:.1} MB in {seconds:.1} s ({} bytes a record)\n",
-        dataset.id,
-        counted(records, "record"),
-        bytes as f64 / 1e6,
-        bytes / records.max(1) as u64
-    ))
+    let upload = client.upload(&dataset, &source, journal, &tell).await?;
+    Ok(Sent {
+        upload,
+        number,
+        records: count,
+        seconds: phase.finish(),
+    })
 }
 
-fn file_digest(path: &Path) -> Result<Digest, Error> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(Digest::of(&bytes))
+/// What is uploaded of a holder's file: its records, or what one pass over them counts.
+fn read(
+    arguments: &UploadArguments,
+    schema: Schema,
+    contribution: Contribution,
+) -> Result<Records, Error> {
+    let UploadArguments {
+        data,
+        format,
+        strictness,
+        ..
+    } = arguments;
+    if contribution == Contribution::Records {
+        let table = input::table(data, schema, format, strictness)?;
+        return Ok(Records::Table(Arc::new(table)));
+    }
+    let source = counting::Source {
+        data,
+        schema: &schema,
+        format,
+        strictness,
+    };
+    let tally = counting::tallies(source, &[counting::WHOLE])?.pop();
+    let tally = tally.ok_or(fhaim_protocol::Error::Object("a share without a tally"))?;
+    Ok(Records::Tally(Arc::new(tally)))
+}
+
+/// SHA-256 of a table's text, a piece of it in memory at a time.
+fn table_digest(data: &Data) -> Result<Digest, Error> {
+    let mut text = data.open()?;
+    let mut hash = Sha256::new();
+    let mut piece = Zeroizing::new(vec![0; 1 << 16]);
+    loop {
+        match text.read(&mut piece).map_err(|source| data.fault(source))? {
+            0 => return Ok(Digest(hash.finalize().into())),
+            bytes => hash.update(&piece[..bytes]),
+        }
+    }
 }
 
 fn line(dataset: &Dataset) -> String {

@@ -8,7 +8,7 @@ use fhaim_protocol::{
     roster::{Contribution, Member, Partition, Roster},
     terms::Terms,
 };
-use fhaim_sdk::Client;
+use fhaim_sdk::{Client, Withdrawal, WithdrawnPart};
 use uuid::Uuid;
 
 use super::{
@@ -103,7 +103,7 @@ pub async fn sign(arguments: &ConsentArguments) -> Result<(), Error> {
     eprint!("{}", agreement(&dataset));
     confirmed(arguments, "Sign these terms, and the keys made under them?")?;
     let set = client.sign(&dataset, &login::holder_key()?).await?;
-    stand(arguments, &client, &dataset, &set).await
+    stand(arguments, &client, &dataset, Some(&set)).await
 }
 
 /// `fhaim dataset withdraw`.
@@ -114,9 +114,22 @@ pub async fn withdraw(arguments: &ConsentArguments) -> Result<(), Error> {
         arguments,
         "Let no further run of this dataset begin, for good?",
     )?;
-    client.withdraw(&dataset).await?;
-    let set = client.key_set(dataset.id).await?;
-    stand(arguments, &client, &dataset, &set).await
+    let Withdrawal { set, part } = client.withdraw(&dataset).await?;
+    if set.is_none() {
+        eprintln!(
+            "note: the dataset has no keys, so nothing was signed and no run can begin; nothing is \
+             recorded either: withdraw again once its first holder has had keys made"
+        );
+    }
+    match part {
+        WithdrawnPart::Deleted => eprintln!("note: what this account had uploaded is deleted"),
+        WithdrawnPart::Absent => {}
+        WithdrawnPart::Kept => eprintln!(
+            "note: a run over what this account uploaded has begun: it stays with the dataset until its \
+             first holder deletes that; no further run begins"
+        ),
+    }
+    stand(arguments, &client, &dataset, set.as_ref()).await
 }
 
 fn confirmed(arguments: &ConsentArguments, question: &str) -> Result<(), Error> {
@@ -137,12 +150,12 @@ async fn stand(
     arguments: &ConsentArguments,
     client: &Client,
     dataset: &Dataset,
-    set: &KeySet,
+    set: Option<&KeySet>,
 ) -> Result<(), Error> {
     if arguments.json {
-        return output::print_json(&set.holders);
+        return output::print_json(&set.map_or(&[][..], |set| &set.holders));
     }
-    output::print(&standings(client, dataset, Some(set)).await)
+    output::print(&standings(client, dataset, set).await)
 }
 
 /// What a holder agrees to, in words.

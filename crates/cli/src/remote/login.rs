@@ -18,7 +18,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::args::{LoginArguments, LogoutArguments};
-use crate::{error::Error, home, output, randomness::system};
+use crate::{error::Error, home, output, randomness::system, remarks::note};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,7 +97,7 @@ impl Keeper for LoginFile {
             login: login.clone(),
         };
         if let Err(error) = keep(&self.path, &kept) {
-            eprintln!("note: the login was not kept: {error}");
+            note(format_args!("the login was not kept: {error}"));
         }
     }
 }
@@ -126,7 +126,7 @@ impl Receipts for ReceiptFiles {
         let path = self.path(dataset);
         let text = home::read(&path).ok()??;
         serde_json::from_slice(&text)
-            .inspect_err(|error| eprintln!("note: {}: no receipt: {error}", path.display()))
+            .inspect_err(|error| note(format_args!("{}: no receipt: {error}", path.display())))
             .ok()
     }
 
@@ -140,7 +140,7 @@ impl Receipts for ReceiptFiles {
             home::replace(&path, output::to_json(receipt)?.as_bytes())
         });
         if let Err(error) = kept {
-            eprintln!("note: the ledger's receipt was not kept: {error}");
+            note(format_args!("the ledger's receipt was not kept: {error}"));
         }
     }
 }
@@ -149,6 +149,14 @@ fn keeping(endpoints: Endpoints, path: PathBuf) -> Result<Client, Error> {
     let receipts = ReceiptFiles::of(&endpoints.crypto)?;
     let client = Client::new(endpoints.clone())?.with_receipts(Arc::new(receipts));
     Ok(client.with_keeper(Arc::new(LoginFile { path, endpoints })))
+}
+
+/// A client that is signed in with an API key and keeps nothing but receipts.
+pub async fn with_api_key(endpoints: Endpoints, api_key: Secret) -> Result<Client, Error> {
+    let receipts = ReceiptFiles::of(&endpoints.crypto)?;
+    let client = Client::new(endpoints)?.with_receipts(Arc::new(receipts));
+    client.sign_in_with_key(api_key).await?;
+    Ok(client)
 }
 
 /// `fhaim login`.

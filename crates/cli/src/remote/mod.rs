@@ -2,10 +2,10 @@
 
 mod account;
 pub mod args;
-mod dataset;
+pub mod dataset;
 mod holders;
 mod job;
-mod login;
+pub mod login;
 
 use crate::{args::Command, error::Error, progress::Progress, randomness::Randomness};
 

@@ -68,7 +68,56 @@ pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
     for service in ORDER {
         up::stored(data, service)?;
     }
-    make_new(out)?;
+    let partial = begin(out)?;
+    let files = copy_services(data, &partial).await?;
+    finish(&partial, out)?;
+    output::print(&format!(
+        "{}: three databases and {files} blobs; keep {} apart from the rest\n",
+        out.display(),
+        out.join("keys").display()
+    ))
+}
+
+/// A folder for what is copied to `out`, beside it: `out` is there whole or not at all. One that was
+/// broken off is in nobody's way.
+fn begin(out: &Path) -> Result<PathBuf, Error> {
+    if out.exists() {
+        return Err(Error::Usage(format!(
+            "{} is there already: name a folder that is not",
+            out.display()
+        )));
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(out.file_name().unwrap_or_default());
+    name.push(".fhaim-partial");
+    let partial = out.with_file_name(name);
+    remove(&partial)?;
+    up::make_folder(&partial)?;
+    Ok(partial)
+}
+
+/// Gives a whole copy its place.
+fn finish(partial: &Path, out: &Path) -> Result<(), Error> {
+    fs::rename(partial, out).map_err(|source| Error::Write {
+        path: out.to_owned(),
+        source,
+    })
+}
+
+/// Removes what an earlier copy left that was broken off.
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(Error::Write {
+            path: folder.to_owned(),
+            source,
+        }),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Copies databases, blobs and keys of all services; how many blobs.
+async fn copy_services(data: &Path, out: &Path) -> Result<usize, Error> {
     let keys = out.join("keys");
     up::make_folder(&keys)?;
     let mut files = 0;
@@ -88,11 +137,7 @@ pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
     if first.exists() {
         copy_file(&first, &keys.join("first-account"))?;
     }
-    output::print(&format!(
-        "{}: three databases and {files} blobs; keep {} apart from the rest\n",
-        out.display(),
-        keys.display()
-    ))
+    Ok(files)
 }
 
 /// Puts a copy where `fhaim up` finds it.
@@ -114,9 +159,9 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
             return Err(Error::Usage(format!("{}: {reason}", key.display())));
         }
     }
-    make_new(data)?;
+    let partial = begin(data)?;
     for service in ORDER {
-        let (from, to) = (from.join(service.as_str()), data.join(service.as_str()));
+        let (from, to) = (from.join(service.as_str()), partial.join(service.as_str()));
         up::make_folder(&to)?;
         copy_file(&from.join("store.db"), &to.join("store.db"))?;
         copy(&from.join("blobs"), &to.join("blobs"))?;
@@ -127,8 +172,9 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
     }
     let first = keys.join("first-account");
     if first.exists() {
-        copy_file(&first, &data.join("first-account"))?;
+        copy_file(&first, &partial.join("first-account"))?;
     }
+    finish(&partial, data)?;
     output::print(&format!(
         "{}: restored; `fhaim admin compare --data {}` holds the services against each other\n",
         data.display(),
@@ -136,18 +182,8 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
     ))
 }
 
-/// Makes a folder that must not be there.
-fn make_new(path: &Path) -> Result<(), Error> {
-    if path.exists() {
-        return Err(Error::Usage(format!(
-            "{} is there already: name a folder that is not",
-            path.display()
-        )));
-    }
-    up::make_folder(path)
-}
-
-/// Copies all files below a folder; how many. What goes meanwhile was deleted by its owner.
+/// Copies all files below a folder, which must be there; how many. What goes meanwhile was deleted by
+/// its owner: files, and folders with all that is in them.
 fn copy(from: &Path, to: &Path) -> Result<usize, Error> {
     up::make_folder(to)?;
     let unreadable = |source| Error::Read {
@@ -158,16 +194,13 @@ fn copy(from: &Path, to: &Path) -> Result<usize, Error> {
     for entry in fs::read_dir(from).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let (path, target) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            files += copy(&path, &target)?;
-            continue;
-        }
-        match copy_file(&path, &target) {
+        let copied = match path.is_dir() {
+            true => copy(&path, &target),
+            false => copy_file(&path, &target).map(|()| 1),
+        };
+        match copied {
             Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-            copied => {
-                copied?;
-                files += 1;
-            }
+            copied => files += copied?,
         }
     }
     Ok(files)
@@ -180,4 +213,40 @@ fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
         source,
     })?;
     up::write_secret(to, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dataset that is deleted while the folder is copied takes its folder with it.
+    #[test]
+    fn folders_that_go_meanwhile_are_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        let from = place.path().join("from");
+        fs::create_dir_all(from.join("stays/1")).unwrap();
+        fs::write(from.join("stays/1/blob"), "here").unwrap();
+        let busy = {
+            let from = from.clone();
+            std::thread::spawn(move || {
+                for round in 0..4000 {
+                    let dataset = from.join(format!("{}", round % 20));
+                    let _ = fs::create_dir_all(dataset.join("objects"));
+                    let _ = fs::write(dataset.join("objects/blob"), "soon gone");
+                    let _ = fs::remove_dir_all(&dataset);
+                }
+            })
+        };
+        for copies in 0.. {
+            let to = place.path().join(format!("to {copies}"));
+            assert!(copy(&from, &to).unwrap() >= 1);
+            assert_eq!(fs::read_to_string(to.join("stays/1/blob")).unwrap(), "here");
+            if busy.is_finished() {
+                break;
+            }
+        }
+        busy.join().unwrap();
+        let none = copy(&from.join("none"), &place.path().join("none"));
+        assert!(none.is_err(), "a folder that is not there is no empty one");
+    }
 }

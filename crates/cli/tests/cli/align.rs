@@ -141,3 +141,26 @@ fn tables_that_cannot_be_aligned() {
         assert!(!folder.path().join("out.csv").exists());
     }
 }
+
+/// A wait that no clock has before it ended the command after its first message was out.
+#[test]
+fn waits_that_cannot_be_are_refused_before_anything_is_sent() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("t.csv"), table(0..3, "age")).unwrap();
+    for wait in ["18446744073709551615", "0"] {
+        let files = ["--data", "t.csv", "--out", "o.csv", "--messages", "shared"];
+        let who = ["--on", "id", "--me", "1", "--of", "2", "--session", "trial"];
+        let more = ["--yes", "--wait", wait];
+        let output = fhaim(
+            folder.path(),
+            &[&["align"], &files[..], &who, &more].concat(),
+        );
+        assert!(!output.status.success());
+        let told = stderr(&output);
+        assert!(
+            told.contains("--wait") && !told.contains("panicked"),
+            "{told}"
+        );
+        assert!(!folder.path().join("shared").exists(), "something was sent");
+    }
+}

@@ -35,6 +35,45 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
     let schema = format!(r#"{{"name":"t","columns":[{columns}]}}"#);
     let folder = folder(lines(60, 1), schema);
     fs::write(folder.path().join("others.csv"), lines(540, 2)).unwrap();
+    // What the report says of the attacks: its verdict, the found likelihood, and the bound.
+    let reported = || {
+        let files = [
+            "evaluate",
+            "--real",
+            "t.csv",
+            "--synthetic",
+            "s.csv",
+            "--held-out",
+            "others.csv",
+        ];
+        let more = [
+            "--schema",
+            "t.schema.json",
+            "--model",
+            "m",
+            "--ledger",
+            "l.json",
+            "--json",
+        ];
+        let report = fhaim(
+            folder.path(),
+            &[&files[..], &more, &["--out", "r.html"]].concat(),
+        );
+        assert!(report.status.success(), "{}", stderr(&report));
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        let sentences = report["verdict"]["sentences"].as_array().unwrap();
+        let page = fs::read_to_string(folder.path().join("r.html")).unwrap();
+        assert!(page.contains("<h2>Membership</h2>"));
+        let found = report["membership"]["likelihood"]["found"]
+            .as_f64()
+            .unwrap();
+        let bound = report["membership"]["bound"].as_f64().unwrap();
+        (
+            sentences.last().unwrap().as_str().unwrap().to_owned(),
+            found,
+            bound,
+        )
+    };
     let likelihood = |epsilon: &str| {
         let files = [
             "local",
@@ -45,7 +84,15 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
             "--out",
             "s.csv",
         ];
-        let more = ["--model-out", "m", "--yes", "--epsilon", epsilon];
+        let more = [
+            "--model-out",
+            "m",
+            "--ledger",
+            "l.json",
+            "--yes",
+            "--epsilon",
+            epsilon,
+        ];
         let run = fhaim(folder.path(), &[&files[..], &more].concat());
         assert!(run.status.success(), "{}", stderr(&run));
         let files = [
@@ -71,8 +118,23 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
     // The positive control first: without it, failing to find anything would show nothing.
     let open = likelihood("1000000");
     assert!(open > 0.8, "{open}");
+    let (said, found, bound) = reported();
+    assert!(
+        said.starts_with("Membership attacks tell records that the table was made from"),
+        "{said}"
+    );
+    assert_eq!((found, bound), (open, 1.0));
     let private = likelihood("0.5");
     assert!((private - 0.5).abs() < 0.2, "{private}");
+    let (said, found, bound) = reported();
+    assert!(
+        said.starts_with("Membership attacks find no more than luck does"),
+        "{said}"
+    );
+    assert!(
+        found == private && found < bound && bound < 0.75,
+        "{found} {bound}"
+    );
 
     let files = [
         "attack",

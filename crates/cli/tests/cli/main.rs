@@ -4,6 +4,7 @@
 
 mod align;
 mod attack;
+mod constraints;
 mod draft;
 mod federate;
 mod help;

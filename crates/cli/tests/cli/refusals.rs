@@ -123,9 +123,9 @@ fn budgets_out_of_range() {
 
 #[test]
 fn arguments_out_of_range() {
-    let mechanism = ["--epsilon", "1", "--mechanism", "mst"];
-    let known = "possible values: staged, fhaim-l2, aim, one-ways";
-    refused_arguments(&mechanism, &["'mst'", "--mechanism", known]);
+    let mechanism = ["--epsilon", "1", "--mechanism", "rap"];
+    let known = "possible values: staged, fhaim-l2, aim, mst, one-ways";
+    refused_arguments(&mechanism, &["'rap'", "--mechanism", known]);
     refused_arguments(&["--epsilon", "1", "--records", "0"], &["--records"]);
     let cap = ["--epsilon", "1", "--model-mb", "0"];
     refused_arguments(&cap, &["model cap", "raise --model-mb"]);

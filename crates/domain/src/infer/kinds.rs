@@ -22,6 +22,9 @@ const MISSING_LOOKALIKES: [&str; 12] = [
 const MAX_CODE_LENGTH: usize = 12;
 const MAX_CODES: usize = 5_000;
 
+/// So large a share of a column's records has no more decimals than are drafted.
+const USUAL_SHARE: f64 = 0.95;
+
 /// Chapters that codes may be drafted into.
 const MAX_CHAPTERS: usize = 64;
 
@@ -250,7 +253,8 @@ fn number(
     let limits = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
         (min.min(value), max.max(value))
     });
-    let decimals = numbers::decimals_within(written.decimals.0, limits);
+    let usual = usual_decimals(written, profile);
+    let decimals = numbers::decimals_within(usual, limits);
     let style = decimal_style(written, decimals);
     let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
     for (text, count) in profile.counted() {
@@ -286,7 +290,28 @@ fn number(
     if form.special.is_some() {
         note.push_str("; its special values are those of many records, or made of nines");
     }
+    if usual < written.decimals.0 {
+        note.push_str("; a few values have more decimals, and are rounded");
+    }
     (form, Some(note))
+}
+
+/// The decimals that nearly all records' numbers do with: a few quotients among measurements,
+/// 9.53333333 among 9.4 and 9.8, are no reason to write all others to nine places.
+fn usual_decimals(written: Numbers, profile: &Profile) -> u32 {
+    let mut records: BTreeMap<u32, u64> = BTreeMap::new();
+    for (text, count) in profile.counted() {
+        *records.entry(written.decimals_of(text)).or_default() += count;
+    }
+    let total: u64 = records.values().sum();
+    let mut seen = 0;
+    for (&decimals, &count) in &records {
+        seen += count;
+        if seen as f64 >= USUAL_SHARE * total as f64 {
+            return decimals;
+        }
+    }
+    written.decimals.0
 }
 
 /// Numbers in even bins, as the first version has them.

@@ -223,6 +223,7 @@ fn draft<'a>(
         source: None,
         target: options.target.clone(),
         columns: forms,
+        constraints: Vec::new(),
     };
     let schema = Schema::try_from(form).map_err(|problem| Error::Schema {
         file: options.file.clone(),

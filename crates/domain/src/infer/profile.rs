@@ -207,6 +207,12 @@ impl Numbers {
             ..DecimalStyle::default()
         };
         self.all = style.parse(text).is_some() && !is_padded(text);
+        let count = self.decimals_of(text);
+        self.decimals = (self.decimals.0.max(count), self.decimals.1.min(count));
+    }
+
+    /// Decimals of a number so written.
+    pub(super) fn decimals_of(&self, text: &str) -> u32 {
         let mark = if self.comma { ',' } else { '.' };
         let decimals = text
             .trim()
@@ -215,12 +221,11 @@ impl Numbers {
         // An exponent says nothing of decimals: as many as are kept at most.
         let digits = decimals.bytes().all(|byte| byte.is_ascii_digit());
         let exponent = text.contains(['e', 'E']);
-        let count = if digits && !exponent {
+        if digits && !exponent {
             decimals.len() as u32
         } else {
             crate::MAX_DECIMALS
-        };
-        self.decimals = (self.decimals.0.max(count), self.decimals.1.min(count));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bars;
 mod heatmap;
+mod membership;
 mod verdict;
 
 use std::fmt::{self, Display, Formatter};
@@ -13,6 +14,7 @@ use crate::{
 };
 use bars::Bars;
 use heatmap::{Heatmap, NARROW, Scale, WIDE};
+use membership::membership_section;
 use verdict::{ValuesSection, VerdictSection};
 
 const STYLE: &str = include_str!("style.css");
@@ -119,6 +121,9 @@ impl Display for Page<'_> {
         self.prediction(out)?;
         if let Some(closeness) = &self.report.closeness {
             closeness_section(out, closeness)?;
+        }
+        if let Some(membership) = &self.report.membership {
+            membership_section(out, membership)?;
         }
         write!(out, "{GLOSSARY}</main>\n</body>\n</html>\n")
     }

@@ -340,7 +340,14 @@ impl Store {
         Ok(false)
     }
 
-    /// [`Store::forget_deleted`], if it has to be tried again.
+    /// Notes that something is about to be deleted for good: [`Store::forget_deleted_if_due`] forgets
+    /// it where whoever deletes it does not come to that, because its caller hangs up. Say so before
+    /// the deletion commits.
+    pub fn owe_forgetting(&self) {
+        self.unforgotten.store(true, Ordering::SeqCst);
+    }
+
+    /// [`Store::forget_deleted`], if it has to be tried again, or was never come to.
     ///
     /// # Errors
     /// A failure of the database.

@@ -122,9 +122,14 @@ impl CountTables {
         Ok((0..cells(&self.domain, a, b)).map(count).collect())
     }
 
+    /// The other attribute of the smallest table that an attribute is in; itself where it is the only one.
+    fn partner(&self, a: usize) -> Option<usize> {
+        self.partners.get(a).copied()
+    }
+
     /// The sum over all records of u(x_a).
     fn margin(&self, a: usize, u: &[i64]) -> Result<Weights, Error> {
-        let partner = self.partners.get(a).copied();
+        let partner = self.partner(a);
         let partner = partner.ok_or(fhaim_he::Error::OutOfRange("an attribute"))?;
         if partner == a {
             let first = self.first(a, a)?;

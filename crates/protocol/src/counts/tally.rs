@@ -3,7 +3,7 @@
 use super::{CountTables, cells, pairs};
 use crate::Error;
 use crate::holder::check_records;
-use fhaim_domain::Table;
+use fhaim_domain::{Clique, Counted, Domain, Table};
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -42,8 +42,7 @@ impl Tally {
     /// As [`Tally::add`].
     pub fn of_table(tables: CountTables, record_bound: u64, table: &Table) -> Result<Self, Error> {
         let mut tally = Self::new(tables, record_bound);
-        let columns: Vec<&[u32]> = table.columns().iter().map(Vec::as_slice).collect();
-        tally.add(&columns)?;
+        tally.add(table.columns())?;
         Ok(tally)
     }
 
@@ -52,7 +51,9 @@ impl Tally {
     /// # Errors
     /// [`Error::Records`] where they are more than the bound; [`Error::Table`] for columns that are
     /// not the domain's, and for codes outside it. Nothing is counted then.
-    pub fn add(&mut self, columns: &[&[u32]]) -> Result<(), Error> {
+    pub fn add<C: AsRef<[u32]>>(&mut self, columns: &[C]) -> Result<(), Error> {
+        let columns: Vec<&[u32]> = columns.iter().map(AsRef::as_ref).collect();
+        let columns = columns.as_slice();
         let records = self.check(columns)?;
         let domain = self.tables.domain().clone();
         if let [only] = columns {
@@ -129,5 +130,50 @@ impl Tally {
             cells(domain, a, b)
         };
         self.counts.get(first..first + cells)
+    }
+
+    /// The marginal of one attribute, off the smallest table that has it.
+    fn margin(&self, attribute: usize) -> Option<Vec<i64>> {
+        let (size, partner) = (
+            *self.tables.domain().sizes().get(attribute)?,
+            self.tables.partner(attribute)?,
+        );
+        let (a, b) = (attribute.min(partner), attribute.max(partner));
+        let table = self.table(a, b)?;
+        if a == b {
+            return Some(table.to_vec());
+        }
+        let row = self.tables.domain().size(b);
+        let mut margin = vec![0; size];
+        for (cell, count) in table.iter().enumerate() {
+            let code = if attribute == a {
+                cell / row
+            } else {
+                cell % row
+            };
+            *margin.get_mut(code)? += count;
+        }
+        Some(margin)
+    }
+}
+
+impl Counted for Tally {
+    fn domain(&self) -> &Domain {
+        self.tables.domain()
+    }
+
+    fn records(&self) -> u64 {
+        self.records
+    }
+
+    fn marginal(&self, clique: &Clique) -> Option<Vec<u64>> {
+        let counts = match *clique.attributes() {
+            [] => return Some(vec![self.records]),
+            [a] => self.margin(a)?,
+            [a, b] => self.table(a, b)?.to_vec(),
+            _ => return None,
+        };
+        // Counts begin at zero and only grow.
+        Some(counts.into_iter().map(i64::cast_unsigned).collect())
     }
 }

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::holder::{Noise, encrypt_vector, map};
 use crate::upload::{EncryptedLadder, Object, decode_ciphertexts, encode_object, noise_objects};
 use fhaim_domain::Domain;
-use fhaim_dp::{DIGIT_SAMPLES, LadderPlan, fork};
+use fhaim_dp::{LadderPlan, fork};
 use fhaim_he::{Ciphertext, EncryptedCounts, Parameters, PublicKey};
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
@@ -49,7 +49,7 @@ impl CountsPlan {
         match object {
             Object::Counts { number } => number < self.tables.layout().ciphertexts(),
             Object::Noise { page, level, index } => {
-                page < self.ladder.pages() && level < self.ladder.levels() && index < DIGIT_SAMPLES
+                self.ladder.vector(page, level, index).is_some()
             }
             Object::Column { .. } => false,
         }

@@ -85,6 +85,7 @@ impl Rules {
             leak: Leak {
                 ciphertext: ciphertext_leak()?,
                 residues: self.residues,
+                form: self.run_ladder.form(),
             },
             holders: self.holders.clone(),
         })

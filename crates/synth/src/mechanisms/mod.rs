@@ -12,6 +12,7 @@ mod digits;
 pub mod fhaim_l2;
 pub(crate) mod fitting;
 pub(crate) mod merge;
+pub mod mst;
 pub mod one_ways;
 mod prior;
 pub(crate) mod score;
@@ -32,11 +33,12 @@ use crate::Error;
 use crate::mechanism::Mechanism;
 
 /// All of them with the options that new terms are made with, the default first.
-static MECHANISMS: LazyLock<[Box<dyn Mechanism>; 4]> = LazyLock::new(|| {
+static MECHANISMS: LazyLock<[Box<dyn Mechanism>; 5]> = LazyLock::new(|| {
     [
         Box::new(staged::Staged::recommended()),
         Box::new(fhaim_l2::FhaimL2::default()),
         Box::new(aim::Aim::default()),
+        Box::new(mst::Mst::default()),
         Box::new(one_ways::OneWaysOnly),
     ]
 });
@@ -167,10 +169,10 @@ mod tests {
             assert_eq!(read, mechanism);
         }
         assert_eq!(MechanismName::default().as_str(), "staged");
-        let error = "mst".parse::<MechanismName>().unwrap_err().to_string();
+        let error = "rap".parse::<MechanismName>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown mechanism \"mst\": choose staged, fhaim-l2, aim or one-ways"
+            "unknown mechanism \"rap\": choose staged, fhaim-l2, aim, mst or one-ways"
         );
         assert!(serde_json::from_str::<MechanismName>("3").is_err());
     }

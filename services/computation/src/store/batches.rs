@@ -86,16 +86,17 @@ fn status(row: &Row) -> Result<BatchStatus, StoreError> {
     })
 }
 
-/// Queues a batch, unless it is there.
+/// Queues a batch. Whether it was queued: not where it is there, and then the transaction is of no
+/// more use.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn insert(
-    store: &Store,
+    tx: &mut Tx,
     upload: &Stored,
     name: Name,
     batch: &Batch,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let inserted = sqlx::query(
         "INSERT INTO batches (id, dataset, owner, job, first, requests, state, seconds, \
          lease_expires, attempts, created_at, shown) \
@@ -109,11 +110,11 @@ pub async fn insert(
     .bind(rows::to_json(&batch.requests)?)
     .bind(clock::now())
     .bind(rows::to_json(&batch.receipts)?)
-    .execute(store.pool())
+    .execute(&mut **tx)
     .await;
     match inserted {
-        Err(error) if is_duplicate(&error) => Ok(()),
-        other => other.map(|_| ()),
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
     }
 }
 

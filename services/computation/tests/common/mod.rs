@@ -3,27 +3,34 @@
 #![allow(dead_code, clippy::unwrap_used)] // helpers outside #[test] functions
 
 use axum::Router;
+use axum::extract::Path;
 use axum::routing::get;
 use bytes::Bytes;
-use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
+use fhaim_api::keys::Receipt;
 use fhaim_api::token::Service;
 use fhaim_api::upload::{Complete, NewUpload, UploadState, WireLayout};
+use fhaim_api::{Cost, Digest};
 use fhaim_computation::datasets::Cache;
 use fhaim_computation::uploads::{self, Stored, WHOLE};
 use fhaim_computation::{Config, Memory, State};
 use fhaim_domain::{Schema, Table};
+use fhaim_dp::Rho;
 use fhaim_he::{EvaluationKeys, PublicKey, SecretKey};
 use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
+use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
 use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan};
 use rand::rngs::OsRng;
 use rand::{SeedableRng, TryRngCore, rngs::StdRng};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -47,6 +54,23 @@ pub fn table() -> Table {
 pub struct Keys {
     pub public: PublicKey,
     pub evaluation: EvaluationKeys,
+    /// Terms that the keys of every dataset were made with, where it is asked.
+    pub agreed: Arc<Mutex<Option<Terms>>>,
+}
+
+/// A key set as the crypto service shows it.
+fn key_set(dataset: Uuid, terms: Terms) -> Value {
+    let key = ReceiptKey::random(&mut StdRng::seed_from_u64(1));
+    let receipt: Receipt = key
+        .sign(DatasetId(dataset.into_bytes()), Tip::default())
+        .into();
+    let (nothing, digest) = (Cost::from(Rho::ZERO), Digest::of(b"key"));
+    json!({
+        "dataset": dataset, "terms": WireTerms(terms), "parameter_set": 1,
+        "public_key": digest, "evaluation_keys": digest, "budget": nothing, "spent": nothing,
+        "runs_begun": 0, "receipt_key": "", "receipt": receipt,
+        "created_at": "2026-01-01T00:00:00Z"
+    })
 }
 
 impl Keys {
@@ -57,6 +81,7 @@ impl Keys {
         Self {
             public: secret.public_key(&mut rng).unwrap(),
             evaluation: secret.evaluation_keys(&mut rng).unwrap(),
+            agreed: Arc::default(),
         }
     }
 
@@ -64,7 +89,13 @@ impl Keys {
     pub async fn serve(&self) -> String {
         let public = self.public.to_bytes().unwrap();
         let evaluation = self.evaluation.to_bytes();
+        let agreed = self.agreed.clone();
+        let show = async move |Path(dataset): Path<Uuid>| {
+            let terms = agreed.lock().unwrap().clone();
+            axum::Json(key_set(dataset, terms.unwrap()))
+        };
         let routes = Router::new()
+            .route("/v1/datasets/{dataset}", get(show))
             .route("/v1/datasets/{dataset}/public-key", get(async || public))
             .route(
                 "/v1/datasets/{dataset}/evaluation-keys",
@@ -120,8 +151,13 @@ impl Fixture {
 
     /// An object's bytes, other ones for another seed.
     pub fn encode(&self, object: Object, seed: u64) -> Bytes {
+        self.encode_of(self.plan, object, seed)
+    }
+
+    /// The same of a plan with another ladder.
+    pub fn encode_of(&self, plan: UploadPlan, object: Object, seed: u64) -> Bytes {
         let table = table();
-        let holder = Holder::new(&table, 1000, Noise::Fresh, &self.keys.public, self.plan).unwrap();
+        let holder = Holder::new(&table, 1000, Noise::Fresh, &self.keys.public, plan).unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
         holder.encode(object, &mut rng).unwrap().into()
     }
@@ -148,14 +184,27 @@ impl Fixture {
         stored: &Stored,
         digests: &BTreeMap<String, Digest>,
     ) -> Result<(), Failure> {
+        self.complete_part(stored, WHOLE, digests).await
+    }
+
+    pub async fn complete_part(
+        &self,
+        stored: &Stored,
+        number: u32,
+        digests: &BTreeMap<String, Digest>,
+    ) -> Result<(), Failure> {
         let mut hash = Sha256::new();
         for (name, digest) in digests {
             hash.update(format!("{name} {digest}\n"));
         }
         let manifest = Digest(hash.finalize().into());
         let complete = Complete { manifest };
-        let upload = uploads::complete(&self.state, stored, WHOLE, &complete).await?;
-        assert_eq!(upload.contributions[0].state, UploadState::Complete);
+        let upload = uploads::complete(&self.state, stored, number, &complete).await?;
+        let part = upload
+            .contributions
+            .iter()
+            .find(|part| part.number == number);
+        assert_eq!(part.unwrap().state, UploadState::Complete);
         Ok(())
     }
 
@@ -192,7 +241,7 @@ impl Fixture {
     }
 }
 
-async fn open(folder: &Path, crypto: &str, stored_bytes: u64) -> State {
+async fn open(folder: &std::path::Path, crypto: &str, stored_bytes: u64) -> State {
     let mut common = fhaim_kit::config::in_folder(folder);
     common.peers.insert(Service::Crypto, crypto.to_owned());
     let config = Config {

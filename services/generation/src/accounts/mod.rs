@@ -48,19 +48,20 @@ fn check_password(password: &Secret) -> Result<(), Refusal> {
     Err(Refusal::Password { least, most })
 }
 
-/// Makes sure that whoever holds an account's token knows its password, too.
+/// Makes sure that whoever holds an account's token knows its password, too; the account.
 async fn confirm(
     state: &State,
     client: Client,
     account: Uuid,
     password: Secret,
-) -> Result<(), Failure> {
+) -> Result<store::Entry, Failure> {
     let found = store::of_id(&state.base.store, account).await?;
     let found = found.ok_or_else(Failure::not_found)?;
     state.sign_ins.try_address(client)?;
     state.sign_ins.try_account(&found.email, client)?;
-    if state.passwords.verify(password, Some(found.hash)).await? {
-        return Ok(());
+    let hash = Some(found.hash.clone());
+    if state.passwords.verify(password, hash).await? {
+        return Ok(found);
     }
     let (address, account) = (client.0, Some(account));
     security::log(
@@ -81,18 +82,20 @@ pub async fn change_password(
     new: NewPassword,
 ) -> Result<Session, Failure> {
     check_password(&new.new_password)?;
-    confirm(state, client, account, new.password).await?;
-    set_password(state, account, new.new_password).await?;
-    sessions::begin(state, account).await
+    let before = confirm(state, client, account, new.password).await?;
+    let hash = set_password(state, account, new.new_password).await?;
+    sessions::begin(state, &store::Entry { hash, ..before }).await
 }
 
-/// Gives an account another password, and ends all of its sessions.
-async fn set_password(state: &State, account: Uuid, password: Secret) -> Result<(), Failure> {
+/// Gives an account another password, and ends all of its sessions; the password's hash.
+async fn set_password(state: &State, account: Uuid, password: Secret) -> Result<String, Failure> {
     let hash = state.passwords.hash(password).await?;
     let mut tx = state.base.store.begin().await?;
+    // Locks the account's row, as whoever begins or renews a session does.
     store::set_password(&mut tx, account, &hash).await?;
     tokens_of::end_all(&mut tx, account).await?;
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    Ok(hash)
 }
 
 /// Deletes an account that has no datasets, with its sessions and API keys.
@@ -116,6 +119,7 @@ pub async fn close(
         datasets => return Err(Refusal::HasDatasets(datasets).into()),
     }
     store::delete(&mut tx, account).await?;
+    state.base.store.owe_forgetting();
     tx.commit().await?;
     state.base.store.forget_deleted().await?;
     Ok(())

@@ -19,8 +19,9 @@ use super::limits::Client;
 use super::tokens;
 use crate::State;
 use crate::problem::Refusal;
+use crate::store::accounts::{self, Entry};
+use crate::store::api_keys;
 use crate::store::sessions::{self as store, Use};
-use crate::store::{accounts, api_keys};
 
 const ACCESS_LIFETIME: Duration = Duration::from_secs(15 * 60);
 
@@ -43,8 +44,7 @@ pub async fn sign_in(
     let hash = found.as_ref().map(|found| found.hash.clone());
     let right = state.passwords.verify(credentials.password, hash).await?;
     match found {
-        Some(found) if right && found.disabled => Err(Refusal::Disabled.into()),
-        Some(found) if right => begin(state, found.id).await,
+        Some(found) if right => begin(state, &found).await,
         found => {
             let (address, account) = (client.0, found.map(|found| found.id));
             security::log(
@@ -65,15 +65,22 @@ pub async fn sign_in(
 pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> {
     let digest = tokens::digest(token);
     let mut tx = state.base.store.begin().await?;
+    let account = store::account(&mut tx, &digest).await?;
+    let account = account.ok_or_else(|| refused(None))?;
+    // Before the token: whoever ends the account's sessions locks in this order.
+    let entry = accounts::lock(&state.base.store, &mut tx, account).await?;
     let found = store::lock(&state.base.store, &mut tx, &digest).await?;
-    let found = found.ok_or_else(|| refused(None))?;
+    let found = found.ok_or_else(|| refused(Some(account)))?;
+    if entry.is_none_or(|entry| entry.disabled) {
+        return Err(refused(Some(account)).into());
+    }
     let exchanged = match found.used {
         Use::Good => store::mark_used(&mut tx, &digest).await?,
         // The answer may have been lost on the way: what was given with it is void.
         Use::Used => store::void_successor(&mut tx, &digest).await?,
         Use::Void => false,
     };
-    let (family, account) = (found.family, found.account);
+    let family = found.family;
     if !exchanged {
         store::end_family(&mut tx, &family).await?;
         tx.commit().await?;
@@ -121,12 +128,25 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
 /// A failure of the store.
 pub async fn end_all(state: &State, account: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
+    accounts::lock(&state.base.store, &mut tx, account).await?;
     store::end_all(&mut tx, account).await?;
     Ok(tx.commit().await?)
 }
 
-pub(super) async fn begin(state: &State, account: Uuid) -> Result<Session, Failure> {
+/// Begins a session of an account whose password was shown to be that of `shown`, if it still is:
+/// comparing takes a while, in which an owner or an operator may have changed it.
+///
+/// # Errors
+/// Another password by now, or an account that its operator has closed.
+pub(super) async fn begin(state: &State, shown: &Entry) -> Result<Session, Failure> {
+    let account = shown.id;
     let mut tx = state.base.store.begin().await?;
+    let now = accounts::lock(&state.base.store, &mut tx, account).await?;
+    match now {
+        Some(now) if now.hash == shown.hash && now.disabled => return Err(Refusal::Disabled.into()),
+        Some(now) if now.hash == shown.hash => {}
+        _ => return Err(Refusal::Credentials.into()),
+    }
     let family = Uuid::new_v4().to_string();
     let token = add_token(&mut tx, &family, account, None).await?;
     tx.commit().await?;

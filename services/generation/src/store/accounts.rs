@@ -68,6 +68,17 @@ pub struct Entry {
     pub disabled: bool,
 }
 
+impl Entry {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: rows::parsed(row, "id")?,
+            email: row.try_get("email")?,
+            hash: row.try_get("password")?,
+            disabled: row.try_get::<i64, _>("disabled")? != 0,
+        })
+    }
+}
+
 /// The account of an address.
 ///
 /// # Errors
@@ -84,6 +95,20 @@ pub async fn of_id(store: &Store, id: Uuid) -> Result<Option<Entry>, StoreError>
     entry(store, "id", &id.to_string()).await
 }
 
+/// What it takes to sign in to an account, its row locked. Whatever ends an account's sessions locks
+/// it, too: a session that begins or is renewed meanwhile is either ended with the others or refused.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Entry>, StoreError> {
+    let select = "SELECT id, email, password, disabled FROM accounts WHERE id = $1";
+    let row = sqlx::query(store.locking(select))
+        .bind(id.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.as_ref().map(Entry::from_row).transpose()
+}
+
 async fn entry(store: &Store, by: &str, value: &str) -> Result<Option<Entry>, StoreError> {
     // Safe: `by` is a name of this code base.
     let select = format!("SELECT id, email, password, disabled FROM accounts WHERE {by} = $1");
@@ -91,15 +116,7 @@ async fn entry(store: &Store, by: &str, value: &str) -> Result<Option<Entry>, St
         .bind(value)
         .fetch_optional(store.pool())
         .await?;
-    let entry = |row: Row| {
-        Ok(Entry {
-            id: rows::parsed(&row, "id")?,
-            email: row.try_get("email")?,
-            hash: row.try_get("password")?,
-            disabled: row.try_get::<i64, _>("disabled")? != 0,
-        })
-    };
-    row.map(entry).transpose()
+    row.as_ref().map(Entry::from_row).transpose()
 }
 
 /// Gives an account another password, by its hash.

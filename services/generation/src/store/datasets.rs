@@ -256,43 +256,89 @@ pub async fn stranded(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError>
     row.map(|row| rows::parsed(&row, "id")).transpose()
 }
 
-/// Receipts of a dataset: the one that its owner showed, and those of all jobs' last answers.
+/// The most receipts of holders that are shown with a batch, beside one of each job.
+const MAX_HOLDERS_SHOWN: i64 = 12;
+
+/// Receipts of a dataset: those that its holders showed, that of `user` first, and those of all jobs'
+/// last answers.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn receipts(store: &Store, id: Uuid) -> Result<Vec<Receipt>, StoreError> {
-    let found = sqlx::query(
+pub async fn receipts(store: &Store, id: Uuid, user: &str) -> Result<Vec<Receipt>, StoreError> {
+    let of_holders = "SELECT receipt FROM holders WHERE dataset = $1 AND receipt IS NOT NULL \
+         ORDER BY CASE WHEN account = $2 THEN 0 ELSE 1 END, number LIMIT $3";
+    let holders = sqlx::query(of_holders)
+        .bind(id.to_string())
+        .bind(user)
+        .bind(MAX_HOLDERS_SHOWN)
+        .fetch_all(store.pool())
+        .await?;
+    let others = sqlx::query(
         "SELECT receipt FROM datasets WHERE id = $1 AND receipt IS NOT NULL \
          UNION SELECT receipt FROM jobs WHERE dataset = $1 AND receipt IS NOT NULL",
     )
     .bind(id.to_string())
     .fetch_all(store.pool())
     .await?;
-    found.iter().map(|row| rows::json(row, "receipt")).collect()
+    let mut receipts: Vec<Receipt> = Vec::new();
+    for row in holders.iter().chain(&others) {
+        let receipt = rows::json(row, "receipt")?;
+        if !receipts.contains(&receipt) {
+            receipts.push(receipt);
+        }
+    }
+    Ok(receipts)
 }
 
-/// Keeps a receipt that a dataset's owner shows, unless a later one is there.
+/// Where what a user shows of the ledger is kept: with itself where it is one of several holders, so
+/// that no other's claim stands in its place, and otherwise with the dataset.
+#[derive(Clone, Copy)]
+struct Shelf {
+    select: &'static str,
+    update: &'static str,
+}
+
+const OF_HOLDER: Shelf = Shelf {
+    select: "SELECT receipt FROM holders WHERE dataset = $1 AND account = $2",
+    update: "UPDATE holders SET receipt = $3 WHERE dataset = $1 AND account = $2",
+};
+
+const OF_OWNER: Shelf = Shelf {
+    select: "SELECT receipt FROM datasets WHERE id = $1 AND owner = $2",
+    update: "UPDATE datasets SET receipt = $3 WHERE id = $1 AND owner = $2",
+};
+
+/// Keeps a receipt that a holder of a dataset shows, unless it has shown a later one.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn keep_receipt(store: &Store, tx: &mut Tx, receipt: &Receipt) -> Result<(), StoreError> {
-    let dataset = receipt.dataset.to_string();
-    let row = sqlx::query(store.locking("SELECT receipt FROM datasets WHERE id = $1"))
-        .bind(&dataset)
-        .fetch_optional(&mut **tx)
-        .await?;
-    let Some(row) = row else {
-        return Ok(()); // deleted meanwhile
-    };
-    let known: Option<Receipt> = rows::some_json(&row, "receipt")?;
-    if known.is_none_or(|known| known.height < receipt.height) {
-        sqlx::query("UPDATE datasets SET receipt = $1 WHERE id = $2")
-            .bind(rows::to_json(receipt)?)
-            .bind(&dataset)
-            .execute(&mut **tx)
+pub async fn keep_receipt(
+    store: &Store,
+    tx: &mut Tx,
+    user: Uuid,
+    receipt: &Receipt,
+) -> Result<(), StoreError> {
+    for shelf in [OF_HOLDER, OF_OWNER] {
+        let row = sqlx::query(store.locking(shelf.select))
+            .bind(receipt.dataset.to_string())
+            .bind(user.to_string())
+            .fetch_optional(&mut **tx)
             .await?;
+        let Some(row) = row else {
+            continue;
+        };
+        let known: Option<Receipt> = rows::some_json(&row, "receipt")?;
+        if known.is_none_or(|known| known.height < receipt.height) {
+            sqlx::query(shelf.update)
+                .bind(receipt.dataset.to_string())
+                .bind(user.to_string())
+                .bind(rows::to_json(receipt)?)
+                .execute(&mut **tx)
+                .await?;
+        }
+        return Ok(());
     }
-    Ok(())
+    Ok(()) // deleted meanwhile
 }
 
 /// Deletes a dataset's jobs with all that is of them, and hides the dataset from its owner. Its

@@ -32,8 +32,6 @@ impl Use {
 pub struct Found {
     /// All that came from one sign-in.
     pub family: String,
-    /// Whose it is.
-    pub account: Uuid,
     /// What may be done with it.
     pub used: Use,
 }
@@ -43,9 +41,8 @@ pub struct Found {
 /// # Errors
 /// A failure of the store.
 pub async fn lock(store: &Store, tx: &mut Tx, digest: &str) -> Result<Option<Found>, StoreError> {
-    let find = store.locking(
-        "SELECT family, account, used FROM refresh_tokens WHERE digest = $1 AND expires_at > $2",
-    );
+    let find = store
+        .locking("SELECT family, used FROM refresh_tokens WHERE digest = $1 AND expires_at > $2");
     let row = sqlx::query(find)
         .bind(digest)
         .bind(clock::now())
@@ -54,7 +51,6 @@ pub async fn lock(store: &Store, tx: &mut Tx, digest: &str) -> Result<Option<Fou
     let found = |row: Row| {
         Ok(Found {
             family: row.try_get("family")?,
-            account: rows::parsed(&row, "account")?,
             used: match row.try_get::<i64, _>("used")? {
                 0 => Use::Good,
                 1 => Use::Used,
@@ -63,6 +59,20 @@ pub async fn lock(store: &Store, tx: &mut Tx, digest: &str) -> Result<Option<Fou
         })
     };
     row.map(found).transpose()
+}
+
+/// Whose a refresh token is, if there is one that has not expired.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn account(tx: &mut Tx, digest: &str) -> Result<Option<Uuid>, StoreError> {
+    let find = "SELECT account FROM refresh_tokens WHERE digest = $1 AND expires_at > $2";
+    let row = sqlx::query(find)
+        .bind(digest)
+        .bind(clock::now())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| rows::parsed(&row, "account")).transpose()
 }
 
 /// Marks a good token as used. Whether it was good.

@@ -1,7 +1,7 @@
 //! Records in blocks.
 
 use fhaim_domain::{Schema, Table};
-use fhaim_synth::FittedModel;
+use fhaim_synth::{FittedModel, sample_allowed};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::io;
@@ -87,9 +87,13 @@ impl Iterator for Blocks {
         self.begun += 1;
         let mut codes = self.stream(2 * number);
         // At most a block's records.
-        let columns = self.model.sample(left.min(records) as usize, &mut codes);
-        let table = Table::new(self.schema.clone(), columns);
-        Some(table.map_err(io::Error::other).map(|table| Block {
+        let wanted = left.min(records) as usize;
+        let sampled = sample_allowed(self.model.as_ref(), &self.schema, wanted, &mut codes);
+        let sampled = sampled.map_err(io::Error::other);
+        let table = sampled.and_then(|sampled| {
+            Table::new(self.schema.clone(), sampled.columns).map_err(io::Error::other)
+        });
+        Some(table.map(|table| Block {
             table,
             first: number * records,
             values: self.stream(2 * number + 1),

@@ -2,10 +2,13 @@
 
 use crate::common::{Kind, PASSWORD, Service, credentials, fresh, problem, read};
 use fhaim_api::Page;
-use fhaim_api::account::{Account, ApiKey, ApiKeyMade, Session};
+use fhaim_api::account::{Account, ApiKey, ApiKeyMade, Secret, Session};
 use fhaim_api::problem::ProblemKind;
+use fhaim_generation::Change;
+use fhaim_platform::program::Program;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 over_both!(
     signing_up_and_in,
@@ -19,6 +22,8 @@ over_both!(
     signing_out_everywhere,
     closing_an_account,
     what_an_operator_does,
+    a_sign_in_under_way_is_no_way_around_an_end,
+    disabled_accounts_have_no_sessions,
 );
 
 async fn post(service: &Service, path: &str, body: Value) -> Response {
@@ -137,9 +142,8 @@ async fn api_keys(kind: Kind) {
     for name in ["one", "two", "three"] {
         made.push(ana.new_key(name).await);
     }
-    let exchange = |text: &fhaim_api::account::Secret| {
-        post(&service, "/v1/sessions/api-key", json!({ "api_key": text }))
-    };
+    let exchange =
+        |text: &Secret| post(&service, "/v1/sessions/api-key", json!({ "api_key": text }));
     assert!(made[0].text.0.starts_with("fhaim_"));
     let session: Session = read(exchange(&made[0].text).await, StatusCode::CREATED).await;
     assert_eq!(session.refresh_token, None);
@@ -198,9 +202,8 @@ async fn an_api_key_again(kind: Kind) {
     let key: ApiKeyMade = read(ana.put(&path, body.clone()).await, StatusCode::OK).await;
     assert_eq!(lost.key.id, key.key.id);
     assert_eq!(lost.key.created_at, key.key.created_at);
-    let exchange = |text: &fhaim_api::account::Secret| {
-        post(&service, "/v1/sessions/api-key", json!({ "api_key": text }))
-    };
+    let exchange =
+        |text: &Secret| post(&service, "/v1/sessions/api-key", json!({ "api_key": text }));
     problem(ana.put(&path, json!({ "name": "two" })).await, 409).await;
     problem(eve.put(&path, body.clone()).await, 404).await;
     problem(exchange(&lost.text).await, 401).await;
@@ -350,7 +353,6 @@ async fn closing_an_account(kind: Kind) {
 }
 
 async fn what_an_operator_does(kind: Kind) {
-    use fhaim_generation::Change;
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let key = ana.new_key("one").await;
@@ -373,13 +375,75 @@ async fn what_an_operator_does(kind: Kind) {
     problem(exchange().await, 401).await;
     change("ana@x.example", Change::Enable).await.unwrap();
     read::<Session>(exchange().await, StatusCode::CREATED).await;
-    let new = fhaim_api::account::Secret("another battery staple".to_owned());
+    let new = Secret("another battery staple".to_owned());
     change("ana@x.example", Change::Password(new))
         .await
         .unwrap();
     problem(service.sign_in("ana@x.example", PASSWORD).await, 401).await;
     let signed_in = service.sign_in("ana@x.example", "another battery staple");
     read::<Session>(signed_in.await, StatusCode::CREATED).await;
+}
+
+/// A session that began while its password was compared survived whatever ended all others.
+async fn a_sign_in_under_way_is_no_way_around_an_end(kind: Kind) {
+    let service = Service::start(kind).await;
+    let email = "ana@x.example";
+    let ana = service.user(email).await;
+    for change in [
+        Change::Password(Secret("another battery staple".to_owned())),
+        Change::Disable,
+    ] {
+        service
+            .state
+            .change_account(email, Change::Password(Secret(PASSWORD.to_owned())))
+            .await
+            .unwrap();
+        // Others keep those waiting who compare passwords.
+        let decoy = |number| {
+            let email = format!("nobody{number}@x.example");
+            let service = &service;
+            async move { service.sign_in(&email, PASSWORD).await }
+        };
+        let decoys = futures_util::future::join_all((0..60).map(decoy));
+        let thief = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            service.sign_in(email, PASSWORD).await
+        };
+        let owner = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let mut tx = service.state.base().store.begin().await.unwrap();
+            // What the owner's change comes to, once its own password is compared and hashed.
+            let statement = match change {
+                Change::Disable => "UPDATE accounts SET disabled = 1 WHERE id = $1",
+                _ => "UPDATE accounts SET password = 'another' WHERE id = $1",
+            };
+            let id = ana.account.id.to_string();
+            for statement in [statement, "DELETE FROM refresh_tokens WHERE account = $1"] {
+                let statement = sqlx::query(statement).bind(&id);
+                statement.execute(&mut *tx).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+        };
+        let (_, signed_in, ()) = tokio::join!(decoys, thief, owner);
+        assert!(
+            !signed_in.status().is_success(),
+            "{change:?}: a session began"
+        );
+    }
+}
+
+/// Nor does one that there is go on.
+async fn disabled_accounts_have_no_sessions(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let id = ana.account.id.to_string();
+    // As a replica of the release before did that a session's renewal overtook.
+    let disable = sqlx::query("UPDATE accounts SET disabled = 1 WHERE id = $1").bind(id);
+    disable
+        .execute(service.state.base().store.pool())
+        .await
+        .unwrap();
+    problem(refresh(&service, &ana.session).await, 401).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ mod common;
 
 mod accounts;
 mod document;
+mod holders;
 mod jobs;
 mod limits;
 mod synthetic;

@@ -88,6 +88,31 @@ fn several_holders_release_what_the_pooled_table_would() {
     }
 }
 
+/// Counts are taken a few records at a time, over and over again; a report has the whole table read.
+#[test]
+fn a_table_that_is_streamed_releases_what_it_would_in_memory() {
+    let folder = TempDir::new().unwrap();
+    tables::write_small(folder.path(), 10_000);
+    let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
+    for (command, mechanism, more) in [
+        ("local", "staged", "--contribution counts"),
+        ("local", "fhaim-l2", "--contribution counts --holders 3"),
+        ("run", "staged", "--contribution counts"),
+        ("run", "staged", "--contribution auto --holders 3"),
+    ] {
+        let more: Vec<&str> = more.split(' ').chain(["--epsilon", "1"]).collect();
+        let streamed = run(command, &data, &schema, mechanism, &more);
+        let reported = [&more[..], &["--report", "r.html"]].concat();
+        let in_memory = run(command, &data, &schema, mechanism, &reported);
+        assert_eq!(streamed.ledger, in_memory.ledger, "{command}, {more:?}");
+        assert_eq!(
+            streamed.synthetic, in_memory.synthetic,
+            "{command}, {more:?}"
+        );
+        assert!(!released(&streamed.ledger).is_empty());
+    }
+}
+
 fn check_published(name: &str, mechanism: &str) {
     let Some(folder) = tables::published() else {
         return;

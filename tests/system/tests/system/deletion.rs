@@ -13,6 +13,7 @@ use sqlx::{Connection, Row, SqliteConnection};
 
 use super::PROGRAM;
 
+const GENERATION: usize = 0;
 const COMPUTATION: usize = 1;
 const CRYPTO: usize = 2;
 
@@ -62,7 +63,7 @@ impl Pieces {
 }
 
 /// Files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -89,31 +90,62 @@ fn holder(services: &Services, pieces: &Pieces) -> Option<PathBuf> {
 /// All that is kept of a dataset and must be gone when it is deleted.
 fn pieces(services: &Services, dataset: &str) -> Pieces {
     let mut pieces = Pieces::new();
+    // Ciphertexts and sealed pages; models.
+    for (service, folder) in [
+        (COMPUTATION, "blobs/uploads"),
+        (GENERATION, "blobs/datasets"),
+    ] {
+        for path in files(&services.home(service).join(folder).join(dataset)) {
+            let name = path.file_name().unwrap();
+            // The keys are public, and elsewhere too. What is being written has another name soon.
+            if name != "public" && name != "evaluation" {
+                pieces.add(&fs::read(path).unwrap_or_default());
+            }
+        }
+    }
+    let secret = column(
+        services,
+        CRYPTO,
+        "SELECT secret FROM key_sets WHERE dataset = $1",
+        dataset,
+    );
+    assert!(secret.len() > 1000);
+    pieces.add(&secret);
+    let sealing = "SELECT sealing_key FROM uploads WHERE dataset = $1";
+    let sealing = column(services, COMPUTATION, sealing, dataset);
+    assert!(sealing.len() > 32);
+    pieces.add(&sealing);
+    assert!(pieces.all.len() > 10_000, "{} pieces", pieces.all.len());
+    pieces
+}
+
+/// Bytes that a service's database has of a dataset.
+fn column(services: &Services, service: usize, select: &'static str, dataset: &str) -> Vec<u8> {
+    let url = format!("sqlite://{}/store.db", services.home(service).display());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        let row = sqlx::query(select)
+            .bind(dataset)
+            .fetch_one(&mut connection)
+            .await;
+        let bytes = row.unwrap().get(0);
+        connection.close().await.unwrap();
+        bytes
+    })
+}
+
+/// Sealed pages of a dataset.
+fn pages(services: &Services, dataset: &str) -> usize {
     let uploads = services
         .home(COMPUTATION)
         .join("blobs/uploads")
         .join(dataset);
-    for path in files(&uploads) {
-        let name = path.file_name().unwrap();
-        // The keys are public, and elsewhere too.
-        if name != "public" && name != "evaluation" {
-            pieces.add(&fs::read(path).unwrap());
-        }
-    }
-    let url = format!("sqlite://{}/store.db", services.home(CRYPTO).display());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let secret: Vec<u8> = runtime.block_on(async {
-        let mut connection = SqliteConnection::connect(&url).await.unwrap();
-        let select = sqlx::query("SELECT secret FROM key_sets WHERE dataset = $1");
-        let row = select.bind(dataset).fetch_one(&mut connection).await;
-        let secret = row.unwrap().get("secret");
-        connection.close().await.unwrap();
-        secret
-    });
-    assert!(secret.len() > 1000);
-    pieces.add(&secret);
-    assert!(pieces.all.len() > 10_000, "{} pieces", pieces.all.len());
-    pieces
+    let files = files(&uploads);
+    let sealed = files
+        .iter()
+        .filter(|path| path.parent().is_some_and(|at| at.ends_with("sealed")));
+    sealed.count()
 }
 
 /// Services that sweep every few seconds.
@@ -144,6 +176,12 @@ fn a_deleted_dataset_is_in_no_file() {
     let services = start();
     let dataset = services.dataset("ana", &[]);
     services.run("ana", &["job", "run", &dataset, "--watch"]);
+    assert!(pages(&services, &dataset) > 0);
+    let models = services
+        .home(GENERATION)
+        .join("blobs/datasets")
+        .join(&dataset);
+    assert!(!files(&models).is_empty());
     let pieces = pieces(&services, &dataset);
     assert!(holder(&services, &pieces).is_some());
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
@@ -161,9 +199,16 @@ fn a_dataset_is_deleted_during_its_job() {
     let services = start();
     for wait in [0, 150, 400] {
         let dataset = services.dataset("ana", &[]);
-        let pieces = pieces(&services, &dataset);
         services.run("ana", &["job", "run", &dataset]);
+        if wait > 0 {
+            // In the middle: a page is sealed, and others follow.
+            until(|| match pages(&services, &dataset) {
+                0 => Err("no page is sealed".to_owned()),
+                _ => Ok(()),
+            });
+        }
         std::thread::sleep(Duration::from_millis(wait));
+        let pieces = pieces(&services, &dataset);
         services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
         let shown = services.command("ana", &["dataset", "show", &dataset]);
         assert!(!shown.status.success());
@@ -182,13 +227,13 @@ fn a_dataset_is_deleted_during_its_job() {
 #[test]
 fn a_deletion_that_is_killed_leaves_nothing() {
     let services = start();
-    for point in 0..8 {
+    for point in 0..9 {
         let dataset = services.dataset("ana", &[]);
-        if point % 3 == 0 {
+        if point % 4 < 2 {
             services.run("ana", &["job", "run", &dataset]);
         }
         let pieces = pieces(&services, &dataset);
-        let service = [COMPUTATION, CRYPTO][point % 2];
+        let service = [COMPUTATION, CRYPTO, GENERATION][point % 3];
         let services = &services;
         std::thread::scope(|scope| {
             let delete = ["dataset", "delete", &dataset, "--yes"];

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod accounts;
 mod agreement;
 mod asks;
 mod crashes;
@@ -18,6 +19,7 @@ mod outages;
 mod parties;
 mod program;
 mod restores;
+mod stopping;
 mod tenants;
 mod views;
 

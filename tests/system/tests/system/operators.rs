@@ -3,18 +3,20 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use fhaim_kit::{Backing, NAMES, PASSWORD, Services, Setting, tables, until};
+use fhaim_protocol::crypto::chain::{Act, Freeze, Tip};
+use fhaim_protocol::request::DatasetId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::PROGRAM;
+use super::{PROGRAM, deletion::files};
 
 /// An answer's status and text.
-fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, String) {
+pub fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, String) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = fhaim_platform::peer::http_client().unwrap();
     let mut request = match body {
@@ -107,7 +109,7 @@ fn readiness_names_the_peer_that_is_away() {
 }
 
 /// The command of an operator, on the store of a service that runs.
-fn admin(services: &Services, service: usize, command: &[&str]) -> (bool, String) {
+pub fn admin(services: &Services, service: usize, command: &[&str]) -> (bool, String) {
     let config = services.home(service).join("config.toml");
     let place = ["--config", config.to_str().unwrap()];
     let done = services.command("ana", &[&["admin"], command, &place[..]].concat());
@@ -199,7 +201,7 @@ fn edit(services: &Services, statement: &str) {
 
 /// Runs a statement on the SQLite database of a service: how many rows changed, and the first text
 /// of each that came back.
-fn on_database(services: &Services, service: usize, statement: &str) -> (u64, Vec<String>) {
+pub fn on_database(services: &Services, service: usize, statement: &str) -> (u64, Vec<String>) {
     use sqlx::{Connection, Row};
     let url = format!("sqlite://{}/store.db", services.home(service).display());
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -287,6 +289,66 @@ fn a_refused_batch_is_released_again_and_paid_once() {
     assert_eq!(ledger()["receipt"], before["receipt"]);
 }
 
+/// A dataset that was frozen over a page that could not be decrypted goes on when its operator says so.
+#[test]
+fn a_frozen_dataset_goes_on() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let thaw = ["thaw", dataset.as_str()];
+    let (well, words) = admin(&services, 2, &thaw);
+    assert!(!well, "it was not frozen: {words}");
+    // As the key service freezes it, appended to the dataset's chain.
+    let last = "SELECT height || ' ' || head FROM chain ORDER BY height DESC LIMIT 1";
+    let last = on_database(&services, 2, last).1;
+    let (height, head) = last[0].split_once(' ').unwrap();
+    let head: fhaim_api::Digest = head.parse().unwrap();
+    let tip = Tip {
+        height: height.parse().unwrap(),
+        head: head.0,
+    };
+    let act = Act::Frozen {
+        reason: Freeze::Noise,
+    };
+    let act = serde_json::to_string(&act).unwrap();
+    let id: uuid::Uuid = dataset.parse().unwrap();
+    let next = tip.append(DatasetId(id.into_bytes()), &act);
+    edit(
+        &services,
+        &format!(
+            "INSERT INTO chain (dataset, height, kind, act, head, at) VALUES \
+             ('{dataset}', {}, 'frozen', '{act}', '{}', 0)",
+            next.height,
+            fhaim_api::Digest(next.head)
+        ),
+    );
+    let run = ["job", "run", &dataset, "--yes", "--watch"];
+    let told = services.command("ana", &run);
+    let words = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(
+        !told.status.success() && words.contains("frozen"),
+        "{words}"
+    );
+    let (well, words) = admin(&services, 2, &thaw);
+    assert!(well && words == format!("{dataset} goes on\n"), "{words}");
+    let jobs = services.json("ana", &["job", "list", &dataset]);
+    let failed = jobs
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|job| job["id"].as_str());
+    match failed {
+        Some(job) => {
+            services.run("ana", &["job", "retry", job]);
+            services.run("ana", &["job", "watch", job])
+        }
+        None => services.run("ana", &run),
+    };
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    assert_eq!(ledger["frozen"], Value::Null);
+    assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
+}
+
 #[test]
 fn an_operator_gives_another_password() {
     let services = Services::start(PROGRAM, &Backing::Local);
@@ -300,14 +362,14 @@ fn an_operator_gives_another_password() {
 }
 
 /// All three services in one process, ended when dropped.
-struct Up {
-    child: Child,
-    address: String,
+pub struct Up {
+    pub child: Child,
+    pub address: String,
 }
 
 impl Up {
     /// At an address of its own: receipts are kept by it.
-    fn start(data: &Path, listen: &str) -> Self {
+    pub fn start(data: &Path, listen: &str) -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["up", "--listen", listen, "--data"])
             .arg(data)
@@ -328,13 +390,20 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
+        // Of one that has ended, and was waited for, nothing is left to be killed.
+        let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 }
 
+/// An address that nobody listens at.
+pub fn free_address() -> String {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().to_string()
+}
+
 /// The command as the first account's owner.
-fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
+pub fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
     let first = fs::read_to_string(data.join("first-account")).unwrap_or_default();
     let done = Command::new(PROGRAM)
         .args(arguments)
@@ -360,9 +429,7 @@ fn a_copy_is_put_back() {
     let folder = TempDir::new().unwrap();
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     tables::write_small(folder.path(), 300);
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let listen = free.local_addr().unwrap().to_string();
-    drop(free);
+    let listen = free_address();
     let run = |arguments: &[&str]| {
         let (well, words) = fhaim(folder.path(), &data, arguments);
         assert!(well, "{arguments:?}: {words}");
@@ -397,7 +464,7 @@ fn a_copy_is_put_back() {
     };
     let up = Up::start(&data, &listen);
     login(&up);
-    let (still, moved) = (dataset(), dataset());
+    let (still, moved, gone) = (dataset(), dataset(), dataset());
     let done = job(&still);
     // While a job runs.
     let under_way = run(&["job", "run", &moved, "--yes"]);
@@ -405,6 +472,7 @@ fn a_copy_is_put_back() {
     run(&["backup", "--data", from, "--out", to]);
     run(&["job", "watch", under_way.lines().next().unwrap()]);
     job(&moved);
+    run(&["dataset", "delete", &gone, "--yes"]);
     let (again, words) = fhaim(
         folder.path(),
         &data,
@@ -423,4 +491,9 @@ fn a_copy_is_put_back() {
     job(&still);
     let (frozen, words) = fhaim(folder.path(), &data, &["job", "run", &moved, "--yes"]);
     assert!(!frozen && words.contains("set back"), "{words}");
+    // What was deleted since is there again, as infra/README.md says: its owner deletes it again.
+    job(&gone);
+    run(&["dataset", "delete", &gone, "--yes"]);
+    let uploads = data.join("computation/blobs/uploads").join(&gone);
+    assert_eq!(files(&uploads), Vec::<PathBuf>::new());
 }

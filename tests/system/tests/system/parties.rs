@@ -1,16 +1,19 @@
 //! Three holders of one dataset, each with its own account, machine and part of the table.
 //!
 //! What they release together is what `fhaim local` releases of the whole table with the sum of
-//! their noise, integer for integer: each holder's seed is the next after the one's before.
+//! their noise, integer for integer: each holder's seed is the next after the one's before. So it is
+//! where a holder is killed on its way and comes back, another sends malformed bytes, and every service
+//! is killed while the job runs.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{fs, path::PathBuf, process::Command, thread::sleep, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use fhaim_kit::{Backing, HOLDER, Services, files::read_json};
+use fhaim_he::Layout;
+use fhaim_kit::{Backing, NAMES, Services, files::read_json, until};
 use fhaim_protocol::terms::Terms;
 use serde_json::Value;
 
-use super::{PROGRAM, tenants::tokens, views::is_known};
+use super::{PROGRAM, deletion::files, tenants::tokens, views};
 
 const HOLDERS: [&str; 3] = ["ana", "ben", "eva"];
 
@@ -47,13 +50,14 @@ impl Setting {
         format!("{header}\n{}\n", rows.join("\n"))
     }
 
-    /// What the last holder's upload tells of its number of records.
-    fn stride(self) -> Option<usize> {
-        match self {
-            Self::Records => Some(128),
-            Self::Columns => Some(512),
-            Self::Counts => None,
-        }
+    /// What each holder's upload tells of its number of records.
+    fn layout(self) -> Option<Layout> {
+        let records = match self {
+            Self::Records => 100,
+            Self::Columns => 300,
+            Self::Counts => return None,
+        };
+        Some(Layout::for_records(records).unwrap())
     }
 
     /// The flags of a holder's card: a record bound as `fhaim local` has it.
@@ -70,8 +74,10 @@ impl Setting {
     }
 }
 
+const SETTINGS: [Setting; 3] = [Setting::Records, Setting::Counts, Setting::Columns];
+
 /// Accounts with cards, a dataset of theirs that nobody has signed, and each holder's part in a file.
-fn dataset(services: &Services, setting: Setting) -> String {
+fn dataset(services: &Services, setting: Setting, more: &[&str]) -> String {
     let path = |name: String| services.folder.path().join(name);
     let whole = fs::read_to_string(path("t.csv".to_owned())).unwrap();
     let mut create = vec![
@@ -95,7 +101,7 @@ fn dataset(services: &Services, setting: Setting) -> String {
     for card in &cards {
         create.extend(["--holder", card]);
     }
-    create.extend(setting.flags()[1]);
+    create.extend(setting.flags()[1].iter().chain(more));
     services.run(HOLDERS[0], &create).trim().to_owned()
 }
 
@@ -123,7 +129,7 @@ fn refused(services: &Services, user: &str, arguments: &[&str]) -> String {
 /// The dataset shows who is missing, no run begins before all have signed and uploaded, then any holder
 /// runs, reads the ledger and downloads.
 fn whole(services: &Services, setting: Setting) -> String {
-    let id = dataset(services, setting);
+    let id = dataset(services, setting, &[]);
     let run = ["job", "run", &id, "--yes", "--watch"];
     let told = refused(services, "eva", &run);
     assert!(
@@ -153,10 +159,22 @@ fn whole(services: &Services, setting: Setting) -> String {
     let told = refused(services, "ana", &run);
     assert!(told.contains("not ready"), "{told}");
     upload(services, &id, 2);
-    let job = services.run("ben", &run);
-    let job = job.lines().next().unwrap().to_owned();
+    let job = services.json("ben", &["job", "run", &id, "--yes"]);
+    let job = job["id"].as_str().unwrap().to_owned();
+    kill_each_service(services);
+    services.run("ben", &["job", "watch", &job]);
     check_releases(services, setting, &id, &job);
     id
+}
+
+/// kill -9 of each service in turn, while a job is on its way.
+fn kill_each_service(services: &Services) {
+    for service in 0..NAMES.len() {
+        sleep(Duration::from_millis(300));
+        services.kill(service);
+        services.launch(service);
+        services.wait_until_ready();
+    }
 }
 
 /// Every holder sees the same releases and the same ledger: those of the pooled table.
@@ -184,6 +202,7 @@ fn check_releases(services: &Services, setting: Setting, id: &str, job: &str) {
         assert_eq!(values(&served), values(&own["releases"]), "{holder}");
         let ledger = services.json(holder, &["ledger", id]);
         let entries = ledger["runs"][0]["entries"].as_array().unwrap();
+        assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
         assert_eq!(entries.len(), served.as_array().unwrap().len());
         services.run(holder, &["download", job, "--out", "made.csv"]);
         let made = fs::read_to_string(services.folder.path().join("made.csv")).unwrap();
@@ -202,8 +221,9 @@ fn malformed_bytes_are_refused(services: &Services, setting: Setting, id: &str) 
     let digest = format!("sha-256=:{}:", STANDARD.encode(digest.0));
     let shown = services.json("eva", &["dataset", "show", id]);
     let mut part = serde_json::json!({ "terms": shown["terms"] });
-    if let Some(stride) = setting.stride() {
-        part["layout"] = serde_json::json!({ "chunks": 1, "stride": stride });
+    if let Some(layout) = setting.layout() {
+        let (chunks, stride) = (layout.chunks(), layout.stride());
+        part["layout"] = serde_json::json!({ "chunks": chunks, "stride": stride });
     }
     let address = format!("{}/v1/datasets/{id}", services.address(1));
     let call = http.put(address).bearer_auth(&eva[1]).json(&part);
@@ -252,32 +272,63 @@ fn three_holders_of_columns() {
 #[test]
 fn three_holders_on_postgres_and_s3() {
     if let Some(backing) = Backing::remote() {
-        for setting in [Setting::Records, Setting::Counts, Setting::Columns] {
+        for setting in SETTINGS {
             whole(&Services::start(PROGRAM, &backing), setting);
         }
     }
 }
 
-/// A holder that withdraws before the first run takes its part back, and no run begins any more; one
-/// of whom the dataset knows nothing sees nothing.
-#[test]
-fn one_withdraws() {
-    let services = Services::start(PROGRAM, &Backing::Local);
-    let id = dataset(&services, Setting::Records);
+/// A dataset that all have signed and uploaded.
+fn ready(services: &Services, setting: Setting, more: &[&str]) -> String {
+    let id = dataset(services, setting, more);
     for (number, holder) in HOLDERS.into_iter().enumerate() {
         services.run(holder, &["dataset", "sign", &id, "--yes"]);
-        upload(&services, &id, number);
+        upload(services, &id, number);
     }
+    id
+}
+
+/// Runs that began, as the key service says.
+fn runs(services: &Services, id: &str) -> usize {
+    let ledger = services.json("ana", &["ledger", id]);
+    ledger["runs"].as_array().unwrap().len()
+}
+
+/// A holder that withdraws before the first run takes its part back, and no run begins any more; one
+/// of whom the dataset knows nothing sees nothing.
+fn one_withdraws_before(services: &Services, setting: Setting) {
+    let id = ready(services, setting, &[]);
     services.sign_up("bob");
-    refused(&services, "bob", &["dataset", "show", &id]);
-    refused(&services, "bob", &["dataset", "withdraw", &id, "--yes"]);
+    refused(services, "bob", &["dataset", "show", &id]);
+    refused(services, "bob", &["dataset", "withdraw", &id, "--yes"]);
     services.run("ben", &["dataset", "withdraw", &id, "--yes"]);
     let shown = services.run("ana", &["dataset", "show", &id]);
-    assert!(shown.contains(": withdrew, 0 of "), "{shown}");
-    let told = refused(&services, "ana", &["job", "run", &id, "--yes"]);
+    assert!(shown.contains(": withdrew, not uploaded"), "{shown}");
+    let told = refused(services, "ana", &["job", "run", &id, "--yes"]);
     assert!(told.contains("withdrew"), "{told}");
     // Nor does the key service begin one for a program that does not look first.
-    let ana = tokens(&services, "ana");
+    start_without_looking(services, &id);
+    assert_eq!(runs(services, &id), 0);
+}
+
+/// One that withdraws after a run stops all that would follow; what was uploaded has been computed on,
+/// and stays.
+fn one_withdraws_between_runs(services: &Services, setting: Setting) {
+    let id = ready(services, setting, &["--runs", "2"]);
+    services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
+    services.run("eva", &["dataset", "withdraw", &id, "--yes"]);
+    let shown = services.run("ben", &["dataset", "show", &id]);
+    assert!(shown.contains(": withdrew, "), "{shown}");
+    assert!(!shown.contains(": withdrew, not uploaded"), "{shown}");
+    let told = refused(services, "ben", &["job", "run", &id, "--yes"]);
+    assert!(told.contains("withdrew"), "{told}");
+    start_without_looking(services, &id);
+    assert_eq!(runs(services, &id), 1);
+}
+
+/// Starts a job that no service may let release anything.
+fn start_without_looking(services: &Services, id: &str) {
+    let ana = tokens(services, "ana");
     let job = uuid::Uuid::now_v7();
     let address = format!("{}/v1/datasets/{id}/jobs/{job}", services.address(0));
     let http = fhaim_platform::peer::http_client().unwrap();
@@ -287,32 +338,148 @@ fn one_withdraws() {
         .bearer_auth(&ana[0])
         .json(&serde_json::json!({}));
     runtime.block_on(async { call.send().await.unwrap() });
-    let told = refused(&services, "ana", &["job", "watch", &job.to_string()]);
+    let told = refused(services, "ana", &["job", "watch", &job.to_string()]);
     assert!(!told.is_empty());
+}
+
+/// Files of a holder's part.
+fn part(services: &Services, id: &str, number: usize) -> Vec<PathBuf> {
+    let uploads = services.home(1).join("blobs/uploads").join(id);
+    let folders = fs::read_dir(uploads)
+        .unwrap()
+        .map(|folder| folder.unwrap().path());
+    folders
+        .flat_map(|folder| files(&folder.join(number.to_string())))
+        .collect()
+}
+
+/// Killed at several points, a withdrawal leaves nothing of the part, and the command that was on its
+/// way ends well.
+#[test]
+fn a_withdrawal_that_is_killed_leaves_nothing() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let id = dataset(&services, Setting::Records, &[]);
+    for number in 0..3 {
+        upload(&services, &id, number);
+    }
+    for (number, wait) in [(0, 120), (1, 60), (2, 200)] {
+        assert!(!part(&services, &id, number).is_empty());
+        std::thread::scope(|scope| {
+            let (services, withdraw) = (&services, ["dataset", "withdraw", &id, "--yes"]);
+            let command = scope.spawn(move || services.command(HOLDERS[number], &withdraw));
+            sleep(Duration::from_millis(wait));
+            services.kill(1);
+            services.launch(1);
+            services.wait_until_ready();
+            let done = command.join().unwrap();
+            let told = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{told}");
+        });
+        until(|| match part(&services, &id, number).first() {
+            None => Ok(()),
+            Some(path) => Err(format!("after {wait} ms: {} is there", path.display())),
+        });
+    }
+}
+
+/// Whoever withdraws before there are keys is told that this is recorded nowhere.
+#[test]
+fn a_withdrawal_before_there_are_keys_says_so() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let cards = dataset(&services, Setting::Records, &[]);
+    let shown = services.json("ana", &["dataset", "show", &cards]);
+    // As a program leaves it that breaks off after it has made the dataset.
+    let (ana, id) = (tokens(&services, "ana"), uuid::Uuid::now_v7());
+    let mut terms: Terms = serde_json::from_value(shown["terms"].clone()).unwrap();
+    terms = terms.choices();
+    let body = serde_json::json!({ "name": "t", "terms": fhaim_api::dataset::WireTerms(terms) });
+    let address = format!("{}/v1/datasets/{id}", services.address(0));
+    let http = fhaim_platform::peer::http_client().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let call = http.put(address).bearer_auth(&ana[0]).json(&body);
+    let status = runtime.block_on(async { call.send().await.unwrap().status() });
+    assert_eq!(status.as_u16(), 201);
+    let done = services.command("ben", &["dataset", "withdraw", &id.to_string(), "--yes"]);
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.success() && told.contains("nothing is recorded"),
+        "{told}"
+    );
+    let standings = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(standings.matches("not signed").count(), 3, "{standings}");
+}
+
+/// A job that was started before all had signed began no run: whoever withdraws takes its part back.
+#[test]
+fn a_job_that_cannot_begin_keeps_no_part() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let id = dataset(&services, Setting::Records, &[]);
+    for (number, holder) in HOLDERS.into_iter().enumerate() {
+        upload(&services, &id, number);
+        if holder != "eva" {
+            services.run(holder, &["dataset", "sign", &id, "--yes"]);
+        }
+    }
+    start_without_looking(&services, &id);
+    assert!(!part(&services, &id, 1).is_empty());
+    services.run("ben", &["dataset", "withdraw", &id, "--yes"]);
+    assert!(
+        part(&services, &id, 1).is_empty(),
+        "the part is still there"
+    );
+    let shown = services.run("ana", &["dataset", "show", &id]);
+    assert!(shown.contains(": withdrew, not uploaded"), "{shown}");
+    let told = refused(&services, "ana", &["job", "run", &id, "--yes"]);
+    assert!(told.contains("withdrew"), "{told}");
+    // Nor does the key service begin one for a program that does not look first.
+    start_without_looking(&services, &id);
     let ledger = services.json("ana", &["ledger", &id]);
     assert_eq!(ledger["runs"].as_array().unwrap().len(), 0);
 }
 
-/// Everything that passes is a call that the design knows.
 #[test]
-fn every_message_of_three_holders_is_known() {
-    let services = Services::start_captured(PROGRAM, &Backing::Local);
-    let id = dataset(&services, Setting::Records);
-    for (number, holder) in HOLDERS.into_iter().enumerate() {
-        services.run(holder, &["dataset", "sign", &id, "--yes"]);
-        upload(&services, &id, number);
+fn one_withdraws() {
+    for setting in SETTINGS {
+        one_withdraws_before(&Services::start(PROGRAM, &Backing::Local), setting);
+        one_withdraws_between_runs(&Services::start(PROGRAM, &Backing::Local), setting);
     }
-    services.run("eva", &["job", "run", &id, "--yes", "--watch"]);
-    let shown = services.json("ana", &["dataset", "show", &id]);
-    let terms: Terms = serde_json::from_value(shown["terms"].clone()).unwrap();
-    let params = terms.plan().unwrap().parameters().unwrap();
-    let messages = services.messages();
-    assert!(messages.iter().any(|message| message.from == HOLDER));
-    let strangers = messages
-        .iter()
-        .filter(|message| !is_known(message, &params));
-    let strangers: BTreeSet<_> = strangers
-        .map(|m| format!("{} to {}: {}", m.from, m.to, m.call))
-        .collect();
-    assert!(strangers.is_empty(), "{strangers:#?}");
+}
+
+#[test]
+fn one_withdraws_on_postgres_and_s3() {
+    if let Some(backing) = Backing::remote() {
+        for setting in SETTINGS {
+            one_withdraws_before(&Services::start(PROGRAM, &backing), setting);
+            one_withdraws_between_runs(&Services::start(PROGRAM, &backing), setting);
+        }
+    }
+}
+
+/// Everything that passes is a call that the design knows, and carries no more than that.
+fn every_message_is_known(setting: Setting) {
+    let services = Services::start_captured(PROGRAM, &Backing::Local);
+    let dataset = ready(&services, setting, &[]);
+    let job = services.run("eva", &["job", "run", &dataset, "--yes", "--watch"]);
+    let job = views::Job {
+        messages: services.messages(),
+        job: job.lines().next().unwrap().to_owned(),
+        services,
+        dataset,
+    };
+    views::check(&job, &[setting.layout(); 3]);
+}
+
+#[test]
+fn every_message_of_holders_of_records_is_known() {
+    every_message_is_known(Setting::Records);
+}
+
+#[test]
+fn every_message_of_holders_of_counts_is_known() {
+    every_message_is_known(Setting::Counts);
+}
+
+#[test]
+fn every_message_of_holders_of_columns_is_known() {
+    every_message_is_known(Setting::Columns);
 }

@@ -270,6 +270,11 @@ export interface components {
         ContributionKind: "records" | "counts";
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
+        /**
+         * @description How every holder's noise is laid out.
+         * @enum {string}
+         */
+        LadderForm: "loose" | "dense";
         /** @description How a [`fhaim_release::LadderNeed`] is written. */
         LadderNeed: {
             /** @description Integers released over the whole run. */
@@ -441,6 +446,7 @@ export interface components {
              * @example 1
              */
             epsilon: number;
+            ladder?: components["schemas"]["LadderForm"] | null;
             /**
              * @description Name of a mechanism that runs under encryption, such as `staged`.
              * @example staged
@@ -474,8 +480,8 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The form the terms are written in: 4 with a roster or another contribution than records, 3
-             *     with `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+             *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
         };

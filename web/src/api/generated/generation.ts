@@ -700,6 +700,11 @@ export interface components {
             /** @description The key, as it was shown once. */
             api_key: components["schemas"]["Secret"];
         };
+        /**
+         * @description How every holder's noise is laid out.
+         * @enum {string}
+         */
+        LadderForm: "loose" | "dense";
         /** @description How a [`fhaim_release::LadderNeed`] is written. */
         LadderNeed: {
             /** @description Integers released over the whole run. */
@@ -966,7 +971,7 @@ export interface components {
             phase: string;
             /**
              * Format: double
-             * @description Standard deviation of the noise.
+             * @description Standard deviation of the noise, of all holders together.
              */
             sigma: number;
             /** @description What was asked: integer functions of each attribute. */
@@ -1053,6 +1058,7 @@ export interface components {
              * @example 1
              */
             epsilon: number;
+            ladder?: components["schemas"]["LadderForm"] | null;
             /**
              * @description Name of a mechanism that runs under encryption, such as `staged`.
              * @example staged
@@ -1086,8 +1092,8 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The form the terms are written in: 4 with a roster or another contribution than records, 3
-             *     with `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+             *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
         };

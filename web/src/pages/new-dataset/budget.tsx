@@ -1,29 +1,26 @@
 // Step 3: how much privacy to spend, with what it does to this table's counts.
 import { useState } from "react";
-import type { Terms } from "../../api/types";
+import { get } from "../../api/client";
+import type { Account, Member, Terms } from "../../api/types";
+import { holderKey } from "../../crypto/holder-key";
 import { usesOf, type Used } from "../../crypto/memory";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { Bars } from "../../parts/charts";
 import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../parts/ui";
 import { UsedBefore } from "../../parts/used-before";
-import { figures, LargeUpload, useMechanisms, usePlan, usualTerms } from "./estimate";
+import { targets, termsOf, type Choice } from "./choice";
+import { figures, LargeUpload, useMechanisms, useOffer } from "./estimate";
+import { Holders } from "./holders";
+import { Signal } from "./signal";
 
 interface Props {
   file: File;
   read: ReadOptions;
   table: ReadTable;
+  choice: Choice;
+  onChoice: (choice: Choice) => void;
   onBack: () => void;
   onCreate: (used: Used, name: string, terms: Terms) => Promise<void>;
-}
-
-/** What the user chooses. */
-interface Choice {
-  epsilon: number;
-  delta: number;
-  runs: number;
-  mechanism: string;
-  target: string;
-  weight: number;
 }
 
 type Change = (change: Partial<Choice>) => void;
@@ -32,56 +29,46 @@ type Change = (change: Partial<Choice>) => void;
 const epsilonAt = (position: number) => Number((10 ** (position / 10)).toPrecision(2));
 const positionOf = (epsilon: number) => Math.round(10 * Math.log10(epsilon));
 
-/** The schema with the column that matters most. */
-function targeted(schema: Schema, target: string): Schema {
-  const { target: _, ...rest } = schema;
-  return target === "" ? rest : { ...rest, target };
+/** This account's card, where there are other holders. */
+async function ownCard(bound: number): Promise<Member> {
+  const { id } = await get<Account>("generation", "/v1/account");
+  return { account: id, record_bound: bound, key: (await holderKey(id)).public };
 }
 
-function termsOf(read: ReadOptions, table: ReadTable, choice: Choice): Terms {
-  const { target, weight, ...rest } = choice;
-  return {
-    ...usualTerms(targeted(read.schema, target), table.record_bound),
-    ...rest,
-    target_weight: target === "" ? 1 : weight,
-  };
-}
-
-export function BudgetStep({ file, read, table, onBack, onCreate }: Props) {
-  const [name, setName] = useState(read.schema.name);
-  const [choice, setChoice] = useState<Choice>({
-    epsilon: 1,
-    delta: 1e-9,
-    runs: 1,
-    mechanism: "staged",
-    target: read.schema.target ?? "",
-    weight: 2,
-  });
+export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCreate }: Props) {
   const { value: used, error: unread } = useLoad(() => usesOf(file), file.name);
-  const change: Change = (changed) => setChoice({ ...choice, ...changed });
-  const terms = termsOf(read, table, choice);
-  const { plan, error: refused } = usePlan(terms, table.records, JSON.stringify(choice));
+  const isShared = choice.others.length > 0;
+  const { value: own, error: keyless } = useLoad(
+    async () => (isShared ? ownCard(table.record_bound) : undefined), `${isShared} ${table.record_bound}`);
+  const change: Change = (changed) => onChoice({ ...choice, ...changed });
+  const terms = isShared && !own ? undefined : termsOf(read.schema, table, choice, own);
+  const { name, ...rest } = choice;
+  const { offer, error: refused } = useOffer(terms, table.records, JSON.stringify([rest, own]));
+  const plan = offer?.plan;
   return (
     <section>
       <Explained />
       <div className="grid two">
         <div className="column">
           <Budget choice={choice} onChange={change} />
-          <Purpose choice={choice} table={table} onChange={change} />
+          <Purpose choice={choice} schema={read.schema} onChange={change} />
         </div>
         <div className="column">
           <NoisePicture table={table} plan={plan} />
-          <Named name={name} onName={setName} table={table} plan={plan} />
+          <Named name={name} onName={(name) => change({ name })} table={table} plan={plan} />
         </div>
       </div>
+      <Signal table={table} plan={plan} />
+      <Holders choice={choice} own={own} onChange={change} />
+      <Trouble error={keyless} />
       <Trouble error={refused} />
       <Notice>
         <p>All of this is fixed for good once the dataset is made, and so is the budget: what a job spends does not come back.</p>
       </Notice>
       <Trouble error={unread} />
       {used && used.before.length > 0 && <UsedBefore used={used} next={plan?.budget} delta={choice.delta} />}
-      <Create used={used} disabled={!plan || name.trim() === ""} onBack={onBack}
-        onCreate={(used) => onCreate(used, name, terms)} />
+      <Create used={used} disabled={!offer || name.trim() === ""} onBack={onBack}
+        onCreate={async (used) => { if (offer) await onCreate(used, name, offer.terms); }} />
     </section>
   );
 }
@@ -109,11 +96,45 @@ function Create(props: { used: Used | undefined; disabled: boolean; onBack: () =
   );
 }
 
+const PRESETS = [
+  { name: "Strong", epsilon: 0.5, words: "for records that must not be told apart at all: coarse tables" },
+  { name: "Balanced", epsilon: 1, words: "what most publications use" },
+  { name: "Detailed", epsilon: 5, words: "more detail, for readers who are trusted too" },
+];
+
 function Budget({ choice, onChange }: { choice: Choice; onChange: Change }) {
   const { epsilon, delta, runs } = choice;
   return (
     <div className="card">
       <h2>The budget</h2>
+      <fieldset className="presets">
+        <legend>How much protection?</legend>
+        {PRESETS.map((preset) => (
+          <label key={preset.name} className="check">
+            <input type="radio" name="preset" checked={epsilon === preset.epsilon} onChange={() => onChange({ epsilon: preset.epsilon })} />
+            <span><strong>{preset.name}</strong> (ε {preset.epsilon}): {preset.words}</span>
+          </label>
+        ))}
+      </fieldset>
+      <Field label="Jobs that share it" hint={<Shared runs={runs} />}>
+        {(id, hint) => (
+          <select id={id} aria-describedby={hint} value={runs} onChange={(event) => onChange({ runs: Number(event.target.value) })}>
+            {[1, 2, 3, 4, 5, 8, 10].map((value) => <option key={value}>{value}</option>)}
+          </select>
+        )}
+      </Field>
+      <details>
+        <summary>Advanced: epsilon, delta, what is uploaded</summary>
+        <Advanced choice={choice} onChange={onChange} />
+      </details>
+      <p className="small quiet">ε {epsilon} at δ {delta.toExponential()} for all its jobs together.</p>
+    </div>
+  );
+}
+
+function Advanced({ choice: { epsilon, delta, contribution }, onChange }: { choice: Choice; onChange: Change }) {
+  return (
+    <>
       <Field label={`Epsilon: ${epsilon}`} hint="Smaller protects more, with more noise. 1 is a common choice; above 10 the protection is weak.">
         {(id, hint) => (
           <input id={id} aria-describedby={hint} type="range" min={-10} max={15} value={positionOf(epsilon)}
@@ -127,14 +148,16 @@ function Budget({ choice, onChange }: { choice: Choice; onChange: Change }) {
           </select>
         )}
       </Field>
-      <Field label="Jobs that share it" hint={<Shared runs={runs} />}>
+      <Field label="What is uploaded, encrypted" hint="Counts are megabytes for any number of records, and show nothing of it; tables of three columns cannot be asked for later.">
         {(id, hint) => (
-          <select id={id} aria-describedby={hint} value={runs} onChange={(event) => onChange({ runs: Number(event.target.value) })}>
-            {[1, 2, 3, 4, 5, 8, 10].map((value) => <option key={value}>{value}</option>)}
+          <select id={id} aria-describedby={hint} value={contribution}
+            onChange={(event) => onChange({ contribution: event.target.value as Choice["contribution"] })}>
+            <option value="records">every record</option>
+            <option value="counts">counts of all pairs of columns</option>
           </select>
         )}
       </Field>
-    </div>
+    </>
   );
 }
 
@@ -150,7 +173,7 @@ function Shared({ runs }: { runs: number }) {
   );
 }
 
-function Purpose({ choice, table, onChange }: { choice: Choice; table: ReadTable; onChange: Change }) {
+function Purpose({ choice, schema, onChange }: { choice: Choice; schema: Schema; onChange: Change }) {
   const { mechanism, target, weight } = choice;
   const mechanisms = useMechanisms();
   const chosen = mechanisms.find(({ name }) => name === mechanism);
@@ -170,7 +193,7 @@ function Purpose({ choice, table, onChange }: { choice: Choice; table: ReadTable
         {(id, hint) => (
           <select id={id} aria-describedby={hint} value={target} onChange={(event) => onChange({ target: event.target.value })}>
             <option value="">none: all columns alike</option>
-            {table.columns.map(({ name }) => <option key={name} value={name}>{name}</option>)}
+            {targets(schema).map((name) => <option key={name} value={name}>{name}</option>)}
           </select>
         )}
       </Field>
@@ -221,7 +244,9 @@ function Explained() {
 }
 
 function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undefined }) {
-  const [chosen, setChosen] = useState(0);
+  // A digit says nothing without what it hangs on.
+  const shown = table.columns.flatMap((column, attribute) => (column.digit ? [] : [attribute]));
+  const [chosen, setChosen] = useState(shown[0] ?? 0);
   const column = table.columns[chosen];
   const sigma = plan?.sigmas[chosen] ?? 0;
   if (!column) return null;
@@ -231,7 +256,7 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
       <Field label="Column">
         {(id) => (
           <select id={id} value={chosen} onChange={(event) => setChosen(Number(event.target.value))}>
-            {table.columns.map(({ name }, index) => <option key={name} value={index}>{name}</option>)}
+            {shown.map((attribute) => <option key={attribute} value={attribute}>{table.columns[attribute]?.name}</option>)}
           </select>
         )}
       </Field>
@@ -250,7 +275,7 @@ function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
     <>
       <Facts items={[
         ["Records", count(table.records)],
-        ["Seen of that number", `at most ${count(table.record_bound)}`],
+        ["Seen of that number", plan.layout ? `at most ${count(table.record_bound)}` : "nothing"],
         ...figures(plan, table.records, table.columns.length),
       ]} />
       <LargeUpload plan={plan} />

@@ -1,104 +1,87 @@
 // One column's domain, as a row to edit.
 import { useId, useState } from "react";
-import type { CategoricalColumn, Column, NumericColumn } from "../../crypto/messages";
-import { counted } from "../../parts/ui";
+import type { Column, Kind } from "../../crypto/messages";
+import { inWords, KINDS } from "../../parts/column-words";
+import { Values } from "./column-kinds";
+import { converted } from "./convert";
 
 interface Props {
   column: Column;
   note: string | undefined;
+  /** What is wrong with it, in words. */
+  problem: string | undefined;
+  /** Some of its values, for the holder's eyes. */
+  samples: string[];
+  bases: string[];
   isPublic: boolean;
-  onChange: (column: Column | undefined) => void;
+  onChange: (column: Column) => void;
   onConfirm: (isPublic: boolean) => void;
 }
 
-/** The same column as the other kind. */
-function converted(column: Column): Column {
-  const { name, nullable } = column;
-  const common = nullable ? { name, nullable } : { name };
-  if (column.kind === "numeric") {
-    return { ...common, kind: "categorical", categories: [String(column.min), String(column.max)] };
-  }
-  const numbers = column.categories.map(Number).filter(Number.isFinite);
-  const [min, max] = numbers.length > 1 ? [Math.min(...numbers), Math.max(...numbers)] : [0, 100];
-  return { ...common, kind: "numeric", min, max, bins: 10 };
+/** Samples that are shown, and how much of each. */
+const SHOWN = 3;
+const MAX_SAMPLE = 24;
+
+function short(sample: string): string {
+  return sample.length > MAX_SAMPLE ? `${sample.slice(0, MAX_SAMPLE - 1)}…` : sample;
 }
 
-export function ColumnRow({ column, note, isPublic, onChange, onConfirm }: Props) {
-  const { name } = column;
+/** The kinds that can be chosen; that of the first version only where the schema has it. */
+function kinds({ kind }: Column): Kind[] {
+  return (Object.keys(KINDS) as Kind[]).filter((other) => other !== "numeric" || kind === "numeric");
+}
+
+export function ColumnRow({ column, note, problem, samples, bases, isPublic, onChange, onConfirm }: Props) {
+  const { name, kind } = column;
+  const id = useId();
+  // Fields begin anew with another kind.
+  const [edition, setEdition] = useState(0);
+  const change = (changed: Column) => {
+    const isOther = changed.kind !== kind || !changed.edges !== !column.edges || changed.relative_to !== column.relative_to;
+    if (isOther) setEdition(edition + 1);
+    onChange(changed);
+  };
+  const isLeftOut = kind === "left-out";
   return (
-    <tr>
+    <tr className={isLeftOut ? "left-out" : undefined} aria-describedby={problem ? `${id}-problem` : undefined}>
       <td>
         <strong>{name}</strong>
-        {note && <div className="small quiet" style={{ maxWidth: "16rem" }}>{note}</div>}
+        {samples.length > 0 && <div className="small quiet samples">{samples.slice(0, SHOWN).map(short).join(" · ")}</div>}
+        {note && <div className="small quiet note">{note}</div>}
       </td>
       <td data-label="Type">
-        <select aria-label={`Type of ${name}`} value={column.kind} onChange={() => onChange(converted(column))}>
-          <option value="categorical">categories</option>
-          <option value="numeric">number</option>
+        <select aria-label={`Type of ${name}`} value={kind}
+          onChange={(event) => change(converted(column, event.target.value as Kind, samples))}>
+          {kinds(column).map((other) => <option key={other} value={other}>{KINDS[other]}</option>)}
         </select>
       </td>
       <td className="values" data-label="Values it may take">
-        {column.kind === "numeric"
-          ? <Limits column={column} onChange={onChange} />
-          : <Categories column={column} onChange={onChange} />}
+        <Values key={edition} column={column} bases={bases} onChange={change} />
+        {problem && <p className="problem" id={`${id}-problem`}>{inWords(problem)}</p>}
       </td>
       <td className="inline" data-label="May be missing">
-        <input type="checkbox" aria-label={`${name} may be missing`} checked={column.nullable ?? false}
-          onChange={(event) => onChange({ ...column, nullable: event.target.checked })} />
+        {kind !== "identifier" && !isLeftOut && (
+          <input type="checkbox" aria-label={`${name} may be missing`} checked={column.nullable ?? false}
+            onChange={(event) => onChange({ ...column, nullable: event.target.checked })} />
+        )}
       </td>
       <td className="inline" data-label="Public">
-        <label className="check">
-          <input type="checkbox" aria-label={`The values of ${name} are public`} checked={isPublic}
-            onChange={(event) => onConfirm(event.target.checked)} />
-          {isPublic ? "confirmed" : "confirm"}
-        </label>
+        {!isLeftOut && (
+          <label className="check">
+            <input type="checkbox" aria-label={`The values of ${name} are public`} checked={isPublic}
+              onChange={(event) => onConfirm(event.target.checked)} />
+            {isPublic ? "confirmed" : "confirm"}
+          </label>
+        )}
       </td>
       <td className="inline">
-        <button type="button" className="plain" aria-label={`Leave out ${name}`} onClick={() => onChange(undefined)}>
-          leave out
-        </button>
+        {!isLeftOut && (
+          <button type="button" className="plain" aria-label={`Leave out ${name}`}
+            onClick={() => change(converted(column, "left-out", samples))}>
+            leave out
+          </button>
+        )}
       </td>
     </tr>
-  );
-}
-
-function Categories({ column, onChange }: { column: CategoricalColumn; onChange: (column: Column) => void }) {
-  const [text, setText] = useState(column.categories.join("\n"));
-  const edit = (edited: string) => {
-    setText(edited);
-    const categories = edited.split("\n").filter((line) => line !== "");
-    onChange({ ...column, categories });
-  };
-  return (
-    <>
-      <textarea className="categories" aria-label={`Categories of ${column.name}, one a line`}
-        rows={Math.max(1, Math.min(8, column.categories.length))} value={text} onChange={(event) => edit(event.target.value)} />
-      <div className="small quiet">{counted(column.categories.length, "category", "categories")}, one a line</div>
-    </>
-  );
-}
-
-function Limits({ column, onChange }: { column: NumericColumn; onChange: (column: Column) => void }) {
-  const id = useId();
-  const field = (key: "min" | "max" | "bins", label: string) => (
-    <label htmlFor={`${id}-${key}`} className="check">
-      {label}
-      <input id={`${id}-${key}`} aria-label={`${column.name}: ${label}`} type="number" step="any"
-        defaultValue={column[key]}
-        onChange={(event) => event.target.value !== "" && onChange({ ...column, [key]: Number(event.target.value) })} />
-    </label>
-  );
-  const integer = (checked: boolean) => {
-    const { integer: _, ...rest } = column;
-    onChange(checked ? { ...rest, integer: true } : rest);
-  };
-  return (
-    <div className="limits">
-      {field("min", "from")} {field("max", "to")} {field("bins", "bins")}
-      <label className="check">
-        <input type="checkbox" checked={column.integer ?? false} onChange={(event) => integer(event.target.checked)} />
-        whole numbers
-      </label>
-    </div>
   );
 }

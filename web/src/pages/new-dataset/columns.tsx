@@ -1,21 +1,21 @@
 // Step 2: the columns' domains, corrected and confirmed as public.
 import { useEffect, useState } from "react";
-import type { Checked, Column, Drafted, Format, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
+import type { Checked, Column, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { useReading, useSession } from "../../crypto/session";
+import { inWords, isEncrypted, isLater, isTime } from "../../parts/column-words";
 import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
 import { ColumnRow } from "./column-row";
 import { Estimate } from "./estimate";
+import type { Picked } from "./file";
 
 interface Props {
-  file: File;
-  format: Format;
-  drafted: Drafted;
-  leftOut: string[];
-  lines: number;
+  picked: Picked;
   /** Names of the columns that were confirmed as public. */
   confirmed: ReadonlySet<string>;
   onConfirmed: (confirmed: ReadonlySet<string>) => void;
   onEdit: (schema: Schema) => void;
+  /** Takes the last change back; nothing where there is none. */
+  onUndo: (() => void) | undefined;
   onBack: () => void;
   onChecked: (checked: { read: ReadOptions; table: ReadTable }) => void;
 }
@@ -25,7 +25,7 @@ const PAUSE_MS = 250;
 /** Columns shown at a time. */
 const PAGE = 50;
 
-/** What a schema costs, or why it is none; checked again whenever it changes. */
+/** What a schema costs, or what is wrong with it; checked again whenever it changes. */
 function useCheck(schema: Schema) {
   const session = useSession();
   const [state, setState] = useState<{ checked?: Checked; error?: unknown }>({});
@@ -46,66 +46,125 @@ function useCheck(schema: Schema) {
   return state;
 }
 
-/** The schema with a column changed, or without it. */
-function edited(schema: Schema, index: number, column: Column | undefined): Schema {
-  const columns = schema.columns.flatMap((old, i) => (i !== index ? [old] : column ? [column] : []));
-  const { target, ...rest } = schema;
-  const kept = columns.some(({ name }) => name === target);
-  return kept && target ? { ...rest, columns, target } : { ...rest, columns };
+/** The schema with a column changed, of the version that has its kinds. */
+function edited(schema: Schema, index: number, column: Column): Schema {
+  const columns = schema.columns.map((old, i) => (i === index ? column : old));
+  const { target, version = 1, ...rest } = schema;
+  const isKept = columns.some((other) => other.name === target && isEncrypted(other));
+  const needed = Math.max(version, columns.some(({ kind }) => isLater(kind)) ? 2 : 1);
+  const versioned = needed > 1 ? { ...rest, version: needed, columns } : { ...rest, columns };
+  return isKept && target ? { ...versioned, target } : versioned;
+}
+
+/** The dates before a column that it may be relative to. */
+function bases(columns: Column[], index: number): string[] {
+  const own = columns[index];
+  if (!own || !isTime(own)) return [];
+  const isBase = (other: Column) => isTime(other) && other.relative_to === undefined;
+  return columns.slice(0, index).filter(isBase).map(({ name }) => name);
 }
 
 export function ColumnsStep(props: Props) {
-  const { file, format, drafted, leftOut, lines, confirmed, onConfirmed, onEdit, onBack, onChecked } = props;
-  const { schema } = drafted;
-  const [clamp, setClamp] = useState(false);
-  const [loads, setLoads] = useState(0);
-  const { checked, error: refused } = useCheck(schema);
-  const unconfirmed = schema.columns.filter(({ name }) => !confirmed.has(name)).length;
-  const confirm = (name: string, isPublic: boolean) => {
+  const { picked, confirmed, onConfirmed, onEdit, onUndo, onBack, onChecked } = props;
+  const { file, format, drafted: { schema }, lines } = picked;
+  const [adjust, setAdjust] = useState({ clamp: false, use_other: false });
+  const [edition, setEdition] = useState(0);
+  const { checked, error } = useCheck(schema);
+  const isPublic = (column: Column) => column.kind === "left-out" || confirmed.has(column.name);
+  const unconfirmed = schema.columns.filter((column) => !isPublic(column)).length;
+  const confirm = (name: string, isNow: boolean) => {
     const next = new Set(confirmed);
-    if (isPublic) next.add(name);
+    if (isNow) next.add(name);
     else next.delete(name);
     onConfirmed(next);
   };
   const load = (loaded: Schema) => {
     onEdit(loaded);
     onConfirmed(new Set());
-    setLoads(loads + 1);
+    setEdition(edition + 1);
   };
+  const undo = onUndo && (() => {
+    onUndo();
+    setEdition(edition + 1);
+  });
+  const problems = checked?.refused === undefined ? [] : checked.problems;
   return (
     <section>
       <WhyPublic />
-      <LeftOut columns={leftOut} />
+      <TheFile picked={picked} />
       <SchemaFile onLoad={load} />
-      <Editor key={loads} drafted={drafted} confirmed={confirmed} onConfirm={confirm} onEdit={onEdit} />
+      <Editor key={edition} picked={picked} problems={problems} confirmed={confirmed} onConfirm={confirm}
+        onEdit={onEdit} onUndo={undo} />
       <Cost checked={checked} />
-      {checked && <Estimate schema={schema} records={lines} />}
-      <Trouble error={refused} />
-      <p>
-        <label className="check">
-          <input type="checkbox" checked={clamp} onChange={(event) => setClamp(event.target.checked)} />
-          Take numbers outside the limits for the nearest limit
-        </label>
-      </p>
-      <Proceed file={file} read={{ format, schema, clamp, use_other: false }} unconfirmed={unconfirmed}
-        isRefused={refused !== undefined} onBack={onBack} onChecked={onChecked}
+      {checked?.refused === undefined && checked && <Estimate schema={schema} records={lines} />}
+      <Refused checked={checked} />
+      <Trouble error={error} />
+      <Adjustments schema={schema} adjust={adjust} onChange={setAdjust} />
+      <Proceed file={file} read={{ format, schema, ...adjust }} unconfirmed={unconfirmed}
+        isRefused={error !== undefined || checked?.refused !== undefined} onBack={onBack} onChecked={onChecked}
         onConfirmAll={() => onConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
     </section>
   );
 }
 
+const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" };
+
+/** The file as it was understood: what is not usual about it is said. */
+function TheFile({ picked: { file, format, encoding, lines, drafted } }: { picked: Picked }) {
+  const columns = drafted.schema.columns;
+  return (
+    <Facts items={[
+      ["File", file.name],
+      ["Records", count(lines)],
+      ["Separated by", SEPARATORS[format.delimiter] ?? format.delimiter],
+      ["Letters", encoding === "utf-8" ? "UTF-8" : encoding],
+      ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
+    ]} />
+  );
+}
+
+interface Adjust {
+  clamp: boolean;
+  use_other: boolean;
+}
+
+/** What to do with values that the schema does not have. */
+function Adjustments({ schema, adjust, onChange }: { schema: Schema; adjust: Adjust; onChange: (adjust: Adjust) => void }) {
+  const hasOther = schema.columns.some(({ other }) => other !== undefined);
+  return (
+    <p className="row">
+      <label className="check">
+        <input type="checkbox" checked={adjust.clamp} onChange={(event) => onChange({ ...adjust, clamp: event.target.checked })} />
+        Take numbers outside the limits for the nearest limit
+      </label>
+      {hasOther && (
+        <label className="check">
+          <input type="checkbox" checked={adjust.use_other} onChange={(event) => onChange({ ...adjust, use_other: event.target.checked })} />
+          Take unknown categories and codes for those that others count as
+        </label>
+      )}
+    </p>
+  );
+}
+
 interface EditorProps {
-  drafted: Drafted;
+  picked: Picked;
+  problems: { column: string; text: string }[];
   confirmed: ReadonlySet<string>;
   onConfirm: (name: string, isPublic: boolean) => void;
   onEdit: (schema: Schema) => void;
+  onUndo: (() => void) | undefined;
 }
 
 /** The columns as a table to edit. */
-function Editor({ drafted: { schema, notes }, confirmed, onConfirm, onEdit }: EditorProps) {
+function Editor({ picked: { drafted: { schema, notes }, samples }, problems, confirmed, onConfirm, onEdit, onUndo }: EditorProps) {
   const [from, setFrom] = useState(0);
   return (
     <div className="card">
+      <div className="row ends">
+        <h2>Columns</h2>
+        <button type="button" disabled={!onUndo} onClick={onUndo}>Undo</button>
+      </div>
       <table className="stack editor">
         <thead>
           <tr><th>Column</th><th>Type</th><th>Values it may take</th><th>May be missing</th><th>Public</th><th>Leave out</th></tr>
@@ -114,6 +173,8 @@ function Editor({ drafted: { schema, notes }, confirmed, onConfirm, onEdit }: Ed
           {schema.columns.slice(from, from + PAGE).map((column, index) => (
             <ColumnRow key={column.name} column={column} isPublic={confirmed.has(column.name)}
               note={notes.find((note) => note.column === column.name)?.text}
+              problem={problems.find((problem) => problem.column === column.name)?.text}
+              samples={samples[column.name] ?? []} bases={bases(schema.columns, from + index)}
               onChange={(changed) => { onConfirm(column.name, false); onEdit(edited(schema, from + index, changed)); }}
               onConfirm={(isPublic) => onConfirm(column.name, isPublic)} />
           ))}
@@ -134,7 +195,8 @@ function SchemaFile({ onLoad }: { onLoad: (schema: Schema) => void }) {
     setLoaded(undefined);
     try {
       const schema = parsed(chosen.name, await chosen.text());
-      await session.check(schema);
+      const checked = await session.check(schema);
+      if (checked.refused !== undefined) throw new Error(checked.refused);
       onLoad(schema);
       setLoaded(chosen.name);
     } catch (problem) {
@@ -195,14 +257,15 @@ function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onC
   );
 }
 
-function LeftOut({ columns }: { columns: string[] }) {
-  if (columns.length === 0) return null;
+/** What is wrong with the schema as a whole; what is wrong in a column is said beside it. */
+function Refused({ checked }: { checked: Checked | undefined }) {
+  if (checked?.refused === undefined) return null;
+  const { problems, refused } = checked;
+  if (problems.length === 0) return <Notice tone="bad"><p>{refused}</p></Notice>;
   return (
-    <Notice tone="warn">
-      <p>
-        Left out, since they hold identifiers, free text or nothing at all: {columns.join(", ")}.
-        To keep one of them, recode it into few categories first.
-      </p>
+    <Notice tone="bad">
+      <p>To correct, above:</p>
+      <ul>{problems.map(({ column, text }) => <li key={column}>{column}: {inWords(text)}</li>)}</ul>
     </Notice>
   );
 }
@@ -223,12 +286,11 @@ function WhyPublic() {
 }
 
 function Cost({ checked }: { checked: Checked | undefined }) {
-  if (!checked) return null;
+  if (!checked || checked.refused !== undefined) return null;
   const { cost } = checked;
   return (
     <>
       <Facts items={[
-        ["Columns", count(cost.columns.length)],
         ["Values in all", count(cost.one_hot_columns)],
         ["Pairs of columns", count(cost.pairs)],
         ["Counts over all pairs", count(cost.pair_cells)],

@@ -13,19 +13,31 @@ const LARGE_BYTES = 4e9;
 /** Waits so long after the last change. */
 const PAUSE_MS = 300;
 
-/** What terms come to, worked out again whenever `key` changes. */
-export function usePlan(terms: Terms, records: number, key: string) {
+/** What new terms come to, and how they are written once all is named that is left to the program. */
+export interface Offer {
+  plan: Planned;
+  terms: Terms;
+}
+
+/** What new terms come to, worked out again whenever `key` changes; nothing without terms. */
+export function useOffer(terms: Terms | undefined, records: number, key: string) {
   const session = useSession();
-  const [state, setState] = useState<{ plan?: Planned; error?: unknown }>({});
+  const [state, setState] = useState<{ offer?: Offer; error?: unknown }>({});
   useEffect(() => {
-    if (!session) return;
+    if (!session || !terms) return;
     let current = true;
+    const work = async () => {
+      const named = await session.named(terms);
+      return { terms: named, plan: await session.plan(named, 0, records) };
+    };
     const timer = setTimeout(() => {
-      session.plan(terms, records).then(
-        (plan) => current && setState({ plan }),
+      work().then(
+        (offer) => current && setState({ offer }),
         (error: unknown) => current && setState({ error }),
       );
     }, PAUSE_MS);
+    // What was offered before is of other terms.
+    setState({});
     return () => {
       current = false;
       clearTimeout(timer);
@@ -56,7 +68,7 @@ export function usualTerms(schema: Schema, record_bound: number): Terms {
     mechanism: "staged",
     record_bound,
     runs: 1,
-    model_bytes: 64 << 20,
+    model_bytes: 64_000_000,
     target_weight: 1,
   };
 }
@@ -87,12 +99,12 @@ export function LargeUpload({ plan }: { plan: Planned }) {
 /** For a draft of a schema, live. */
 export function Estimate({ schema, records }: { schema: Schema; records: number }) {
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
-  const { plan } = usePlan(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
-  if (!plan) return null;
+  const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
+  if (!offer) return null;
   return (
     <>
-      <Facts items={figures(plan, records, schema.columns.length)} />
-      <LargeUpload plan={plan} />
+      <Facts items={figures(offer.plan, records, schema.columns.length)} />
+      <LargeUpload plan={offer.plan} />
     </>
   );
 }

@@ -4,14 +4,22 @@ import type { Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
 import { Field, Reading, Trouble } from "../../parts/ui";
+import { kept } from "./kept";
 
 export interface Picked {
   file: File;
   format: Format;
+  /** How its letters are encoded. */
+  encoding: string;
+  /** The columns that were asked for, as they were written. */
+  only: string;
   drafted: Drafted;
-  leftOut: string[];
+  /** The first values of each column, by its name. */
+  samples: Record<string, string[]>;
   /** Records, by the ends of lines; read by the schema, they may be a few less. */
   lines: number;
+  /** Columns that were confirmed as public, where the draft was kept from before. */
+  confirmed: string[];
 }
 
 /** What the user says of the file; empty where the page is to find out. */
@@ -21,39 +29,41 @@ interface Said {
   only: string;
 }
 
+/** Different values that are shown of a column. */
+const MAX_SAMPLES = 12;
+
 function texts(list: string): string[] {
   return list.split(",").map((text) => text.trim()).filter((text) => text !== "");
 }
 
 /** Columns that are not among those to keep. */
 function others(header: string[], only: string): string[] {
-  const kept = texts(only);
-  const unknown = kept.find((name) => !header.includes(name));
+  const wanted = texts(only);
+  const unknown = wanted.find((name) => !header.includes(name));
   if (unknown !== undefined) throw new Error(`The table has no column “${unknown}”.`);
-  return kept.length === 0 ? [] : header.filter((name) => !kept.includes(name));
+  return wanted.length === 0 ? [] : header.filter((name) => !wanted.includes(name));
 }
 
-/** Drafts a schema, leaving out columns that none can be drafted for. */
+function samplesOf(header: string[], records: string[][]): Record<string, string[]> {
+  const values = (place: number) => records.map((record) => record[place] ?? "").filter((value) => value !== "");
+  return Object.fromEntries(header.map((name, place) => [name, [...new Set(values(place))].slice(0, MAX_SAMPLES)]));
+}
+
+/** Drafts a schema; one that was edited before in this tab is taken as it was left. */
 async function draft(session: HolderSession, file: File, said: Said, onRead: OnRead): Promise<Picked> {
-  const { refusal, delimiter, header } = await sniff(file);
+  const { refusal, delimiter, encoding, header, samples } = await sniff(file, session);
   if (refusal !== undefined) throw new Error(refusal);
   const format = { file: file.name, delimiter: said.delimiter || delimiter, missing: texts(said.missing) };
   const unwanted = others(header, said.only);
+  const picked = { file, format, encoding, only: said.only, samples: samplesOf(header, samples) };
+  const left = kept(file, format, said.only);
+  if (left) return { ...picked, ...left };
   let lines = 0;
-  const count: OnRead = (read) => {
+  const drafted = await session.draft(file, format, unwanted, (read) => {
     lines = Math.max(1, read.lines - 1);
     onRead(read);
-  };
-  try {
-    const drafted = await session.draft(file, format, unwanted, count);
-    return { file, format, drafted, leftOut: [], lines };
-  } catch (error) {
-    if (!(error instanceof WorkerRefusal) || error.columns.length === 0) throw error;
-    const without = [...unwanted, ...error.columns];
-    if (header.every((name) => without.includes(name))) throw new Error(`${error.message}. No other column is left.`);
-    const drafted = await session.draft(file, format, without, count);
-    return { file, format, drafted, leftOut: error.columns, lines };
-  }
+  });
+  return { ...picked, drafted, lines, confirmed: [] };
 }
 
 /** The way out of a refusal, where there is one that the words of the refusal do not tell. */
@@ -65,7 +75,14 @@ function wayOut(error: unknown): string | undefined {
   return undefined;
 }
 
-export function FileStep({ onPicked }: { onPicked: (picked: Picked) => void }) {
+interface Props {
+  /** The file that was chosen before, whose columns are as they were left. */
+  before: File | undefined;
+  onGoOn: () => void;
+  onPicked: (picked: Picked) => void;
+}
+
+export function FileStep({ before, onGoOn, onPicked }: Props) {
   const [said, setSaid] = useState<Said>({ missing: "", delimiter: "", only: "" });
   const { reading, error, read, stop } = useReading();
   const take = (file: File | undefined) => {
@@ -80,6 +97,9 @@ export function FileStep({ onPicked }: { onPicked: (picked: Picked) => void }) {
         browser and never leaves it: only ciphertexts are sent, and the description of the columns
         that you confirm in the next step.
       </p>
+      {before && !reading && (
+        <p><button type="button" className="main" onClick={onGoOn}>Go on with {before.name}</button></p>
+      )}
       {reading ? (
         <Reading {...reading} onStop={stop} />
       ) : (
@@ -121,7 +141,7 @@ function Options({ said, onChange }: { said: Said; onChange: (said: Said) => voi
         <Field label="Fields are separated by">
           {(id) => (
             <select id={id} value={said.delimiter} onChange={(event) => onChange({ ...said, delimiter: event.target.value })}>
-              <option value="">what the first line shows</option>
+              <option value="">what the first lines show</option>
               <option value=",">commas</option>
               <option value=";">semicolons</option>
               <option value={"\t"}>tabs</option>

@@ -14,11 +14,13 @@ pub enum Contender {
     /// fhaim's own mechanism over all parties, of whom one may pool what it knows with the services
     /// (h = k - 1): what it would release under encryption.
     Staged,
+    /// The same, where each party relies on its own noise alone (h = 1).
+    StagedAlone,
 }
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Flaim(Method::Naive),
         Self::Flaim(Method::AugOracle),
         Self::Flaim(Method::AugPrivate),
@@ -27,6 +29,7 @@ impl Contender {
         Self::DistAim,
         Self::Aim,
         Self::Staged,
+        Self::StagedAlone,
     ];
 
     /// Its name.
@@ -36,6 +39,7 @@ impl Contender {
             Self::DistAim => "dist-aim",
             Self::Aim => "aim",
             Self::Staged => "staged",
+            Self::StagedAlone => "staged-h1",
         }
     }
 }

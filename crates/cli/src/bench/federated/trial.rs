@@ -8,7 +8,7 @@ use fhaim_eval::{Boosted, BoostingOptions, auc, likelihood, workload_error};
 use fhaim_federated::{
     FederatedSource, Method, PooledRun, Setting, partition::partition, play, random_triples,
 };
-use fhaim_release::{Job, Run, Workload};
+use fhaim_release::{Holders, Job, Run, Workload};
 use fhaim_synth::{FittedModel, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
 use rand_chacha::ChaCha20Rng;
@@ -121,7 +121,8 @@ fn make(
                 dropped: outcome.dropped,
             })
         }
-        Contender::Staged => stage(job, parties, rng),
+        Contender::Staged => stage(job, parties, (parties.len() as u32 - 1).max(1), rng),
+        Contender::StagedAlone => stage(job, parties, 1, rng),
     }
 }
 
@@ -138,13 +139,25 @@ fn federate(setting: Setting, parties: &[Table], rng: &mut ChaCha20Rng) -> Resul
     })
 }
 
-/// The default mechanism, asked for the pairs of the workload, over the sums of all parties.
-fn stage(mut job: Job, parties: &[Table], rng: &mut ChaCha20Rng) -> Result<Made, Error> {
+/// The default mechanism, asked for the pairs of the workload, over the sums of all parties, of whom so many are relied
+/// upon.
+fn stage(
+    mut job: Job,
+    parties: &[Table],
+    honest: u32,
+    rng: &mut ChaCha20Rng,
+) -> Result<Made, Error> {
     let rho = job.rho;
     job.workload = job.workload.within_pairs();
     job.rho = Rho::from_f64_down(rho.to_f64() * (1.0 - GAPS))?;
+    // As many parties as there are records at most, which fit.
+    let count = parties.len() as u32;
+    if honest == 1 {
+        // Each adds all of the noise that is paid for: the fit has to know how much there is.
+        job.holders = Holders::of_records(count, 1).map_err(fhaim_synth::Error::from)?;
+    }
     let machine = MechanismName::default().start(job.clone())?;
-    let colluders = u32::from(parties.len() > 1);
+    let colluders = count - honest;
     let mut source = FederatedSource::new(parties, colluders, rng);
     let run = Run::new(machine, job, Vec::new()).map_err(fhaim_synth::Error::from)?;
     let outcome = fhaim_synth::drive(run, &mut source, &mut |_| {})?;

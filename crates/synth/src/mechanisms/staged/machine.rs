@@ -6,6 +6,7 @@ use fhaim_pgm::{Measurement, Model};
 use super::ladder::{least_share, need};
 use super::options::{STAGES, StagedOptions};
 use super::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
+use super::shrink::shrunk;
 use crate::Error;
 use crate::desk::{Desk, Offer, SLACK};
 use crate::engine::{Next, Outcome};
@@ -33,6 +34,9 @@ struct Pair {
     plan: Candidate,
     /// The probe first, then blocks at other resolutions.
     blocks: Vec<Measured>,
+    /// The pair's shares in the last model that it was outside of, while it is to join it; kept for
+    /// shrinkage alone.
+    expected: Vec<f64>,
 }
 
 impl Pair {
@@ -173,12 +177,16 @@ impl StagedMachine {
             .pairs
             .iter()
             .filter(|pair| pair.plan.standing != Standing::Outside);
+        let total = self.model.as_ref().map_or(0.0, Model::total);
         let mut measurements = self.one_ways.measurements();
-        measurements.extend(
-            members
-                .flat_map(|pair| &pair.blocks)
-                .filter_map(Measured::measurement),
-        );
+        for pair in members {
+            let counts: Vec<f64> = pair.expected.iter().map(|share| share * total).collect();
+            let measurement = |block| match counts.as_slice() {
+                [] => Measured::measurement(block),
+                counts => shrunk(block, counts),
+            };
+            measurements.extend(pair.blocks.iter().filter_map(measurement));
+        }
         measurements
     }
 
@@ -242,6 +250,7 @@ impl StagedMachine {
                         probe,
                         &self.merges,
                     ))],
+                    expected: Vec::new(),
                 }
             })
             .collect()
@@ -295,8 +304,13 @@ impl StagedMachine {
             None => Prior::learn(self.options.scoring, &residuals),
             Some(before) => before.learn_anew(&residuals),
         };
-        for (&i, residual) in outside.iter().zip(&residuals) {
+        let total = model.total();
+        for ((&i, residual), mut marginal) in outside.iter().zip(&residuals).zip(marginals) {
             self.pairs[i].plan.distance = prior.expected_distance(residual);
+            if self.options.shrinkage && total > 0.0 {
+                marginal.iter_mut().for_each(|count| *count /= total);
+                self.pairs[i].expected = marginal;
+            }
         }
         self.prior = Some(prior);
         Ok(())
@@ -305,7 +319,7 @@ impl StagedMachine {
     /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
     fn plan(&mut self) -> bool {
         let fixed = Fixed {
-            noise_terms: self.one_ways.weights.iter().sum(),
+            noise_terms: self.options.one_way_weight * self.one_ways.weights.iter().sum::<f64>(),
             spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
             left: self.desk.left().to_f64(),
         };
@@ -339,6 +353,10 @@ impl StagedMachine {
         let unfinished = plan(&self.job.domain, &fixed, &options, &mut candidates);
         for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
             pair.plan = planned;
+            if pair.plan.standing == Standing::Outside {
+                // It is scored anew before it can join.
+                pair.expected = Vec::new();
+            }
         }
         unfinished
     }
@@ -379,7 +397,7 @@ impl StagedMachine {
             .enumerate()
             .map(|(i, (item, &weight))| StageItem {
                 purpose: Purpose::OneWay(i),
-                weight,
+                weight: self.options.one_way_weight * weight,
                 spent: item.rho,
             })
             .collect();
@@ -590,6 +608,39 @@ mod tests {
     fn normal(rng: &mut StdRng) -> f64 {
         let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    /// The largest variance of a pair's block in a run's stages, all pairs being far from independent.
+    fn most_units_of_pairs(options: StagedOptions) -> u64 {
+        let rho = Rho::from_f64_down(0.01).unwrap();
+        let job = Job::new(Domain::new(vec![4; 5]), rho, 20_000);
+        let mut staged = StagedMachine::new(job, options).unwrap();
+        let (mut given, mut most) = (Vec::new(), 0);
+        while let Next::Release(requests) = staged.step(&given).unwrap() {
+            given = answers(&requests, 20_000);
+            for (request, answer) in requests.iter().zip(&mut given) {
+                if matches!(request.statistic, Statistic::Product(..)) {
+                    answer.fill(-2_000);
+                    answer[0] = 6_000;
+                    if matches!(staged.state, State::Stage(_)) {
+                        most = most.max(request.variance_units);
+                    }
+                }
+            }
+        }
+        most
+    }
+
+    #[test]
+    fn pairs_get_more_of_the_budget_where_one_ways_weigh_less() {
+        let units = |one_way_weight| {
+            most_units_of_pairs(StagedOptions {
+                one_way_weight,
+                ..StagedOptions::default()
+            })
+        };
+        let (landed, half) = (units(1.0), units(0.5));
+        assert!(0 < half && half < landed, "{half} units, {landed} before");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod ladder;
 mod machine;
 mod options;
 mod plan;
+mod shrink;
 
 use serde_json::Value;
 

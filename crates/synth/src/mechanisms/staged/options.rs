@@ -30,6 +30,14 @@ pub struct StagedOptions {
     /// How pairs outside the model are scored.
     #[serde(skip_serializing_if = "Scoring::is_normal")]
     pub scoring: Scoring,
+    /// By what the weights of total and 1-ways are multiplied, against those of pairs, in plans and
+    /// in what a stage spends on them. An error in a 1-way is hardly seen in a pair that is further
+    /// off by itself: at 1 the errors are added up as if it were.
+    #[serde(skip_serializing_if = "is_one")]
+    pub one_way_weight: f64,
+    /// Whether noisy blocks are moved towards what the model said before it had the pair.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shrinkage: bool,
     /// beta: weight of noise against what is not modelled.
     pub beta: f64,
     /// gamma, where the probe has two groups an attribute.
@@ -66,6 +74,8 @@ impl Default for StagedOptions {
             probe_share: 0.1,
             first_stage_share: 0.5,
             scoring: Scoring::Normal,
+            one_way_weight: 1.0,
+            shrinkage: false,
             beta: 0.85,
             gamma: 0.25,
             gamma_fine: 0.5,
@@ -87,6 +97,10 @@ impl StagedOptions {
     pub fn recommended() -> Self {
         Self {
             scoring: Scoring::Mixture,
+            one_way_weight: 0.5,
+            shrinkage: true,
+            // Where columns are functions of others a fit may need more than the default.
+            final_steps: 600,
             ..Self::default()
         }
     }
@@ -104,6 +118,7 @@ impl StagedOptions {
         let name = "one_way_share + probe_share";
         check(name, "below 1", spent, spent < 1.0)?;
         let weights = [
+            ("one_way_weight", self.one_way_weight),
             ("beta", self.beta),
             ("gamma", self.gamma),
             ("gamma_fine", self.gamma_fine),
@@ -146,6 +161,11 @@ impl StagedOptions {
     }
 }
 
+/// What options without a weight mean is not written: landed terms have no such name.
+fn is_one(weight: &f64) -> bool {
+    *weight == 1.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +187,7 @@ mod tests {
             "one_way_share + probe_share"
         );
         assert_eq!(refused(|o| o.beta = -1.0), "beta");
+        assert_eq!(refused(|o| o.one_way_weight = f64::NAN), "one_way_weight");
         assert_eq!(refused(|o| o.resolutions.clear()), "resolutions");
         assert_eq!(refused(|o| o.resolutions[1] = 1.5), "resolutions");
         assert_eq!(

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use fhaim_api::batch::{Batch, BatchStatus};
+use fhaim_api::keys::Receipt;
 use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
 use fhaim_api::upload::{Contribution, Upload, UploadState, WireLayout};
 use fhaim_domain::Table;
@@ -41,6 +42,8 @@ struct Asked {
     looks: u32,
     /// Times it was asked for.
     puts: usize,
+    /// Receipts that were shown when it was asked for last.
+    receipts: Vec<Receipt>,
 }
 
 struct Inner {
@@ -109,6 +112,13 @@ impl Computation {
         of_job.map(|(_, asked)| (asked.puts, asked.looks)).collect()
     }
 
+    /// Receipts that were shown with each batch of a job.
+    pub fn receipts(&self, job: Uuid) -> Vec<Vec<Receipt>> {
+        let inner = self.inner.lock().unwrap();
+        let of_job = inner.asked.iter().filter(|((other, _), _)| *other == job);
+        of_job.map(|(_, asked)| asked.receipts.clone()).collect()
+    }
+
     /// Forgets what was asked for, as a service does that is set back.
     pub fn forget(&self) {
         self.inner.lock().unwrap().asked.clear();
@@ -174,8 +184,10 @@ async fn ask(
         requests: batch.requests.clone(),
         looks: 0,
         puts: 0,
+        receipts: Vec::new(),
     });
     asked.puts += 1;
+    asked.receipts.clone_from(&batch.receipts);
     if asked.requests != batch.requests {
         inner
             .faults

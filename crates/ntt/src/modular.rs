@@ -2,7 +2,7 @@
 
 /// An odd modulus below 2^62.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modulus {
+pub struct Modulus {
     q: u64,
     /// q^-1 mod 2^64.
     inverse: u64,
@@ -11,9 +11,11 @@ pub(crate) struct Modulus {
 }
 
 impl Modulus {
+    /// The modulus q.
+    ///
     /// # Panics
-    /// Never for the moduli of a validated parameter set (odd, below 2^62).
-    pub(crate) const fn new(q: u64) -> Self {
+    /// Unless q is odd, above 2 and below 2^62.
+    pub const fn new(q: u64) -> Self {
         assert!(q & 1 == 1 && q > 2 && q >> 62 == 0);
         // Newton's iteration doubles the number of correct low bits: 3, 6, 12, 24, 48, 96.
         let mut inverse = q;
@@ -30,8 +32,9 @@ impl Modulus {
         }
     }
 
+    /// q.
     #[inline]
-    pub(crate) const fn value(self) -> u64 {
+    pub const fn value(self) -> u64 {
         self.q
     }
 
@@ -45,7 +48,7 @@ impl Modulus {
 
     /// x * 2^-64 mod q, for x < q * 2^64 (Montgomery 1985).
     #[inline(always)]
-    pub(crate) const fn redc(self, x: u128) -> u64 {
+    pub const fn redc(self, x: u128) -> u64 {
         let low = (x as u64).wrapping_mul(self.inverse);
         let subtract = ((low as u128 * self.q as u128) >> 64) as u64;
         self.correct(((x >> 64) as u64).wrapping_sub(subtract))
@@ -54,47 +57,69 @@ impl Modulus {
     /// Products of residues whose sum stays below 2^64 q: what [`Modulus::redc`] reduces, and what
     /// may be added between two [`Modulus::fold`]s.
     #[inline]
-    pub(crate) const fn lazy_products(self) -> usize {
+    pub const fn lazy_products(self) -> usize {
         (u64::MAX / self.q) as usize
     }
 
     /// Brings x, below 2^65 q, below 2^64 q without changing it modulo q.
     #[inline(always)]
-    pub(crate) const fn fold(self, x: u128) -> u128 {
+    pub const fn fold(self, x: u128) -> u128 {
         let high = self.reduce_once((x >> 64) as u64);
         (high as u128) << 64 | x as u64 as u128
     }
 
+    /// Sums of residues, place by place: as many are added as fit a word before they are reduced.
+    pub fn sum<'a>(self, parts: impl Iterator<Item = &'a [u64]>, out: &mut [u64]) {
+        let one = u128::from(self.mont(1));
+        let reduce = |out: &mut [u64]| {
+            out.iter_mut()
+                .for_each(|x| *x = self.redc(u128::from(*x) * one));
+        };
+        out.fill(0);
+        let mut room = self.lazy_products();
+        for part in parts {
+            if room == 0 {
+                reduce(out);
+                room = self.lazy_products() - 1;
+            }
+            room -= 1;
+            out.iter_mut().zip(part).for_each(|(sum, &x)| *sum += x);
+        }
+        reduce(out);
+    }
+
     /// x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.
     #[inline]
-    pub(crate) const fn mont(self, x: u64) -> u64 {
+    pub const fn mont(self, x: u64) -> u64 {
         self.redc(x as u128 * self.r2 as u128)
     }
 
+    /// a + b of two residues.
     #[inline(always)]
-    pub(crate) const fn add(self, a: u64, b: u64) -> u64 {
+    pub const fn add(self, a: u64, b: u64) -> u64 {
         self.correct((a + b).wrapping_sub(self.q))
     }
 
+    /// a - b of two residues.
     #[inline(always)]
-    pub(crate) const fn sub(self, a: u64, b: u64) -> u64 {
+    pub const fn sub(self, a: u64, b: u64) -> u64 {
         self.correct(a.wrapping_sub(b))
     }
 
     /// x modulo q, for x < 2 q.
     #[inline(always)]
-    pub(crate) const fn reduce_once(self, x: u64) -> u64 {
+    pub const fn reduce_once(self, x: u64) -> u64 {
         self.correct(x.wrapping_sub(self.q))
     }
 
     /// Product of two residues in ordinary form.
     #[inline]
-    pub(crate) const fn mul(self, a: u64, b: u64) -> u64 {
+    pub const fn mul(self, a: u64, b: u64) -> u64 {
         self.redc(self.mont(a) as u128 * b as u128)
     }
 
     /// a^e mod q.
-    pub(crate) const fn pow(self, a: u64, mut e: u64) -> u64 {
+    pub const fn pow(self, a: u64, mut e: u64) -> u64 {
         let mut base = a % self.q;
         let mut result = 1;
         while e > 0 {
@@ -108,13 +133,23 @@ impl Modulus {
     }
 
     /// a^-1 mod q, for q prime and a not a multiple of it.
-    pub(crate) const fn inv(self, a: u64) -> u64 {
+    pub const fn inv(self, a: u64) -> u64 {
         self.pow(a, self.q - 2)
+    }
+
+    /// The residue of an integer above -q and below q, without a branch.
+    #[inline(always)]
+    pub const fn small(self, x: i64) -> u64 {
+        self.correct(x.cast_unsigned())
     }
 
     /// The residue of a signed integer.
     #[inline]
-    pub(crate) const fn residue_of(self, x: i128) -> u64 {
+    pub const fn residue_of(self, x: i128) -> u64 {
+        // A remainder of 128 bits takes as long as a hundred additions.
+        if x > -(self.q as i128) && x < self.q as i128 {
+            return self.small(x as i64);
+        }
         x.rem_euclid(self.q as i128) as u64
     }
 }
@@ -140,6 +175,11 @@ mod tests {
                 assert_eq!(m.mul(a, b), wide(u128::from(a) * u128::from(b)));
                 assert_eq!(m.add(a, b), wide(u128::from(a) + u128::from(b)));
                 assert_eq!(m.sub(a, b), wide(u128::from(a) + u128::from(q - b)));
+                let wanted = i128::from(a) - i128::from(b) - i128::from(q);
+                let wanted = wanted.rem_euclid(i128::from(q)) as u64;
+                assert_eq!(m.residue_of(i128::from(a) - i128::from(b)), wanted);
+                assert_eq!(m.small(a as i64), a);
+                assert_eq!(m.small(-(a as i64)), m.sub(0, a));
                 let x = rng.random_range(0..u128::from(q) << 64);
                 let lifted = u128::from(m.redc(x)) * ((1u128 << 64) % u128::from(q));
                 assert_eq!(wide(lifted), wide(x));

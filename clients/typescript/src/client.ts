@@ -1,0 +1,208 @@
+// What a program does with the services: upload a table, run jobs over it.
+import type { components } from "../../../web/src/api/generated/generation.ts";
+import type { components as CryptoParts } from "../../../web/src/api/generated/crypto.ts";
+import type { Planned } from "../../../web/src/crypto/messages.ts";
+import { Holder, type Schema } from "./holder.ts";
+import { Job } from "./job.ts";
+import { answered, Session } from "./session.ts";
+
+export type Terms = components["schemas"]["Terms"];
+export type Dataset = components["schemas"]["Dataset"];
+type KeySet = CryptoParts["schemas"]["KeySet"];
+type Receipt = CryptoParts["schemas"]["Receipt"];
+
+/** Who signs in. */
+export type Login = { apiKey: string } | { email: string; password: string };
+
+/** How far an upload is. */
+export interface Progress {
+  done: number;
+  objects: number;
+}
+
+export interface UploadOptions {
+  /** The columns, as their owner confirmed them: public. */
+  schema: Schema;
+  /** The privacy budget of all jobs of the dataset together. */
+  epsilon: number;
+  /** 1e-9 if it is left out. */
+  delta?: number;
+  /** Jobs that share the budget: 1 if it is left out. */
+  runs?: number;
+  mechanism?: string;
+  /** What is uploaded, encrypted: every record, or counts of all pairs of columns. */
+  contribution?: "records" | "counts";
+  /** A name for people: the schema's if it is left out. */
+  name?: string;
+  onProgress?: (progress: Progress) => void;
+}
+
+/** Objects on their way at a time. */
+const PARALLEL = 4;
+
+/** An account at `fhaim up`, or at services behind one address. */
+export class Client {
+  private readonly receipts = new Map<string, Receipt>();
+
+  private constructor(private readonly session: Session) {}
+
+  /** Signs in, with an API key or with a password. */
+  static async signIn(address: string, login: Login): Promise<Client> {
+    const session = new Session(address, login);
+    await session.begin();
+    return new Client(session);
+  }
+
+  /** The account's datasets, newest first. */
+  async datasets(): Promise<Dataset[]> {
+    const all: Dataset[] = [];
+    let after: string | null | undefined;
+    do {
+      const query = after ? { after } : {};
+      const page = await answered(this.session.generation.GET("/v1/datasets", { params: { query } }));
+      all.push(...page.items);
+      after = page.next;
+    } while (after);
+    return all;
+  }
+
+  /**
+   * Encrypts a CSV table in this process and uploads it, as a dataset of its own.
+   * @returns The dataset, ready for jobs.
+   */
+  async upload(table: Uint8Array, options: UploadOptions): Promise<Dataset> {
+    const holder = await Holder.start();
+    const { records, record_bound } = holder.read(table, options.schema);
+    const terms = holder.named(termsOf(options, record_bound));
+    const dataset = await this.create(options.name ?? options.schema.name, terms);
+    const plan = holder.plan(dataset.terms, records);
+    holder.prepare(dataset.terms, await this.publicKey(dataset, plan));
+    const id = { dataset: dataset.id };
+    const body = plan.layout ? { terms: dataset.terms, layout: plan.layout } : { terms: dataset.terms };
+    await answered(this.session.computation.PUT("/v1/datasets/{dataset}", { params: { path: id }, body }));
+    const digests = await this.send(dataset.id, holder, plan, options.onProgress);
+    const contribution = { ...id, contribution: 0 };
+    await answered(this.session.computation.POST("/v1/datasets/{dataset}/contributions/{contribution}/complete", {
+      params: { path: contribution }, body: { manifest: await manifest(digests) },
+    }));
+    return answered(this.session.generation.POST("/v1/datasets/{dataset}/ready", { params: { path: id } }));
+  }
+
+  /** Starts a job: one run over the dataset, which spends its share of the budget. */
+  async run(dataset: Dataset | string): Promise<Job> {
+    const id = typeof dataset === "string" ? dataset : dataset.id;
+    const receipt = await this.receipt(id);
+    const job = await answered(this.session.generation.PUT("/v1/datasets/{dataset}/jobs/{job}", {
+      params: { path: { dataset: id, job: crypto.randomUUID() } }, body: { receipt },
+    }));
+    return new Job(this.session, job.id);
+  }
+
+  /** A job that was started before. */
+  job(id: string): Job {
+    return new Job(this.session, id);
+  }
+
+  /** Deletes a dataset everywhere: its keys first, so that nothing of it can be decrypted. */
+  async delete(dataset: Dataset | string): Promise<void> {
+    const params = { path: { dataset: typeof dataset === "string" ? dataset : dataset.id } };
+    await answered(this.session.crypto.DELETE("/v1/datasets/{dataset}", { params }));
+    await answered(this.session.computation.DELETE("/v1/datasets/{dataset}", { params }));
+    await answered(this.session.generation.DELETE("/v1/datasets/{dataset}", { params }));
+  }
+
+  private create(name: string, terms: Terms): Promise<Dataset> {
+    const path = { dataset: crypto.randomUUID() };
+    return answered(this.session.generation.PUT("/v1/datasets/{dataset}", { params: { path }, body: { name, terms } }));
+  }
+
+  /** The key to encrypt under, once the crypto service sees the plan that this process sees. */
+  private async publicKey({ id, terms }: Dataset, plan: Planned): Promise<Uint8Array<ArrayBuffer>> {
+    const params = { path: { dataset: id } };
+    const { voucher } = await answered(this.session.generation.GET("/v1/datasets/{dataset}/voucher", { params }));
+    const set: KeySet = await answered(this.session.crypto.PUT("/v1/datasets/{dataset}", { params, body: { terms, voucher } }));
+    if (set.parameter_set !== plan.parameter_set || set.budget.exact !== plan.budget) {
+      throw new Error("the crypto service works with another budget or other parameters");
+    }
+    this.keep(set.receipt);
+    const key = this.session.crypto.GET("/v1/datasets/{dataset}/public-key", { params, parseAs: "arrayBuffer" });
+    const bytes = new Uint8Array(await answered<ArrayBuffer>(key as never));
+    if (hexadecimal(await sha256(bytes)) !== set.public_key) {
+      throw new Error("the public key is not the one that the crypto service announced");
+    }
+    return bytes;
+  }
+
+  /** Encrypts and sends every object; gives their digests. */
+  private async send(dataset: string, holder: Holder, { objects }: Planned, tell?: (progress: Progress) => void) {
+    const digests = new Map<string, Uint8Array>();
+    let next = 0;
+    const lane = async () => {
+      for (;;) {
+        const object = objects[next++];
+        if (object === undefined) return;
+        const { bytes, digest } = await holder.encrypt(object);
+        await answered(this.session.computation.PUT("/v1/datasets/{dataset}/contributions/{contribution}/objects/{object}", {
+          params: { path: { dataset, contribution: 0, object }, header: { "Content-Digest": contentDigest(digest) } },
+          body: bytes as never,
+          bodySerializer: (body) => body as never,
+          headers: { "content-type": "application/octet-stream" },
+        }));
+        digests.set(object, digest);
+        tell?.({ done: digests.size, objects: objects.length });
+      }
+    };
+    await Promise.all(Array.from({ length: PARALLEL }, lane));
+    return digests;
+  }
+
+  /** The end of a dataset's ledger; the crypto service is held to what was seen of it before. */
+  private async receipt(dataset: string): Promise<Receipt> {
+    const shown = this.receipts.get(dataset);
+    const headers = shown ? { "fhaim-receipt": base64url(JSON.stringify(shown)) } : {};
+    const told: Receipt = await answered(
+      this.session.crypto.GET("/v1/datasets/{dataset}/receipt", { params: { path: { dataset } }, headers }),
+    );
+    if (shown && (told.height < shown.height || (told.height === shown.height && told.head !== shown.head))) {
+      throw new Error("the crypto service was set back to an older copy of this dataset's ledger: tell its operator");
+    }
+    this.keep(told);
+    return told;
+  }
+
+  private keep(receipt: Receipt): void {
+    const known = this.receipts.get(receipt.dataset);
+    if (!known || known.height < receipt.height) this.receipts.set(receipt.dataset, receipt);
+  }
+}
+
+function termsOf(options: UploadOptions, record_bound: number): Terms {
+  const { schema, epsilon, delta = 1e-9, runs = 1, mechanism = "staged", contribution = "records" } = options;
+  return {
+    version: 1, schema: schema as never, epsilon, delta, runs, mechanism, contribution, record_bound,
+    model_bytes: 64_000_000, target_weight: 1,
+  };
+}
+
+async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+}
+
+function hexadecimal(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function contentDigest(digest: Uint8Array): string {
+  return `sha-256=:${btoa(String.fromCharCode(...digest))}:`;
+}
+
+/** Digest of the manifest: every object in order of its name, with its digest. */
+async function manifest(digests: Map<string, Uint8Array>): Promise<string> {
+  const entries = [...digests].sort(([one], [other]) => (one < other ? -1 : 1));
+  const lines = entries.map(([object, digest]) => `${object} ${hexadecimal(digest)}\n`);
+  return hexadecimal(await sha256(new TextEncoder().encode(lines.join(""))));
+}
+
+function base64url(text: string): string {
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=*$/, "");
+}

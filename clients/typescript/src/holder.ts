@@ -1,0 +1,93 @@
+// The holder's side: drafts, reads and encrypts, in this process.
+import type { Drafted, Encrypted, Planned, ReadTable, Request, Schema } from "../../../web/src/crypto/messages.ts";
+import { Module, type Source } from "../../../web/src/crypto/module.ts";
+import type { Terms } from "./client.ts";
+
+export type { Schema };
+
+/** A draft of a schema: its owner corrects and confirms it, since a schema is public. */
+export interface Draft {
+  schema: Schema;
+  /** What to look at, column by column. */
+  notes: { column: string; text: string }[];
+}
+
+/** Bytes, piece by piece as they are asked for. */
+class Bytes implements Source {
+  constructor(private rest: Uint8Array) {}
+
+  read(to: Uint8Array): number {
+    const count = Math.min(to.length, this.rest.length);
+    to.set(this.rest.subarray(0, count));
+    this.rest = this.rest.subarray(count);
+    return count;
+  }
+}
+
+/** The bytes of the module, which lies beside this file. */
+async function beside(): Promise<Uint8Array<ArrayBuffer>> {
+  const address = new URL("./fhaim.wasm", import.meta.url);
+  if (address.protocol !== "file:") return new Uint8Array(await (await fetch(address)).arrayBuffer());
+  const { readFile } = await import("node:fs/promises");
+  return new Uint8Array(await readFile(address));
+}
+
+/** One table, and what it is encrypted under. Nothing here sends anything. */
+export class Holder {
+  private constructor(private readonly module: Module) {}
+
+  /**
+   * Starts the module.
+   * @param bytes The module, where it does not lie beside this file, as in a bundle.
+   */
+  static async start(bytes?: Uint8Array<ArrayBuffer>): Promise<Holder> {
+    return new Holder(await Module.start(bytes ?? (await beside())));
+  }
+
+  /** Drafts a schema from a CSV table: read off the records, so its owner has to confirm it. */
+  draft(table: Uint8Array, name = "table"): Draft {
+    return this.ask<Drafted>({ op: "draft", format: this.format(table), name, leave_out: [] }, table);
+  }
+
+  /** Reads a table by a schema, and keeps it. */
+  read(table: Uint8Array, schema: Schema): ReadTable {
+    const options = { format: this.format(table), schema, clamp: false, use_other: false };
+    return this.ask({ op: "read", ...options }, table);
+  }
+
+  /** New terms with all that is left to the program. */
+  named(terms: Terms): Terms {
+    return this.ask({ op: "name", terms: terms as never });
+  }
+
+  plan(terms: Terms, records: number): Planned {
+    return this.ask({ op: "plan", terms: terms as never, part: 0, records });
+  }
+
+  prepare(terms: Terms, publicKey: Uint8Array): number {
+    return this.ask({ op: "prepare", terms: terms as never, part: 0 }, publicKey);
+  }
+
+  /** Encrypts one object of the upload. */
+  async encrypt(object: string): Promise<Encrypted> {
+    const { kind, bytes } = this.call({ op: "encrypt", object });
+    if (kind !== 1) throw new Error("the module gave no object");
+    return { bytes, digest: new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)) };
+  }
+
+  private format(table: Uint8Array) {
+    const { delimiter } = this.ask<{ delimiter: string }>({ op: "dialect" }, table);
+    return { file: "table.csv", delimiter, missing: [] };
+  }
+
+  private ask<T>(request: Request, bytes?: Uint8Array): T {
+    return JSON.parse(new TextDecoder().decode(this.call(request, bytes).bytes)) as T;
+  }
+
+  private call(request: Request, bytes: Uint8Array = new Uint8Array()) {
+    const reply = this.module.call(request, new Bytes(bytes));
+    if (reply.kind !== 2) return reply;
+    const { detail = "the request was not answered" } = JSON.parse(new TextDecoder().decode(reply.bytes)) as { detail?: string };
+    throw new Error(detail);
+  }
+}

@@ -1,0 +1,88 @@
+// Calls to the three services, typed by their OpenAPI documents, and the session that they need.
+import createClient, { type Client as Calls } from "openapi-fetch";
+import type { paths as Computation } from "../../../web/src/api/generated/computation.ts";
+import type { paths as Crypto } from "../../../web/src/api/generated/crypto.ts";
+import type { components, paths as Generation } from "../../../web/src/api/generated/generation.ts";
+import type { Login } from "./client.ts";
+
+type Tokens = components["schemas"]["Session"];
+type Service = "generation" | "computation" | "crypto";
+
+/** A session is renewed so long before it expires. */
+const MARGIN_MS = 30_000;
+
+/** A service's refusal, in its own words. */
+export class Refusal extends Error {
+  readonly kind: string;
+  readonly status: number;
+
+  constructor(problem: { detail?: string | null; title?: string; kind?: string }, status: number) {
+    super(problem.detail ?? problem.title ?? `the service answered with status ${status}`);
+    this.kind = problem.kind ?? "";
+    this.status = status;
+  }
+}
+
+/** What a call gave, or its refusal. */
+export async function answered<T>(call: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
+  const { data, error, response } = await call;
+  if (!response.ok) throw new Refusal((error ?? {}) as { detail?: string }, response.status);
+  return data as T;
+}
+
+export class Session {
+  readonly generation: Calls<Generation>;
+  readonly computation: Calls<Computation>;
+  readonly crypto: Calls<Crypto>;
+  private tokens: Tokens | undefined;
+  private expires = 0;
+  private renewal: Promise<Tokens> | undefined;
+
+  constructor(private readonly address: string, private readonly login: Login) {
+    const base = address.replace(/\/$/, "");
+    this.generation = this.authorised(createClient<Generation>({ baseUrl: `${base}/generation` }), "generation");
+    this.computation = this.authorised(createClient<Computation>({ baseUrl: `${base}/computation` }), "computation");
+    this.crypto = this.authorised(createClient<Crypto>({ baseUrl: `${base}/crypto` }), "crypto");
+  }
+
+  /** Signs in now, so that wrong credentials are refused at once. */
+  async begin(): Promise<void> {
+    await this.current();
+  }
+
+  private authorised<T extends {}>(calls: Calls<T>, service: Service): Calls<T> {
+    calls.use({
+      onRequest: async ({ request }) => {
+        request.headers.set("authorization", `Bearer ${await this.token(service)}`);
+        return request;
+      },
+    });
+    return calls;
+  }
+
+  /** Each service has a token of its own, so that none can use it at another. */
+  private async token(service: Service): Promise<string> {
+    const { access_token, computation_token, crypto_token } = await this.current();
+    return { generation: null, computation: computation_token, crypto: crypto_token }[service] ?? access_token;
+  }
+
+  /** One renewal at a time: a refresh token is good until what it was exchanged for is used. */
+  private async current(): Promise<Tokens> {
+    if (this.tokens && this.expires - MARGIN_MS > Date.now()) return this.tokens;
+    this.renewal ??= this.renew().finally(() => (this.renewal = undefined));
+    return this.renewal;
+  }
+
+  private async renew(): Promise<Tokens> {
+    const calls = createClient<Generation>({ baseUrl: `${this.address.replace(/\/$/, "")}/generation` });
+    const { login, tokens } = this;
+    const made = "apiKey" in login
+      ? calls.POST("/v1/sessions/api-key", { body: { api_key: login.apiKey } })
+      : tokens?.refresh_token
+        ? calls.POST("/v1/sessions/refresh", { body: { refresh_token: tokens.refresh_token } })
+        : calls.POST("/v1/sessions", { body: { email: login.email, password: login.password } });
+    this.tokens = await answered<Tokens>(made as never);
+    this.expires = Date.now() + this.tokens.expires_in * 1000;
+    return this.tokens;
+  }
+}

@@ -1,0 +1,94 @@
+// From Node against `fhaim up`: a draft, encryption in this process, a job, a synthetic table.
+// FHAIM_BIN names the program.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Client, Holder, Refusal } from "fhaim";
+
+const PASSWORD = "a long test password";
+const email = "ana@example.org";
+const table = readFileSync(new URL("../../../web/test/small.csv", import.meta.url));
+const records = table.toString().trim().split("\n").length - 1;
+const folder = mkdtempSync(join(tmpdir(), "fhaim-typescript-"));
+let server;
+let address;
+
+before(async () => {
+  const program = process.env.FHAIM_BIN;
+  assert.ok(program, "FHAIM_BIN names the fhaim program");
+  server = spawn(program, ["up", "--data", folder, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  for await (const text of server.stdout) {
+    said += text;
+    address = /^fhaim is up at (http:[^,]*),/m.exec(said)?.[1];
+    if (address) break;
+  }
+  assert.ok(address, "fhaim up ended");
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ email, password: PASSWORD });
+  const made = await fetch(`${address}/generation/v1/accounts`, { method: "POST", headers, body });
+  assert.equal(made.status, 201);
+});
+
+after(async () => {
+  server.kill();
+  await new Promise((resolve) => server.on("exit", resolve));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("encrypts, runs and downloads", async () => {
+  const { schema, notes } = (await Holder.start()).draft(table, "small");
+  assert.deepEqual(schema.columns.map(({ name }) => name), table.toString().split("\n")[0].split(","));
+  assert.ok(notes.length > 0);
+  const client = await Client.signIn(address, { email, password: PASSWORD });
+  const told = [];
+  const options = { schema, epsilon: 10, runs: 2, name: "from Node", onProgress: (progress) => told.push(progress) };
+  const dataset = await client.upload(table, options);
+  assert.equal(dataset.state, "ready");
+  assert.ok(dataset.terms.options, "new terms name their mechanism's options");
+  assert.equal(told.length, told.at(-1).objects);
+  assert.equal(told.at(-1).done, told.length);
+  const job = await client.run(dataset);
+  const { releases } = await job.done();
+  assert.ok(releases > 0);
+  const csv = new TextDecoder().decode(await job.synthetic({ rows: 200, seed: 7, where: { sold: "no" } }));
+  const [header, ...rows] = csv.trim().split(/\r?\n/);
+  assert.equal(header, schema.columns.map(({ name }) => name).join(","));
+  assert.equal(rows.length, 200);
+  assert.ok(rows.every((row) => row.endsWith(",no")));
+  const again = new TextDecoder().decode(await client.job(job.id).synthetic({ rows: 200, seed: 7, where: { sold: "no" } }));
+  assert.equal(again, csv, "the same seed draws the same records");
+  // The second run: the client holds the crypto service to what it saw of the ledger.
+  const second = await client.run(dataset);
+  await second.done();
+  await assert.rejects(client.run(dataset), Refusal);
+  await client.delete(dataset);
+  assert.deepEqual(await client.datasets(), []);
+});
+
+test("counts do as well, in fewer bytes", async () => {
+  const holder = await Holder.start();
+  const { schema } = holder.draft(table, "small");
+  const client = await Client.signIn(address, { email, password: PASSWORD });
+  let objects = 0;
+  const onProgress = (progress) => (objects = progress.objects);
+  const dataset = await client.upload(table, { schema, epsilon: 10, contribution: "counts", onProgress });
+  assert.equal(dataset.terms.contribution, "counts");
+  assert.ok(objects > 0);
+  const job = await client.run(dataset);
+  await job.done();
+  const csv = new TextDecoder().decode(await job.synthetic());
+  const drawn = csv.trim().split(/\r?\n/).length - 1;
+  assert.ok(Math.abs(drawn - records) < records / 4, `${drawn} for ${records}`);
+});
+
+test("what is wrong is said, with its place", async () => {
+  const holder = await Holder.start();
+  const { schema } = holder.draft(table, "small");
+  const wrong = new TextEncoder().encode("colour,size,weight,sold\nultraviolet,large,4.41,no\n");
+  assert.throws(() => holder.read(wrong, schema), /row 1 .*"colour".*ultraviolet/s);
+  await assert.rejects(Client.signIn(address, { email, password: "not the password" }), Refusal);
+});

@@ -1,0 +1,59 @@
+//! Counting a table while it is read: in one pass, and in memory that does not depend on its length.
+
+use std::ops::Range;
+
+use fhaim_domain::Schema;
+use fhaim_protocol::counts::{CountTables, tally::Tally};
+
+use crate::{
+    args::{FormatArguments, StrictnessArguments},
+    error::Error,
+    input::{self, Data},
+};
+
+/// The share that is all records.
+pub const WHOLE: Range<usize> = 0..usize::MAX;
+
+/// A table, and how to read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The table as it comes.
+    pub data: &'a Data,
+    /// What its columns are.
+    pub schema: &'a Schema,
+    /// How it is written.
+    pub format: &'a FormatArguments,
+    /// What of it is refused.
+    pub strictness: &'a StrictnessArguments,
+}
+
+/// Counts all pairs of columns in each of several shares of consecutive records. What reading changed is
+/// told on standard error. Whoever uses a tally holds it against its holder's record bound.
+pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<Tally>, Error> {
+    let tables = CountTables::new(source.schema.domain())?;
+    let new = |_| Tally::new(tables.clone(), u64::MAX);
+    let mut tallies: Vec<Tally> = shares.iter().map(new).collect();
+    let mut before = 0;
+    input::stream(source, |columns| {
+        let here = before..before + columns.first().map_or(0, Vec::len);
+        for (tally, share) in tallies.iter_mut().zip(shares) {
+            let [start, end] = [share.start, share.end].map(|row| row.clamp(here.start, here.end));
+            if start < end {
+                // Clamped to the records that are here, of which every list has the codes.
+                let own = columns
+                    .iter()
+                    .map(|codes| &codes[start - before..end - before]);
+                tally.add(&own.collect::<Vec<&[u32]>>())?;
+            }
+        }
+        before = here.end;
+        Ok(())
+    })?;
+    Ok(tallies)
+}
+
+/// Counts the records of a table, which has to be one of its schema, and says nothing of it.
+pub fn records(source: Source<'_>) -> Result<usize, Error> {
+    let counted = input::stream_quietly(source, |_| Ok(()))?;
+    Ok(usize::try_from(counted.records).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,137 @@
+//! What a run in one process holds of the records.
+
+use std::sync::Arc;
+
+use fhaim_domain::{Clique, Counted, Domain, RawColumn, Schema, Table};
+use fhaim_protocol::{counts::tally::Tally, roster::Contribution};
+use fhaim_release::MAX_HOLDERS;
+
+use crate::{
+    args::GenerateArguments,
+    counting::{self, Source},
+    error::Error,
+    holders::{self, Part, Upload},
+    input,
+};
+
+/// The records of all holders, or what was counted of them.
+#[derive(Debug)]
+pub enum Held {
+    /// The table.
+    Table(Table),
+    /// The counts of each holder's records, by one pass over a table that was never in memory.
+    Counts {
+        /// What its columns are.
+        schema: Arc<Schema>,
+        /// One of each holder, in their order.
+        tallies: Vec<Tally>,
+    },
+}
+
+impl Held {
+    /// Reads what a run needs of the records, and, for a report, the values as they are.
+    pub fn read(
+        arguments: &GenerateArguments,
+        schema: Schema,
+    ) -> Result<(Self, Vec<RawColumn>), Error> {
+        let GenerateArguments {
+            data,
+            format,
+            strictness,
+            ..
+        } = arguments;
+        if arguments.report.is_some() {
+            let reading = input::reading(data, schema, format, strictness)?;
+            return Ok((Self::Table(reading.table), reading.values));
+        }
+        let source = Source {
+            data,
+            schema: &schema,
+            format,
+            strictness,
+        };
+        let held = match counts(arguments, source)? {
+            Some(tallies) => Self::Counts {
+                schema: Arc::new(schema),
+                tallies,
+            },
+            None => Self::Table(input::table(data, schema, format, strictness)?),
+        };
+        Ok((held, Vec::new()))
+    }
+
+    /// What the columns are.
+    pub fn schema(&self) -> &Schema {
+        match self {
+            Self::Table(table) => table.schema(),
+            Self::Counts { schema, .. } => schema,
+        }
+    }
+
+    /// The same, to share with a table.
+    pub fn shared_schema(&self) -> Arc<Schema> {
+        match self {
+            Self::Table(table) => table.shared_schema(),
+            Self::Counts { schema, .. } => Arc::clone(schema),
+        }
+    }
+
+    /// How many records there are.
+    pub fn records(&self) -> usize {
+        match self {
+            Self::Table(table) => table.records(),
+            // No more than a table may have.
+            Self::Counts { .. } => usize::try_from(Counted::records(self)).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+impl Counted for Held {
+    fn domain(&self) -> &Domain {
+        self.schema().domain()
+    }
+
+    fn records(&self) -> u64 {
+        match self {
+            Self::Table(table) => Counted::records(table),
+            Self::Counts { tallies, .. } => tallies.iter().map(Tally::records).sum(),
+        }
+    }
+
+    fn marginal(&self, clique: &Clique) -> Option<Vec<u64>> {
+        match self {
+            Self::Table(table) => table.marginal(clique),
+            Self::Counts { tallies, .. } => {
+                let mut marginals = tallies.iter().map(|tally| tally.marginal(clique));
+                let mut sum = marginals.next()??;
+                for marginal in marginals {
+                    let cells = sum.iter_mut().zip(marginal?);
+                    cells.for_each(|(sum, count)| *sum += count);
+                }
+                Some(sum)
+            }
+        }
+    }
+}
+
+/// The counts of each holder's records, where a run needs nothing else of them. The file is read once, or
+/// twice where its length says whose its records are, or what is uploaded.
+fn counts(arguments: &GenerateArguments, source: Source<'_>) -> Result<Option<Vec<Tally>>, Error> {
+    let several = &arguments.holders;
+    let counted = several.contribution != Upload::Records
+        && several.by == Part::Records
+        && (1..=MAX_HOLDERS).contains(&several.holders)
+        && !arguments.mechanism.clear_only();
+    if !counted {
+        return Ok(None);
+    }
+    if several.holders == 1 && several.contribution == Upload::Counts {
+        return Ok(Some(counting::tallies(source, &[counting::WHOLE])?));
+    }
+    let records = counting::records(source)?;
+    if holders::contribution(several, source.schema.domain(), records)? != Contribution::Counts {
+        return Ok(None);
+    }
+    let shares = holders::shares(records, several.holders);
+    Ok(Some(counting::tallies(source, &shares)?))
+}

@@ -1,0 +1,110 @@
+//! What a run says of itself: its ledger as a file, and its summary.
+
+use std::fmt;
+
+use fhaim_domain::{Claim, counted};
+use fhaim_dp::Rho;
+use fhaim_eval::Fact;
+use fhaim_synth::{Release, Timing};
+use serde::Serialize;
+
+use crate::{alone::Alone, args::GenerateArguments, encrypted::Costs, error::Error, output};
+
+/// The itemised ledger as a file: what was released and what it cost. The same for the same
+/// releases, whoever computed them.
+#[derive(Debug, Serialize)]
+pub struct LedgerFile<'a> {
+    pub schema: &'a str,
+    /// What drafting the schema cost before, as its holder says. Not part of the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Claim>,
+    pub epsilon: f64,
+    pub delta: f64,
+    /// Budget and spending, as counts of 2^-80.
+    pub budget: Rho,
+    pub spent: Rho,
+    pub releases: &'a [Release],
+}
+
+/// What a run did, for `--json`.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    pub dataset: String,
+    pub mechanism: String,
+    pub epsilon: f64,
+    pub delta: f64,
+    pub rho: f64,
+    pub rho_spent: f64,
+    pub releases: usize,
+    pub records: usize,
+    pub model_bytes: usize,
+    pub model_cliques: usize,
+    pub seconds: f64,
+    pub timings: Vec<Timing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Costs>,
+    /// What each of several holders would have got alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alone: Vec<Alone>,
+    pub out: String,
+}
+
+impl Summary {
+    /// What a report says on how the table was made.
+    pub fn facts(&self) -> Vec<Fact> {
+        let fact = |name: &str, value: String| Fact {
+            name: name.to_owned(),
+            value,
+        };
+        let how = match self.encryption {
+            Some(_) => "under encryption",
+            None => "in the clear",
+        };
+        let facts = vec![
+            fact("Mechanism", format!("{} ({how})", self.mechanism)),
+            fact("Epsilon", self.epsilon.to_string()),
+            fact("Delta", format!("{:e}", self.delta)),
+            fact(
+                "Rho spent",
+                format!("{:.6} of {:.6}", self.rho_spent, self.rho),
+            ),
+            fact("Releases", self.releases.to_string()),
+            fact("Seconds", format!("{:.1}", self.seconds)),
+        ];
+        let alone = self.alone.iter();
+        let alone = alone.map(|alone| fact(&format!("Holder {}", alone.holder), alone.words()));
+        facts.into_iter().chain(alone).collect()
+    }
+}
+
+/// Prints what a run did.
+pub fn print_summary(arguments: &GenerateArguments, summary: &Summary) -> Result<(), Error> {
+    if arguments.json {
+        return output::print_json(summary);
+    }
+    output::print(&summary.to_string())
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} in {}",
+            self.dataset,
+            counted(self.records, "synthetic record"),
+            self.out
+        )?;
+        writeln!(
+            f,
+            "{} releases cost rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s",
+            self.releases, self.rho_spent, self.rho, self.epsilon, self.delta, self.seconds
+        )?;
+        for alone in &self.alone {
+            writeln!(f, "holder {}: {}", alone.holder, alone.words())?;
+        }
+        match self.encryption.as_ref().and_then(Costs::rounds) {
+            Some(rounds) => rounds.fmt(f),
+            None => Ok(()),
+        }
+    }
+}

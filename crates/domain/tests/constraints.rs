@@ -1,0 +1,217 @@
+//! What holds between columns: refused where a table breaks it, held where records are drawn.
+#![allow(clippy::unwrap_used)]
+
+use fhaim_domain::{
+    BrokenConstraint, Error, ReadOptions, Reading, Schema, Streaming, Table, WriteOptions,
+    read_csv, stream_csv, write_csv,
+};
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const COLUMNS: &str = r#"
+    {"name": "low", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
+    {"name": "high", "kind": "number", "integer": true, "min": 0, "max": 149, "bins": 3, "nullable": true},
+    {"name": "top", "kind": "number", "decimals": 0, "special": [0], "min": 1, "max": 200, "bins": 4, "digits": 5},
+    {"name": "in", "kind": "number", "decimals": 1, "min": 0, "max": 10, "bins": 4, "digits": 7},
+    {"name": "out", "kind": "number", "decimals": 1, "min": 0, "max": 10, "bins": 4},
+    {"name": "all", "kind": "number", "decimals": 1, "min": 0, "max": 20, "bins": 5, "digits": 9, "nullable": true},
+    {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "nullable": true},
+    {"name": "ward", "kind": "categorical", "categories": ["heart", "birth"], "nullable": true}"#;
+const CONSTRAINTS: &str = r#"
+    {"at_most": ["low", "high"]}, {"at_most": ["high", "top"]},
+    {"sum": {"total": "all", "parts": ["in", "out"]}},
+    {"missing_together": ["sex", "ward"]}, {"never": {"sex": "m", "ward": "birth"}}"#;
+
+fn schema(constraints: &str) -> Result<Schema, String> {
+    let json = format!(
+        r#"{{"version": 4, "name": "t", "columns": [{COLUMNS}], "constraints": [{constraints}]}}"#
+    );
+    Schema::from_json("s.json", json.as_bytes()).map_err(|error| error.to_string())
+}
+
+fn read(rows: &str, broken: BrokenConstraint) -> Result<Reading, String> {
+    let text = format!("low,high,top,in,out,all,sex,ward\n{rows}");
+    let options = ReadOptions {
+        broken,
+        ..ReadOptions::new("t.csv")
+    };
+    read_csv(schema(CONSTRAINTS).unwrap(), text.as_bytes(), &options).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_record_that_breaks_a_constraint_is_refused_by_its_place() {
+    let good = "1,1,1,0.5,0.5,1.0,f,birth\n99,,0,1,2,,,\n5,7,100,9.9,10,19.9,m,heart\n";
+    assert_eq!(read(good, BrokenConstraint::Refuse).unwrap().broken, [0; 5]);
+    let wrong = [
+        ("51,50,60,1,1,2,f,heart", r#""low" is at most "high""#),
+        ("1,50,49,1,1,2,f,heart", r#""high" is at most "top""#),
+        ("1,5,9,1,1,2.1,f,heart", r#""all" is "in" + "out""#),
+        (
+            "1,5,9,1,1,2,,heart",
+            r#""sex" and "ward" are missing together"#,
+        ),
+        (
+            "1,5,9,1,1,2,m,birth",
+            r#"no record has "sex" "m" with "ward" "birth""#,
+        ),
+    ];
+    for (index, (row, said)) in wrong.into_iter().enumerate() {
+        let rows = format!("{good}{row}\n");
+        let error = read(&rows, BrokenConstraint::Refuse).unwrap_err();
+        assert!(
+            error.starts_with("t.csv: row 4 (line 5) breaks a constraint"),
+            "{error}"
+        );
+        assert!(error.ends_with(said), "{error}");
+        let mut counts = [0; 5];
+        counts[index] = 1;
+        assert_eq!(read(&rows, BrokenConstraint::Count).unwrap().broken, counts);
+    }
+}
+
+#[test]
+fn a_table_that_is_never_held_is_held_to_its_constraints_too() {
+    let text =
+        "low,high,top,in,out,all,sex,ward\n1,1,1,0.5,0.5,1.0,f,birth\n51,50,60,1,1,2,f,heart\n";
+    let stream = |broken| -> Result<Streaming, Error> {
+        let options = ReadOptions {
+            broken,
+            ..ReadOptions::new("t.csv")
+        };
+        stream_csv(
+            &schema(CONSTRAINTS).unwrap(),
+            text.as_bytes(),
+            &options,
+            |_| Ok(()),
+        )
+    };
+    let error = stream(BrokenConstraint::Refuse).unwrap_err().to_string();
+    assert!(
+        error.starts_with("t.csv: row 2 (line 3) breaks a constraint"),
+        "{error}"
+    );
+    let counted = stream(BrokenConstraint::Count).unwrap();
+    assert_eq!((counted.records, counted.broken), (2, vec![1, 0, 0, 0, 0]));
+}
+
+#[test]
+fn a_schema_with_constraints_is_written_as_it_was_read_and_bound_to_them() {
+    let with = schema(CONSTRAINTS).unwrap();
+    let again = Schema::from_json("s.json", with.to_json().as_bytes()).unwrap();
+    assert_eq!(again, with);
+    assert!(with.to_json().contains("\"version\": 4"));
+    let without = schema("").unwrap();
+    assert!(!without.to_json().contains("constraints"));
+    assert_ne!(with.digest(), without.digest());
+    assert_ne!(
+        with.digest(),
+        schema(r#"{"at_most": ["low", "high"]}"#).unwrap().digest()
+    );
+    // A holder of some columns sees to what is between those alone.
+    let part = with.part(&[0, 1, 6]).unwrap();
+    assert_eq!(part.constraints(), &with.constraints()[..1]);
+    let old = with.to_json().replace("\"version\": 4", "\"version\": 3");
+    let error = Schema::from_json("s.json", old.as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`constraints` need `\"version\": 4`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn constraints_that_make_no_sense_are_refused_with_the_reason() {
+    for (constraint, reason) in [
+        (
+            r#"{"at_most": ["low", "nobody"]}"#,
+            "there is no such column",
+        ),
+        (r#"{"at_most": ["low", "sex"]}"#, "must be of kind `number`"),
+        (r#"{"at_most": ["low", "in"]}"#, "as many `decimals`"),
+        (r#"{"at_most": ["low", "low"]}"#, "names a column twice"),
+        (
+            r#"{"missing_together": ["sex", "sex"]}"#,
+            "names a column twice",
+        ),
+        (r#"{"never": {"sex": "m"}}"#, "two columns or more"),
+        (
+            r#"{"never": {"sex": "x", "ward": "birth"}}"#,
+            "no such value",
+        ),
+        (
+            r#"{"sum": {"total": "all", "parts": ["in"]}}"#,
+            "two parts or more",
+        ),
+        (
+            r#"{"sum": {"total": "all", "parts": ["in", "in"]}}"#,
+            "names a column twice",
+        ),
+        (
+            r#"{"sum": {"total": "all", "parts": ["in", "out"]}}, {"at_most": ["in", "out"]}"#,
+            "in no other constraint of numbers",
+        ),
+        (r#"{"larger": ["low", "high"]}"#, "unknown variant"),
+    ] {
+        let error = schema(constraint).unwrap_err();
+        assert!(error.contains(reason), "{constraint}: {error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever a model draws: what is allowed is written so that it reads back without a fault.
+    #[test]
+    fn every_record_that_is_allowed_holds_what_it_must(seed: u64) {
+        let schema = schema(CONSTRAINTS).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let sizes = schema.domain().sizes().to_vec();
+        let mut columns = vec![Vec::new(); sizes.len()];
+        for _ in 0..200 {
+            let mut codes: Vec<u32> = sizes
+                .iter()
+                .map(|&size| rng.random_range(0..size as u32))
+                .collect();
+            // A special value has one part alone: a digit that it lacks would read back as another.
+            for digit in schema.domain().digits() {
+                codes[digit.fine()] %= digit.parts()[codes[digit.coarse()] as usize];
+            }
+            if schema.allows(&|attribute| codes[attribute]) {
+                columns.iter_mut().zip(&codes).for_each(|(column, &code)| column.push(code));
+            }
+        }
+        prop_assume!(!columns[0].is_empty());
+        let table = Table::new(schema, columns).unwrap();
+        let mut csv = Vec::new();
+        write_csv(&table, &mut csv, &mut rng, &WriteOptions::new("o.csv")).unwrap();
+        let again = read_csv(table.shared_schema(), &csv[..], &ReadOptions::new("o.csv"));
+        let again = again.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        // All but the digit of a total, which is the sum's, comes back as it was drawn.
+        let names = table.schema().columns().iter().map(|column| column.name());
+        for (attribute, name) in names.enumerate().filter(|(_, name)| !name.starts_with("all")) {
+            prop_assert_eq!(again.table.column(attribute), table.column(attribute), "{}", name);
+        }
+    }
+
+    /// What is not allowed could not have held: no values of its codes do.
+    #[test]
+    fn what_is_refused_could_not_hold(seed: u64) {
+        let schema = schema(r#"{"at_most": ["low", "high"]}, {"at_most": ["high", "top"]}"#).unwrap();
+        let free = self::schema("").unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let codes: Vec<u32> = schema.domain().sizes().iter().map(|&size| rng.random_range(0..size as u32)).collect();
+        let code = |attribute: usize| codes[attribute];
+        let mut values = Vec::new();
+        let mut holds = false;
+        for number in 0..200 {
+            free.values(&code, number, &mut rng, &mut values);
+            let at = |place: usize| values[place].number();
+            let [low, high, top] = [at(0), at(1), at(2)];
+            let pair = |x: Option<f64>, y: Option<f64>| x.zip(y).is_none_or(|(x, y)| x <= y);
+            holds |= pair(low, high) && pair(high, top);
+        }
+        prop_assert!(schema.allows(&code) || !holds);
+    }
+}

@@ -1,0 +1,138 @@
+//! Files: records of parties, models, what is drawn.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
+use fhaim_federated::partition::{Rule, partition};
+use fhaim_gan::{Examples, Model};
+use fhaim_mix::idx;
+use rand::RngCore;
+
+use crate::failure::Failure;
+
+/// Classes that images may have.
+pub const CLASSES: usize = 10;
+
+/// The bytes of a file.
+pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|source| Failure::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn content(path: &Path, problem: &dyn Display) -> Failure {
+    Failure::Content {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+/// A schema.
+pub fn schema(path: &Path) -> Result<Schema, Failure> {
+    Ok(Schema::from_json(&path.to_string_lossy(), &read(path)?)?)
+}
+
+/// A table of a schema.
+pub fn table(path: &Path, schema: Schema) -> Result<Table, Failure> {
+    let options = ReadOptions::new(path.to_string_lossy());
+    Ok(read_csv(schema, read(path)?.as_slice(), &options)?.table)
+}
+
+/// Images.
+pub fn images(path: &Path) -> Result<Examples, Failure> {
+    let images = idx::read_images(&read(path)?).map_err(|error| content(path, &error))?;
+    Ok(Examples::from_images(&images)?)
+}
+
+/// Classes of images.
+pub fn labels(path: &Path) -> Result<Vec<u8>, Failure> {
+    let labels = idx::read_labels(&read(path)?).map_err(|error| content(path, &error))?;
+    match labels.iter().find(|&&label| usize::from(label) >= CLASSES) {
+        Some(label) => Err(content(
+            path,
+            &format!("class {label}: there may be 0 to 9"),
+        )),
+        None => Ok(labels),
+    }
+}
+
+/// The tables of a folder, by name.
+pub fn parts(folder: &Path, schema: &Schema) -> Result<Vec<Examples>, Failure> {
+    let unread = |source| Failure::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let entries = fs::read_dir(folder).map_err(unread)?;
+    let paths = entries
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<Vec<_>, _>>();
+    let mut paths: Vec<PathBuf> = paths.map_err(unread)?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "csv"));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(content(
+            folder,
+            &"there is no table: `fhaim federate split` writes some",
+        ));
+    }
+    let part = |path: &PathBuf| Ok(Examples::from_table(&table(path, schema.clone())?)?);
+    paths.iter().map(part).collect()
+}
+
+/// Records dealt among parties by their classes.
+pub fn deal(
+    examples: &Examples,
+    labels: &[u8],
+    (parties, rule): (usize, &Rule),
+    rng: &mut dyn RngCore,
+) -> Result<Vec<Examples>, Failure> {
+    if *rule == Rule::Cluster {
+        return Err(Failure::Usage(
+            "images are dealt by ns, dli, qs or qli".to_owned(),
+        ));
+    }
+    if labels.len() != examples.len() {
+        let problem = format!("{} classes for {} images", labels.len(), examples.len());
+        return Err(Failure::Usage(problem));
+    }
+    let categories: Vec<String> = (0..CLASSES).map(|class| format!("\"{class}\"")).collect();
+    let json = format!(
+        r#"{{"name":"classes","target":"class","columns":[{{"name":"class","kind":"categorical","categories":[{}]}}]}}"#,
+        categories.join(",")
+    );
+    let schema = Schema::from_json("classes", json.as_bytes())?;
+    let codes = labels.iter().map(|&label| u32::from(label)).collect();
+    let table = Table::new(schema, vec![codes]).map_err(fhaim_domain::Error::from)?;
+    let dealt = partition(&table, parties, rule, rng)?;
+    let party = |rows: &Vec<usize>| Ok(examples.select(rows)?);
+    dealt.iter().map(party).collect()
+}
+
+/// Saved networks.
+pub fn model(path: &Path) -> Result<Model, Failure> {
+    Model::from_bytes(&read(path)?).map_err(|error| content(path, &error))
+}
+
+/// Writes a file whole, or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let refuse = |source| Failure::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let mut file =
+        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(refuse)?;
+    file.write_all(bytes).map_err(refuse)?;
+    file.persist(path)
+        .map(|_| ())
+        .map_err(|error| refuse(error.error))
+}
+
+/// Prints a line, also where nobody reads it any more.
+pub fn print(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

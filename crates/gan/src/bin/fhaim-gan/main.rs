@@ -1,0 +1,35 @@
+//! The program `fhaim-gan`: GANs, private and federated, to compare `fhaim` with.
+//!
+//! It is apart from `fhaim`, which stays without them. Results go to files and standard output, remarks to standard
+//! error. Exit code 0 is success, 2 arguments that cannot be, 1 any other failure.
+
+mod args;
+mod attack;
+mod bench;
+mod data;
+mod failure;
+mod method;
+mod sample;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Train(arguments) => train::run(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
+        Command::Attack(arguments) => attack::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `fhaim-gan sample`.
+
+use fhaim_domain::{WriteOptions, write_csv};
+use fhaim_gan::Shape;
+use fhaim_mix::idx::write_images;
+
+use crate::args::SampleArguments;
+use crate::data;
+use crate::failure::Failure;
+
+/// Draws records and writes them: a CSV file of a table, an IDX file of images.
+pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
+    let model = data::model(&arguments.model)?;
+    let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
+    let schema = match (model.shape(), &arguments.schema) {
+        (Shape::Codes(sizes), Some(path)) => {
+            let schema = data::schema(path)?;
+            if schema.domain().sizes() != sizes {
+                let problem = "the networks are not over this schema's columns".to_owned();
+                return Err(Failure::Content {
+                    path: path.clone(),
+                    problem,
+                });
+            }
+            Some(schema)
+        }
+        (Shape::Codes(_), None) => {
+            return Err(Failure::Usage(
+                "the records are of a table: name its --schema".to_owned(),
+            ));
+        }
+        (Shape::Image { .. }, _) => None,
+    };
+    let drawn = model.sample(arguments.records, &mut rng)?;
+    let bytes = match schema {
+        None => drawn
+            .images()
+            .map(|images| write_images(&images))
+            .unwrap_or_default(),
+        Some(schema) => {
+            let table = drawn.table(schema).map_err(fhaim_domain::Error::from)?;
+            let mut bytes = Vec::new();
+            if let Some(table) = table {
+                let options = WriteOptions::new(arguments.out.to_string_lossy());
+                write_csv(&table, &mut bytes, &mut rng, &options)?;
+            }
+            bytes
+        }
+    };
+    data::write(&arguments.out, &bytes)?;
+    data::print(&format!(
+        "{} synthetic records in {}",
+        drawn.len(),
+        arguments.out.display()
+    ));
+    Ok(())
+}

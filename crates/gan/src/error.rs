@@ -1,0 +1,36 @@
+//! The one error type of this crate.
+
+/// What training, and what comes of it, refuses.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Numbers that do not fit together.
+    #[error("{0}")]
+    Shape(String),
+    /// A setting outside its range.
+    #[error("{what}: {problem}")]
+    Setting {
+        /// Which one.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Bytes that are no saved model.
+    #[error("not a model of fhaim-gan: {0}")]
+    Saved(&'static str),
+    /// Budgets and noise.
+    #[error(transparent)]
+    Privacy(#[from] fhaim_dp::Error),
+    /// Attacks and learners.
+    #[error(transparent)]
+    Evaluation(#[from] fhaim_eval::Error),
+}
+
+impl Error {
+    pub(crate) fn setting(what: &'static str, problem: impl Into<String>) -> Self {
+        Self::Setting {
+            what,
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! A generator and a discriminator, and their steps (Goodfellow et al. 2014, with the loss that does not saturate).
+//!
+//! Tables have conditions, as CTGAN's (Xu et al. 2019): a value of one attribute, which both networks are told and the
+//! generator has to meet. CTGAN draws conditions by frequencies that it reads off the records. Here a real record's is
+//! one of its own values, and a generator's step has an attribute, then a value, at uniform: nothing is read that is not
+//! clipped and noised with the rest.
+
+use rand::Rng;
+
+use crate::Error;
+use crate::conditions::{add_condition_loss, all_conditions, own_conditions, uniform_conditions};
+use crate::examples::{Examples, Shape};
+use crate::matrix::Matrix;
+use crate::network::{Network, Tape};
+use crate::optimiser::Optimiser;
+use crate::private::{Privacy, clipped_sum};
+
+/// How often a drawn record of a table has one of its values taken as the next condition, so that records do not follow
+/// the uniform first ones.
+const SWEEPS: usize = 5;
+
+/// Records that are drawn together.
+const DRAWN: usize = 1024;
+
+/// How networks are made and moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Training {
+    /// Values of a generator's noise.
+    pub noise: usize,
+    /// Values of the hidden layers of a generator; a discriminator has them the other way round.
+    pub hidden: Vec<usize>,
+    /// Steps, or rounds.
+    pub steps: u32,
+    /// Records of a step: with privacy, how many there are on average.
+    pub batch: usize,
+    /// What moves discriminators.
+    pub discriminator: Optimiser,
+    /// What moves generators.
+    pub generator: Optimiser,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Self {
+            noise: 64,
+            hidden: vec![128, 256],
+            steps: 2000,
+            batch: 64,
+            discriminator: Optimiser::adam(2e-4),
+            generator: Optimiser::adam(2e-4),
+        }
+    }
+}
+
+impl Training {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        for (what, value) in [
+            ("noise", self.noise),
+            ("batch", self.batch),
+            ("steps", self.steps as usize),
+        ] {
+            if value == 0 {
+                return Err(Error::setting(what, "there must be one or more"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes records from noise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generator {
+    pub(crate) shape: Shape,
+    pub(crate) network: Network,
+}
+
+/// Both networks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gan {
+    pub(crate) generator: Generator,
+    pub(crate) discriminator: Network,
+}
+
+/// What a generator made, and what its backward pass needs.
+pub(crate) struct Made {
+    pub(crate) records: Matrix,
+    outputs: Matrix,
+    tape: Tape,
+}
+
+impl Generator {
+    fn noise(&self) -> usize {
+        self.network.inputs() - self.shape.conditions()
+    }
+
+    /// A record for each condition.
+    fn make<R: Rng + ?Sized>(&self, conditions: &Matrix, rng: &mut R) -> Result<Made, Error> {
+        let count = conditions.rows() * self.noise();
+        let noise = (0..count).map(|_| normal(rng)).collect();
+        let noise = Matrix::new(conditions.rows(), self.noise(), noise)?;
+        let (outputs, tape) = self.network.forward(noise.beside(conditions))?;
+        Ok(Made {
+            records: self.shape.shape(outputs.clone(), rng),
+            outputs,
+            tape,
+        })
+    }
+
+    /// The gradient of the generator's loss, given its derivatives by the records that were made, for conditions that
+    /// they were to meet.
+    fn gradient(&self, made: &Made, delta: Matrix, conditions: &Matrix) -> Vec<f32> {
+        let mut delta = self.shape.back(&made.records, delta);
+        if let Shape::Codes(sizes) = &self.shape {
+            add_condition_loss(&made.outputs, conditions, sizes, &mut delta);
+        }
+        let back = self.network.backward(&made.tape, delta);
+        self.network.gradient(&made.tape, &back)
+    }
+
+    /// Draws records.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for none.
+    pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Result<Examples, Error> {
+        let mut all = Matrix::zeros(0, self.shape.width());
+        while all.rows() < records {
+            let count = DRAWN.min(records - all.rows());
+            let mut conditions = uniform_conditions(&self.shape, count, rng);
+            let mut made = self.make(&conditions, rng)?.records;
+            for _ in 0..SWEEPS * usize::from(self.shape.conditions() > 0) {
+                conditions = own_conditions(&self.shape, &made, rng);
+                made = self.make(&conditions, rng)?.records;
+            }
+            all = all.above(&made);
+        }
+        Examples::checked(self.shape.clone(), all)
+    }
+}
+
+impl Gan {
+    /// Untrained networks.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for networks that cannot be; [`Error::Setting`] for no noise, steps or batch.
+    pub fn random<R: Rng + ?Sized>(
+        shape: &Shape,
+        training: &Training,
+        rng: &mut R,
+    ) -> Result<Self, Error> {
+        training.check()?;
+        let hidden = training.hidden.iter();
+        let conditions = shape.conditions();
+        let from: Vec<usize> = [training.noise + conditions]
+            .iter()
+            .chain(hidden.clone())
+            .copied()
+            .collect();
+        let generator = Network::random(&[from, vec![shape.width()]].concat(), rng)?;
+        let inputs = [shape.width() + conditions];
+        let to: Vec<usize> = inputs.iter().chain(hidden.rev()).copied().collect();
+        let discriminator = Network::random(&[to, vec![1]].concat(), rng)?;
+        Self::new(shape.clone(), generator, discriminator)
+    }
+
+    /// A pair of networks.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for networks that do not fit the shape.
+    pub fn new(shape: Shape, generator: Network, discriminator: Network) -> Result<Self, Error> {
+        let (width, conditions) = (shape.width(), shape.conditions());
+        let fits = generator.widths().last() == Some(&width)
+            && generator.inputs() > conditions
+            && discriminator.inputs() == width + conditions
+            && discriminator.widths().last() == Some(&1);
+        if width == 0 || !fits {
+            return Err(Error::Shape("the networks are of another shape".to_owned()));
+        }
+        Ok(Self {
+            generator: Generator {
+                shape,
+                network: generator,
+            },
+            discriminator,
+        })
+    }
+
+    /// What makes records.
+    pub fn generator(&self) -> &Generator {
+        &self.generator
+    }
+
+    /// What a record is.
+    pub fn shape(&self) -> &Shape {
+        &self.generator.shape
+    }
+
+    /// How real the discriminator deems each record: log odds; of a table, their mean over all conditions that are the
+    /// record's own.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for records of another shape.
+    pub fn scores(&self, examples: &Examples) -> Result<Vec<f64>, Error> {
+        if examples.shape() != self.shape() {
+            return Err(Error::Shape("the records are of another shape".to_owned()));
+        }
+        let records = examples.values();
+        let mut sums = vec![0.0; records.rows()];
+        let all = all_conditions(self.shape(), records);
+        for conditions in &all {
+            let (odds, _) = self
+                .discriminator
+                .forward(records.clone().beside(conditions))?;
+            let found = sums.iter_mut().zip(odds.values());
+            found.for_each(|(sum, &o)| *sum += f64::from(o) / all.len() as f64);
+        }
+        Ok(sums)
+    }
+
+    /// The gradient of the discriminator's loss: minus the mean log odds' likelihood of real records and of as many
+    /// made ones.
+    pub(crate) fn critic_gradient<R: Rng + ?Sized>(
+        &self,
+        real: &Matrix,
+        rng: &mut R,
+    ) -> Result<Vec<f32>, Error> {
+        let conditions = own_conditions(self.shape(), real, rng);
+        let made = self.generator.make(&conditions, rng)?.records;
+        let rows = real
+            .clone()
+            .beside(&conditions)
+            .above(&made.beside(&conditions));
+        let (odds, tape) = self.discriminator.forward(rows)?;
+        let share = 1.0 / real.rows().max(1) as f32;
+        let back = self
+            .discriminator
+            .backward(&tape, critic_delta(&odds, real.rows(), share));
+        Ok(self.discriminator.gradient(&tape, &back))
+    }
+
+    /// The same with each record's part clipped, noise on their sum, and what is then divided by a public number of
+    /// records. Made records of an image are no record's part; those of a table have its condition, and so are.
+    pub(crate) fn private_gradient<R: Rng + ?Sized>(
+        &self,
+        real: &Matrix,
+        expected: usize,
+        privacy: &Privacy,
+        rng: &mut R,
+    ) -> Result<Vec<f32>, Error> {
+        let (shape, count) = (self.shape(), real.rows());
+        let conditions = own_conditions(shape, real, rng);
+        let paired = shape.conditions() > 0;
+        let mut rows = real.clone().beside(&conditions);
+        if paired {
+            let made = self.generator.make(&conditions, rng)?.records;
+            rows = rows.above(&made.beside(&conditions));
+        }
+        let (odds, tape) = self.discriminator.forward(rows)?;
+        let back = self
+            .discriminator
+            .backward(&tape, critic_delta(&odds, count, 1.0));
+        let examples = (0..count).map(|row| {
+            if paired {
+                vec![row, count + row]
+            } else {
+                vec![row]
+            }
+        });
+        let parameters = self.discriminator.parameters().len();
+        let sum = clipped_sum((&tape, &back), examples, privacy.clip, parameters);
+        let share = 1.0 / expected as f32;
+        let mut gradient = privacy.release(sum, rng)?;
+        gradient.iter_mut().for_each(|g| *g *= share);
+        if !paired {
+            let made = self
+                .generator
+                .make(&Matrix::zeros(expected, 0), rng)?
+                .records;
+            let (odds, tape) = self.discriminator.forward(made)?;
+            let back = self
+                .discriminator
+                .backward(&tape, critic_delta(&odds, 0, share));
+            let of_made = self.discriminator.gradient(&tape, &back);
+            gradient.iter_mut().zip(of_made).for_each(|(g, m)| *g += m);
+        }
+        Ok(gradient)
+    }
+
+    /// The gradient of the generator's loss over so many records; `more` adds derivatives by the records made.
+    pub(crate) fn generator_gradient<R: Rng + ?Sized>(
+        &self,
+        count: usize,
+        rng: &mut R,
+        more: impl FnOnce(&Matrix, &mut R) -> Result<Option<Matrix>, Error>,
+    ) -> Result<Vec<f32>, Error> {
+        let conditions = uniform_conditions(self.shape(), count, rng);
+        let made = self.generator.make(&conditions, rng)?;
+        let (odds, tape) = self
+            .discriminator
+            .forward(made.records.clone().beside(&conditions))?;
+        let share = 1.0 / count.max(1) as f32;
+        let back = self
+            .discriminator
+            .backward(&tape, critic_delta(&odds, count, share));
+        let mut delta = back.input.first_columns(self.shape().width());
+        if let Some(more) = more(&made.records, rng)? {
+            delta
+                .values_mut()
+                .iter_mut()
+                .zip(more.values())
+                .for_each(|(d, m)| *d += m);
+        }
+        Ok(self.generator.gradient(&made, delta, &conditions))
+    }
+}
+
+/// Derivatives of the log loss by log odds, the first `real` of which should be high and all others low.
+fn critic_delta(odds: &Matrix, real: usize, share: f32) -> Matrix {
+    let mut delta = odds.clone();
+    for (row, value) in delta.values_mut().iter_mut().enumerate() {
+        let wanted = if row < real { 1.0 } else { 0.0 };
+        *value = share * (sigmoid(*value) - wanted);
+    }
+    delta
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// A standard normal (Box and Muller 1958): a generator's input, of which nothing private depends on the shape.
+fn normal<R: Rng + ?Sized>(rng: &mut R) -> f32 {
+    let (radius, angle): (f64, f64) = (rng.random(), rng.random());
+    let radius = (-2.0 * (1.0 - radius).ln()).sqrt();
+    (radius * (std::f64::consts::TAU * angle).cos()) as f32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! Generative adversarial networks, to compare fhaim with.
+//!
+//! | module | for |
+//! |---|---|
+//! | [`Network`], [`Matrix`], [`Optimiser`] | dense layers, their backward pass, steps |
+//! | [`Examples`], [`Shape`] | records as rows of numbers: images, and one-hot codes of tables |
+//! | [`Gan`], [`Training`], [`train()`] | a generator and a discriminator; DPGAN with [`Privacy`], CTGAN's relative for tables |
+//! | [`federate`] | DP-FedAvg GAN and DP-FedProx GAN |
+//! | [`train_parts`] | privGAN |
+//! | [`Judge`] | inception score, Fréchet distance, entropy, diversity |
+//! | [`attack()`] | which records were networks trained on? |
+//! | [`Model`] | what is written to a file |
+//!
+//! The program `fhaim-gan` is of this crate; `fhaim` has none of it. Layers are dense alone: there are no convolutions.
+//! docs/FEDERATED.md says what each system protects.
+
+#![warn(missing_debug_implementations)]
+
+mod attack;
+mod conditions;
+mod error;
+mod examples;
+mod federated;
+mod gan;
+mod judge;
+mod matrix;
+mod network;
+mod optimiser;
+mod private;
+mod privgan;
+mod saved;
+mod symmetric;
+mod train;
+
+pub use attack::{AXES, Attacks, attack};
+pub use error::Error;
+pub use examples::{Examples, Shape};
+pub use federated::{Federation, federate};
+pub use gan::{Gan, Generator, Training};
+pub use judge::{Judge, Quality};
+pub use matrix::Matrix;
+pub use network::{Backward, MAX_PARAMETERS, MAX_WIDTH, Network, Tape};
+pub use optimiser::Optimiser;
+pub use private::{Privacy, Sampling, UNIT};
+pub use privgan::{PrivGan, train_parts};
+pub use saved::{MAX_PAIRS, Model};
+pub use train::{record_sampling, train};
+
+/// Compiles and runs what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

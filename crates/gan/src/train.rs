@@ -1,0 +1,206 @@
+//! Training where the records are: in the clear, or with per-example clipping and noise (DPGAN, Xie et al. 2018).
+
+use rand::Rng;
+
+use crate::Error;
+use crate::examples::Examples;
+use crate::gan::{Gan, Training};
+use crate::matrix::Matrix;
+use crate::optimiser::Descent;
+use crate::private::{Privacy, Sampling};
+
+/// Trains a pair of networks on records. With `privacy` each step draws every record independently with the chance of
+/// [`record_sampling`], clips what each of them moves the discriminator by, and adds noise; a generator sees the
+/// discriminator alone. The number of records is public.
+///
+/// # Errors
+/// A setting that cannot be.
+pub fn train<R: Rng + ?Sized>(
+    examples: &Examples,
+    training: &Training,
+    privacy: Option<&Privacy>,
+    rng: &mut R,
+) -> Result<Gan, Error> {
+    let mut gan = Gan::random(examples.shape(), training, rng)?;
+    let mut pair = Pair::new(&gan, training);
+    for _ in 0..training.steps {
+        let gradient = match privacy {
+            Some(privacy) => {
+                let drawn = independently(examples, record_sampling(examples, training).rate, rng);
+                gan.private_gradient(&drawn, training.batch, privacy, rng)?
+            }
+            None => gan.critic_gradient(&batch(examples, training, rng), rng)?,
+        };
+        pair.discriminator
+            .step(gan.discriminator.parameters_mut(), &gradient);
+        let gradient = gan.generator_gradient(training.batch, rng, |_, _| Ok(None))?;
+        pair.generator
+            .step(gan.generator.network.parameters_mut(), &gradient);
+    }
+    Ok(gan)
+}
+
+/// How often and how likely a record is in a noisy sum of [`train`].
+pub fn record_sampling(examples: &Examples, training: &Training) -> Sampling {
+    Sampling {
+        rate: (training.batch as f64 / examples.len() as f64).min(1.0),
+        steps: training.steps,
+    }
+}
+
+/// Both networks' optimisers.
+pub(crate) struct Pair {
+    pub(crate) discriminator: Descent,
+    pub(crate) generator: Descent,
+}
+
+impl Pair {
+    pub(crate) fn new(gan: &Gan, training: &Training) -> Self {
+        let of = |optimiser, parameters: &[f32]| Descent::new(optimiser, parameters.len());
+        Self {
+            discriminator: of(training.discriminator, gan.discriminator.parameters()),
+            generator: of(training.generator, gan.generator.network.parameters()),
+        }
+    }
+}
+
+/// A batch of records, each at uniform.
+pub(crate) fn batch<R: Rng + ?Sized>(
+    examples: &Examples,
+    training: &Training,
+    rng: &mut R,
+) -> Matrix {
+    let numbers: Vec<usize> = (0..training.batch)
+        .map(|_| rng.random_range(0..examples.len()))
+        .collect();
+    examples.values().select(&numbers)
+}
+
+/// Each record with some chance, which is met to 2^-64.
+fn independently<R: Rng + ?Sized>(examples: &Examples, rate: f64, rng: &mut R) -> Matrix {
+    let numbers: Vec<usize> = (0..examples.len())
+        .filter(|_| rng.random_bool(rate))
+        .collect();
+    examples.values().select(&numbers)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Shape;
+    use crate::matrix::Matrix;
+    use rand::{SeedableRng, rngs::StdRng};
+
+    /// Images of four pixels, of two kinds that are equally frequent.
+    pub(crate) fn examples(records: usize) -> Examples {
+        let kinds = [[0.9f32, 0.9, -0.9, -0.9], [-0.9, 0.9, -0.9, 0.9]];
+        let values = (0..records).flat_map(|n| kinds[n % 2]).collect();
+        let shape = Shape::Image {
+            rows: 2,
+            columns: 2,
+        };
+        Examples::checked(shape, Matrix::new(records, 4, values).unwrap()).unwrap()
+    }
+
+    pub(crate) fn training() -> Training {
+        Training {
+            noise: 4,
+            hidden: vec![24],
+            steps: 1500,
+            batch: 16,
+            discriminator: crate::Optimiser::adam(2e-3),
+            generator: crate::Optimiser::adam(2e-3),
+        }
+    }
+
+    /// Share of drawn records near each kind.
+    pub(crate) fn kinds(gan: &Gan) -> [f64; 2] {
+        let drawn = gan
+            .generator()
+            .sample(400, &mut StdRng::seed_from_u64(8))
+            .unwrap();
+        let real = examples(2);
+        let near = |kind: usize| {
+            let off = |row: usize| {
+                let both = drawn.values().row(row).iter().zip(real.values().row(kind));
+                both.map(|(x, y)| (x - y).powi(2)).sum::<f32>()
+            };
+            (0..400).filter(|&row| off(row) < 0.6).count() as f64 / 400.0
+        };
+        [near(0), near(1)]
+    }
+
+    #[test]
+    fn a_generator_learns_both_kinds_and_the_same_twice() {
+        let gan = train(
+            &examples(64),
+            &training(),
+            None,
+            &mut StdRng::seed_from_u64(1),
+        )
+        .unwrap();
+        let found = kinds(&gan);
+        assert!(found.iter().all(|&share| share > 0.15), "{found:?}");
+        assert!(found[0] + found[1] > 0.7, "{found:?}");
+        let again = train(
+            &examples(64),
+            &training(),
+            None,
+            &mut StdRng::seed_from_u64(1),
+        )
+        .unwrap();
+        assert!(gan == again);
+    }
+
+    /// Little noise leaves what there is to learn, much noise does not: the control that noise is added.
+    #[test]
+    fn noise_is_what_training_is_hurt_by() {
+        let trained = |multiplier| {
+            let privacy = Privacy {
+                clip: 0.5,
+                multiplier,
+            };
+            let training = Training {
+                steps: 800,
+                ..training()
+            };
+            train(
+                &examples(64),
+                &training,
+                Some(&privacy),
+                &mut StdRng::seed_from_u64(1),
+            )
+            .unwrap()
+        };
+        let (little, much) = (kinds(&trained(0.01)), kinds(&trained(50.0)));
+        assert!(little[0] + little[1] > 0.6, "{little:?}");
+        assert!(much[0] + much[1] < 0.2, "{much:?}");
+    }
+
+    #[test]
+    fn settings_that_cannot_be_are_refused() {
+        let rng = &mut StdRng::seed_from_u64(1);
+        for wrong in [
+            Training {
+                steps: 0,
+                ..training()
+            },
+            Training {
+                batch: 0,
+                ..training()
+            },
+            Training {
+                noise: 0,
+                ..training()
+            },
+            Training {
+                hidden: vec![0],
+                ..training()
+            },
+        ] {
+            assert!(train(&examples(4), &wrong, None, rng).is_err());
+        }
+        let sampling = record_sampling(&examples(8), &training());
+        assert_eq!((sampling.rate, sampling.steps), (1.0, 1500));
+    }
+}

@@ -1,0 +1,23 @@
+//! Number-theoretic transforms, and arithmetic modulo a prime of one word.
+
+#![warn(missing_debug_implementations)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
+
+/// Compiles and runs what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod modular;
+mod transform;
+
+pub use modular::Modulus;
+pub use transform::{Transform, bit_reverse};

@@ -1,0 +1,296 @@
+//! Number-theoretic transforms: between the coefficients of a polynomial and its values at the odd
+//! powers of a primitive 2n-th root of unity, modulo one prime.
+//!
+//! The transform is a tree of *nodes*, numbered like a heap from 1: node k splits its block of
+//! coefficients in two by the factor of number k, the power of the root whose exponent is k with its
+//! bits reversed; its halves are nodes 2k and 2k + 1. Values come out in bit-reversed order. Factors
+//! are multiplied by Shoup's method with quotients that stay lazy (Harvey, "Faster arithmetic for
+//! number-theoretic transforms", J. Symb. Comput. 2014); what comes out is reduced, so that every
+//! path gives the same residues. Nothing branches on a value: secrets are transformed too.
+//!
+//! Where the processor has AVX2 and the prime is below 2^60, `avx2` does two levels of the tree in
+//! one pass; elsewhere the loops of this file do one.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "nodes are below the degree, as many as there are factors, and blocks are halves of \
+              arrays whose length was checked to be the degree"
+)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod root;
+
+use crate::modular::Modulus;
+
+/// Reverses the lowest `bits` bits of x, which has no others.
+pub fn bit_reverse(x: usize, bits: u32) -> usize {
+    if bits == 0 {
+        0
+    } else {
+        x.reverse_bits() >> (usize::BITS - bits)
+    }
+}
+
+/// A factor w below q, and floor(2^64 w / q), by which a product with w is reduced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Factor {
+    w: u64,
+    shoup: u64,
+}
+
+impl Factor {
+    fn new(q: u64, w: u64) -> Self {
+        let shoup = ((u128::from(w) << 64) / u128::from(q)) as u64;
+        Self { w, shoup }
+    }
+
+    /// x w modulo q, below 2 q, for any x.
+    #[inline(always)]
+    fn times(self, x: u64, q: u64) -> u64 {
+        let quotient = ((u128::from(x) * u128::from(self.shoup)) >> 64) as u64;
+        (x.wrapping_mul(self.w)).wrapping_sub(quotient.wrapping_mul(q))
+    }
+}
+
+/// The tables of one prime.
+#[derive(Debug)]
+pub struct Transform {
+    q: u64,
+    /// Of each node (0 is none).
+    forward: Vec<Factor>,
+    /// Their inverses.
+    inverse: Vec<Factor>,
+    /// n^-1, and that times the inverse of node 1.
+    scale: [Factor; 2],
+    /// The factors of the last two levels as vectors take them.
+    #[cfg(target_arch = "x86_64")]
+    wide: Option<avx2::Tables>,
+}
+
+impl Transform {
+    /// The transform of `degree` coefficients, a power of two of at least 2, modulo a prime below
+    /// 2^62; `None` where there is no root of unity for it. That q is prime is not checked.
+    pub fn new(degree: usize, q: u64) -> Option<Self> {
+        if q.is_multiple_of(2) || q < 3 || q >> 62 != 0 {
+            return None;
+        }
+        let modulus = Modulus::new(q);
+        let root = root::primitive(modulus, 2 * degree as u64)?;
+        let bits = degree.trailing_zeros();
+        let powers = |root| {
+            let mut factors = vec![Factor::default(); degree];
+            let mut power = 1;
+            for exponent in 0..degree {
+                factors[bit_reverse(exponent, bits)] = Factor::new(q, power);
+                power = modulus.mul(power, root);
+            }
+            factors
+        };
+        let (forward, inverse) = (powers(root), powers(modulus.inv(root)));
+        let n = modulus.inv(degree as u64);
+        let scale = [n, modulus.mul(n, inverse[1].w)].map(|w| Factor::new(q, w));
+        Some(Self {
+            #[cfg(target_arch = "x86_64")]
+            wide: avx2::Tables::new(q, &forward, &inverse),
+            q,
+            forward,
+            inverse,
+            scale,
+        })
+    }
+
+    /// Coefficients to values, in place; residues in and out are below the prime.
+    ///
+    /// # Panics
+    /// Unless there are as many coefficients as the transform is of.
+    pub fn forward(&self, values: &mut [u64]) {
+        assert_eq!(values.len(), self.forward.len());
+        #[cfg(target_arch = "x86_64")]
+        if let Some(tables) = &self.wide
+            && std::arch::is_x86_feature_detected!("avx2")
+        {
+            // SAFETY: the processor has the feature.
+            return unsafe { avx2::forward(self, tables, values) };
+        }
+        self.forward_portable(values);
+    }
+
+    /// Values to coefficients, in place; residues in and out are below the prime.
+    ///
+    /// # Panics
+    /// Unless there are as many values as the transform is of.
+    pub fn inverse(&self, values: &mut [u64]) {
+        assert_eq!(values.len(), self.forward.len());
+        #[cfg(target_arch = "x86_64")]
+        if let Some(tables) = &self.wide
+            && std::arch::is_x86_feature_detected!("avx2")
+        {
+            // SAFETY: the processor has the feature.
+            return unsafe { avx2::inverse(self, tables, values) };
+        }
+        self.inverse_portable(values);
+    }
+
+    /// Values stay below 4 q between levels.
+    fn forward_portable(&self, values: &mut [u64]) {
+        let q = self.q;
+        let mut length = values.len();
+        let mut first = 1;
+        while length > 1 {
+            for (block, &factor) in values.chunks_exact_mut(length).zip(&self.forward[first..]) {
+                let (low, high) = block.split_at_mut(length / 2);
+                for (x, y) in low.iter_mut().zip(high) {
+                    let (u, v) = (below(*x, 2 * q), factor.times(*y, q));
+                    (*x, *y) = (u + v, u + 2 * q - v);
+                }
+            }
+            length /= 2;
+            first *= 2;
+        }
+        for x in values {
+            *x = below(below(*x, 2 * q), q);
+        }
+    }
+
+    /// Values stay below 2 q between levels.
+    fn inverse_portable(&self, values: &mut [u64]) {
+        let q = self.q;
+        let mut first = values.len() / 2;
+        while first > 1 {
+            let length = values.len() / first;
+            for (block, &factor) in values.chunks_exact_mut(length).zip(&self.inverse[first..]) {
+                let (low, high) = block.split_at_mut(length / 2);
+                for (x, y) in low.iter_mut().zip(high) {
+                    let (u, v) = (*x, *y);
+                    *x = below(u + v, 2 * q);
+                    *y = factor.times(u + 2 * q - v, q);
+                }
+            }
+            first /= 2;
+        }
+        let (low, high) = values.split_at_mut(values.len() / 2);
+        for (x, y) in low.iter_mut().zip(high) {
+            let (sum, difference) = (*x + *y, *x + 2 * q - *y);
+            *x = below(self.scale[0].times(sum, q), q);
+            *y = below(self.scale[1].times(difference, q), q);
+        }
+    }
+}
+
+/// x, below 2 m, without m if it is not below m.
+#[inline(always)]
+fn below(x: u64, m: u64) -> u64 {
+    x.min(x.wrapping_sub(m))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    /// The primes of all parameter sets, of 60 and 54 bits, and one of 62.
+    const PRIMES: [u64; 9] = [
+        0x0fff_ffff_ffff_c001,
+        0x0fff_f316_e37b_0001,
+        0x0fff_ffff_fffe_8001,
+        0x003f_ffff_ffef_8001,
+        0x003f_ffff_ffeb_8001,
+        0x003c_878d_44f2_0001,
+        0x003f_ffff_ffe7_c001,
+        0x003f_45d9_de3a_4001,
+        0x3fff_ffff_ffff_0001,
+    ];
+
+    /// Values at the powers of the root whose exponents are 2 i + 1 for i with its bits reversed.
+    fn slow(coefficients: &[u64], q: u64, root: u64) -> Vec<u64> {
+        let m = Modulus::new(q);
+        let bits = coefficients.len().trailing_zeros();
+        let value = |i: usize| {
+            let x = m.pow(root, 2 * bit_reverse(i, bits) as u64 + 1);
+            let horner = |sum, &c: &u64| m.add(m.mul(sum, x), c);
+            coefficients.iter().rev().fold(0, horner)
+        };
+        (0..coefficients.len()).map(value).collect()
+    }
+
+    fn random(n: usize, q: u64, seed: u64) -> Vec<u64> {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        (0..n).map(|_| rng.random_range(0..q)).collect()
+    }
+
+    /// What is hardest to keep in range beside what is random.
+    fn inputs(n: usize, q: u64) -> Vec<Vec<u64>> {
+        let alternating = (0..n as u64).map(|i| (i % 2) * (q - 1)).collect();
+        vec![
+            random(n, q, 5),
+            vec![q - 1; n],
+            vec![0; n],
+            alternating,
+            (0..n as u64).collect(),
+        ]
+    }
+
+    /// All paths that this machine has.
+    fn both(transform: &Transform, input: &[u64], inverse: bool) -> [Vec<u64>; 2] {
+        let (mut fast, mut portable) = (input.to_vec(), input.to_vec());
+        if inverse {
+            transform.inverse(&mut fast);
+            transform.inverse_portable(&mut portable);
+        } else {
+            transform.forward(&mut fast);
+            transform.forward_portable(&mut portable);
+        }
+        [fast, portable]
+    }
+
+    #[test]
+    fn values_are_those_of_the_definition() {
+        for q in PRIMES {
+            for bits in 1..=7 {
+                let n = 1 << bits;
+                let transform = Transform::new(n, q).unwrap();
+                let root = root::primitive(Modulus::new(q), 2 * n as u64).unwrap();
+                for input in inputs(n, q) {
+                    let wanted = slow(&input, q, root);
+                    for got in both(&transform, &input, false) {
+                        assert_eq!(got, wanted, "q = {q:#x}, n = {n}");
+                    }
+                    for back in both(&transform, &wanted, true) {
+                        assert_eq!(back, input, "q = {q:#x}, n = {n}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is stored was transformed by tfhe-ntt: roots and order have to stay the same.
+    #[test]
+    fn residues_are_those_of_the_library_that_made_stored_ciphertexts() {
+        const DEGREE: usize = 8192;
+        for q in PRIMES {
+            let transform = Transform::new(DEGREE, q).unwrap();
+            let plan = tfhe_ntt::prime64::Plan::try_new(DEGREE, q).unwrap();
+            for input in inputs(DEGREE, q) {
+                let mut wanted = input.clone();
+                plan.fwd(&mut wanted);
+                for got in both(&transform, &input, false) {
+                    assert_eq!(got, wanted, "q = {q:#x}");
+                }
+                for back in both(&transform, &wanted, true) {
+                    assert_eq!(back, input, "q = {q:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prime_without_a_root_has_no_transform() {
+        assert!(Transform::new(64, 0x0fff_ffff_ffff_c001).is_some());
+        assert!(Transform::new(64, 67_108_859).is_none());
+        // 2^14 divides q - 1, and no more.
+        assert!(Transform::new(1 << 14, 0x0fff_ffff_ffff_c001).is_none());
+        for q in [0, 1, 2, 4, u64::MAX, 1 << 62] {
+            assert!(Transform::new(64, q).is_none());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Terms, their versions, and the plans that follow from them.
+
+use super::*;
+use fhaim_synth::Mechanisms;
+
+fn terms() -> Terms {
+    let json = r#"{"name":"t","columns":[
+        {"name":"a","kind":"categorical","categories":["x","y"]},
+        {"name":"b","kind":"numeric","min":0,"max":10,"bins":5}]}"#;
+    let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
+    Terms::new(schema, 1.0, 1e-9, 512)
+}
+
+fn plan(terms: &Terms) -> Result<Plan, Error> {
+    terms.clone().complete(&Mechanisms)?.plan()
+}
+
+#[test]
+fn runs_share_the_budget_and_have_pages_of_their_own() {
+    let one = plan(&terms()).unwrap();
+    assert_eq!(one.ladder().unwrap(), one.run_ladder);
+    let three = Terms { runs: 3, ..terms() };
+    let three = plan(&three).unwrap();
+    let shares = Rho::checked_sum([three.job.rho; 3]).unwrap();
+    assert!(shares <= three.budget && three.budget == one.budget);
+    let ladder = three.ladder().unwrap();
+    assert_eq!(ladder.pages(), 3 * three.run_ladder.pages());
+    assert_eq!(ladder.levels(), three.run_ladder.levels());
+}
+
+#[test]
+fn an_outline_has_the_plans_numbers() {
+    let terms = Terms { runs: 3, ..terms() };
+    assert!(terms.outline().is_err());
+    let terms = terms.complete(&Mechanisms).unwrap();
+    let (plan, outline) = (terms.plan().unwrap(), terms.outline().unwrap());
+    assert_eq!(outline.set, plan.set);
+    assert_eq!(
+        (outline.budget, outline.run_budget),
+        (plan.budget, plan.job.rho)
+    );
+    assert_eq!((outline.runs, outline.run_ladder), (3, plan.run_ladder));
+    assert_eq!(outline.ladder().unwrap(), plan.ladder().unwrap());
+    assert_eq!(outline.domain, plan.job.domain);
+    assert_eq!(outline.record_bound, plan.job.record_bound);
+    assert!(Terms { runs: 0, ..terms }.outline().is_err());
+}
+
+#[test]
+fn the_plan_survives_json_and_impossible_terms_are_refused() {
+    let text = serde_json::to_string(&terms()).unwrap();
+    let read: Terms = serde_json::from_str(&text).unwrap();
+    assert_eq!(plan(&read).unwrap(), plan(&terms()).unwrap());
+    let unknown = text.replacen('{', r#"{"extra":1,"#, 1);
+    assert!(serde_json::from_str::<Terms>(&unknown).is_err());
+    for runs in [0, MAX_RUNS + 1] {
+        assert!(plan(&Terms { runs, ..terms() }).is_err());
+    }
+    for epsilon in [0.0, -1.0, f64::NAN] {
+        assert!(plan(&Terms { epsilon, ..terms() }).is_err());
+    }
+    let record_bound = u64::MAX;
+    let endless = Terms {
+        record_bound,
+        ..terms()
+    };
+    assert!(plan(&endless).is_err());
+}
+
+/// The same noise in fewer objects, and terms that do not say so are as they were.
+#[test]
+fn a_dense_ladder_is_named_and_is_smaller() {
+    let loose = terms().complete(&Mechanisms).unwrap();
+    let dense = Terms {
+        ladder: LadderForm::Dense,
+        ..terms()
+    };
+    let three = Terms {
+        runs: 3,
+        ..dense.clone()
+    };
+    let dense = dense.complete(&Mechanisms).unwrap();
+    assert_eq!(
+        (loose.version, dense.version),
+        (NEED_VERSION, LADDER_VERSION)
+    );
+    let text = |terms: &Terms| serde_json::to_string(terms).unwrap();
+    assert!(!text(&loose).contains(r#""ladder":"loose""#));
+    assert!(text(&dense).contains(r#""ladder":"dense""#));
+    assert_eq!(serde_json::from_str::<Terms>(&text(&dense)).unwrap(), dense);
+    assert_eq!(dense.choices().ladder, LadderForm::Dense);
+    let (plan, before) = (dense.plan().unwrap(), loose.plan().unwrap());
+    assert_eq!(plan.run_ladder.form(), LadderForm::Dense);
+    assert_eq!(plan.job.leak.form, LadderForm::Dense);
+    let three = three.complete(&Mechanisms).unwrap().plan().unwrap();
+    assert_eq!(three.ladder().unwrap().form(), LadderForm::Dense);
+    assert_eq!(dense.outline().unwrap().run_ladder, plan.run_ladder);
+    assert_eq!(
+        3 * plan.run_ladder.vectors(),
+        2 * before.run_ladder.vectors()
+    );
+    for (version, ladder) in [
+        (LADDER_VERSION, LadderForm::Loose),
+        (NEED_VERSION, LadderForm::Dense),
+    ] {
+        let mixed = Terms {
+            version,
+            ladder,
+            ..loose.clone()
+        };
+        assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
+    }
+}
+
+#[test]
+fn options_are_resolved_kept_and_refused_by_name() {
+    let chosen = |text: &str| Terms {
+        options: Some(serde_json::from_str(text).unwrap()),
+        ..terms()
+    };
+    let complete = chosen(r#"{"beta":0.7}"#).complete(&Mechanisms).unwrap();
+    assert_eq!(complete.version, OPTIONS_VERSION);
+    let options = complete.options.as_ref().unwrap();
+    assert_eq!(options["beta"], 0.7);
+    assert!(options.len() > 1 && options.contains_key("block_cells"));
+    let text = serde_json::to_string(&complete).unwrap();
+    assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
+    assert!(complete.plan().is_ok());
+    // The same call again finds the same terms.
+    let again = chosen(r#"{"beta":0.7}"#).resolve(&Mechanisms).unwrap();
+    assert_eq!(again.choices(), complete.choices());
+    assert_ne!(complete.choices(), terms());
+    for (text, named) in [
+        (r#"{"betta":1}"#, "betta"),
+        (r#"{"beta":-1}"#, "beta"),
+        (r#"{"resolutions":"all"}"#, "staged"),
+    ] {
+        let refused = chosen(text).complete(&Mechanisms).unwrap_err();
+        assert!(matches!(refused, Error::Mechanism(_)), "{refused}");
+        assert!(refused.to_string().contains(named), "{refused}");
+    }
+    for (version, options) in [
+        (NEED_VERSION, complete.options.clone()),
+        (OPTIONS_VERSION, None),
+    ] {
+        let mixed = Terms {
+            version,
+            options,
+            ..complete.clone()
+        };
+        assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
+    }
+}
+
+#[test]
+fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
+    let first = serde_json::to_value(terms()).unwrap();
+    assert!(first.get("version").is_none() && first.get("need").is_none());
+    assert!(matches!(terms().plan(), Err(Error::Terms(text)) if text.starts_with("need")));
+    let complete = terms().complete(&Mechanisms).unwrap();
+    assert_eq!(complete.clone().complete(&Mechanisms).unwrap(), complete);
+    assert_eq!(complete.choices(), terms());
+    let text = serde_json::to_string(&complete).unwrap();
+    assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
+    let mut less = complete.clone();
+    if let Some(need) = &mut less.need {
+        need.ladder.cells -= 1;
+    }
+    // A service that knows no mechanism can plan with it; whoever knows one refuses it.
+    assert!(less.plan().is_ok());
+    assert!(less.complete(&Mechanisms).is_err());
+    let newer = Terms {
+        version: LADDER_VERSION + 1,
+        ..complete
+    };
+    assert!(matches!(newer.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
+    for mechanism in ["aim", "nothing"] {
+        let mechanism = mechanism.to_owned();
+        let refused = Terms {
+            mechanism,
+            ..terms()
+        }
+        .complete(&Mechanisms);
+        assert!(matches!(refused, Err(Error::Mechanism(_))));
+    }
+}

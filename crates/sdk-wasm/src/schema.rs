@@ -1,0 +1,120 @@
+//! Drafts of schemas, what they cost, and all that is wrong with them.
+
+use fhaim_domain::{Draft, Error, Schema, SchemaCost, SchemaProblem, check_schema};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::table::labels;
+
+/// A draft of a schema.
+#[derive(Debug, Serialize)]
+pub(crate) struct Drafted {
+    schema: Schema,
+    statement: &'static str,
+    notes: Vec<Remark>,
+}
+
+/// Something to look at in a column.
+#[derive(Debug, Serialize)]
+pub(crate) struct Remark {
+    column: String,
+    text: String,
+}
+
+impl From<Draft> for Drafted {
+    fn from(draft: Draft) -> Self {
+        let statement = draft.statement();
+        let remark = |note: fhaim_domain::Note| Remark {
+            column: note.column,
+            text: note.text,
+        };
+        Self {
+            schema: draft.schema,
+            statement,
+            notes: draft.notes.into_iter().map(remark).collect(),
+        }
+    }
+}
+
+/// What a schema costs and its labels, or what is wrong with it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Checked {
+    /// A schema.
+    Sound {
+        /// What it costs.
+        cost: SchemaCost,
+        /// By attribute, what each code stands for.
+        labels: Vec<Vec<String>>,
+    },
+    /// None.
+    Refused {
+        /// Why, in a sentence: the first problem that was found.
+        refused: String,
+        /// What is wrong in its columns, all of them at once.
+        problems: Vec<Remark>,
+    },
+}
+
+impl Checked {
+    pub(crate) fn of(schema: &Value) -> Self {
+        match parsed(schema) {
+            Ok(schema) => Self::Sound {
+                cost: check_schema(&schema, None),
+                labels: labels(&schema),
+            },
+            Err(problem) => Self::Refused {
+                refused: problem.to_string(),
+                problems: problems(schema),
+            },
+        }
+    }
+}
+
+fn parsed(schema: &Value) -> Result<Schema, SchemaProblem> {
+    match Schema::from_json("schema", schema.to_string().as_bytes()) {
+        Ok(schema) => Ok(schema),
+        Err(Error::Schema { problem, .. }) => Err(problem),
+        // A schema has no other errors.
+        Err(_) => Err(SchemaProblem::Nothing),
+    }
+}
+
+/// What is wrong in each column by itself: beside it are only the columns before it that it may be
+/// relative to.
+fn problems(schema: &Value) -> Vec<Remark> {
+    let columns = schema.get("columns").and_then(Value::as_array);
+    let columns = columns.map_or(&[][..], Vec::as_slice);
+    let name = |column: &Value| {
+        column
+            .get("name")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let mut problems = Vec::new();
+    for (place, column) in columns.iter().enumerate() {
+        let base = column.get("relative_to").and_then(Value::as_str);
+        let earlier = columns.iter().take(place);
+        let base = earlier.filter(|other| base.is_some() && name(other).as_deref() == base);
+        let some: Vec<&Value> = base.chain([column]).collect();
+        // The latest version: it has all kinds of columns.
+        let alone = json!({"version": 2, "name": "column", "columns": some});
+        let text = match parsed(&alone) {
+            Err(SchemaProblem::Column {
+                column: of,
+                problem,
+            }) => {
+                // That of the column it is relative to is told with that one.
+                (Some(of) == name(column)).then(|| problem.to_string())
+            }
+            // A column that is not kept is none by itself, and not wrong.
+            Ok(_) | Err(SchemaProblem::Nothing) => None,
+            Err(problem) => Some(problem.to_string()),
+        };
+        problems.extend(text.map(|text| Remark {
+            column: name(column).unwrap_or_default(),
+            text,
+        }));
+    }
+    problems
+}

@@ -1,0 +1,289 @@
+//! A run of MST: attributes alone, the tree, its pairs.
+
+use fhaim_domain::{Clique, Table};
+use fhaim_dp::{MAX_SELECTION_EPSILON, Selection};
+use fhaim_pgm::{Model, ModelGraph};
+use rand::RngCore;
+
+use super::MstOptions;
+use crate::Error;
+use crate::desk::{Desk, shares};
+use crate::engine::Outcome;
+use crate::mechanisms::candidates::{
+    CELL_SCALE, cells_measurement, cells_statistic, first_cliques,
+};
+use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use crate::plaintext::PlaintextSource;
+use fhaim_release::{Job, Phase, Progress, Source};
+
+/// Parts of the budget, all the same: attributes alone, choices, pairs.
+const PARTS: f64 = 3.0;
+
+/// One run.
+pub(super) struct Run<'a> {
+    table: &'a Table,
+    job: &'a Job,
+    options: &'a MstOptions,
+    rng: &'a mut dyn RngCore,
+    desk: Desk,
+}
+
+/// Two attributes that a tree may join.
+struct Edge {
+    ends: [usize; 2],
+    clique: Clique,
+    /// How far the pair is from independent.
+    score: i64,
+}
+
+impl<'a> Run<'a> {
+    /// Ready to run on a table of the job's domain.
+    pub(super) fn new(
+        table: &'a Table,
+        job: &'a Job,
+        options: &'a MstOptions,
+        rng: &'a mut dyn RngCore,
+    ) -> Result<Self, Error> {
+        job.check_pairs()?;
+        if table.domain() != &job.domain {
+            return Err(Error::OtherDomain);
+        }
+        Ok(Self {
+            table,
+            job,
+            options,
+            rng,
+            desk: Desk::new(job),
+        })
+    }
+
+    /// All three parts, and the fit to what they measured.
+    pub(super) fn run(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
+        let mut tell = |phase, round| {
+            progress(Progress {
+                phase,
+                round,
+                rounds: 3,
+            });
+        };
+        let third = self.job.rho.to_f64() / PARTS;
+        tell(Phase::ONE_WAYS, 1);
+        self.measure(Phase::ONE_WAYS, &first_cliques(&self.job.domain), third)?;
+        let alone = self.fit((self.options.fit_steps, self.options.fit_tolerance))?;
+        tell(Phase::MEASURE, 2);
+        let tree = self.choose_tree(&alone, third)?;
+        // What rounding left of the first two parts is spent, too.
+        let left = self.desk.left().to_f64();
+        self.measure(Phase::MEASURE, &tree, left)?;
+        tell(Phase::FIT, 3);
+        let model = self.fit((self.options.final_steps, FINAL_TOLERANCE))?;
+        Ok(Outcome::new(model, &self.desk))
+    }
+
+    /// Measures cliques as one batch, each with an equal share of `rho`.
+    fn measure(&mut self, phase: Phase, cliques: &[Clique], rho: f64) -> Result<(), Error> {
+        let mut offers = Vec::with_capacity(cliques.len());
+        for (clique, share) in cliques.iter().zip(shares(rho, &vec![1.0; cliques.len()])) {
+            let statistic = cells_statistic(self.job, clique, CELL_SCALE);
+            let offer = self.desk.offer(statistic, share, u64::MAX)?;
+            offers.push(offer.ok_or_else(|| Error::budget_too_small(self.job.rho))?);
+        }
+        if offers.is_empty() {
+            return Ok(());
+        }
+        let requests = self.desk.ask(phase, offers)?;
+        let mut source = PlaintextSource::continuing(self.table, self.rng, &requests);
+        let answers = source.release(&requests)?;
+        self.desk.settle(&answers).map(|_| ())
+    }
+
+    /// A fit to everything that was measured.
+    fn fit(&self, (steps, tolerance): (usize, f64)) -> Result<Model, Error> {
+        let settled = self.desk.settled().iter();
+        let measured: Vec<_> = settled.map(|r| cells_measurement(self.job, r)).collect();
+        fit_job(self.job, &measured, steps, tolerance, None)
+    }
+
+    /// The edges of a tree over all attributes that are no digits, for `rho`: each joins two parts that are apart
+    /// until then. Pairs that the model's cap has no room for are passed over, so that there may be several trees.
+    fn choose_tree(&mut self, alone: &Model, rho: f64) -> Result<Vec<Clique>, Error> {
+        let choices = self.job.domain.coarse_attributes().len().saturating_sub(1);
+        let epsilon = (8.0 * rho / choices.max(1) as f64).sqrt();
+        let selection = Selection::new(epsilon.min(MAX_SELECTION_EPSILON), 1)?;
+        let mut edges = self.edges(alone)?;
+        let mut graph = ModelGraph::new(&self.job.domain);
+        let first = first_cliques(&self.job.domain);
+        first.iter().for_each(|clique| graph.add(clique));
+        // Of each attribute the part that it is in, named by one of its attributes.
+        let mut part: Vec<usize> = (0..self.job.domain.len()).collect();
+        let mut tree = Vec::with_capacity(choices);
+        for _ in 0..choices {
+            edges.retain(|edge| {
+                let cells = graph.cells_with(&edge.clique);
+                // Ends are attributes of the domain.
+                part[edge.ends[0]] != part[edge.ends[1]]
+                    && cells.is_some_and(|cells| cells <= self.job.model_cells())
+            });
+            let scores: Vec<i64> = edges.iter().map(|edge| edge.score).collect();
+            if scores.is_empty() {
+                break;
+            }
+            if !self.desk.spend(selection.rho()?) {
+                return Err(Error::budget_too_small(self.job.rho));
+            }
+            let Some(chosen) = selection.choose(&scores, self.rng) else {
+                break;
+            };
+            // The selection is among these.
+            let Edge { ends, clique, .. } = edges.swap_remove(chosen);
+            let (kept, gone) = (part[ends[0]], part[ends[1]]);
+            part.iter_mut()
+                .filter(|p| **p == gone)
+                .for_each(|p| *p = kept);
+            graph.add(&clique);
+            tree.push(clique);
+        }
+        Ok(tree)
+    }
+
+    /// All pairs with their scores: the L1 distance of a pair's counts from those of a model that has attributes
+    /// independent. The model's are rounded, so that a record more or less moves a score by 1.
+    fn edges(&self, alone: &Model) -> Result<Vec<Edge>, Error> {
+        let attributes = self.job.domain.coarse_attributes();
+        let pairs = attributes
+            .iter()
+            .enumerate()
+            .flat_map(|(i, &a)| attributes[i + 1..].iter().map(move |&b| [a, b]));
+        let pairs: Vec<[usize; 2]> = pairs.collect();
+        let cliques: Vec<Clique> = pairs.iter().map(|&pair| Clique::new(pair)).collect();
+        let expected = alone.pair_marginals(&cliques)?;
+        let scored = pairs.into_iter().zip(cliques).zip(&expected);
+        scored
+            .map(|((ends, clique), expected)| {
+                let counts = self.table.counts(&clique)?;
+                let cells = counts.iter().zip(expected);
+                let distance: u64 = cells.map(|(&m, mu)| m.abs_diff(mu.round() as u64)).sum();
+                Ok(Edge {
+                    ends,
+                    clique,
+                    score: i64::try_from(distance).unwrap_or(i64::MAX),
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::Mechanism;
+    use crate::mechanisms::mst::Mst;
+    use fhaim_domain::Schema;
+    use fhaim_dp::Rho;
+    use rand::{SeedableRng, rngs::StdRng};
+
+    /// A chain: each column but the first is a copy of the one before, but for every tenth record.
+    fn chain() -> Table {
+        let column = |n: usize| {
+            format!(r#"{{"name":"c{n}","kind":"categorical","categories":["x","y","z"]}}"#)
+        };
+        let columns: Vec<String> = (0..5).map(column).collect();
+        let json = format!(r#"{{"name":"chain","columns":[{}]}}"#, columns.join(","));
+        let schema = Schema::from_json("chain", json.as_bytes()).unwrap();
+        let mut columns: Vec<Vec<u32>> = vec![(0..900).map(|n| n * 7 % 3).collect()];
+        for k in 1..5usize {
+            let before = columns[k - 1].clone();
+            let copied = before.iter().enumerate();
+            let turned = |(n, &code): (usize, &u32)| {
+                if (n + 2 * k) % 10 == 0 {
+                    (code + 1) % 3
+                } else {
+                    code
+                }
+            };
+            columns.push(copied.map(turned).collect());
+        }
+        Table::new(schema, columns).unwrap()
+    }
+
+    #[test]
+    fn a_chain_is_found_and_the_budget_is_kept() {
+        let table = chain();
+        for (rho, seed) in [(10.0, 0), (0.05, 1)] {
+            let rho = Rho::from_f64_down(rho).unwrap();
+            let job = Job::new(table.domain().clone(), rho, 900);
+            let mut rng = StdRng::seed_from_u64(seed);
+            let outcome = Mst::default()
+                .run_in_the_clear(&table, &job, &mut rng, &mut |_| {})
+                .unwrap();
+            assert!(outcome.spent <= rho);
+            assert!(outcome.spent.to_f64() > 0.99 * rho.to_f64());
+            let cliques = outcome
+                .releases
+                .iter()
+                .map(|r| r.request.statistic.clique());
+            let mut pairs: Vec<Vec<usize>> = cliques
+                .filter(|clique| clique.len() == 2)
+                .map(|clique| clique.attributes().to_vec())
+                .collect();
+            pairs.sort();
+            assert_eq!(pairs.len(), 4);
+            if seed == 0 {
+                assert_eq!(pairs, [[0, 1], [1, 2], [2, 3], [3, 4]]);
+            }
+        }
+    }
+
+    /// One record more moves each score by 1 at most, whatever the record: what a selection is paid for.
+    #[test]
+    fn a_record_moves_a_score_by_one_at_most() {
+        let table = chain();
+        let rho = Rho::from_f64_down(1.0).unwrap();
+        let job = Job::new(table.domain().clone(), rho, 1000);
+        let options = MstOptions::default();
+        let mut rng = StdRng::seed_from_u64(3);
+        let mut run = Run::new(&table, &job, &options, &mut rng).unwrap();
+        run.measure(Phase::ONE_WAYS, &first_cliques(&job.domain), 0.3)
+            .unwrap();
+        let alone = run.fit((50, 1e-3)).unwrap();
+        let before: Vec<i64> = run.edges(&alone).unwrap().iter().map(|e| e.score).collect();
+        let mut largest = 0;
+        for record in 0..3u32.pow(5) {
+            let mut columns = table.columns().to_vec();
+            for (a, column) in columns.iter_mut().enumerate() {
+                column.push(record / 3u32.pow(a as u32) % 3);
+            }
+            let more = Table::new(table.shared_schema(), columns).unwrap();
+            let mut rng = StdRng::seed_from_u64(3);
+            let run = Run::new(&more, &job, &options, &mut rng).unwrap();
+            let after = run.edges(&alone).unwrap();
+            for (before, after) in before.iter().zip(after) {
+                largest = largest.max(before.abs_diff(after.score));
+            }
+        }
+        assert_eq!(largest, 1);
+    }
+
+    /// A cap without room for any pair leaves attributes alone; one with room for some leaves trees.
+    #[test]
+    fn pairs_beyond_the_cap_are_passed_over() {
+        let table = chain();
+        let rho = Rho::from_f64_down(1.0).unwrap();
+        let mut job = Job::new(table.domain().clone(), rho, 900);
+        let mut pairs = |cells: usize| {
+            job.model_bytes = 8 * cells;
+            let outcome = Mst::default()
+                .run_in_the_clear(&table, &job, &mut StdRng::seed_from_u64(3), &mut |_| {})
+                .unwrap();
+            let cliques = outcome
+                .releases
+                .iter()
+                .map(|r| r.request.statistic.clique());
+            cliques.filter(|clique| clique.len() == 2).count()
+        };
+        assert_eq!(pairs(15), 0);
+        let some = pairs(30);
+        assert!((1..4).contains(&some), "{some}");
+        assert_eq!(pairs(1000), 4);
+    }
+}

@@ -1,0 +1,122 @@
+//! What runs over a complete upload need, and what they have seen of the crypto service's ledger.
+
+use fhaim_api::Digest;
+use fhaim_api::keys::Receipt;
+use fhaim_platform::rows;
+use fhaim_platform::store::{Row, Store, StoreError, Tx};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+/// Gives an upload its sealing key (itself sealed) and its manifest's digest, unless it has them.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn prepare(
+    tx: &mut Tx,
+    dataset: Uuid,
+    sealing_key: Vec<u8>,
+    manifest: Digest,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE uploads SET sealing_key = $1, manifest = $2 \
+         WHERE dataset = $3 AND sealing_key IS NULL",
+    )
+    .bind(sealing_key)
+    .bind(manifest.to_string())
+    .bind(dataset.to_string())
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// Datasets whose upload has no sealing key.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn unprepared(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT dataset FROM uploads WHERE sealing_key IS NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// What runs over an upload need.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What its pages are sealed with, itself sealed.
+    pub sealing_key: Option<Vec<u8>>,
+    /// Digest of its manifest.
+    pub manifest: Option<Digest>,
+}
+
+/// What runs over an upload need, if there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn prepared(store: &Store, dataset: Uuid) -> Result<Option<Prepared>, StoreError> {
+    let row = sqlx::query("SELECT sealing_key, manifest FROM uploads WHERE dataset = $1")
+        .bind(dataset.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    let prepared = |row: Row| {
+        Ok(Prepared {
+            sealing_key: row.try_get("sealing_key")?,
+            manifest: rows::some_parsed(&row, "manifest")?,
+        })
+    };
+    row.map(prepared).transpose()
+}
+
+/// Receipts of the crypto service's ledger that no later one is known to contain; none if there is
+/// no upload.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn receipts(store: &Store, dataset: Uuid) -> Result<Option<Vec<Receipt>>, StoreError> {
+    let row = sqlx::query("SELECT receipts FROM uploads WHERE dataset = $1")
+        .bind(dataset.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| listed(&row)).transpose()
+}
+
+/// The same, the upload's row locked.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_receipts(
+    store: &Store,
+    tx: &mut Tx,
+    dataset: Uuid,
+) -> Result<Option<Vec<Receipt>>, StoreError> {
+    let select = store.locking("SELECT receipts FROM uploads WHERE dataset = $1");
+    let row = sqlx::query(select)
+        .bind(dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| listed(&row)).transpose()
+}
+
+fn listed(row: &Row) -> Result<Vec<Receipt>, StoreError> {
+    Ok(rows::some_json(row, "receipts")?.unwrap_or_default())
+}
+
+/// Stores an upload's receipts.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_receipts(
+    tx: &mut Tx,
+    dataset: Uuid,
+    receipts: &[Receipt],
+) -> Result<(), StoreError> {
+    sqlx::query("UPDATE uploads SET receipts = $1 WHERE dataset = $2")
+        .bind(rows::to_json(receipts)?)
+        .bind(dataset.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}

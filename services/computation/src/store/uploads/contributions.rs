@@ -1,0 +1,276 @@
+//! Contributions of an upload, and the objects that arrived.
+
+use fhaim_api::Digest;
+use fhaim_api::upload::{UploadState, WireLayout};
+use fhaim_platform::rows;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_protocol::upload::Object;
+use sqlx::Row as _;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+use super::{layout, numbers};
+
+/// What is stored of an object: which blob has it, and what that must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Of its bytes.
+    pub digest: Digest,
+    /// Tells the blob from those of other puts of the object. Releases before this was kept had
+    /// one blob an object.
+    pub version: Option<Uuid>,
+}
+
+impl Kept {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            digest: rows::parsed(row, "digest")?,
+            version: rows::some_parsed(row, "version")?,
+        })
+    }
+}
+
+/// A contribution before anything of it is there.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPart {
+    /// Its number within the dataset.
+    pub number: u32,
+    /// Whose it is, where the dataset has several holders.
+    pub owner: Option<Uuid>,
+    /// How its records lie; nothing where it has counts.
+    pub layout: Option<WireLayout>,
+    /// Its one-hot columns.
+    pub columns: usize,
+    /// What it takes of its holder's share of the store.
+    pub bytes: u64,
+}
+
+/// Adds a contribution to an upload. Whether it was added: not where there is one of its number, and
+/// then the transaction is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert_part(tx: &mut Tx, dataset: Uuid, part: &NewPart) -> Result<bool, StoreError> {
+    let (chunks, stride) = numbers(part.layout);
+    let inserted = sqlx::query(
+        "INSERT INTO contributions (dataset, number, first_chunk, chunks, first_column, columns, \
+         state, owner, stride, bytes) VALUES ($1, $2, 0, $3, 0, $4, 'open', $5, $6, $7)",
+    )
+    .bind(dataset.to_string())
+    .bind(i64::from(part.number))
+    .bind(rows::stored(chunks)?)
+    .bind(rows::stored(part.columns)?)
+    .bind(part.owner.map(|owner| owner.to_string()))
+    .bind(rows::stored(stride)?)
+    .bind(rows::stored(part.bytes)?)
+    .execute(&mut **tx)
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
+}
+
+/// A contribution as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its number within the dataset.
+    pub number: u32,
+    /// Whose it is, where the dataset has several holders.
+    pub owner: Option<Uuid>,
+    /// How its records lie; nothing where it has counts.
+    pub layout: Option<WireLayout>,
+    /// Its one-hot columns.
+    pub columns: usize,
+    /// How far it is.
+    pub state: UploadState,
+    /// Objects that are there.
+    pub present: u64,
+}
+
+/// The contributions of a dataset that are not being taken back, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<Part>, StoreError> {
+    parts_by(store.pool(), dataset).await
+}
+
+/// The same within a transaction.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn parts_in(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Part>, StoreError> {
+    parts_by(&mut **tx, dataset).await
+}
+
+async fn parts_by(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    dataset: Uuid,
+) -> Result<Vec<Part>, StoreError> {
+    let select = "SELECT contributions.*, \
+         COALESCE(contributions.stride, uploads.stride) AS record_stride, (SELECT COUNT(*) FROM objects \
+         WHERE objects.dataset = contributions.dataset \
+         AND objects.contribution = contributions.number) AS present \
+         FROM contributions JOIN uploads ON uploads.dataset = contributions.dataset \
+         WHERE contributions.dataset = $1 AND contributions.taken_back = 0 ORDER BY number";
+    let found = sqlx::query(select)
+        .bind(dataset.to_string())
+        .fetch_all(executor)
+        .await?;
+    let part = |row: &Row| {
+        let size = |column| rows::number(row, column);
+        Ok(Part {
+            number: rows::number(row, "number")?,
+            owner: rows::some_parsed(row, "owner")?,
+            layout: layout(size("chunks")?, size("record_stride")?),
+            columns: size("columns")?,
+            state: rows::named(row, "state")?,
+            present: rows::number(row, "present")?,
+        })
+    };
+    found.iter().map(part).collect()
+}
+
+/// The state of a contribution, its row locked; none if there is no such contribution, or it is
+/// being taken back.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock(
+    store: &Store,
+    tx: &mut Tx,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<Option<UploadState>, StoreError> {
+    let select = store.locking(
+        "SELECT state FROM contributions \
+             WHERE dataset = $1 AND number = $2 AND taken_back = 0 \
+             AND EXISTS (SELECT 1 FROM uploads WHERE dataset = $1 AND deleting = 0)",
+    );
+    let row = sqlx::query(select)
+        .bind(dataset.to_string())
+        .bind(i64::from(contribution))
+        .fetch_optional(&mut **tx)
+        .await?;
+    row.map(|row| rows::named(&row, "state")).transpose()
+}
+
+const COMPLETE: &str = "SELECT COUNT(*) AS whole FROM uploads WHERE dataset = $1 AND parts = \
+     (SELECT COUNT(*) FROM contributions WHERE dataset = $1 AND state = 'complete')";
+
+/// Whether every contribution of a dataset is complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_complete(store: &Store, dataset: Uuid) -> Result<bool, StoreError> {
+    complete_in(store.pool(), dataset).await
+}
+
+/// The same within a transaction.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_complete_in(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
+    complete_in(&mut **tx, dataset).await
+}
+
+async fn complete_in(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    dataset: Uuid,
+) -> Result<bool, StoreError> {
+    let row = sqlx::query(COMPLETE)
+        .bind(dataset.to_string())
+        .fetch_one(executor)
+        .await?;
+    Ok(row.try_get::<i64, _>("whole")? == 1)
+}
+
+/// Seals a contribution.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn complete(tx: &mut Tx, dataset: Uuid, contribution: u32) -> Result<(), StoreError> {
+    sqlx::query("UPDATE contributions SET state = 'complete' WHERE dataset = $1 AND number = $2")
+        .bind(dataset.to_string())
+        .bind(i64::from(contribution))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// The objects of a contribution that are there, by name.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn objects(
+    store: &Store,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<BTreeMap<String, Kept>, StoreError> {
+    present(store.pool(), dataset, contribution).await
+}
+
+/// The same within a transaction.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn objects_in(
+    tx: &mut Tx,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<BTreeMap<String, Kept>, StoreError> {
+    present(&mut **tx, dataset, contribution).await
+}
+
+async fn present(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<BTreeMap<String, Kept>, StoreError> {
+    let found = sqlx::query(
+        "SELECT name, digest, version FROM objects WHERE dataset = $1 AND contribution = $2",
+    )
+    .bind(dataset.to_string())
+    .bind(i64::from(contribution))
+    .fetch_all(executor)
+    .await?;
+    let entry = |row: &Row| Ok((row.try_get("name")?, Kept::from_row(row)?));
+    found.iter().map(entry).collect()
+}
+
+/// Makes a stored blob an object of a contribution; what it had before.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn put_object(
+    tx: &mut Tx,
+    dataset: Uuid,
+    contribution: u32,
+    object: Object,
+    new: Kept,
+) -> Result<Option<Kept>, StoreError> {
+    let (dataset, name) = (dataset.to_string(), object.name());
+    let before = sqlx::query(
+        "SELECT digest, version FROM objects \
+         WHERE dataset = $1 AND contribution = $2 AND name = $3",
+    )
+    .bind(&dataset)
+    .bind(i64::from(contribution))
+    .bind(&name)
+    .fetch_optional(&mut **tx)
+    .await?;
+    sqlx::query(
+        "INSERT INTO objects (dataset, contribution, name, digest, version) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT (dataset, contribution, name) \
+         DO UPDATE SET digest = excluded.digest, version = excluded.version",
+    )
+    .bind(&dataset)
+    .bind(i64::from(contribution))
+    .bind(&name)
+    .bind(new.digest.to_string())
+    .bind(new.version.map(|version| version.to_string()))
+    .execute(&mut **tx)
+    .await?;
+    before.as_ref().map(Kept::from_row).transpose()
+}

@@ -1,0 +1,305 @@
+//! Uploads: what holders registered, the objects that arrived, what complete ones need.
+
+mod computed;
+mod contributions;
+mod deletion;
+
+use fhaim_api::Digest;
+use fhaim_api::upload::WireLayout;
+use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
+use fhaim_platform::{clock, rows};
+use fhaim_protocol::terms::Terms;
+use fhaim_protocol::upload::Object;
+use sqlx::Row as _;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use uuid::Uuid;
+
+pub use self::computed::{
+    Prepared, lock_receipts, prepare, prepared, receipts, set_receipts, unprepared,
+};
+pub use self::contributions::{
+    Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, lock, objects,
+    objects_in, parts, parts_in, put_object,
+};
+pub use self::deletion::{
+    begin_deletion, begin_taking_back, deleting, finish_deletion, finish_taking_back, is_there,
+    taken_back,
+};
+
+/// Digests of a dataset's keys, as they came from the crypto service.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyDigests {
+    /// Of the public key.
+    pub public: Digest,
+    /// Of the evaluation keys.
+    pub evaluation: Digest,
+}
+
+/// An upload as it is stored.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// Its owner.
+    pub owner: Uuid,
+    /// Its terms.
+    pub terms: Terms,
+    /// What is told of the number of records, of the first part that was registered.
+    pub layout: Option<WireLayout>,
+    /// Where its objects and keys are.
+    pub folder: String,
+    /// Digests of its keys; releases before this was kept had none.
+    pub keys: Option<KeyDigests>,
+}
+
+/// How records lie in a part; nothing where it has counts.
+fn layout(chunks: usize, stride: usize) -> Option<WireLayout> {
+    (chunks > 0).then_some(WireLayout { chunks, stride })
+}
+
+/// A layout's chunks and stride as they are stored.
+fn numbers(layout: Option<WireLayout>) -> (usize, usize) {
+    layout.map_or((0, 0), |layout| (layout.chunks, layout.stride))
+}
+
+impl Stored {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        let digest = |column| rows::some_parsed(row, column);
+        Ok(Self {
+            dataset: rows::parsed(row, "dataset")?,
+            owner: rows::parsed(row, "owner")?,
+            terms: rows::json(row, "terms")?,
+            layout: layout(rows::number(row, "chunks")?, rows::number(row, "stride")?),
+            folder: row.try_get("folder")?,
+            keys: match (digest("public_key")?, digest("evaluation_keys")?) {
+                (Some(public), Some(evaluation)) => Some(KeyDigests { public, evaluation }),
+                _ => None,
+            },
+        })
+    }
+
+    /// The blob that holds an object. Every put has one of its own, so that none changes what
+    /// another stored: the object's row says which it is.
+    pub fn blob(&self, contribution: u32, object: Object, version: Option<Uuid>) -> String {
+        blob(&self.folder, contribution, &object.name(), version)
+    }
+
+    /// The folder that the blobs of a contribution are in.
+    pub fn part_folder(&self, contribution: u32) -> String {
+        part_folder(&self.folder, contribution)
+    }
+}
+
+fn part_folder(folder: &str, contribution: impl Display) -> String {
+    format!("{folder}/{contribution}")
+}
+
+/// The name of an object's blob.
+fn blob(folder: &str, contribution: impl Display, object: &str, version: Option<Uuid>) -> String {
+    let name = format!("{}/{object}", part_folder(folder, contribution));
+    match version {
+        Some(version) => format!("{name}.{version}"),
+        None => name,
+    }
+}
+
+/// An upload, if there is one that is not being deleted.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
+    let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1 AND deleting = 0")
+        .bind(dataset.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.as_ref().map(Stored::from_row).transpose()
+}
+
+/// Where the blobs of an owner's upload are, also while it is being deleted.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folder(
+    store: &Store,
+    dataset: Uuid,
+    owner: Uuid,
+) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query("SELECT folder FROM uploads WHERE dataset = $1 AND owner = $2")
+        .bind(dataset.to_string())
+        .bind(owner.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| row.try_get("folder")).transpose()
+}
+
+/// Adds an upload. One of a single holder takes so many bytes; what several holders' parts take is
+/// counted with each. Whether it was added: not where there is one of the dataset, and then the
+/// transaction is of no more use.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, StoreError> {
+    let dataset = stored.dataset.to_string();
+    let (chunks, stride) = numbers(stored.layout);
+    let inserted = sqlx::query(
+        "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at, \
+         public_key, evaluation_keys, bytes, parts) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+    )
+    .bind(&dataset)
+    .bind(stored.owner.to_string())
+    .bind(rows::to_json(&stored.terms)?)
+    .bind(rows::stored(chunks)?)
+    .bind(rows::stored(stride)?)
+    .bind(&stored.folder)
+    .bind(clock::now())
+    .bind(stored.keys.map(|keys| keys.public.to_string()))
+    .bind(stored.keys.map(|keys| keys.evaluation.to_string()))
+    .bind(rows::stored(bytes)?)
+    .bind(rows::stored(stored.terms.part_count())?)
+    .execute(&mut **tx)
+    .await;
+    match inserted {
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
+    }
+}
+
+/// Locks an upload, so that no two of its contributions are completed or taken back at a time.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_upload(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<(), StoreError> {
+    sqlx::query(store.locking("SELECT dataset FROM uploads WHERE dataset = $1"))
+        .bind(dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Forgets a dataset's batches that were refused before anything of them was sealed, and then says
+/// whether anything of the dataset was sealed, or is about to be.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_used(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
+    let dataset = dataset.to_string();
+    // One that is tried again at the same moment is either forgotten here or counted below.
+    let refused = "DELETE FROM batches WHERE dataset = $1 AND sealed IS NULL \
+         AND state NOT IN ('queued', 'running', 'released') \
+         AND job NOT IN (SELECT job FROM windows WHERE dataset = $1)";
+    sqlx::query(refused)
+        .bind(&dataset)
+        .execute(&mut **tx)
+        .await?;
+    let row = sqlx::query(
+        "SELECT (SELECT COUNT(*) FROM windows WHERE dataset = $1) \
+         + (SELECT COUNT(*) FROM jobs WHERE dataset = $1) \
+         + (SELECT COUNT(*) FROM batches WHERE dataset = $1) AS used",
+    )
+    .bind(&dataset)
+    .fetch_one(&mut **tx)
+    .await?;
+    Ok(row.try_get::<i64, _>("used")? > 0)
+}
+
+/// Bytes that an owner's uploads take, or will when they are complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
+    // A sum is of another type on Postgres than what it adds up.
+    let sum = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM \
+         (SELECT bytes FROM uploads WHERE owner = $1 \
+         UNION ALL SELECT bytes FROM contributions WHERE owner = $1) AS held";
+    let row = sqlx::query(sum)
+        .bind(owner.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    rows::number(&row, "bytes")
+}
+
+/// Datasets of whose uploads it is not known what they take.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn unmeasured(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let found = sqlx::query("SELECT dataset FROM uploads WHERE bytes IS NULL")
+        .fetch_all(store.pool())
+        .await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Stores what an upload takes.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_bytes(store: &Store, dataset: Uuid, bytes: u64) -> Result<(), StoreError> {
+    sqlx::query("UPDATE uploads SET bytes = $1 WHERE dataset = $2")
+        .bind(rows::stored(bytes)?)
+        .bind(dataset.to_string())
+        .execute(store.pool())
+        .await?;
+    Ok(())
+}
+
+/// All datasets whose uploads are not being deleted.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+    let select = "SELECT dataset FROM uploads WHERE deleting = 0 ORDER BY created_at, dataset";
+    let found = sqlx::query(select).fetch_all(store.pool()).await?;
+    found
+        .iter()
+        .map(|row| rows::parsed(row, "dataset"))
+        .collect()
+}
+
+/// Where the blobs of all uploads are.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
+    let found = sqlx::query("SELECT folder FROM uploads");
+    let found = found.fetch_all(store.pool()).await?;
+    found.iter().map(|row| row.try_get("folder")).collect()
+}
+
+/// The blobs of objects and sealed pages that rows name in an upload's folder. Its keys, which
+/// nothing but the folder's own row names, are none of them.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn blobs(store: &Store, folder: &str) -> Result<BTreeSet<String>, StoreError> {
+    let objects = sqlx::query(
+        "SELECT contribution, name, version FROM objects \
+         JOIN uploads ON uploads.dataset = objects.dataset WHERE uploads.folder = $1",
+    )
+    .bind(folder)
+    .fetch_all(store.pool())
+    .await?;
+    let object = |row: &Row| {
+        let (contribution, name): (i64, String) =
+            (row.try_get("contribution")?, row.try_get("name")?);
+        let version = rows::some_parsed(row, "version")?;
+        Ok(blob(folder, contribution, &name, version))
+    };
+    let pages = sqlx::query(
+        "SELECT batches.sealed FROM batches JOIN uploads ON uploads.dataset = batches.dataset \
+         WHERE uploads.folder = $1 AND batches.sealed IS NOT NULL",
+    )
+    .bind(folder)
+    .fetch_all(store.pool())
+    .await?;
+    let page = |row: &Row| row.try_get("sealed");
+    objects
+        .iter()
+        .map(object)
+        .chain(pages.iter().map(page))
+        .collect()
+}

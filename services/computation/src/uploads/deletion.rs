@@ -1,0 +1,85 @@
+//! Deleting an upload, also where that was broken off, and taking one contribution back.
+
+use fhaim_platform::Failure;
+use uuid::Uuid;
+
+use super::{Stored, store};
+use crate::State;
+use crate::problem::Refusal;
+
+/// Takes a contribution back: deletes its objects, and then the contribution. Broken off at any
+/// point, it is gone on with within a minute, or by the next call.
+///
+/// # Errors
+/// [`Refusal::Used`] where a run has begun: what was released stays released, and the key
+/// service lets no further run begin once the holder withdraws there. A failure of the store or of
+/// the blobs.
+pub async fn take_back(state: &State, stored: &Stored, contribution: u32) -> Result<(), Failure> {
+    let dataset = stored.dataset;
+    let mut tx = state.base.store.begin().await?;
+    store::lock_upload(&state.base.store, &mut tx, dataset).await?;
+    if !store::is_there(&mut tx, dataset, contribution).await? {
+        return Err(Failure::not_found());
+    }
+    if store::is_used(&mut tx, dataset).await? {
+        return Err(Refusal::Used.into());
+    }
+    store::begin_taking_back(&mut tx, dataset, contribution).await?;
+    tx.commit().await?;
+    state.datasets.forget(dataset);
+    finish_taking_back(
+        state,
+        dataset,
+        contribution,
+        &stored.part_folder(contribution),
+    )
+    .await
+}
+
+/// Blobs before the row that names their folder.
+async fn finish_taking_back(
+    state: &State,
+    dataset: Uuid,
+    contribution: u32,
+    folder: &str,
+) -> Result<(), Failure> {
+    state.base.blobs.delete_folder(folder).await?;
+    Ok(store::finish_taking_back(&state.base.store, dataset, contribution).await?)
+}
+
+/// Deletes an upload: batches under way are stopped, then objects and keys are deleted, and then
+/// rows. Broken off at any point, it is gone on with when the service starts, or by the next call.
+///
+/// # Errors
+/// A failure of the store or of the blobs.
+pub async fn delete(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Failure> {
+    let folder = store::folder(&state.base.store, dataset, owner).await?;
+    let folder = folder.ok_or_else(Failure::not_found)?;
+    store::begin_deletion(&state.base.store, dataset).await?;
+    state.ended.notify_waiters();
+    state.datasets.forget(dataset);
+    finish_deletion(state, dataset, &folder).await
+}
+
+/// Blobs before rows, so that nothing is left that no row names.
+async fn finish_deletion(state: &State, dataset: Uuid, folder: &str) -> Result<(), Failure> {
+    state.base.blobs.delete_folder(folder).await?;
+    state.base.store.owe_forgetting();
+    store::finish_deletion(&state.base.store, dataset).await?;
+    state.base.store.forget_deleted().await?;
+    Ok(())
+}
+
+/// Goes on with deletions, and with parts being taken back, that were broken off.
+///
+/// # Errors
+/// A failure of the store or of the blobs.
+pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
+    for (dataset, folder) in store::deleting(&state.base.store).await? {
+        finish_deletion(state, dataset, &folder).await?;
+    }
+    for (dataset, contribution, folder) in store::taken_back(&state.base.store).await? {
+        finish_taking_back(state, dataset, contribution, &folder).await?;
+    }
+    Ok(())
+}

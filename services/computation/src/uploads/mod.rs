@@ -1,0 +1,204 @@
+//! What holders send: registered, checked object by object on arrival, then sealed.
+
+mod deletion;
+mod objects;
+mod registration;
+
+use fhaim_api::token::Service;
+use fhaim_api::upload::{Contribution, Upload, WireLayout};
+use fhaim_dp::LadderPlan;
+use fhaim_he::Layout;
+use fhaim_platform::Failure;
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::counts::upload::CountsPlan;
+use fhaim_protocol::part::PartPlan;
+use fhaim_protocol::roster;
+use fhaim_protocol::terms::{Outline, Terms};
+use fhaim_protocol::upload::{UploadPlan, object_bytes};
+use uuid::Uuid;
+
+use crate::State;
+use crate::problem::Refusal;
+use crate::store::uploads as store;
+
+pub use self::deletion::{delete, finish_deletions, take_back};
+pub use self::objects::{complete, complete_manifest, discard, missing, objects, put};
+pub use self::registration::register;
+pub use crate::store::uploads::{Kept, KeyDigests, Part, Stored};
+
+/// The contribution of a dataset of one holder.
+pub const WHOLE: u32 = 0;
+
+/// What follows from an upload's terms.
+///
+/// # Errors
+/// [`Refusal::Terms`].
+pub fn outline(terms: &Terms) -> Result<Outline, Refusal> {
+    let outline = terms.outline();
+    outline.map_err(|error| Refusal::Terms(error.to_string()))
+}
+
+/// The objects of a contribution.
+///
+/// # Errors
+/// [`Refusal::Terms`], also for a layout that no table within the holder's record bound has.
+pub fn part_plan(
+    terms: &Terms,
+    number: u32,
+    layout: Option<WireLayout>,
+) -> Result<PartPlan, Refusal> {
+    let plan = || {
+        let layout = layout.map(|layout| Layout::from_parts(layout.chunks, layout.stride));
+        terms.part_plan(number, layout.transpose()?)
+    };
+    plan().map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))
+}
+
+/// The objects of a contribution that is registered.
+async fn registered(state: &State, stored: &Stored, number: u32) -> Result<PartPlan, Failure> {
+    let parts = store::parts(&state.base.store, stored.dataset).await?;
+    let part = parts.iter().find(|part| part.number == number);
+    let part = part.ok_or_else(Failure::not_found)?;
+    // A plan of counts goes over all pairs of columns: not on a thread that answers.
+    let (terms, layout) = (stored.terms.clone(), part.layout);
+    Ok(blocking(move || part_plan(&terms, number, layout)).await??)
+}
+
+/// An upload, whoever it belongs to.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound).
+pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
+    let stored = store::find(&state.base.store, dataset).await?;
+    stored.ok_or_else(Failure::not_found)
+}
+
+/// A user's upload.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where it is someone else's.
+pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Stored, Failure> {
+    let stored = find(state, dataset).await?;
+    if stored.owner == owner {
+        Ok(stored)
+    } else {
+        Err(Failure::foreign(
+            Service::Computation,
+            owner,
+            "upload",
+            dataset,
+        ))
+    }
+}
+
+/// An upload that a user is a holder of, and the number of what it contributes.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where it is others'.
+pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<(Stored, u32), Failure> {
+    let stored = find(state, dataset).await?;
+    match number_of(&stored.terms, stored.owner, user) {
+        Some(number) => Ok((stored, number)),
+        None => Err(foreign(user, dataset)),
+    }
+}
+
+fn foreign(user: Uuid, dataset: Uuid) -> Failure {
+    Failure::foreign(Service::Computation, user, "upload", dataset)
+}
+
+/// The number of what a user contributes to a dataset of these terms.
+fn number_of(terms: &Terms, owner: Uuid, user: Uuid) -> Option<u32> {
+    match &terms.roster {
+        Some(_) => terms.part_of(&user.to_string()),
+        None => (owner == user).then_some(WHOLE),
+    }
+}
+
+/// A user's contribution of this number.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where the dataset or the contribution is another's.
+pub async fn find_part(
+    state: &State,
+    dataset: Uuid,
+    user: Uuid,
+    contribution: u32,
+) -> Result<Stored, Failure> {
+    match find_held(state, dataset, user).await? {
+        (stored, number) if number == contribution => Ok(stored),
+        _ => Err(foreign(user, dataset)),
+    }
+}
+
+/// What may be seen of an upload.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
+    let outline = outline(&stored.terms)?;
+    let object_bytes = object_bytes(&outline.set) as u64;
+    let shape = Shape::new(stored, &outline)?;
+    let contribution = |part: Part| {
+        let objects = shape.objects(&part)?;
+        Ok(Contribution {
+            number: part.number,
+            chunks: [0, part.layout.map_or(0, |layout| layout.chunks)],
+            columns: [0, part.columns],
+            state: part.state,
+            objects_present: part.present,
+            objects,
+            bytes_present: part.present.saturating_mul(object_bytes),
+            object_bytes,
+        })
+    };
+    let parts = store::parts(&state.base.store, stored.dataset).await?;
+    let contributions: Result<Vec<_>, Refusal> = parts.into_iter().map(contribution).collect();
+    Ok(Upload {
+        dataset: stored.dataset,
+        layout: stored.layout,
+        contributions: contributions?,
+    })
+}
+
+/// How many objects contributions have: from their rows, since the plans of many holders, each made
+/// from the whole schema, take long to work out, and anyone of them may ask often.
+struct Shape {
+    ladder: LadderPlan,
+    residues: usize,
+    /// Objects of a contribution of counts, of which all have the same.
+    counts: Option<u64>,
+}
+
+impl Shape {
+    fn new(stored: &Stored, outline: &Outline) -> Result<Self, Refusal> {
+        let terms = |error: fhaim_protocol::Error| Refusal::Terms(error.to_string());
+        let ladder = outline.ladder().map_err(terms)?;
+        let counts = match stored.terms.contribution {
+            roster::Contribution::Records => None,
+            roster::Contribution::Counts => {
+                let plan = CountsPlan::new(&outline.domain, ladder).map_err(terms)?;
+                Some(plan.object_count() as u64)
+            }
+        };
+        Ok(Self {
+            ladder,
+            residues: outline.set.plaintext_moduli.len(),
+            counts,
+        })
+    }
+
+    fn objects(&self, part: &Part) -> Result<u64, Refusal> {
+        let terms = |error: fhaim_he::Error| Refusal::Terms(error.to_string());
+        let Some(layout) = part.layout else {
+            return Ok(self.counts.unwrap_or_default());
+        };
+        let plan = UploadPlan {
+            columns: part.columns,
+            layout: Layout::from_parts(layout.chunks, layout.stride).map_err(terms)?,
+            ladder: self.ladder,
+            residues: self.residues,
+        };
+        Ok(plan.object_count() as u64)
+    }
+}

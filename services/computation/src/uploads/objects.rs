@@ -1,0 +1,261 @@
+//! Objects: each checked when it arrives, all of a contribution sealed by their manifest.
+
+use bytes::Bytes;
+use fhaim_api::Digest;
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
+use fhaim_he::Parameters;
+use fhaim_platform::Failure;
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::part::PartPlan;
+use fhaim_protocol::upload::Object;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use tracing::{Instrument, Span};
+use uuid::Uuid;
+
+use super::{Kept, Stored, find, outline, registered, show, store};
+use crate::problem::Refusal;
+use crate::{State, runs};
+
+/// The state of a contribution, its row locked.
+async fn lock(
+    state: &State,
+    tx: &mut Tx,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<UploadState, Failure> {
+    let locked = store::lock(&state.base.store, tx, dataset, contribution).await?;
+    locked.ok_or_else(Failure::not_found)
+}
+
+/// Locks a contribution that is not complete.
+async fn lock_open(
+    state: &State,
+    tx: &mut Tx,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<(), Failure> {
+    match lock(state, tx, dataset, contribution).await? {
+        UploadState::Open => Ok(()),
+        UploadState::Complete => Err(Refusal::Complete.into()),
+    }
+}
+
+/// What is stored of every object that is there.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn objects(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+) -> Result<HashMap<Object, Kept>, Failure> {
+    let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
+    let entry = |(name, kept): (String, Kept)| {
+        let object: Object = name.parse().map_err(Failure::internal)?;
+        Ok((object, kept))
+    };
+    present.into_iter().map(entry).collect()
+}
+
+/// The objects that are still missing.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`] for a contribution that is not there.
+pub async fn missing(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+) -> Result<Missing, Failure> {
+    let plan = registered(state, stored, contribution).await?;
+    let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
+    Ok(Missing {
+        objects: lacking(&plan, &present),
+    })
+}
+
+fn lacking(plan: &PartPlan, present: &BTreeMap<String, Kept>) -> Vec<String> {
+    let names = plan.objects().into_iter().map(|object| object.name());
+    names.filter(|name| !present.contains_key(name)).collect()
+}
+
+/// Takes an object in: its bytes must be what their digest says and decode as ciphertexts of the
+/// dataset's parameters. Before the upload is complete an object may be sent again, also with
+/// other bytes: nothing has been computed from it.
+///
+/// # Errors
+/// [`ProblemKind::DigestMismatch`], [`ProblemKind::Invalid`] with the rule that the bytes break,
+/// [`ProblemKind::NotFound`] for a name that is none of the upload's, [`ProblemKind::Conflict`]
+/// once it is complete.
+pub async fn put(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+    name: &str,
+    digest: Digest,
+    body: Bytes,
+) -> Result<(), Failure> {
+    let object: Object = name.parse().map_err(|_| Failure::not_found())?;
+    let params = outline(&stored.terms)?.parameters();
+    let params = params.map_err(Failure::internal)?;
+    let plan = registered(state, stored, contribution).await?;
+    let bytes = check(params, plan, object, digest, body).await?;
+    let mut tx = state.base.store.begin().await?;
+    lock_open(state, &mut tx, stored.dataset, contribution).await?;
+    drop(tx);
+    // A caller who hangs up drops this future, and must not leave a blob that no row names: what
+    // is begun here goes on to its end without it.
+    let (state, stored) = (state.clone(), stored.clone());
+    let keeping = async move { keep(&state, &stored, contribution, object, (digest, bytes)).await };
+    let kept = tokio::spawn(keeping.instrument(Span::current())).await;
+    kept.map_err(Failure::internal)?
+}
+
+/// Stores an object's bytes, and makes them the object of a contribution that is not complete.
+async fn keep(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+    object: Object,
+    (digest, bytes): (Digest, Bytes),
+) -> Result<(), Failure> {
+    let version = Some(Uuid::new_v4());
+    let blob = stored.blob(contribution, object, version);
+    state.base.blobs.put(&blob, bytes).await?;
+    let kept = Kept { digest, version };
+    match enter(state, stored, contribution, object, kept).await {
+        Ok(before) => {
+            if let Some(before) = before {
+                let blob = stored.blob(contribution, object, before.version);
+                discard(state, &blob).await;
+            }
+            metrics::counter!("objects_received_total").increment(1);
+            Ok(())
+        }
+        // Where these are the reason, no row names the blob. Any other leaves that unknown.
+        Err(failure)
+            if [ProblemKind::Conflict, ProblemKind::NotFound].contains(&failure.kind()) =>
+        {
+            discard(state, &blob).await;
+            Err(failure)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Deletes a blob that no row names. One that stays is swept, or goes with the upload.
+pub async fn discard(state: &State, blob: &str) {
+    if let Err(error) = state.base.blobs.delete(blob).await {
+        tracing::warn!(%error, blob, "a blob that nothing needs stays");
+    }
+}
+
+/// Makes a stored blob an object of an upload that is not complete; what it had before.
+async fn enter(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+    object: Object,
+    new: Kept,
+) -> Result<Option<Kept>, Failure> {
+    let mut tx = state.base.store.begin().await?;
+    lock_open(state, &mut tx, stored.dataset, contribution).await?;
+    let before = store::put_object(&mut tx, stored.dataset, contribution, object, new).await?;
+    tx.commit().await?;
+    Ok(before)
+}
+
+async fn check(
+    params: Parameters,
+    plan: PartPlan,
+    object: Object,
+    digest: Digest,
+    body: Bytes,
+) -> Result<Bytes, Failure> {
+    if !plan.contains(object) {
+        return Err(Failure::not_found());
+    }
+    let work = move || {
+        if Digest::of(&body) != digest {
+            return Err(Refusal::ObjectDigest);
+        }
+        match plan.decode(&params, object, &body) {
+            Ok(_) => Ok(body),
+            Err(error) => Err(Refusal::Object(error.to_string())),
+        }
+    };
+    Ok(blocking(work).await??)
+}
+
+/// Seals an upload whose manifest is what its holder says.
+///
+/// # Errors
+/// [`ProblemKind::Conflict`] where objects are missing, [`ProblemKind::DigestMismatch`] where
+/// the manifest is another.
+pub async fn complete(
+    state: &State,
+    stored: &Stored,
+    contribution: u32,
+    complete: &Complete,
+) -> Result<Upload, Failure> {
+    let plan = registered(state, stored, contribution).await?;
+    let mut tx = state.base.store.begin().await?;
+    store::lock_upload(&state.base.store, &mut tx, stored.dataset).await?;
+    lock(state, &mut tx, stored.dataset, contribution).await?;
+    let present = store::objects_in(&mut tx, stored.dataset, contribution).await?;
+    let missing = lacking(&plan, &present);
+    if let Some(first) = missing.first() {
+        let (objects, first) = (missing.len(), first.clone());
+        return Err(Refusal::Lacking { objects, first }.into());
+    }
+    let manifest = manifest(&present);
+    if manifest != complete.manifest {
+        return Err(Refusal::Manifest.into());
+    }
+    store::complete(&mut tx, stored.dataset, contribution).await?;
+    if store::is_complete_in(&mut tx, stored.dataset).await? {
+        let manifest = whole_manifest(&mut tx, stored).await?;
+        runs::prepare(state, &mut tx, stored.dataset, manifest).await?;
+    }
+    tx.commit().await?;
+    show(state, stored).await
+}
+
+/// Digest that a dataset's runs are bound to: of one holder's manifest, or of all holders' in the order
+/// of the roster.
+async fn whole_manifest(tx: &mut Tx, stored: &Stored) -> Result<Digest, Failure> {
+    let mut hash = Sha256::new();
+    for number in (0..).take(stored.terms.part_count()) {
+        let manifest = manifest(&store::objects_in(tx, stored.dataset, number).await?);
+        if stored.terms.roster.is_none() {
+            return Ok(manifest);
+        }
+        hash.update(format!("{number} {manifest}\n"));
+    }
+    Ok(Digest(hash.finalize().into()))
+}
+
+/// Digest of a complete upload's manifest.
+///
+/// # Errors
+/// A failure of the store, or an upload that is not complete.
+pub async fn complete_manifest(state: &State, dataset: Uuid) -> Result<Digest, Failure> {
+    let store = &state.base.store;
+    if !store::is_complete(store, dataset).await? {
+        let cause = "a batch of an upload that is not complete";
+        return Err(Failure::internal(cause));
+    }
+    let mut tx = store.begin().await?;
+    whole_manifest(&mut tx, &find(state, dataset).await?).await
+}
+
+/// Digest over all objects' names and digests: what a holder and this service agree on.
+fn manifest(objects: &BTreeMap<String, Kept>) -> Digest {
+    let mut hash = Sha256::new();
+    for (name, kept) in objects {
+        hash.update(format!("{name} {}\n", kept.digest));
+    }
+    Digest(hash.finalize().into())
+}

@@ -1,0 +1,352 @@
+//! Registering what a holder contributes: what it may be, and the keys that it is under.
+
+use fhaim_api::Digest;
+use fhaim_api::keys::KeySet;
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::upload::{NewUpload, Upload, WireLayout};
+use fhaim_he::{EvaluationKeys, Layout, ParameterSet, PublicKey};
+use fhaim_platform::Failure;
+use fhaim_platform::peer::{Body, PeerError};
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::part::PartPlan;
+use fhaim_protocol::roster::Partition;
+use fhaim_protocol::terms::{Outline, Terms};
+use reqwest::Method;
+use uuid::Uuid;
+
+use super::{KeyDigests, Part, Stored, find, foreign, number_of, outline, part_plan, show, store};
+use crate::problem::Refusal;
+use crate::store::uploads::NewPart;
+use crate::{State, limits};
+
+/// Refuses terms that cannot be met.
+async fn check_terms(terms: &Terms) -> Result<(), Failure> {
+    let terms = terms.clone();
+    let plan = blocking(move || terms.plan().map(drop)).await?;
+    Ok(plan.map_err(|error| Refusal::Terms(error.to_string()))?)
+}
+
+/// Registers what a user contributes, and the upload where there is none yet; the same again
+/// changes nothing. Whether it was registered now.
+///
+/// # Errors
+/// [`ProblemKind::Conflict`] where it was registered otherwise, [`ProblemKind::NotFound`] where
+/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met, and
+/// for a roster that does not have the account, [`ProblemKind::Quota`] beyond what the account may
+/// store.
+pub async fn register(
+    state: &State,
+    dataset: Uuid,
+    user: Uuid,
+    new: NewUpload,
+) -> Result<(Upload, bool), Failure> {
+    let terms = new.terms.0;
+    let (owner, number) = match place(state, dataset, user, (&terms, new.layout)).await? {
+        Place::Taken(stored, layout) => {
+            return existing(state, &stored, layout, new.layout).await;
+        }
+        Place::Free { owner, number } => (owner, number),
+    };
+    check_terms(&terms).await?;
+    let plan = part_plan(&terms, number, new.layout)?;
+    let set = outline(&terms)?.set;
+    let bytes = limits::bytes(&set, &plan);
+    check_size(&plan, bytes, state.upload_bytes)?;
+    check_counts(&plan, &set, state.memory.counts_bytes)?;
+    let several = terms.roster.is_some();
+    let part = NewPart {
+        number,
+        owner: several.then_some(user),
+        layout: new.layout,
+        columns: columns(&terms, number)?,
+        bytes: if several { bytes } else { 0 },
+    };
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, user, part.bytes).await?;
+    drop(tx); // summed up again where the contribution is stored
+    let stored = upload(state, dataset, owner, (terms, new.layout), bytes).await?;
+    if insert_part(state, &stored, user, &part).await? {
+        return Ok((show(state, &stored).await?, true));
+    }
+    // The same call, made twice at the same moment, or one made while the part is taken back.
+    let parts = store::parts(&state.base.store, dataset).await?;
+    let part = parts.iter().find(|part| part.number == number);
+    let part = part.ok_or_else(|| Failure::overtaken("the part is being taken back"))?;
+    existing(state, &stored, part.layout, new.layout).await
+}
+
+/// Where what a user contributes goes.
+enum Place {
+    /// It is registered in this upload, with this layout.
+    Taken(Box<Stored>, Option<WireLayout>),
+    /// It is not, in the upload of this owner, which there may not be yet.
+    Free { owner: Uuid, number: u32 },
+}
+
+/// The place of what a user contributes to a dataset of these terms.
+async fn place(
+    state: &State,
+    dataset: Uuid,
+    user: Uuid,
+    (terms, layout): (&Terms, Option<WireLayout>),
+) -> Result<Place, Failure> {
+    let Some(stored) = store::find(&state.base.store, dataset).await? else {
+        let owner = maker(terms, user)?;
+        let number = number_of(terms, user, user).ok_or(Refusal::Outsider)?;
+        return Ok(Place::Free { owner, number });
+    };
+    // Whoever is no holder learns nothing of the terms.
+    let number = number_of(&stored.terms, stored.owner, user);
+    let number = number.ok_or_else(|| foreign(user, dataset))?;
+    let stored = same_terms(stored, terms)?;
+    let parts = store::parts(&state.base.store, dataset).await?;
+    Ok(match parts.iter().find(|part| part.number == number) {
+        Some(part) => Place::Taken(Box::new(stored), part.layout),
+        // What one holder's upload takes was counted for its first layout.
+        None if terms.roster.is_none() && stored.layout != layout => {
+            return Err(Refusal::OtherUpload.into());
+        }
+        None => Place::Free {
+            owner: stored.owner,
+            number,
+        },
+    })
+}
+
+/// Stores a contribution, if it is within what its holder may have, and goes with the others.
+/// Whether it was stored.
+async fn insert_part(
+    state: &State,
+    stored: &Stored,
+    user: Uuid,
+    part: &NewPart,
+) -> Result<bool, Failure> {
+    let dataset = stored.dataset;
+    let mut tx = state.base.store.begin().await?;
+    // Always before an owner's: two that lock both wait for each other otherwise.
+    store::lock_upload(&state.base.store, &mut tx, dataset).await?;
+    limits::check(state, &mut tx, user, part.bytes).await?;
+    check_rows(
+        &stored.terms,
+        part,
+        &store::parts_in(&mut tx, dataset).await?,
+    )?;
+    let inserted = store::insert_part(&mut tx, dataset, part).await?;
+    if inserted {
+        tx.commit().await?;
+    }
+    Ok(inserted)
+}
+
+/// Refuses a holder of columns whose table has other numbers of rows than another's: found out within
+/// the first run, it would use that up, and nobody could take a part back any more.
+fn check_rows(terms: &Terms, own: &NewPart, parts: &[Part]) -> Result<(), Refusal> {
+    let partition = terms.roster.as_ref().map(|roster| roster.partition);
+    if partition != Some(Partition::Columns) {
+        return Ok(());
+    }
+    let mut others = parts.iter().filter(|part| part.number != own.number);
+    match others.find(|part| part.layout != own.layout) {
+        Some(other) => Err(Refusal::OtherRows {
+            own: row_range(own.layout),
+            holder: other.number + 1,
+            other: row_range(other.layout),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The least and the most rows that lie so; none where there are counts.
+fn row_range(layout: Option<WireLayout>) -> [usize; 2] {
+    let layout = layout.map(|layout| Layout::from_parts(layout.chunks, layout.stride));
+    let Some(Ok(layout)) = layout else {
+        return [0, 0];
+    };
+    [layout.min_records(), layout.max_records()]
+}
+
+/// Whose upload it is: the first holder of the roster made the dataset.
+fn maker(terms: &Terms, user: Uuid) -> Result<Uuid, Refusal> {
+    let first = terms.roster.as_ref().map(|roster| roster.holders.first());
+    match first {
+        None => Ok(user),
+        Some(first) => first
+            .and_then(|member| member.account.parse().ok())
+            .ok_or(Refusal::Outsider),
+    }
+}
+
+/// The one-hot columns of a part.
+fn columns(terms: &Terms, number: u32) -> Result<usize, Refusal> {
+    let part = terms.part_schema(number);
+    let (schema, _) = part.map_err(|error| Refusal::Terms(error.to_string()))?;
+    Ok(schema.domain().columns())
+}
+
+/// The upload of these terms: the one that there is, or a new one.
+async fn upload(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+    (terms, layout): (Terms, Option<WireLayout>),
+    bytes: u64,
+) -> Result<Stored, Failure> {
+    if let Some(stored) = store::find(&state.base.store, dataset).await? {
+        return same_terms(stored, &terms);
+    }
+    // What several holders' parts take is counted with each.
+    let bytes = if terms.roster.is_some() {
+        check_agreed(state, dataset, &terms).await?;
+        0
+    } else {
+        bytes
+    };
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, owner, bytes).await?;
+    drop(tx); // summed up again where the upload is stored
+    let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
+    let keys = fetch_keys(state, dataset, &folder, &outline(&terms)?).await?;
+    let stored = Stored {
+        dataset,
+        owner,
+        terms,
+        layout,
+        folder,
+        keys: Some(keys),
+    };
+    match insert(state, &stored, bytes).await {
+        Ok(true) => return Ok(stored),
+        Ok(false) => state.base.blobs.delete_folder(&stored.folder).await?,
+        Err(failure) => {
+            if failure.kind() == ProblemKind::Quota {
+                state.base.blobs.delete_folder(&stored.folder).await?;
+            }
+            return Err(failure);
+        }
+    }
+    let other = find(state, dataset).await?;
+    if number_of(&other.terms, other.owner, owner).is_none() {
+        return Err(foreign(owner, dataset));
+    }
+    same_terms(other, &stored.terms)
+}
+
+fn same_terms(stored: Stored, terms: &Terms) -> Result<Stored, Failure> {
+    if stored.terms == *terms {
+        Ok(stored)
+    } else {
+        Err(Refusal::OtherUpload.into())
+    }
+}
+
+/// Refuses terms with a roster other than those that the dataset's keys were made with: whoever
+/// knows its identifier could otherwise keep its holders out.
+async fn check_agreed(state: &State, dataset: Uuid, terms: &Terms) -> Result<(), Failure> {
+    let path = format!("/v1/datasets/{dataset}");
+    let made: Result<KeySet, PeerError> = state.crypto.json(Method::GET, &path, Body::Empty).await;
+    match made {
+        Ok(made) if made.terms.0 == *terms => Ok(()),
+        Ok(_) => Err(Refusal::OtherUpload.into()),
+        Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
+            Err(Refusal::NoKeys.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Stores a new upload, if it is within what its owner may have. Whether it was stored.
+async fn insert(state: &State, stored: &Stored, bytes: u64) -> Result<bool, Failure> {
+    let mut tx = state.base.store.begin().await?;
+    limits::check(state, &mut tx, stored.owner, bytes).await?;
+    let inserted = store::insert(&mut tx, stored, bytes).await?;
+    if inserted {
+        tx.commit().await?;
+    }
+    Ok(inserted)
+}
+
+async fn existing(
+    state: &State,
+    stored: &Stored,
+    known: Option<WireLayout>,
+    layout: Option<WireLayout>,
+) -> Result<(Upload, bool), Failure> {
+    if known != layout {
+        return Err(Refusal::OtherUpload.into());
+    }
+    Ok((show(state, stored).await?, false))
+}
+
+/// Refuses an upload that would not fit into memory when it is computed on.
+fn check_size(plan: &PartPlan, bytes: u64, most: u64) -> Result<(), Refusal> {
+    if bytes <= most {
+        return Ok(());
+    }
+    let vectors = plan.ladder().vectors();
+    Err(Refusal::Large {
+        megabytes: bytes >> 20,
+        most: most >> 20,
+        objects: plan.object_count().saturating_sub(vectors),
+        vectors,
+    })
+}
+
+/// Refuses counts that would not fit into memory: all of them are kept there.
+fn check_counts(plan: &PartPlan, set: &ParameterSet, most: u64) -> Result<(), Refusal> {
+    let PartPlan::Counts(plan) = plan else {
+        return Ok(());
+    };
+    let tables = plan.tables.layout().ciphertexts() as u64;
+    let each = set
+        .plaintext_moduli
+        .len()
+        .saturating_mul(set.memory_bytes());
+    let bytes = tables.saturating_mul(each as u64);
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(Refusal::Counts {
+        megabytes: bytes >> 20,
+        most: most >> 20,
+    })
+}
+
+/// Fetches the dataset's public and evaluation keys into a folder, and checks that they are what
+/// they say.
+async fn fetch_keys(
+    state: &State,
+    dataset: Uuid,
+    folder: &str,
+    plan: &Outline,
+) -> Result<KeyDigests, Failure> {
+    let fetch = async |name: &str| {
+        let path = format!("/v1/datasets/{dataset}/{name}");
+        let keys = state.crypto.bytes(Method::GET, &path, Body::Empty).await;
+        keys.map_err(|error| match error {
+            PeerError::Problem { problem, .. } if problem.kind == ProblemKind::NotFound => {
+                Failure::from(Refusal::NoKeys)
+            }
+            other => other.into(),
+        })
+    };
+    let public = fetch("public-key").await?;
+    let evaluation = fetch("evaluation-keys").await?;
+    let params = plan.parameters().map_err(Failure::internal)?;
+    let (public_bytes, evaluation_bytes) = (public.clone(), evaluation.clone());
+    let check = move || {
+        PublicKey::from_bytes(&params, &public_bytes)?;
+        EvaluationKeys::from_bytes(&params, &evaluation_bytes)?;
+        Ok(KeyDigests {
+            public: Digest::of(&public_bytes),
+            evaluation: Digest::of(&evaluation_bytes),
+        })
+    };
+    let digests = blocking(check).await?;
+    let digests = digests.map_err(|error: fhaim_he::Error| Failure::internal(error))?;
+    let blobs = &state.base.blobs;
+    blobs.put(&format!("{folder}/public"), public).await?;
+    blobs
+        .put(&format!("{folder}/evaluation"), evaluation)
+        .await?;
+    Ok(digests)
+}

@@ -1,0 +1,299 @@
+//! Parts of several holders: what goes together, what they take in memory, what is left of one that is
+//! taken back.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod common;
+
+use common::{Fixture, terms};
+use fhaim_api::Digest;
+use fhaim_api::batch::Batch;
+use fhaim_api::dataset::WireTerms;
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::upload::{NewUpload, WireLayout};
+use fhaim_computation::store::batches::{Name, TABLE};
+use fhaim_computation::uploads::{self, Stored};
+use fhaim_computation::{batches, limits};
+use fhaim_platform::Failure;
+use fhaim_platform::blobs::Blobs;
+use fhaim_platform::housekeeping::Housekeeping;
+use fhaim_platform::lease::Tasks;
+use fhaim_platform::runner::Work;
+use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::terms::Terms;
+use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_release::{ReleaseRequest, Statistic};
+use object_store::local::LocalFileSystem;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Two holders of one dataset.
+struct Two {
+    fixture: Fixture,
+    terms: Terms,
+    dataset: Uuid,
+    users: [Uuid; 2],
+}
+
+impl Two {
+    async fn new(partition: Partition) -> Self {
+        let users = [Uuid::new_v4(), Uuid::new_v4()];
+        let columns = |number: usize| match partition {
+            Partition::Records => Vec::new(),
+            Partition::Columns => vec![["a", "b"][number].to_owned()],
+        };
+        let member = |number: usize| Member {
+            account: users[number].to_string(),
+            columns: columns(number),
+            record_bound: if partition == Partition::Records {
+                500
+            } else {
+                1000
+            },
+            key: HolderKey::from_bytes(&[number as u8 + 1; 32]).public(),
+        };
+        let terms = Terms {
+            roster: Some(Roster {
+                partition,
+                honest: 1,
+                holders: (0..2).map(member).collect(),
+            }),
+            need: None,
+            version: 1,
+            ..terms(1000)
+        };
+        let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+        let fixture = Fixture::new().await;
+        *fixture.keys.agreed.lock().unwrap() = Some(terms.clone());
+        Self {
+            fixture,
+            terms,
+            dataset: Uuid::new_v4(),
+            users,
+        }
+    }
+
+    async fn register(&self, number: usize, stride: usize) -> Result<Stored, Failure> {
+        let layout = Some(WireLayout { chunks: 1, stride });
+        let terms = WireTerms(self.terms.clone());
+        let (state, user) = (&self.fixture.state, self.users[number]);
+        uploads::register(state, self.dataset, user, NewUpload { terms, layout }).await?;
+        uploads::find(state, self.dataset).await
+    }
+
+    /// What a holder of records uploads.
+    fn plan(&self) -> UploadPlan {
+        UploadPlan {
+            ladder: self.terms.plan().unwrap().ladder().unwrap(),
+            ..self.fixture.plan
+        }
+    }
+
+    async fn put(&self, stored: &Stored, number: u32, object: Object) -> Result<Digest, Failure> {
+        let bytes = self.fixture.encode_of(self.plan(), object, number.into());
+        let digest = Digest::of(&bytes);
+        let state = &self.fixture.state;
+        uploads::put(state, stored, number, &object.name(), digest, bytes).await?;
+        Ok(digest)
+    }
+
+    /// Uploads both parts.
+    async fn upload(&self) -> Stored {
+        for number in 0..2 {
+            self.upload_part(number).await;
+        }
+        self.stored().await
+    }
+
+    async fn upload_part(&self, number: usize) {
+        let stored = self.register(number, 128).await.unwrap();
+        let number = number as u32;
+        let mut digests = BTreeMap::new();
+        for object in self.plan().objects() {
+            let digest = self.put(&stored, number, object).await.unwrap();
+            digests.insert(object.name(), digest);
+        }
+        let completed = self.fixture.complete_part(&stored, number, &digests);
+        completed.await.unwrap();
+    }
+
+    /// Files of a holder's part.
+    fn files(&self, stored: &Stored, number: u32) -> usize {
+        let folder = self
+            .fixture
+            .blobs()
+            .join(&stored.folder)
+            .join(number.to_string());
+        files(&folder).len()
+    }
+
+    /// Bytes that a holder's account is said to store.
+    async fn used(&self, number: usize) -> u64 {
+        let usage = limits::usage(&self.fixture.state, self.users[number]).await;
+        usage.unwrap().limits[0].used
+    }
+
+    /// Asks for a batch, and refuses it as a worker does.
+    async fn refused_batch(&self) {
+        let state = &self.fixture.state;
+        let name = Name {
+            dataset: self.dataset,
+            job: Uuid::new_v4(),
+            first: 0,
+        };
+        let batch = Batch {
+            requests: vec![ReleaseRequest {
+                number: 0,
+                statistic: Statistic::Total,
+                variance_units: 9,
+            }],
+            receipts: Vec::new(),
+            again: false,
+        };
+        batches::ask(state, name, &batch).await.unwrap();
+        let tasks = Tasks::new(state.base.store.clone(), TABLE, 30);
+        let lease = tasks.take(&[]).await.unwrap().unwrap();
+        let used = uploads::take_back(state, &self.stored().await, 1).await;
+        assert_eq!(
+            used.unwrap_err().kind(),
+            ProblemKind::Conflict,
+            "it is under way"
+        );
+        let mut tx = tasks.begin().await.unwrap();
+        state
+            .fail(&mut tx, &lease, "not all have signed")
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn stored(&self) -> Stored {
+        uploads::find(&self.fixture.state, self.dataset)
+            .await
+            .unwrap()
+    }
+}
+
+fn files(folder: &std::path::Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let below = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![path],
+    };
+    entries
+        .flat_map(|entry| below(entry.unwrap().path()))
+        .collect()
+}
+
+/// What is taken back is deleted, counts no longer, and can be uploaded anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_is_taken_back_is_gone() {
+    let two = Two::new(Partition::Records).await;
+    let stored = two.upload().await;
+    let (state, used) = (&two.fixture.state, two.used(1).await);
+    assert!(used > 0 && two.files(&stored, 1) > 0);
+    uploads::take_back(state, &stored, 1).await.unwrap();
+    assert_eq!((two.used(1).await, two.files(&stored, 1)), (0, 0));
+    assert!(two.used(0).await > 0 && two.files(&stored, 0) > 0);
+    let again = uploads::take_back(state, &stored, 1).await.unwrap_err();
+    assert_eq!(again.kind(), ProblemKind::NotFound);
+    let object = two.plan().objects().next().unwrap();
+    let late = two.put(&stored, 1, object).await.unwrap_err();
+    assert_eq!(late.kind(), ProblemKind::NotFound);
+    assert_eq!(two.files(&stored, 1), 0, "a late object stays");
+    two.upload_part(1).await;
+    assert_eq!(two.used(1).await, used);
+    two.fixture.load(&stored).await.unwrap();
+}
+
+/// Ciphertexts stayed for ever where taking them back was broken off after the rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_back_that_is_broken_off_is_gone_on_with() {
+    let two = Two::new(Partition::Records).await;
+    let stored = two.upload().await;
+    let all = two.files(&stored, 1);
+    let slow = ThrottleConfig {
+        wait_delete_per_call: Duration::from_millis(200),
+        ..ThrottleConfig::default()
+    };
+    let local = LocalFileSystem::new_with_prefix(two.fixture.blobs()).unwrap();
+    let mut state = two.fixture.state.clone();
+    state.base.blobs = Blobs::over(ThrottledStore::new(local, slow));
+    let taking_back = uploads::take_back(&state, &stored, 1);
+    let broken_off = tokio::time::timeout(Duration::from_millis(500), taking_back).await;
+    assert!(broken_off.is_err());
+    let left = two.files(&stored, 1);
+    assert!(0 < left && left < all, "{left} of {all}");
+    // Nothing can be added, or computed, and the other's part is as it was.
+    let object = two.plan().objects().next().unwrap();
+    let put = two.put(&stored, 1, object).await.unwrap_err();
+    assert_eq!(put.kind(), ProblemKind::NotFound);
+    assert!(two.fixture.load(&stored).await.is_err());
+    let registered = two.register(1, 128).await.unwrap_err();
+    assert_eq!(registered.kind(), ProblemKind::Unavailable, "{registered}");
+    two.fixture.state.tidy().await.unwrap();
+    assert_eq!(two.files(&stored, 1), 0);
+    assert!(two.files(&stored, 0) > 0);
+    assert_eq!(two.used(1).await, 0);
+    two.register(1, 128).await.unwrap();
+}
+
+/// Anybody who may start a job could keep the others' ciphertexts where they are, though no run began.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_was_refused_keeps_no_part() {
+    let two = Two::new(Partition::Records).await;
+    let stored = two.upload().await;
+    two.refused_batch().await;
+    uploads::take_back(&two.fixture.state, &stored, 1)
+        .await
+        .unwrap();
+    assert_eq!(two.files(&stored, 1), 0);
+}
+
+/// Each holder's columns were below the bound, and all of them far above.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_bounded_over_all_holders() {
+    let mut two = Two::new(Partition::Records).await;
+    let stored = two.upload().await;
+    let column = Object::Column {
+        column: 3,
+        chunk: 0,
+    };
+    let path = two.fixture.blob(&stored, &format!("1/{column}"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let set = uploads::outline(&stored.terms).unwrap().set;
+    let one = (two.fixture.plan.columns * set.plaintext_moduli.len() * set.memory_bytes()) as u64;
+    // Loading reads the columns that are kept, and finds what was changed; what is not kept is read
+    // when it is needed.
+    for (bytes, kept) in [(2 * one, true), (2 * one - 1, false), (one, false)] {
+        two.fixture.state.memory.dataset_bytes = bytes;
+        let loaded = two.fixture.load(&stored).await;
+        assert_eq!(loaded.is_err(), kept, "{bytes} bytes: {loaded:?}");
+    }
+}
+
+/// Unlike rows were found out within the first run, which they used up.
+#[tokio::test(flavor = "multi_thread")]
+async fn holders_of_columns_have_the_same_rows() {
+    let two = Two::new(Partition::Columns).await;
+    two.register(0, 512).await.unwrap();
+    let refused = two.register(1, 1024).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Conflict);
+    let words = refused.problem.to_string();
+    let says = ["513 to 1024", "257 to 512", "holder 1", "fhaim align"];
+    assert!(says.iter().all(|part| words.contains(part)), "{words}");
+    two.register(1, 512).await.unwrap();
+    two.register(1, 512).await.unwrap();
+    // Holders of records have as many as they have.
+    let two = Two::new(Partition::Records).await;
+    two.register(0, 512).await.unwrap();
+    two.register(1, 128).await.unwrap();
+}

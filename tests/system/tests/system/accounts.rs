@@ -1,0 +1,160 @@
+//! Accounts as their owners and their operators handle them: by the command.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use fhaim_kit::{Backing, PASSWORD, Services, Setting};
+
+use super::{
+    PROGRAM,
+    deletion::files,
+    operators::{admin, ask, on_database},
+};
+
+/// A command of a user who types this password, and another where one is asked for.
+fn with_password(
+    services: &Services,
+    user: &str,
+    words: [&str; 2],
+    arguments: &[&str],
+) -> (bool, String) {
+    let mut env = Command::new("env");
+    let [password, new] = words;
+    env.arg(format!("FHAIM_NEW_PASSWORD={new}"));
+    let mut command = services.command_under(env, user, arguments);
+    let done = command.env("FHAIM_PASSWORD", password).output().unwrap();
+    let told = [done.stdout, done.stderr].concat();
+    (done.status.success(), String::from_utf8(told).unwrap())
+}
+
+/// A slip of the keyboard cost every dataset and its keys, and the account was still there.
+#[test]
+fn a_wrong_password_deletes_nothing() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--runs", "2"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--watch", "--yes"]);
+    let job = job.lines().next().unwrap();
+    let delete = ["account", "delete", "--yes"];
+    let (well, told) = with_password(&services, "ana", ["correct horse batter", ""], &delete);
+    assert!(!well && !told.contains("deleted"), "{told}");
+    let listed = services.json("ana", &["dataset", "list"]);
+    assert_eq!(listed[0]["id"], dataset.as_str());
+    services.run("ana", &["download", job, "--out", "made.csv"]);
+    services.run("ana", &["job", "run", &dataset, "--watch", "--yes"]);
+    let (well, told) = with_password(&services, "ana", [PASSWORD, ""], &delete);
+    assert!(well, "{told}");
+    let folders = services.home(1).join("blobs/uploads").join(&dataset);
+    assert_eq!(files(&folders), Vec::<PathBuf>::new());
+    assert_eq!(
+        on_database(&services, 0, "SELECT id FROM accounts").1,
+        [""; 0]
+    );
+    assert!(!services.try_sign_in("ana").status.success());
+}
+
+/// Sessions elsewhere end with another password, and all of them on request.
+#[test]
+fn passwords_and_sessions() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    // The same account on another machine.
+    let (here, there) = (
+        services.folder.path().join("ana"),
+        services.folder.path().join("laptop"),
+    );
+    let copy = |what: &str| {
+        services.sign_in("ana");
+        fs::create_dir_all(&there).unwrap();
+        fs::copy(here.join("login.json"), there.join("login.json")).unwrap();
+        fs::remove_file(here.join("login.json")).unwrap();
+        services.sign_in("ana");
+        assert!(
+            services
+                .command("laptop", &["dataset", "list"])
+                .status
+                .success(),
+            "{what}"
+        );
+    };
+    let is_out = |user: &str| {
+        !services
+            .command(user, &["dataset", "list"])
+            .status
+            .success()
+    };
+    copy("before");
+    let new = "another battery staple";
+    let change = ["account", "password"];
+    let (well, told) = with_password(&services, "ana", ["not my password", new], &change);
+    assert!(!well, "{told}");
+    assert!(!is_out("laptop"));
+    let (well, told) = with_password(&services, "ana", [PASSWORD, new], &change);
+    assert!(well && told.contains("changed"), "{told}");
+    assert!(is_out("laptop") && !is_out("ana"));
+    assert!(
+        !services.try_sign_in("ana").status.success(),
+        "the old password still signs in"
+    );
+    let (well, told) = with_password(&services, "ana", [new, PASSWORD], &change);
+    assert!(well, "{told}");
+    copy("after");
+    services.run("ana", &["logout", "--everywhere"]);
+    assert!(is_out("laptop") && is_out("ana"));
+}
+
+/// What an operator does with an account, by its command.
+#[test]
+fn an_account_is_disabled_and_enabled() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let refuse = ["disable", "eve@example.org"];
+    assert!(!admin(&services, 0, &refuse).0, "there is no such account");
+    let (well, words) = admin(&services, 0, &["disable", "ana@example.org"]);
+    assert!(well, "{words}");
+    let told = services.try_sign_in("ana");
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("disabled"), "{told}");
+    let (well, words) = admin(&services, 0, &["enable", "ana@example.org"]);
+    assert!(well, "{words}");
+    services.sign_in("ana");
+    services.run("ana", &["dataset", "list"]);
+}
+
+/// Too many tries, and keys that are none, are in the security log of who was asked.
+#[test]
+fn tries_and_keys_that_are_refused_are_in_the_log() {
+    let tries = "FHAIM_GENERATION__LIMITS__SIGN_INS_PER_EMAIL".to_owned();
+    let setting = Setting {
+        variables: [vec![(tries, "3".to_owned())], vec![], vec![]],
+        ..Setting::new(PROGRAM)
+    };
+    let services = Services::start_in(&Backing::Local, setting);
+    services.sign_up("ana");
+    let sessions = format!("{}/v1/sessions", services.address(0));
+    let wrong = serde_json::json!({ "email": "ana@example.org", "password": "not the password" });
+    let answers: Vec<_> = (0..5)
+        .map(|_| ask(&sessions, None, Some(wrong.clone())).0)
+        .collect();
+    assert_eq!(answers.last(), Some(&429));
+    let key = serde_json::json!({ "api_key": "fhaim_made_up_key" });
+    assert_eq!(ask(&format!("{sessions}/api-key"), None, Some(key)).0, 401);
+    let log = services.log(0);
+    for event in ["sign-in-limited", "key-refused"] {
+        let line = log.lines().find(|line| line.contains(event));
+        assert!(
+            line.is_some_and(|line| line.contains("security")),
+            "{event}: {log}"
+        );
+    }
+    assert!(!log.contains("made_up"), "{log}");
+    // Who shows a token that is none is in the log of each service.
+    for service in 0..3 {
+        let address = format!("{}/v1/usage", services.address(service));
+        assert_eq!(ask(&address, Some("a.b.c"), None).0, 401);
+        let log = services.log(service);
+        assert!(
+            log.contains("token-refused") && !log.contains("a.b.c"),
+            "{service}: {log}"
+        );
+    }
+}

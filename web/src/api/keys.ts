@@ -1,0 +1,34 @@
+// The key set of a dataset, at the crypto service: made, signed by its holders, given up by one of them.
+import { call, get, isMissing, Refusal } from "./client";
+import { ofLedger } from "./receipts";
+import type { Dataset, KeySet, Voucher } from "./types";
+
+const receipt = (set: KeySet) => set.receipt;
+
+/** Has a dataset's keys made, as whoever made the dataset. The same again changes nothing. */
+export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
+  const { voucher } = await get<Voucher>("generation", `/v1/datasets/${id}/voucher`);
+  return ofLedger<KeySet>("PUT", id, "", receipt, { terms, voucher });
+}
+
+export function keySet(dataset: string): Promise<KeySet> {
+  return ofLedger<KeySet>("GET", dataset, "", receipt);
+}
+
+/** Hands in a holder's signature, as hexadecimal digits. */
+export function sign(dataset: string, signature: string): Promise<KeySet> {
+  return ofLedger<KeySet>("PUT", dataset, "/signature", receipt, { signature });
+}
+
+/** Lets no further run begin, and takes the holder's part back if no run over it has begun. */
+export async function withdraw(dataset: string, part: number): Promise<void> {
+  await ofLedger<KeySet>("PUT", dataset, "/withdrawal", receipt).catch((error: unknown) => {
+    // Without keys nothing can begin.
+    if (!isMissing(error)) throw error;
+  });
+  const path = `/v1/datasets/${dataset}/contributions/${part}`;
+  await call("computation", "DELETE", path).catch((error: unknown) => {
+    // Nothing was uploaded, or a run has begun: what it released stays released.
+    if (!(error instanceof Refusal && ["not-found", "conflict"].includes(error.kind))) throw error;
+  });
+}

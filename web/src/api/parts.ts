@@ -1,0 +1,26 @@
+// The holders of a dataset, and how far the upload of each is.
+import { get, isMissing } from "./client";
+import type { Account, Contribution, Dataset, Upload } from "./types";
+
+/** The parts that were registered for upload. */
+export async function contributionsOf(dataset: string): Promise<Contribution[]> {
+  try {
+    return (await get<Upload>("computation", `/v1/datasets/${dataset}`)).contributions;
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+export function isComplete({ state }: Contribution): boolean {
+  return state === "complete";
+}
+
+/** The account's number among a dataset's holders: 0 where one has the whole table. */
+export async function partOf({ terms: { roster } }: Dataset): Promise<number> {
+  if (!roster) return 0;
+  const { id } = await get<Account>("generation", "/v1/account");
+  const part = roster.holders.findIndex(({ account }) => account === id);
+  if (part < 0) throw new Error("This account is not one of the dataset’s holders.");
+  return part;
+}

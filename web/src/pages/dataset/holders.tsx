@@ -1,0 +1,199 @@
+// A dataset of several holders: who has agreed and uploaded, and what is left to do for this one.
+import { useEffect } from "react";
+import { call, get, isMissing } from "../../api/client";
+import { keySet, sign, withdraw } from "../../api/keys";
+import { contributionsOf, isComplete, partOf } from "../../api/parts";
+import type { Account, Contribution, Dataset, HolderStanding, KeySet, Member } from "../../api/types";
+import { holderKey } from "../../crypto/holder-key";
+import { HolderSession } from "../../crypto/session";
+import { Confirmed, count, counted, type Loaded, Notice, Trouble, useLoad } from "../../parts/ui";
+import { Fingerprint, trust } from "../new-dataset/holders";
+import { OwnPart } from "./own-part";
+
+/** Seconds between two looks at who is missing. */
+const EVERY_SECONDS = 4;
+
+/** Where every holder stands. */
+export interface Standing {
+  /** This account's number among them. */
+  part: number;
+  /** What the crypto service says; nothing before the keys are made. */
+  set: KeySet | undefined;
+  parts: Contribution[];
+  /** Why no job can begin yet, or any more, in words; empty where one can. */
+  missing: string;
+}
+
+async function load(dataset: Dataset): Promise<Standing> {
+  const [part, parts, set] = await Promise.all([
+    partOf(dataset),
+    contributionsOf(dataset.id),
+    keySet(dataset.id).catch((error: unknown) => {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }),
+  ]);
+  return { part, parts, set, missing: missing(dataset, set, parts) };
+}
+
+/** The addresses of holders, as words. */
+function named(dataset: Dataset, numbers: number[]): string {
+  return numbers.map((number) => dataset.holders?.[number] ?? `holder ${number + 1}`).join(", ");
+}
+
+function missing(dataset: Dataset, set: KeySet | undefined, parts: Contribution[]): string {
+  const members = dataset.terms.roster?.holders ?? [];
+  const numbers = (isIt: (standing: HolderStanding | undefined, number: number) => boolean) =>
+    members.flatMap((_, number) => (isIt(set?.holders?.[number], number) ? [number] : []));
+  const gone = numbers((standing) => standing?.withdrawn === true);
+  if (gone.length > 0) return `${named(dataset, gone)} withdrew: no further job can begin. What was released stays.`;
+  const unsigned = numbers((standing) => standing?.signed !== true);
+  const absent = numbers((_, number) => !parts.some((part) => part.number === number && isComplete(part)));
+  const words = [
+    ...(unsigned.length > 0 ? [`the signature of ${named(dataset, unsigned)}`] : []),
+    ...(absent.length > 0 ? [`the records of ${named(dataset, absent)}`] : []),
+  ];
+  return words.length === 0 ? "" : `No job begins yet. Missing: ${words.join("; ")}.`;
+}
+
+/** Where every holder stands, live until nobody is missing; `reload` is called once the dataset is ready. */
+export function useStanding(dataset: Dataset, reload: () => void): Loaded<Standing | undefined> {
+  const isShared = dataset.terms.roster != null;
+  const standing = useLoad(async () => (isShared ? load(dataset) : undefined), `${dataset.id} ${dataset.state}`);
+  const { value, reload: again } = standing;
+  const isOpen = isShared && value?.missing !== "";
+  useEffect(() => {
+    if (!isOpen) return;
+    const timer = setInterval(again, EVERY_SECONDS * 1000);
+    return () => clearInterval(timer);
+  }, [isOpen, again]);
+  const isThere = value !== undefined && value.parts.filter(isComplete).length === dataset.terms.roster?.holders.length;
+  useEffect(() => {
+    if (!isShared || dataset.state !== "uploading" || !isThere) return;
+    // Whoever uploaded last told the service, unless its page was closed just then.
+    call("generation", "POST", `/v1/datasets/${dataset.id}/ready`).then(reload, () => undefined);
+  }, [isShared, isThere, dataset.id, dataset.state, reload]);
+  return standing;
+}
+
+interface Props {
+  dataset: Dataset;
+  standing: Loaded<Standing | undefined>;
+  isUploading: boolean;
+}
+
+export function Holders({ dataset, standing: { value, error, reload }, isUploading }: Props) {
+  const { roster } = dataset.terms;
+  if (!roster) return null;
+  const own = value && { member: roster.holders[value.part], standing: value.set?.holders?.[value.part] };
+  const isUploaded = value?.parts.some((part) => part.number === value.part && isComplete(part));
+  return (
+    <>
+      <section className="card">
+        <div className="row ends">
+          <h2>Holders</h2>
+          {value && own?.standing?.withdrawn === false && <Withdraw dataset={dataset} part={value.part} reload={reload} />}
+        </div>
+        <p>{trust(roster.holders.length, roster.honest)}</p>
+        <Trouble error={error} retry={reload} />
+        <List dataset={dataset} members={roster.holders} standing={value} />
+        {value?.missing && <p role="status">{value.missing}</p>}
+        {value && own?.member && own.standing?.signed === false && !own.standing.withdrawn && value.set && (
+          <Sign dataset={dataset} member={own.member} set={value.set} reload={reload} />
+        )}
+        {value && !value.set && <Notice><p>The keys are not made yet: whoever made the dataset opens this page once more.</p></Notice>}
+      </section>
+      {value && !isUploaded && !isUploading && !own?.standing?.withdrawn && <OwnPart dataset={dataset} part={value.part} />}
+    </>
+  );
+}
+
+function List({ dataset, members, standing }: { dataset: Dataset; members: Member[]; standing: Standing | undefined }) {
+  return (
+    <table className="stack">
+      <thead><tr><th>Holder</th><th>Records, at most</th><th>Fingerprint of its key</th><th>Terms</th><th>Records</th></tr></thead>
+      <tbody>
+        {members.map((member, number) => (
+          <tr key={member.key}>
+            <td>{dataset.holders?.[number]}{standing?.part === number && " (you)"}</td>
+            <td data-label="Records, at most">{count(member.record_bound)}</td>
+            <td data-label="Fingerprint of its key"><Fingerprint of={member.key} /></td>
+            <td data-label="Terms"><Consent standing={standing?.set?.holders?.[number]} /></td>
+            <td data-label="Records"><Uploaded part={standing?.parts.find((part) => part.number === number)} /></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Consent({ standing }: { standing: HolderStanding | undefined }) {
+  if (standing?.withdrawn) return <span className="tag bad">withdrew</span>;
+  return standing?.signed ? <span className="tag good">signed</span> : <span className="tag">not signed</span>;
+}
+
+function Uploaded({ part }: { part: Contribution | undefined }) {
+  if (!part) return <span className="tag">not uploaded</span>;
+  if (isComplete(part)) return <span className="tag good">uploaded</span>;
+  return <span className="tag busy">{count(part.objects_present)} of {counted(part.objects, "object")}</span>;
+}
+
+interface SignProps {
+  dataset: Dataset;
+  member: Member;
+  set: KeySet;
+  reload: () => void;
+}
+
+function Sign({ dataset, member, set, reload }: SignProps) {
+  const { name, terms, holders = [] } = dataset;
+  const act = async () => {
+    const { id } = await get<Account>("generation", "/v1/account");
+    const key = await holderKey(id);
+    if (key.public !== member.key) {
+      throw new Error("This browser does not have the key of your card: sign where the card was made.");
+    }
+    if (JSON.stringify(set.terms) !== JSON.stringify(terms)) {
+      throw new Error("The keys were made with other terms than the dataset has: do not sign.");
+    }
+    const session = new HolderSession();
+    try {
+      await sign(dataset.id, await key.sign(await session.agreement(set)));
+    } finally {
+      session.end();
+    }
+    reload();
+  };
+  return (
+    <>
+      <Notice tone="warn">
+        <p>
+          Before you sign, compare the fingerprints above with the other holders, by telephone: whoever
+          issues accounts could else sign in their place.
+        </p>
+      </Notice>
+      <Confirmed label="Sign" title={`Sign the terms of “${name}”?`} tone="main" dismiss="Not now" action={act}>
+        <p>
+          ε {terms.epsilon} at δ {terms.delta.toExponential()} for {counted(terms.runs, "job")} of {terms.mechanism} over
+          the records of {holders.join(", ")}, {count(terms.record_bound)} at most together.
+        </p>
+        <p>
+          Any of you starts those jobs. Each sees the same ledger, the noisy counts and the synthetic tables; nobody
+          sees another’s records. You sign these terms and the keys that were made under them.
+        </p>
+      </Confirmed>
+    </>
+  );
+}
+
+function Withdraw({ dataset, part, reload }: { dataset: Dataset; part: number; reload: () => void }) {
+  return (
+    <Confirmed label="Withdraw" title={`Withdraw from “${dataset.name}”?`} dismiss="Stay"
+      action={async () => { await withdraw(dataset.id, part); reload(); }}>
+      <p>
+        No further job of this dataset begins, for anybody and for good. Before the first job, your encrypted
+        records are deleted as well; what jobs have released stays released.
+      </p>
+    </Confirmed>
+  );
+}

@@ -1,0 +1,98 @@
+// Conditions on the records that are drawn: a column, and one of its values, bins or chapters.
+import { useState } from "react";
+import type { ModelView } from "../api/types";
+import type { Schema } from "../crypto/messages";
+import { isEncrypted } from "../parts/column-words";
+import { Field } from "../parts/ui";
+
+export interface Condition {
+  column: string;
+  value: string;
+}
+
+/** Conditions as the service reads them: commas and quotes inside of one are quoted (RFC 4180). */
+export function written(conditions: Condition[]): string {
+  const all = conditions.map(({ column, value }) => `${column}=${value}`);
+  return all.map((text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(",");
+}
+
+interface Props {
+  schema: Schema;
+  model: ModelView;
+  conditions: Condition[];
+  onChange: (conditions: Condition[]) => void;
+}
+
+export function Filters({ schema, model, conditions, onChange }: Props) {
+  const free = schema.columns.filter((column) => isEncrypted(column) && !conditions.some((other) => other.column === column.name));
+  return (
+    <fieldset className="filters">
+      <legend>Only records with</legend>
+      {conditions.map((condition) => (
+        <span className="filter" key={condition.column}>
+          {condition.column}: <strong>{condition.value || "(missing)"}</strong>
+          <button type="button" className="plain" aria-label={`Drop the condition on ${condition.column}`}
+            onClick={() => onChange(conditions.filter((other) => other !== condition))}>drop</button>
+        </span>
+      ))}
+      {free.length > 0 && (
+        <Add names={free.map(({ name }) => name)} schema={schema} model={model}
+          onAdd={(condition) => onChange([...conditions, condition])} />
+      )}
+    </fieldset>
+  );
+}
+
+interface AddProps {
+  names: string[];
+  schema: Schema;
+  model: ModelView;
+  onAdd: (condition: Condition) => void;
+}
+
+function Add({ names, schema, model, onAdd }: AddProps) {
+  const [column, setColumn] = useState("");
+  const [value, setValue] = useState("");
+  const [exact, setExact] = useState("");
+  const chosen = schema.columns.find(({ name }) => name === column);
+  const labels = model.one_ways[model.attributes.indexOf(column)]?.labels ?? [];
+  const choose = (name: string) => {
+    setColumn(name);
+    setValue("");
+    setExact("");
+  };
+  const add = () => {
+    onAdd({ column, value: exact || value });
+    choose("");
+  };
+  // Bins and chapters stand for many values: one of them may be named by itself.
+  const hasExact = chosen !== undefined && chosen.kind !== "categorical";
+  return (
+    <div className="grid fields">
+      <Field label="Column">
+        {(id) => (
+          <select id={id} value={column} onChange={(event) => choose(event.target.value)}>
+            <option value="">any</option>
+            {names.map((name) => <option key={name}>{name}</option>)}
+          </select>
+        )}
+      </Field>
+      {chosen && (
+        <Field label={hasExact ? "Range or group" : "Value"}>
+          {(id) => (
+            <select id={id} value={value} onChange={(event) => setValue(event.target.value)}>
+              <option value="">choose</option>
+              {labels.map((label) => <option key={label}>{label}</option>)}
+            </select>
+          )}
+        </Field>
+      )}
+      {hasExact && (
+        <Field label="or this value alone">
+          {(id) => <input id={id} value={exact} onChange={(event) => setExact(event.target.value)} />}
+        </Field>
+      )}
+      {chosen && <button type="button" disabled={value === "" && exact === ""} onClick={add}>Add the condition</button>}
+    </div>
+  );
+}

@@ -1,0 +1,103 @@
+// The report on a synthetic table, as crates/eval makes it: what it says in words first, the worst on top.
+import type { Reliance, Report, Reported } from "../crypto/messages";
+import { Bars, Heatmap, Legend } from "../parts/charts";
+import { save } from "../parts/save";
+import { count, Facts, Notice } from "../parts/ui";
+
+const TONES: Record<Reliance, string> = { good: "good", rough: "warn", bad: "bad" };
+const WORDS: Record<Reliance, string> = { good: "good", rough: "roughly", bad: "do not rely" };
+
+export function ReportView({ name, reported: { report, page } }: { name: string; reported: Reported }) {
+  const download = () => save(new Blob([page], { type: "text/html" }), `${name}-report.html`);
+  return (
+    <>
+      <Notice tone="warn"><p>{report.statement}</p></Notice>
+      <div className="row ends">
+        <h3>Verdict</h3>
+        <button type="button" onClick={download}>Download the report</button>
+      </div>
+      <ul className="verdict">{report.verdict.sentences.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
+      <Facts items={[
+        ["Real records", count(report.real_records)],
+        ["Synthetic records", count(report.synthetic_records)],
+      ]} />
+      <Findings report={report} />
+      <Values report={report} />
+      <h3>Distance of every pair of columns</h3>
+      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. The colour is full from 0.2 on.</p>
+      <Heatmap names={report.columns.map((column) => column.name)} values={report.pair_total_variation} full={0.2} />
+      <Shares report={report} />
+    </>
+  );
+}
+
+function Findings({ report: { verdict: { findings } } }: { report: Report }) {
+  if (findings.length === 0) return null;
+  return (
+    <>
+      <h3>What differs, the worst first</h3>
+      <ol className="findings">
+        {findings.map(({ text, distance, reliance }) => (
+          <li key={text}><span className={`tag ${TONES[reliance]}`}>{WORDS[reliance]}</span> {distance.toFixed(3)}: {text}</li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+const shown = (value: number | null) => (value === null ? "–" : value.toFixed(3));
+const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+
+/** Value by value, not bin by bin. */
+function Values({ report: { values } }: { report: Report }) {
+  if (values.length === 0) return null;
+  return (
+    <>
+      <h3>Values as they are</h3>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Values as they are">
+        <table>
+          <thead>
+            <tr>
+              <th>Column</th><th className="number">Single values</th><th className="number">Kolmogorov-Smirnov</th>
+              <th className="number">Wasserstein</th><th>Missing</th><th>Furthest value</th>
+            </tr>
+          </thead>
+          <tbody>
+            {values.map(({ name, total_variation, kolmogorov_smirnov, wasserstein, missing, furthest }) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td className="number">{shown(total_variation)}</td>
+                <td className="number">{shown(kolmogorov_smirnov)}</td>
+                <td className="number">{shown(wasserstein)}</td>
+                <td>{percent(missing.real)} real, {percent(missing.synthetic)}</td>
+                <td>{furthest ? `${furthest.value}: ${percent(furthest.shares.real)} real, ${percent(furthest.shares.synthetic)}` : "–"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p className="small quiet">Distances from 0 to 1: of the shares of single values; of the shares below a number; by what share of its range a number has to move.</p>
+    </>
+  );
+}
+
+function Shares({ report: { columns } }: { report: Report }) {
+  return (
+    <>
+      <h3>Shares of every column’s values</h3>
+      <Legend items={[{ name: "real", className: "two" }, { name: "synthetic", className: "one" }]} />
+      <div className="grid">
+        {columns.map(({ name, binning, labels, real, synthetic }) => (
+          <div key={name}>
+            <h3>{name}</h3>
+            <p className="small quiet">{binning}</p>
+            <Bars title={`${name}, real and synthetic shares`} labels={labels} limit={12} series={[
+              { name: "real", className: "two", values: real },
+              { name: "synthetic", className: "one", values: synthetic },
+            ]} />
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}

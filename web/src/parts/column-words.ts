@@ -1,0 +1,91 @@
+// Columns of a schema in words.
+import type { Bound, Column, Kind } from "../crypto/messages";
+import { counted } from "./ui";
+
+export const KINDS: Record<Kind, string> = {
+  categorical: "categories",
+  number: "number",
+  numeric: "number in even bins",
+  date: "date",
+  datetime: "date and time",
+  code: "codes in chapters",
+  identifier: "identifier, made anew",
+  "left-out": "left out",
+};
+
+/** Whether a kind came with the second version of schemas. */
+export function isLater(kind: Kind): boolean {
+  return kind !== "categorical" && kind !== "numeric";
+}
+
+/** Whether records of the column are encrypted. */
+export function isEncrypted({ kind }: Column): boolean {
+  return kind !== "identifier" && kind !== "left-out";
+}
+
+export function isTime({ kind }: Column): boolean {
+  return kind === "date" || kind === "datetime";
+}
+
+/** Names of attributes that say which part of a coarser one's value: nothing by themselves. */
+export function digitsOf(attributes: string[]): Set<string> {
+  const suffix = " (digit)";
+  const known = new Set(attributes);
+  return new Set(attributes.filter((name) => name.endsWith(suffix) && known.has(name.slice(0, -suffix.length))));
+}
+
+/** Fields of a schema by the words that the page has for them. */
+const FIELDS: Record<string, string> = {
+  digits: "parts of a bin",
+  edges: "bins begin at",
+  min: "from",
+  max: "to",
+  special: "by themselves",
+  format: "written as",
+  relative_to: "never before",
+  prefix: "characters of a chapter",
+  other: "others count as",
+  nullable: "may be missing",
+};
+
+/** What the schema's reader says of a column, with the words that stand beside its fields here. */
+export function inWords(problem: string): string {
+  return problem.replaceAll(/`(\w+)`/g, (_, field: string) => `“${FIELDS[field] ?? field}”`);
+}
+
+/** What values a column may take. */
+export function describe(column: Column): string {
+  const missing = column.nullable ? ", or missing" : "";
+  return values(column) + missing;
+}
+
+function values(column: Column): string {
+  switch (column.kind) {
+    case "categorical":
+      return (column.categories ?? []).join(", ");
+    case "code":
+      return counted(column.codes?.length ?? column.chapters?.flatMap(({ codes }) => codes).length ?? 0, "code");
+    case "identifier":
+      return `made anew: ${column.pattern ?? ""}`;
+    case "left-out":
+      return `left out${column.reason ? `: ${column.reason}` : ""}`;
+    case "date":
+    case "datetime":
+      return column.relative_to === undefined
+        ? `${range(column)}, written as ${column.format ?? ""}`
+        : `${range(column)} ${column.kind === "date" ? "day" : (column.unit ?? "minute")}s after ${column.relative_to}`;
+    default:
+      return `${range(column)}${special(column.special)}`;
+  }
+}
+
+function range({ min, max, bins = 0, edges = [], digits = 1 }: Column): string {
+  const [from, to] = edges.length > 1 ? [edges[0], edges.at(-1)] : [min, max];
+  const groups = edges.length > 1 ? edges.length - 1 : bins;
+  const parts = digits > 1 ? ` of up to ${counted(digits, "part")}` : "";
+  return `${from ?? "?"} to ${to ?? "?"} in ${counted(groups, "bin")}${parts}`;
+}
+
+function special(values: Bound[] | undefined): string {
+  return values && values.length > 0 ? `, and ${values.join(", ")} by themselves` : "";
+}
