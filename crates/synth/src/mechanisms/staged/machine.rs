@@ -5,12 +5,14 @@ use fhaim_pgm::{Measurement, Model};
 
 use super::ladder::{least_share, need};
 use super::options::{STAGES, StagedOptions};
-use super::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan, water_fill};
+use super::pair::{Pair, probe_scale};
+use super::plan::{Candidate, Fixed, PlanOptions, Resolution, Standing, plan};
+use super::shares::worthwhile_shares;
 use super::shrink::shrunk;
 use crate::Error;
 use crate::desk::{Desk, Offer, SLACK};
 use crate::engine::{Next, Outcome};
-use crate::mechanisms::block::{Block, BlockAxis, MAX_CENTRED, freedom, pair_cost};
+use crate::mechanisms::block::{MAX_CENTRED, freedom, pair_cost};
 use crate::mechanisms::columns::{Measured, OneWays};
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
 use crate::mechanisms::merge::Merges;
@@ -25,47 +27,6 @@ const PROBE: Phase = Phase::new("probe");
 /// A planned batch of blocks.
 const fn stage_phase(stage: u8) -> Phase {
     Phase::numbered("stage", stage)
-}
-
-/// A pair of the workload and everything measured on it.
-#[derive(Clone, Debug)]
-struct Pair {
-    /// The pair as the plan sees it.
-    plan: Candidate,
-    /// The probe first, then blocks at other resolutions.
-    blocks: Vec<Measured>,
-    /// The pair's shares in the last model that it was outside of, while it is to join it; kept for
-    /// shrinkage alone.
-    expected: Vec<f64>,
-}
-
-impl Pair {
-    fn clique(&self) -> Clique {
-        Clique::new(self.plan.attributes)
-    }
-
-    /// The block at a resolution, added if it is new.
-    fn block_index(&mut self, groups: [usize; 2], merges: &[Merges]) -> usize {
-        let found = self.blocks.iter().position(|b| b.block.shape() == groups);
-        found.unwrap_or_else(|| {
-            let block = pair_block(self.plan.attributes, groups, merges);
-            self.blocks.push(Measured::new(block));
-            self.blocks.len() - 1
-        })
-    }
-
-    /// rho spent at a resolution so far.
-    fn spent_at(&self, groups: [usize; 2]) -> f64 {
-        let same = self.blocks.iter().filter(|b| b.block.shape() == groups);
-        same.map(|block| block.rho).sum()
-    }
-}
-
-fn pair_block([a, b]: [usize; 2], [ka, kb]: [usize; 2], merges: &[Merges]) -> Block {
-    Block::pair(
-        BlockAxis::merged(a, &merges[a], ka),
-        BlockAxis::merged(b, &merges[b], kb),
-    )
 }
 
 /// What a request of the current batch was for.
@@ -234,24 +195,17 @@ impl StagedMachine {
             .filter(|pair| pair.attributes.iter().all(varies))
             .map(|pair| {
                 let probe = pair.attributes.map(|a| self.probe_groups(a));
-                Pair {
-                    plan: Candidate {
-                        attributes: pair.attributes,
-                        weight: f64::from(pair.weight),
-                        resolutions: self.resolutions(pair.attributes),
-                        probe,
-                        probe_rho: 0.0,
-                        probe_resolved: self.resolved(pair.attributes, probe),
-                        distance: 0.0,
-                        standing: Standing::Outside,
-                    },
-                    blocks: vec![Measured::new(pair_block(
-                        pair.attributes,
-                        probe,
-                        &self.merges,
-                    ))],
-                    expected: Vec::new(),
-                }
+                let plan = Candidate {
+                    attributes: pair.attributes,
+                    weight: f64::from(pair.weight),
+                    resolutions: self.resolutions(pair.attributes),
+                    probe,
+                    probe_rho: 0.0,
+                    probe_resolved: self.resolved(pair.attributes, probe),
+                    distance: 0.0,
+                    standing: Standing::Outside,
+                };
+                Pair::new(plan, &self.merges)
             })
             .collect()
     }
@@ -298,7 +252,7 @@ impl StagedMachine {
         let residuals: Vec<Residual> = outside
             .iter()
             .zip(&marginals)
-            .map(|(&i, marginal)| residual(&self.pairs[i], marginal))
+            .map(|(&i, marginal)| self.pairs[i].residual(marginal))
             .collect();
         let prior = match self.prior.take() {
             None => Prior::learn(self.options.scoring, &residuals),
@@ -371,7 +325,9 @@ impl StagedMachine {
         };
         let items = self.stage_items();
         let least = least_share(&self.job).to_f64();
-        let shares = worthwhile_shares(budget, least, &items);
+        let weights: Vec<f64> = items.iter().map(|item| item.weight).collect();
+        let spent: Vec<f64> = items.iter().map(|item| item.spent).collect();
+        let shares = worthwhile_shares(budget, least, &weights, &spent);
         let mut offers = Vec::new();
         for (item, share) in items.iter().zip(shares) {
             if share <= 0.0 {
@@ -459,25 +415,6 @@ impl StagedMachine {
 
 const NO_MODEL: Error = Error::Internal("no model was fitted");
 
-/// s at which the probes of all pairs together cost `budget`.
-fn probe_scale(pairs: &[Pair], budget: f64) -> f64 {
-    let costs = pairs.iter().map(|pair| pair_cost(pair.plan.probe));
-    (costs.sum::<f64>() / (2.0 * budget)).sqrt()
-}
-
-fn residual(pair: &Pair, marginal: &[f64]) -> Residual {
-    let probe = &pair.blocks[0];
-    let expected = probe.block.project(marginal);
-    let table = probe.table().iter().zip(&expected);
-    Residual {
-        table: table.map(|(y, mu)| y - mu).collect(),
-        freedom: probe.block.freedom(),
-        scale: probe.scale(),
-        cell_factor: pair_cost(pair.plan.probe),
-        resolved: pair.plan.probe_resolved,
-    }
-}
-
 /// An item that a stage may spend on.
 #[derive(Clone, Copy, Debug)]
 struct StageItem {
@@ -486,24 +423,6 @@ struct StageItem {
     weight: f64,
     /// rho spent on it before, at the same resolution.
     spent: f64,
-}
-
-/// Water-fills a stage's budget, leaving out items that would get less than `least`: they would
-/// need more noise than the ladder has, and give nothing.
-fn worthwhile_shares(budget: f64, least: f64, items: &[StageItem]) -> Vec<f64> {
-    let mut weights: Vec<f64> = items.iter().map(|item| item.weight).collect();
-    let spent: Vec<f64> = items.iter().map(|item| item.spent).collect();
-    loop {
-        let shares = water_fill(budget, &weights, &spent);
-        let small = (0..items.len()).filter(|&i| weights[i] > 0.0 && shares[i] < least);
-        let dropped: Vec<usize> = small.collect();
-        if dropped.is_empty() {
-            return shares;
-        }
-        for i in dropped {
-            weights[i] = 0.0;
-        }
-    }
 }
 
 impl Machine for StagedMachine {

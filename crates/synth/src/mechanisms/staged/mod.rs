@@ -6,7 +6,9 @@
 mod ladder;
 mod machine;
 mod options;
+mod pair;
 mod plan;
+mod shares;
 mod shrink;
 
 use serde_json::Value;

@@ -1,0 +1,80 @@
+//! A pair of the workload and everything measured on it.
+
+use fhaim_domain::Clique;
+
+use super::plan::Candidate;
+use crate::mechanisms::block::{Block, BlockAxis, pair_cost};
+use crate::mechanisms::columns::Measured;
+use crate::mechanisms::merge::Merges;
+use crate::mechanisms::score::Residual;
+
+/// A pair of the workload and everything measured on it.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    /// The pair as the plan sees it.
+    pub(super) plan: Candidate,
+    /// The probe first, then blocks at other resolutions.
+    pub(super) blocks: Vec<Measured>,
+    /// The pair's shares in the last model that it was outside of, while it is to join it; kept for
+    /// shrinkage alone.
+    pub(super) expected: Vec<f64>,
+}
+
+impl Pair {
+    /// A pair of which only the block of its probe is to be asked for.
+    pub(super) fn new(plan: Candidate, merges: &[Merges]) -> Self {
+        let probe = pair_block(plan.attributes, plan.probe, merges);
+        Self {
+            plan,
+            blocks: vec![Measured::new(probe)],
+            expected: Vec::new(),
+        }
+    }
+
+    pub(super) fn clique(&self) -> Clique {
+        Clique::new(self.plan.attributes)
+    }
+
+    /// The block at a resolution, added if it is new.
+    pub(super) fn block_index(&mut self, groups: [usize; 2], merges: &[Merges]) -> usize {
+        let found = self.blocks.iter().position(|b| b.block.shape() == groups);
+        found.unwrap_or_else(|| {
+            let block = pair_block(self.plan.attributes, groups, merges);
+            self.blocks.push(Measured::new(block));
+            self.blocks.len() - 1
+        })
+    }
+
+    /// rho spent at a resolution so far.
+    pub(super) fn spent_at(&self, groups: [usize; 2]) -> f64 {
+        let same = self.blocks.iter().filter(|b| b.block.shape() == groups);
+        same.map(|block| block.rho).sum()
+    }
+
+    /// What the probe measured beside what a model has there.
+    pub(super) fn residual(&self, marginal: &[f64]) -> Residual {
+        let probe = &self.blocks[0];
+        let expected = probe.block.project(marginal);
+        let table = probe.table().iter().zip(&expected);
+        Residual {
+            table: table.map(|(y, mu)| y - mu).collect(),
+            freedom: probe.block.freedom(),
+            scale: probe.scale(),
+            cell_factor: pair_cost(self.plan.probe),
+            resolved: self.plan.probe_resolved,
+        }
+    }
+}
+
+fn pair_block([a, b]: [usize; 2], [ka, kb]: [usize; 2], merges: &[Merges]) -> Block {
+    Block::pair(
+        BlockAxis::merged(a, &merges[a], ka),
+        BlockAxis::merged(b, &merges[b], kb),
+    )
+}
+
+/// s at which the probes of all pairs together cost `budget`.
+pub(super) fn probe_scale(pairs: &[Pair], budget: f64) -> f64 {
+    let costs = pairs.iter().map(|pair| pair_cost(pair.plan.probe));
+    (costs.sum::<f64>() / (2.0 * budget)).sqrt()
+}
