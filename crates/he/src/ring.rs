@@ -3,7 +3,7 @@
 //! A [`Poly`] stores one limb of n residues per prime, limb after limb. The evaluator works on
 //! transforms (values at the odd powers of a primitive 2n-th root of unity) and goes back to
 //! coefficients only where a key switch needs digits. Transforms have the roots and the order that
-//! fhe-math has with tfhe-ntt, so residues pass between the two as they are.
+//! fhe-math has through crates/tfhe-ntt, so residues pass between the two as they are.
 #![expect(
     clippy::indexing_slicing,
     reason = "a limb is below the number of limbs, an index that a table holds or a loop counts is \
