@@ -11,6 +11,7 @@ mod agreement;
 mod asks;
 mod crashes;
 mod deletion;
+mod drill;
 mod faults;
 mod flow;
 mod lost;
