@@ -5,8 +5,8 @@
 use fhaim_domain::{Schema, TextCounts};
 use fhaim_dp::{Rho, Selection, accounting};
 use fhaim_draft::{
-    Noise, Options, Purse, bounds, cells, draft, grid, lower_scores, readings, scores, threshold,
-    upper_scores,
+    Noise, Options, Purse, bounds, by_magnitude, cells, draft, grid, lower_scores, readings,
+    scores, threshold, upper_scores,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -65,7 +65,7 @@ fn largest(one: &[i64], two: &[i64]) -> i64 {
 
 #[test]
 fn one_record_moves_every_score_and_one_cell_by_one_at_most() {
-    let (readings, bounds, grid) = (readings(), bounds(), grid(-20, 1_000));
+    let (readings, bounds, grid) = (readings(), by_magnitude(&bounds()), grid(-20, 1_000));
     let pairs = neighbours();
     assert!(pairs.len() > 2_000, "{}", pairs.len());
     let mut moved = 0;
@@ -248,4 +248,52 @@ fn what_cannot_be_drafted_is_refused() {
     without.leave_out = vec!["b".to_owned()];
     assert!(refused("a\n1\n", without).contains("there is no column \"b\""));
     assert!(refused("a,b\n1\n", options(1.0, 1e-9)).contains("row 1"));
+}
+
+/// A small budget chose the farthest bounds there are: preferring each bound to the next outweighed all
+/// records.
+#[test]
+fn a_small_budget_finds_the_order_of_magnitude() {
+    let mut table = (0..14)
+        .map(|n| format!("c{n}"))
+        .collect::<Vec<_>>()
+        .join(",")
+        + "\n";
+    for record in 0..30_000 {
+        let value = |column: usize| (17 + (record * (column + 3)) % 74).to_string();
+        table += &((0..14).map(value).collect::<Vec<_>>().join(",") + "\n");
+    }
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let drafted = draft(
+        table.as_bytes(),
+        &Options::new("t.csv", "t", 0.1, 1e-10),
+        &mut rng,
+    )
+    .unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&drafted.schema.to_json()).unwrap();
+    for column in schema["columns"].as_array().unwrap() {
+        let edges = column["edges"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{column}"));
+        let [first, last] = [edges.first(), edges.last()].map(|e| e.unwrap().as_i64().unwrap());
+        assert!(-1_000 <= first && first <= 17, "{column}");
+        assert!((90..=10_000).contains(&last), "{column}");
+    }
+    assert!(
+        drafted
+            .notes
+            .iter()
+            .all(|note| !note.text.contains("guess"))
+    );
+}
+
+/// Where nothing can be told it says so.
+#[test]
+fn a_draft_that_is_a_guess_says_so() {
+    let rows = "1,2,3,4,5,6,7,8,9,10\n".repeat(100);
+    let table = format!("a,b,c,d,e,f,g,h,i,j\n{rows}");
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let options = Options::new("t.csv", "t", 0.1, 1e-10);
+    let drafted = draft(table.as_bytes(), &options, &mut rng).unwrap();
+    assert!(drafted.notes.iter().all(|note| note.text.contains("guess")));
 }
