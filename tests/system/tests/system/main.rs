@@ -15,6 +15,7 @@ mod drill;
 mod faults;
 mod flow;
 mod lost;
+mod metrics;
 mod operators;
 mod outages;
 mod parties;
