@@ -3,7 +3,7 @@
 use fhaim_domain::Table;
 use serde::Serialize;
 
-use crate::{Attack, Error, MonteCarlo, ScoreAttacks, monte_carlo, score_attacks};
+use crate::{Attack, Error, MonteCarlo, ScoreAttacks, monte_carlo, nearby, score_attacks};
 
 /// So many synthetic records serve the attack that goes by them.
 const MAX_DRAWN: usize = 10_000;
@@ -12,9 +12,8 @@ const MAX_DRAWN: usize = 10_000;
 const RECORDS: usize = 100;
 const TRIES: usize = 40;
 
-/// A try takes at most one in so many of the members, and of the others: tries over the same records would
-/// all say the same, whatever luck said once.
-const TRIES_APART: usize = 10;
+/// Members, and others, that are ranked by the synthetic records near them.
+const RANKED: usize = 500;
 
 /// An attack that finds less than this beyond chance is not said to find anything,
 const LEAST: f64 = 0.05;
@@ -34,7 +33,11 @@ pub struct Membership {
     /// By how likely the model finds a record; absent without a model that can tell.
     #[serde(flatten)]
     pub scores: Option<ScoreAttacks>,
-    /// By the synthetic records that lie near one.
+    /// By the synthetic records that lie near one: the share of pairs of a member and another that this puts
+    /// in order.
+    pub nearby: Attack,
+    /// The same in tries of a hundred records of each: of few records all tries are alike, and luck
+    /// decides all of them at once.
     pub monte_carlo: Attack,
     /// Synthetic records that it goes by.
     pub drawn: usize,
@@ -61,26 +64,27 @@ pub fn membership(
         return Err(Error::Attack("every record needs a score"));
     }
     let drawn = first(synthetic, MAX_DRAWN);
-    let fewest = members.records().min(others.records());
     let options = MonteCarlo {
-        records: RECORDS.min(fewest / TRIES_APART).max(1),
+        records: RECORDS.min(members.records()).min(others.records()),
         tries: TRIES,
         seed: SEED,
     };
     let by_records = monte_carlo(members.columns(), others.columns(), &drawn, &options)?;
-    // Tries that share records tell no more than so many that share none.
-    let apart = (fewest / options.records).clamp(1, TRIES);
-    let luck = (0.25 / apart as f64).sqrt();
+    let (members_of, others_of) = (members.columns(), others.columns());
+    let (ranked, [ranked_members, ranked_others]) =
+        nearby(members_of, others_of, &drawn, (RANKED, SEED))?;
+    let luck = rank_error(ranked_members, ranked_others);
     let beyond =
         |attack: Attack, error: f64| attack.found - attack.chance > LEAST.max(ERRORS * error);
     Ok(Membership {
         members: members.records(),
         others: others.records(),
         scores,
+        nearby: ranked,
         monte_carlo: by_records,
         drawn: drawn.first().map_or(0, Vec::len),
         bound: budget.map(|(epsilon, delta)| bound(epsilon, delta)),
-        found: beyond(by_records, luck)
+        found: beyond(ranked, luck)
             || scores.is_some_and(|s| beyond(s.likelihood, rank_error(s.members, s.others))),
     })
 }
@@ -121,7 +125,7 @@ impl Membership {
                 "{found:.2} by the model's likelihood where guessing gives {chance:.2}"
             ));
         }
-        let Attack { found, chance } = self.monte_carlo;
+        let Attack { found, chance } = self.nearby;
         attacks.push(format!(
             "{found:.2} by records nearby where guessing gives {chance:.2}"
         ));
@@ -147,6 +151,36 @@ mod tests {
     use fhaim_domain::Schema;
     use rand::{Rng, SeedableRng, rngs::StdRng};
     use std::sync::Arc;
+
+    /// What is allowed is of likelihoods: it is not said where no model was attacked.
+    #[test]
+    fn the_bound_is_said_of_likelihoods_alone() {
+        let guess = Attack {
+            found: 0.5,
+            chance: 0.5,
+        };
+        let scores = ScoreAttacks {
+            white_box: guess,
+            total_variation: guess,
+            likelihood: guess,
+            members: 9,
+            others: 9,
+        };
+        let mut told = Membership {
+            members: 9,
+            others: 9,
+            scores: Some(scores),
+            nearby: guess,
+            monte_carlo: guess,
+            drawn: 9,
+            bound: Some(0.88),
+            found: false,
+        };
+        let words = "Of likelihoods, differential privacy allows 0.88 at most.";
+        assert!(told.sentence().ends_with(words), "{}", told.sentence());
+        told.scores = None;
+        assert!(!told.sentence().contains("0.88"), "{}", told.sentence());
+    }
 
     /// Small tables whose synthetic ones were drawn without a look at them were said to leak, every
     /// second one: all tries took the same records.

@@ -106,6 +106,7 @@ impl Blocks {
 }
 
 /// Where a block is in its table.
+#[derive(Clone, Copy)]
 struct Place {
     first: u64,
     records: usize,
