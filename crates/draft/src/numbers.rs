@@ -126,27 +126,30 @@ pub fn lower_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i6
         .collect()
 }
 
-/// The least of `lower` and the largest of `upper` between which nearly all steps lie, for a quarter of
-/// a share.
+/// A range that nearly all steps lie in, for a quarter of a share: its end by the ranks that it has, and
+/// then its begin, the nearest to the end that loses few.
 pub(crate) fn range(
     steps: &Steps,
-    [lower, upper]: [&[Ranked]; 2],
+    upper: &[Ranked],
     common: &Common<'_>,
     purse: &mut Purse,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<(i64, i64), Error> {
     let selection = purse::selection(common.share.share(8))?;
-    let ranks = lower.iter().chain(upper).map(|&(_, rank)| rank);
-    let preference = purse::preference(&selection, ranks.max().unwrap_or(0), common.records);
-    let mut chosen = |candidates: &[Ranked], scores: Vec<i64>| {
+    let mut chosen = |candidates: &[Ranked], scores: fn(&Steps, &[Ranked], i64) -> Vec<i64>| {
         purse.pay(selection.rho()?)?;
-        let index = selection.choose(&scores, rng);
+        let places = candidates.iter().map(|&(_, rank)| rank).max().unwrap_or(0);
+        let preference = purse::preference(&selection, places, common.records);
+        let index = selection.choose(&scores(steps, candidates, preference), rng);
         let bound = index.and_then(|index| candidates.get(index));
         Ok::<i64, Error>(bound.map_or(0, |&(bound, _)| bound))
     };
-    let last = chosen(upper, upper_scores(steps, upper, preference))?;
-    let first = chosen(lower, lower_scores(steps, lower, preference))?;
-    Ok((first.min(last), last.max(first)))
+    let last = chosen(upper, upper_scores)?;
+    let mut below: Vec<i64> = upper.iter().map(|&(bound, _)| bound).collect();
+    below.retain(|&bound| bound <= last);
+    below.sort_unstable();
+    let lower: Vec<Ranked> = below.into_iter().rev().zip(0..).collect();
+    Ok((chosen(&lower, lower_scores)?, last))
 }
 
 /// Where the cells of a histogram begin, and one past the last step: even ones, and finer ones
@@ -211,8 +214,7 @@ pub(crate) fn form(
     let steps: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((style.step(text)?, records)))
         .collect();
-    let candidates = by_magnitude(&bounds());
-    let (first, last) = range(&steps, [&candidates, &candidates], common, purse, rng)?;
+    let (first, last) = range(&steps, &by_magnitude(&bounds()), common, purse, rng)?;
     let known = texts::above_threshold(column, common, purse, rng)?;
     let special = special(&known, style, (first, last), common);
     let mut form = Map::new();

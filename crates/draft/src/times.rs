@@ -49,10 +49,9 @@ pub(crate) fn form(
     let years: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((year(format.read(text)?.div_euclid(DAY)), records)))
         .collect();
-    // The latest first year, and the earliest last one, that lose few.
-    let lower: Vec<Ranked> = YEARS.rev().zip(0..).collect();
+    // The earliest last year, and the latest first one, that lose few.
     let upper: Vec<Ranked> = YEARS.zip(0..).collect();
-    let (first, last) = range(&years, [&lower, &upper], common, purse, rng)?;
+    let (first, last) = range(&years, &upper, common, purse, rng)?;
     let span = first_day(last + 1) - first_day(first);
     let bins = i64::from(common.options.bins.max(1));
     let digits = ((span - 1) / bins + 1).min(MAX_DAYS);

@@ -276,7 +276,7 @@ fn a_small_budget_finds_the_order_of_magnitude() {
             .as_array()
             .unwrap_or_else(|| panic!("{column}"));
         let [first, last] = [edges.first(), edges.last()].map(|e| e.unwrap().as_i64().unwrap());
-        assert!(-1_000 <= first && first <= 17, "{column}");
+        assert!((-1_000..=17).contains(&first), "{column}");
         assert!((90..=10_000).contains(&last), "{column}");
     }
     assert!(

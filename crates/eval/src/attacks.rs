@@ -165,7 +165,7 @@ pub fn monte_carlo(
         return Err(Error::Attack("the records are over other attributes"));
     }
     let [members, others, drawn] = [members, others, drawn].map(rows);
-    try_records(&members, &others, &drawn, options, unlike)
+    try_records(&members, &others, &drawn, options, |x, y| unlike(x, y))
 }
 
 /// By how many drawn records lie near a record: the share of pairs of a member and another in which the member
@@ -195,7 +195,7 @@ pub fn nearby(
         ));
     }
     let chosen: Vec<&Vec<u32>> = members.into_iter().chain(others).collect();
-    let near = nearness(&chosen, &drawn, unlike);
+    let near = nearness(&chosen, &drawn, |x, y| unlike(x, y));
     let near: Vec<f64> = near.into_iter().map(|near| near as f64).collect();
     let is_member: Vec<bool> = (0..chosen.len()).map(|n| n < taken[0]).collect();
     let found = auc(&is_member, &near).unwrap_or(0.5);
@@ -203,7 +203,7 @@ pub fn nearby(
 }
 
 /// In how many attributes two records differ.
-fn unlike(x: &Vec<u32>, y: &Vec<u32>) -> f32 {
+fn unlike(x: &[u32], y: &[u32]) -> f32 {
     let both = x.iter().zip(y);
     both.filter(|(x, y)| x != y).count() as f32
 }

@@ -34,12 +34,12 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    async fn ask(address: std::net::SocketAddr, path: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(address).await.unwrap();
+    async fn ask(address: std::net::SocketAddr, path: &str) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(address).await?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         // Where it is refused it may be closed already.
         let _ = stream.write_all(request.as_bytes()).await;
-        stream
+        Ok(stream)
     }
 
     /// Whoever asked for something large on every connection there is, and read none of it, shut
@@ -53,11 +53,11 @@ mod tests {
             .route("/large", get(|| async { vec![0u8; 64 << 20] }));
         let (_stopper, signal) = crate::shutdown::channel();
         tokio::spawn(crate::connections::serve(listener, routes, 1, signal));
-        let unread = ask(address, "/large").await;
+        let unread = ask(address, "/large").await.unwrap();
         let mut answer = String::new();
         for _ in 0..40 {
             tokio::time::sleep(Duration::from_millis(250)).await;
-            let mut asking = ask(address, "/").await;
+            let mut asking = ask(address, "/").await.unwrap();
             // Refused with a reset while the place is taken.
             let _ = asking.read_to_string(&mut answer).await;
             if answer.ends_with("well") {
