@@ -9,6 +9,7 @@ use fhaim_draft::{
     scores, threshold, upper_scores,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use serde_json::Value;
 
 /// One text of each sort: a small and a large number, decimals of both marks, a date, a word.
 const TEXTS: [&str; 7] = ["0", "3", "700", "1.5", "2,25", "2024-01-31", "word"];
@@ -216,9 +217,11 @@ fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
         assert_eq!(of("since")["format"], "%d.%m.%Y");
         assert_eq!(of("since")["min"], "2010-01-01");
         assert_eq!(of("since")["max"], "2019-12-31");
+        // The nearest round bounds, or the next: those are chosen once in twenty times.
         let edges = of("age")["edges"].as_array().unwrap();
-        assert_eq!(edges.first().unwrap(), 20);
-        assert_eq!(edges.last().unwrap(), 100);
+        assert!([20, 10].map(Value::from).contains(&edges[0]), "{json}");
+        let last = edges.last().unwrap();
+        assert!([100, 200].map(Value::from).contains(last), "{json}");
         assert!(!schema.to_json().contains("Person") && !schema.to_json().contains("rare"));
         assert_eq!(
             Schema::from_json("again", schema.to_json().as_bytes()).unwrap(),

@@ -168,9 +168,10 @@ pub fn monte_carlo(
     try_records(&members, &others, &drawn, options, |x, y| unlike(x, y))
 }
 
-/// By how many drawn records lie near a record: the share of pairs of a member and another in which the member
-/// has more, ties counting half, over at most `most` of each. Records, and what is near, as in [`monte_carlo`],
-/// whose tries take the same records again and again where there are few, and then all say the same.
+/// By the drawn record that is nearest to a record: the share of pairs of a member and another in which the
+/// member's is nearer, ties counting half, over at most `most` of each. Records and distances as in
+/// [`monte_carlo`], whose tries take the same records again and again where there are few, and then all say the
+/// same.
 ///
 /// Also how many members and others were taken.
 ///
@@ -194,10 +195,13 @@ pub fn nearby(
             "there must be members, others and drawn records",
         ));
     }
-    let chosen: Vec<&Vec<u32>> = members.into_iter().chain(others).collect();
-    let near = nearness(&chosen, &drawn, |x, y| unlike(x, y));
-    let near: Vec<f64> = near.into_iter().map(|near| near as f64).collect();
-    let is_member: Vec<bool> = (0..chosen.len()).map(|n| n < taken[0]).collect();
+    let chosen = members.into_iter().chain(others);
+    let near = |record: &Vec<u32>| {
+        let apart = drawn.iter().map(|other| unlike(record, other));
+        -f64::from(apart.fold(f32::INFINITY, f32::min))
+    };
+    let near: Vec<f64> = chosen.map(near).collect();
+    let is_member: Vec<bool> = (0..near.len()).map(|n| n < taken[0]).collect();
     let found = auc(&is_member, &near).unwrap_or(0.5);
     Ok((Attack { found, chance: 0.5 }, taken))
 }

@@ -12,7 +12,7 @@ const MAX_DRAWN: usize = 10_000;
 const RECORDS: usize = 100;
 const TRIES: usize = 40;
 
-/// Members, and others, that are ranked by the synthetic records near them.
+/// Members, and others, that are ranked by the synthetic record nearest to them.
 const RANKED: usize = 500;
 
 /// An attack that finds less than this beyond chance is not said to find anything,
@@ -33,8 +33,7 @@ pub struct Membership {
     /// By how likely the model finds a record; absent without a model that can tell.
     #[serde(flatten)]
     pub scores: Option<ScoreAttacks>,
-    /// By the synthetic records that lie near one: the share of pairs of a member and another that this puts
-    /// in order.
+    /// By the nearest synthetic record: the share of pairs of a member and another that it puts in order.
     pub nearby: Attack,
     /// The same in tries of a hundred records of each: of few records all tries are alike, and luck
     /// decides all of them at once.
@@ -127,7 +126,7 @@ impl Membership {
         }
         let Attack { found, chance } = self.nearby;
         attacks.push(format!(
-            "{found:.2} by records nearby where guessing gives {chance:.2}"
+            "{found:.2} by the nearest record where guessing gives {chance:.2}"
         ));
         let attacks = attacks.join(", ");
         let bound = self.scores.and(self.bound);

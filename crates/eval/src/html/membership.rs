@@ -38,9 +38,9 @@ pub(super) fn membership_section(out: &mut Formatter<'_>, membership: &Membershi
         )?;
     }
     one(
-        "Nearby",
+        "Nearest record",
         membership.nearby,
-        "share of pairs of a member and another in which the member has more synthetic records near it",
+        "share of pairs of a member and another in which the member has a synthetic record nearer to it",
     )?;
     one(
         "Monte Carlo",
