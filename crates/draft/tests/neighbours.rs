@@ -193,7 +193,7 @@ fn drafted(epsilon: f64, seed: u64) -> (Schema, Rho) {
 fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
     for seed in 0..3 {
         let (schema, _) = drafted(1.0, seed);
-        let json: serde_json::Value = serde_json::from_str(&schema.to_json()).unwrap();
+        let json: Value = serde_json::from_str(&schema.to_json()).unwrap();
         let columns = json["columns"].as_array().unwrap();
         let of = |name: &str| columns.iter().find(|c| c["name"] == name).unwrap();
         let kinds: Vec<&str> = columns
@@ -273,7 +273,7 @@ fn a_small_budget_finds_the_order_of_magnitude() {
         &mut rng,
     )
     .unwrap();
-    let schema: serde_json::Value = serde_json::from_str(&drafted.schema.to_json()).unwrap();
+    let schema: Value = serde_json::from_str(&drafted.schema.to_json()).unwrap();
     for column in schema["columns"].as_array().unwrap() {
         let edges = column["edges"]
             .as_array()
