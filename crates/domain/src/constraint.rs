@@ -2,7 +2,7 @@
 //!
 //! A table that breaks one is refused where it is read, and none is broken by a record that is drawn. Codes that
 //! leave no way to hold all of them are drawn anew ([`Schema::allows`], by whoever draws), and values are drawn
-//! from what the codes leave open until they hold, or put where they do ([`hold`]).
+//! from what the codes leave open until they hold, or put where they do ([`hold()`]).
 
 mod hold;
 

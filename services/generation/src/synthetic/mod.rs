@@ -2,7 +2,7 @@
 //!
 //! All that can be wrong with a request is found before the first byte of the answer: the model
 //! is loaded and conditioned first. Memory does not grow with the number of records: they are
-//! drawn in blocks, of which no more than two are ahead of what the connection has taken.
+//! drawn in blocks, and a block is drawn when the connection has taken the one before.
 
 mod blocks;
 mod conditions;
