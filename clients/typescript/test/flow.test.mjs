@@ -71,7 +71,6 @@ test("encrypts, runs and downloads", async () => {
 
 test("an answer with other terms is refused before anything is encrypted", async () => {
   const { schema } = (await Holder.start()).draft(table, "small");
-  const client = await Client.signIn(address, { email, password: PASSWORD });
   const honest = globalThis.fetch;
   const asked = [];
   globalThis.fetch = async (request, options) => {
@@ -82,6 +81,8 @@ test("an answer with other terms is refused before anything is encrypted", async
     dataset.terms.epsilon = 50;
     return new Response(JSON.stringify(dataset), { status: answer.status, headers: { "content-type": "application/json" } });
   };
+  // A client keeps the `fetch` that it was made with.
+  const client = await Client.signIn(address, { email, password: PASSWORD });
   try {
     await assert.rejects(client.upload(table, { schema, epsilon: 1 }), /other terms.*epsilon/);
   } finally {
