@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
-use fhaim_dp::accounting;
+use fhaim_dp::{Rho, accounting};
 use serde::Serialize;
 
 use crate::{
@@ -63,15 +63,18 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
         bins: open.bins,
         ..fhaim_draft::Options::new(open.file, open.name, epsilon, arguments.delta)
     };
-    let draft = fhaim_draft::draft(text, &options, &mut system()?)?;
-    if let Some(records) = records {
-        let out = arguments
-            .out
-            .as_deref()
-            .unwrap_or(Path::new("standard output"));
+    let draft = fhaim_draft::draft(text, &options, &mut system()?);
+    let (out, spent) = match &draft {
+        Ok(draft) => (arguments.out.as_deref(), draft.spent),
+        Err(fhaim_draft::Error::Guess { spent, .. }) => (Some(Path::new("nothing")), *spent),
+        Err(_) => (None, Rho::ZERO),
+    };
+    if let Some(records) = records.filter(|_| spent > Rho::ZERO) {
+        let out = out.unwrap_or(Path::new("standard output"));
         let out = out.display().to_string();
-        records.remember(Use::Draft { out }, draft.spent);
+        records.remember(Use::Draft { out }, spent);
     }
+    let draft = draft?;
     let statement = format!(
         "This draft may be published: it cost rho {:.6} (epsilon {epsilon}, delta {:e}), which adds up \
          with what runs over the same records cost. Values that it does not have are read with \

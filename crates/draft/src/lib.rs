@@ -107,8 +107,9 @@ pub(crate) type Drafted = (Map<String, Value>, String);
 /// record, added or removed; what comes out is ([`Options::epsilon`], [`Options::delta`])-private.
 ///
 /// # Errors
-/// A broken CSV file, no such column ([`Error::Table`]); parameters out of range, or an epsilon too
-/// small for so many columns ([`Error::Privacy`]).
+/// A broken CSV file, no such column ([`Error::Table`]); parameters out of range ([`Error::Privacy`]); an
+/// epsilon too small for so many columns ([`Error::TooLittle`]) or for so few records, of which it has then
+/// paid for the number ([`Error::Guess`]).
 pub fn draft(
     input: impl Read,
     options: &Options,
@@ -135,18 +136,17 @@ pub fn draft(
         delta: options.delta / 2.0 / columns.len().max(1) as f64,
     };
     let (mut forms, mut notes) = (Vec::new(), Vec::new());
-    let guessed = purse::is_guess(&purse::selection(share.share(8))?, common.records);
+    if purse::is_guess(&purse::selection(share.share(8))?, common.records) {
+        return Err(Error::Guess {
+            epsilon: options.epsilon,
+            records: common.records.max(0),
+            columns: columns.len(),
+            enough: purse::enough(shares, common.records, options.delta / 2.0)?,
+            spent: purse.spent(),
+        });
+    }
     for column in &columns {
-        let (form, mut text) = draft_column(column, &common, &mut purse, rng)?;
-        if guessed {
-            text.push_str(&format!(
-                ": little more than a guess, as epsilon {} does not tell enough of about {} records in {} \
-                 columns (leave columns out, spend more, or write what is known)",
-                options.epsilon,
-                common.records,
-                columns.len()
-            ));
-        }
+        let (form, text) = draft_column(column, &common, &mut purse, rng)?;
         forms.push(Value::Object(form));
         notes.push(Note {
             column: column.name.clone(),

@@ -5,6 +5,9 @@ use rand_core::RngCore;
 
 use crate::Error;
 
+/// No draft is worth more.
+const MOST_RHO: f64 = 50.0;
+
 /// A budget: nothing is looked at that it has not paid for.
 #[derive(Clone, Debug)]
 pub struct Purse {
@@ -133,8 +136,29 @@ pub(crate) fn preference(selection: &Selection, places: i64, records: i64) -> i6
     wanted.min(records / (2 * places.max(1))).max(1)
 }
 
-/// Whether a choice among some dozens of candidates is little more than a guess: half of the records, by
-/// their released number, do not make the right one a thousand times as likely as each other.
+/// Half of the records make the right one of some dozens of candidates a thousand times as likely as each
+/// other, at an epsilon for a choice of this over the number of records.
+fn certain() -> f64 {
+    4.0 * 1000f64.ln()
+}
+
+/// Whether a choice is little more than a guess, by the released number of records.
 pub(crate) fn is_guess(selection: &Selection, records: i64) -> bool {
-    selection.epsilon() * (records.max(0) as f64) < 4.0 * 1000f64.ln()
+    selection.epsilon() * (records.max(0) as f64) < certain()
+}
+
+/// About the epsilon at which choices for an eighth of one of `shares` shares are no guesses, for a message;
+/// infinite where there seem to be no records.
+///
+/// # Errors
+/// [`Error::Privacy`] where delta is out of range.
+pub(crate) fn enough(shares: u64, records: i64, delta: f64) -> Result<f64, Error> {
+    let one = certain() / records.max(0) as f64;
+    let rho = shares as f64 * one * one;
+    if rho > MOST_RHO {
+        return Ok(f64::INFINITY);
+    }
+    // In parts of a million, rounded up.
+    let rho = Rho::ratio_up((rho * 1e6).ceil() as u128, 1_000_000)?;
+    Ok(accounting::epsilon(rho, delta)?)
 }
