@@ -84,6 +84,13 @@ async function refusals() {
   const words = await page.getByRole("alert").innerText();
   check("a ragged row is refused with its place", /row 2/.test(words), words.replace(/\s+/g, " "));
   await look("new-file-refused");
+  await page.getByRole("button", { name: "Take an example" }).click();
+  await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
+  await page.getByText("Counts over all pairs").waitFor();
+  const sketches = await page.locator(".sketch").count();
+  check("each of the example's columns has a picture of its values", sketches === 5, `${sketches} pictures`);
+  await look("new-example");
+  await page.getByRole("button", { name: "Back" }).click();
 }
 
 async function chooseBudget() {

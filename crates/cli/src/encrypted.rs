@@ -5,39 +5,29 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use fhaim_domain::{Clique, Domain, counted, pair_cells};
+use fhaim_domain::{Clique, counted};
 use fhaim_dp::LadderPlan;
-use fhaim_he::{ParameterSet, Parameters, WORKING_BYTES};
+use fhaim_he::{ParameterSet, Parameters};
 use fhaim_protocol::{
-    counts::CountTables,
     crypto::{CryptoService, judge::Rules},
     local::EncryptedSource,
     request::{DatasetId, JobId},
-    roster::Contribution,
     sealing::SealingKey,
-    terms::{Plan, Terms, encryption},
-    upload::UploadPlan,
+    terms::{Plan, Terms},
 };
-use fhaim_release::{Holders, Job, Phase};
-use fhaim_synth::{MechanismName, Timing};
+use fhaim_release::{Job, Phase};
+use fhaim_synth::Timing;
 use rand::RngCore;
 use serde::Serialize;
 
 use crate::{
     error::Error,
+    estimate::Estimate,
     held::Held,
     holders::{self, Holding, Party},
     progress::Progress,
     randomness::{InsecureTestSeed, system},
-    size,
 };
-
-/// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
-const KEY_CIPHERTEXTS: u64 = 160;
-
-/// Combinations of columns that a batch holds at once, left and right forms, over the columns, if
-/// that is less than an evaluator may take.
-const COMBINATIONS: u64 = 4;
 
 /// How a run will be encrypted: public, and fixed before anything is.
 #[derive(Debug)]
@@ -84,11 +74,6 @@ impl Setup {
             set: plan.set,
             plan: plan.run_ladder,
         }
-    }
-
-    fn upload_plan(&self, domain: &Domain, records: usize) -> Result<UploadPlan, Error> {
-        let plan = UploadPlan::for_table(domain, records, self.plan, &self.set);
-        Ok(plan?)
     }
 
     fn ciphertext_bytes(&self) -> u64 {
@@ -147,97 +132,6 @@ impl Setup {
         let key = SealingKey::random(&mut rng);
         let source = EncryptedSource::new(uploaded.computation, crypto, JobId(id), key)?;
         Ok((source, costs))
-    }
-}
-
-/// Core seconds of a ciphertext's encryption, and of a released cell: without slots a product,
-/// two key switches and its share of the packing, beside what each record chunk adds. Measured on
-/// one machine.
-const ENCRYPT_SECONDS: f64 = 0.006;
-const CELL_SECONDS: f64 = 0.0025;
-const CHUNK_SECONDS: f64 = 0.0018;
-
-/// What a run will take, by its public numbers alone: sizes at most, time to an order of magnitude.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Estimate {
-    /// Memory: the upload, what is computed from it, the keys, and what a run in the clear needs.
-    pub memory_bytes: u64,
-    /// Bytes that are encrypted and sent.
-    pub upload_bytes: u64,
-    /// Seconds if this machine's cores are idle, fits aside.
-    pub seconds: f64,
-}
-
-/// What a run of `mechanism` takes for a table of `records` records over `domain`, of whose holders
-/// each uploads a `contribution`.
-pub fn estimate(
-    mechanism: MechanismName,
-    job: &Job,
-    domain: &Domain,
-    records: usize,
-    contribution: Contribution,
-) -> Result<Estimate, Error> {
-    // Which column is whose makes no difference to sizes, and another domain has other columns.
-    let count = job.holders.count();
-    let holders = Holders::of_records(count, job.holders.honest());
-    let holders = holders.map_err(fhaim_protocol::Error::from)?;
-    let job = Job {
-        domain: domain.clone(),
-        holders,
-        ..job.clone()
-    };
-    let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, plan) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
-    let setup = Setup { set, plan };
-    let plan = setup.upload_plan(domain, records)?;
-    let residues = plan.residues as u64;
-    let noise = plan.ladder.vectors() as u64 * u64::from(count);
-    let chunks = match contribution {
-        Contribution::Records => plan.layout.chunks() as u64 + u64::from(count) - 1,
-        Contribution::Counts => 0,
-    };
-    let columns = domain.columns() as u64 * chunks * residues;
-    let counts = match contribution {
-        Contribution::Records => 0,
-        Contribution::Counts => {
-            let tables = CountTables::new(domain)?;
-            tables.layout().ciphertexts() as u64 * u64::from(count)
-        }
-    };
-    let upload = columns + (noise + counts) * residues;
-    let mut ciphertexts = upload.saturating_add(KEY_CIPHERTEXTS);
-    let combinations = columns.saturating_mul(COMBINATIONS * setup.ciphertext_bytes());
-    let mut cells = need.ladder.cells as f64;
-    if mechanism.releases_squares() {
-        // Every pair's marginal and its square.
-        cells += pair_cells(domain) as f64;
-        ciphertexts += 2 * residues * job.workload.pairs().len() as u64;
-    }
-    let cell_seconds = CELL_SECONDS + CHUNK_SECONDS * chunks as f64;
-    let core_seconds = upload as f64 * ENCRYPT_SECONDS + cells * residues as f64 * cell_seconds;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(Estimate {
-        memory_bytes: size::local_bytes(domain, records, job.model_bytes)
-            .saturating_add(ciphertexts.saturating_mul(setup.ciphertext_bytes()))
-            .saturating_add(combinations.min(WORKING_BYTES as u64)),
-        upload_bytes: upload.saturating_mul(setup.ciphertext_bytes()),
-        seconds: core_seconds / cores as f64,
-    })
-}
-
-impl fmt::Display for Estimate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (memory, upload) = (self.memory_bytes, self.upload_bytes);
-        let [memory, upload] = [memory, upload].map(size::megabytes);
-        let time = if self.seconds < 100.0 {
-            format!("{:.0} s", self.seconds.max(1.0))
-        } else {
-            format!("{:.0} min", self.seconds / 60.0)
-        };
-        write!(
-            f,
-            "at most {memory} MB of memory, {upload} MB to upload, about {time} on idle cores"
-        )
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     alone::alone,
     args::GenerateArguments,
     encrypted::{self, Costs, Setup},
+    estimate,
     error::Error,
     held::Held,
     holders::{self, Party},
@@ -269,10 +270,9 @@ impl<'a> Request<'a> {
         let (arguments, seed) = (self.arguments, self.seed);
         let name = arguments.mechanism;
         let what = self.terms.contribution;
-        let estimate =
-            |domain: &Domain| encrypted::estimate(name, job, domain, held.records(), what);
-        self.check_size(|domain| Ok(estimate(domain)?.memory_bytes))?;
-        let estimate = estimate(held.schema().domain())?;
+        let load = |domain: &Domain| estimate::load(name, job, domain, held.records(), what);
+        self.check_size(|domain| Ok(load(domain)?.memory_bytes))?;
+        let estimate = load(held.schema().domain())?.estimate()?;
         progress.say(&estimate.to_string());
         let known = self.look_up()?;
         let terms = self.terms.clone().complete(&Mechanisms)?;

@@ -17,6 +17,7 @@ mod counting;
 mod demo;
 mod encrypted;
 mod error;
+mod estimate;
 mod evaluate;
 mod federate;
 mod generate;

@@ -31,8 +31,8 @@ export interface Sniffed extends Dialect {
   header: string[];
 }
 
-/** Records that are shown of a file. */
-const MAX_SAMPLES = 20;
+/** Records of which the spread of a column's values is shown. */
+const MAX_SAMPLES = 500;
 
 export async function sniff(file: File, session: HolderSession): Promise<Sniffed> {
   const head = file.slice(0, HEAD_BYTES);

@@ -2,6 +2,7 @@
 import { useId, useState } from "react";
 import type { Column, Kind } from "../../crypto/messages";
 import { inWords, KINDS } from "../../parts/column-words";
+import { Sketch } from "../../parts/sketch";
 import { Values } from "./column-kinds";
 import { converted } from "./convert";
 
@@ -12,6 +13,8 @@ interface Props {
   problem: string | undefined;
   /** Some of its values, for the holder's eyes. */
   samples: string[];
+  /** Its values in the first records, for the same eyes. */
+  first: string[];
   bases: string[];
   isPublic: boolean;
   onChange: (column: Column) => void;
@@ -31,7 +34,7 @@ function kinds({ kind }: Column): Kind[] {
   return (Object.keys(KINDS) as Kind[]).filter((other) => other !== "numeric" || kind === "numeric");
 }
 
-export function ColumnRow({ column, note, problem, samples, bases, isPublic, onChange, onConfirm }: Props) {
+export function ColumnRow({ column, note, problem, samples, first, bases, isPublic, onChange, onConfirm }: Props) {
   const { name, kind } = column;
   const id = useId();
   // Fields begin anew with another kind.
@@ -46,6 +49,7 @@ export function ColumnRow({ column, note, problem, samples, bases, isPublic, onC
     <tr className={isLeftOut ? "left-out" : undefined} aria-describedby={problem ? `${id}-problem` : undefined}>
       <td>
         <strong>{name}</strong>
+        <Sketch name={name} values={first} />
         {samples.length > 0 && <div className="small quiet samples">{samples.slice(0, SHOWN).map(short).join(" · ")}</div>}
         {note && <div className="small quiet note">{note}</div>}
       </td>

@@ -157,7 +157,7 @@ interface EditorProps {
 }
 
 /** The columns as a table to edit. */
-function Editor({ picked: { drafted: { schema, notes }, samples }, problems, confirmed, onConfirm, onEdit, onUndo }: EditorProps) {
+function Editor({ picked: { drafted: { schema, notes }, samples, first }, problems, confirmed, onConfirm, onEdit, onUndo }: EditorProps) {
   const [from, setFrom] = useState(0);
   return (
     <div className="card">
@@ -174,7 +174,7 @@ function Editor({ picked: { drafted: { schema, notes }, samples }, problems, con
             <ColumnRow key={column.name} column={column} isPublic={confirmed.has(column.name)}
               note={notes.find((note) => note.column === column.name)?.text}
               problem={problems.find((problem) => problem.column === column.name)?.text}
-              samples={samples[column.name] ?? []} bases={bases(schema.columns, from + index)}
+              samples={samples[column.name] ?? []} first={first[column.name] ?? []} bases={bases(schema.columns, from + index)}
               onChange={(changed) => { onConfirm(column.name, false); onEdit(edited(schema, from + index, changed)); }}
               onConfirm={(isPublic) => onConfirm(column.name, isPublic)} />
           ))}

@@ -3,6 +3,7 @@ import { useState, type DragEvent } from "react";
 import type { Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
+import { exampleTable } from "../../parts/example";
 import { Field, Reading, Trouble } from "../../parts/ui";
 import { kept } from "./kept";
 
@@ -14,8 +15,10 @@ export interface Picked {
   /** The columns that were asked for, as they were written. */
   only: string;
   drafted: Drafted;
-  /** The first values of each column, by its name. */
+  /** Some different values of each column, by its name. */
   samples: Record<string, string[]>;
+  /** The first records' values of each column, by its name. */
+  first: Record<string, string[]>;
   /** Records, by the ends of lines; read by the schema, they may be a few less. */
   lines: number;
   /** Columns that were confirmed as public, where the draft was kept from before. */
@@ -44,9 +47,12 @@ function others(header: string[], only: string): string[] {
   return wanted.length === 0 ? [] : header.filter((name) => !wanted.includes(name));
 }
 
-function samplesOf(header: string[], records: string[][]): Record<string, string[]> {
-  const values = (place: number) => records.map((record) => record[place] ?? "").filter((value) => value !== "");
-  return Object.fromEntries(header.map((name, place) => [name, [...new Set(values(place))].slice(0, MAX_SAMPLES)]));
+function byColumn(header: string[], records: string[][]): Record<string, string[]> {
+  return Object.fromEntries(header.map((name, place) => [name, records.map((record) => record[place] ?? "")]));
+}
+
+function different(values: string[]): string[] {
+  return [...new Set(values.filter((value) => value !== ""))].slice(0, MAX_SAMPLES);
 }
 
 /** Drafts a schema; one that was edited before in this tab is taken as it was left. */
@@ -55,7 +61,9 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
   if (refusal !== undefined) throw new Error(refusal);
   const format = { file: file.name, delimiter: said.delimiter || delimiter, missing: texts(said.missing) };
   const unwanted = others(header, said.only);
-  const picked = { file, format, encoding, only: said.only, samples: samplesOf(header, samples) };
+  const first = byColumn(header, samples);
+  const some = Object.fromEntries(Object.entries(first).map(([name, values]) => [name, different(values)]));
+  const picked = { file, format, encoding, only: said.only, first, samples: some };
   const left = kept(file, format, said.only);
   if (left) return { ...picked, ...left };
   let lines = 0;
@@ -129,6 +137,10 @@ function DropZone({ onFile }: { onFile: (file: File | undefined) => void }) {
           event.target.value = "";
         }} />
       <label className="button main" htmlFor="table-file">choose a file</label>
+      <p className="small">
+        Nothing at hand? <button type="button" className="plain" onClick={() => onFile(exampleTable())}>Take an example</button>:
+        2,000 stays at a hospital that does not exist.
+      </p>
     </div>
   );
 }

@@ -1,0 +1,168 @@
+//! What an encrypted run will take, by its public numbers alone, before anything is encrypted.
+
+use std::{fmt, thread, time::Instant};
+
+use fhaim_domain::{Domain, pair_cells};
+use fhaim_he::{DEGREE, ParameterSet, Parameters, SecretKey, WORKING_BYTES};
+use fhaim_protocol::{
+    counts::CountTables, roster::Contribution, terms::encryption, upload::UploadPlan,
+};
+use fhaim_release::{Holders, Job};
+use fhaim_synth::MechanismName;
+use serde::Serialize;
+
+use crate::{error::Error, randomness::system, size};
+
+/// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
+const KEY_CIPHERTEXTS: u64 = 160;
+
+/// Combinations of columns that a batch holds at once, left and right forms, over the columns, if
+/// that is less than an evaluator may take.
+const COMBINATIONS: u64 = 4;
+
+/// What takes as long as how many encryptions of a ciphertext on one core (`fhaim run --json`, six tables):
+/// keys and a batch's fixed part; a ladder's position, packed and decrypted; the same for each record chunk.
+const FIXED: f64 = 235.0;
+const POSITION: f64 = 0.044;
+const CHUNK: f64 = 0.044;
+
+/// Encryptions that the fits of a model of a megabyte take as long as, on all cores.
+const MODEL_MEGABYTE: f64 = 25.0;
+
+/// Encryptions that are timed: a moment's measurement of this machine as it is now.
+const TIMED: usize = 8;
+
+/// What a run has to do and to hold: sizes at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Memory: the upload, what is computed from it, the keys, and what a run in the clear needs.
+    pub memory_bytes: u64,
+    upload_bytes: u64,
+    /// Work besides fits, in encryptions of a ciphertext on one core.
+    encryptions: f64,
+    model_bytes: usize,
+    set: ParameterSet,
+}
+
+/// What a run will take on this machine.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Estimate {
+    /// Memory, at most.
+    pub memory_bytes: u64,
+    /// Bytes that are encrypted and sent.
+    pub upload_bytes: u64,
+    /// Seconds if this machine's cores are idle, fits aside.
+    pub seconds: f64,
+    /// Seconds of the fits, if the model is as large as it may be.
+    pub fit_seconds: f64,
+}
+
+/// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
+/// each uploads a `contribution`.
+///
+/// # Errors
+/// What cannot be planned.
+pub fn load(
+    mechanism: MechanismName,
+    job: &Job,
+    domain: &Domain,
+    records: usize,
+    contribution: Contribution,
+) -> Result<Load, Error> {
+    // Which column is whose makes no difference to sizes, and another domain has other columns.
+    let count = job.holders.count();
+    let holders = Holders::of_records(count, job.holders.honest());
+    let holders = holders.map_err(fhaim_protocol::Error::from)?;
+    let job = Job {
+        domain: domain.clone(),
+        holders,
+        ..job.clone()
+    };
+    let need = fhaim_synth::need(&*mechanism, &job)?;
+    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
+    let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
+    let residues = plan.residues as u64;
+    let noise = plan.ladder.vectors() as u64 * u64::from(count);
+    let (chunks, counts) = match contribution {
+        Contribution::Records => (plan.layout.chunks() as u64 + u64::from(count) - 1, 0),
+        Contribution::Counts => {
+            let tables = CountTables::new(domain)?;
+            (0, tables.layout().ciphertexts() as u64 * u64::from(count))
+        }
+    };
+    let columns = domain.columns() as u64 * chunks * residues;
+    let upload = columns + (noise + counts) * residues;
+    let mut ciphertexts = upload.saturating_add(KEY_CIPHERTEXTS);
+    let ciphertext_bytes = set.memory_bytes() as u64;
+    let combinations = columns.saturating_mul(COMBINATIONS * ciphertext_bytes);
+    let mut positions = ladder.positions() as f64;
+    if mechanism.releases_squares() {
+        // Every pair's marginal and its square.
+        positions += pair_cells(domain) as f64;
+        ciphertexts += 2 * residues * job.workload.pairs().len() as u64;
+    }
+    let position = residues as f64 * (POSITION + CHUNK * chunks as f64);
+    Ok(Load {
+        memory_bytes: size::local_bytes(domain, records, job.model_bytes)
+            .saturating_add(ciphertexts.saturating_mul(ciphertext_bytes))
+            .saturating_add(combinations.min(WORKING_BYTES as u64)),
+        upload_bytes: upload.saturating_mul(ciphertext_bytes),
+        encryptions: FIXED + upload as f64 + positions * position,
+        model_bytes: job.model_bytes,
+        set,
+    })
+}
+
+impl Load {
+    /// The estimate for this machine, of which a moment is measured.
+    ///
+    /// # Errors
+    /// A system without randomness.
+    pub fn estimate(&self) -> Result<Estimate, Error> {
+        let one = encryption_seconds(self.set)?;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Ok(Estimate {
+            memory_bytes: self.memory_bytes,
+            upload_bytes: self.upload_bytes,
+            seconds: one * self.encryptions / cores as f64,
+            fit_seconds: one * MODEL_MEGABYTE * self.model_bytes as f64 / 1e6,
+        })
+    }
+}
+
+/// Seconds of one encryption on one core of this machine, the least of some: what else runs only adds.
+fn encryption_seconds(set: ParameterSet) -> Result<f64, Error> {
+    let mut rng = system()?;
+    let params = Parameters::shared(set)?;
+    let key = SecretKey::random(&params, &mut rng)?.public_key(&mut rng)?;
+    let coefficients = vec![1; DEGREE];
+    let mut least = f64::INFINITY;
+    for _ in 0..TIMED {
+        let start = Instant::now();
+        let ciphertexts = key.encrypt(&coefficients, &mut rng)?;
+        least = least.min(start.elapsed().as_secs_f64() / ciphertexts.len().max(1) as f64);
+    }
+    Ok(least)
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (memory, upload) = (self.memory_bytes, self.upload_bytes);
+        let [memory, upload] = [memory, upload].map(size::megabytes);
+        write!(
+            f,
+            "at most {memory} MB of memory, {upload} MB to upload, about {} on idle cores, and up to {} for \
+             the fits",
+            duration(self.seconds),
+            duration(self.fit_seconds)
+        )
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    if seconds < 100.0 {
+        format!("{:.0} s", seconds.max(1.0))
+    } else {
+        format!("{:.0} min", seconds / 60.0)
+    }
+}
