@@ -18,7 +18,6 @@ from uuid import UUID
 
 import fhaim
 from fhaim import holders, transport
-from fhaim.client import _conditions
 from fhaim.codec import decode, encode
 from fhaim.models import (
     Credentials,
@@ -30,6 +29,7 @@ from fhaim.models import (
     Session,
     Terms,
 )
+from fhaim.where import conditions
 
 JOB = "0198c0de-0000-7000-8000-000000000001"
 PROBLEM = {
@@ -149,7 +149,7 @@ class Values(unittest.TestCase):
     def test_conditions_are_quoted(self) -> None:
         where = {"race": "Asian", "city": "Leuven, Belgium", "say": '"hm"', "age": 3, "x": None}
         expected = 'race=Asian,"city=Leuven, Belgium","say=""hm""",age=3,x='
-        self.assertEqual(_conditions(where), expected)
+        self.assertEqual(conditions(where), expected)
 
 
 class Answers(unittest.TestCase):

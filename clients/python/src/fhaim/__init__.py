@@ -1,8 +1,23 @@
-"""Synthetic data from records nobody but their holder ever sees: a client of fhaim's services."""
+"""Synthetic data from records nobody but their holder ever sees: a client of fhaim's services, and with the
+wheel the program itself in this process."""
 
-from fhaim.client import Client, Download, Spending
+from fhaim.client import Client, Download, Run, Spending
 from fhaim.errors import Error
 from fhaim.holders import Standing, fingerprint
+from fhaim.schema import Schema
+from fhaim.synthesizer import Report, Synthesizer, evaluate
 
-__all__ = ["Client", "Download", "Error", "Spending", "Standing", "fingerprint"]
+__all__ = [
+    "Client",
+    "Download",
+    "Error",
+    "Report",
+    "Run",
+    "Schema",
+    "Spending",
+    "Standing",
+    "Synthesizer",
+    "evaluate",
+    "fingerprint",
+]
 __version__ = "0.1.0"

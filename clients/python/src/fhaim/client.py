@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Union, overload
 from uuid import UUID, uuid4
 
 from fhaim import holders as parties
-from fhaim import upload
+from fhaim import native, upload
 from fhaim.api import Computation, Crypto, Generation
 from fhaim.codec import decode
 from fhaim.errors import Error
@@ -42,8 +40,10 @@ from fhaim.models import (
     Terms,
 )
 from fhaim.receipts import Receipts, header
+from fhaim.schema import Schema, SchemaLike, as_schema
 from fhaim.session import Login
 from fhaim.transport import Stream, Transport
+from fhaim.where import conditions
 
 DatasetId = Union[Dataset, UUID, str]
 """A dataset, or its identifier."""
@@ -85,8 +85,41 @@ class Spending:
     """Runs that no job takes, this one included."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Run(Job):
+    """A job that this client knows: what to do with it is at hand."""
+
+    client: Client = field(repr=False, compare=False)
+    """Whose it is."""
+
+    @classmethod
+    def of(cls, client: Client, job: Job) -> Run:
+        """A job in the hands of a client."""
+        return cls(**{part.name: getattr(job, part.name) for part in fields(Job)}, client=client)
+
+    def wait(
+        self,
+        *,
+        progress: Callable[[JobEvent], None] | None = None,
+        timeout: float | None = None,
+    ) -> Run:
+        """Follows the job to its end, as `Client.wait` does."""
+        return Run.of(self.client, self.client.wait(self, progress=progress, timeout=timeout))
+
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        where: Mapping[str, object] | str | None = None,
+        seed: int | None = None,
+    ) -> Any:
+        """Draws a table: one of the library whose table was uploaded by this client, and a table that
+        pandas, polars and pyarrow take over otherwise. Needs the wheel."""
+        return self.client.sample(self, rows, where=where, seed=seed)
+
+
 class Client:
-    """A client of all three services.
+    """A client of all three services, signed in where there is an ``api_key``.
 
     ``server`` is the address they are behind, as `fhaim up` and the reverse proxy serve them; each
     can be named by itself where they are not. ``generation``, ``computation`` and ``crypto`` of
@@ -101,6 +134,7 @@ class Client:
         generation: str | None = None,
         computation: str | None = None,
         crypto: str | None = None,
+        api_key: str | None = None,
         timeout: float = 60.0,
     ) -> None:
         base = server.rstrip("/")
@@ -115,6 +149,10 @@ class Client:
         self._receipts = Receipts(self._crypto)
         self.crypto = Crypto(Transport(self._crypto, self._login.of("crypto"), timeout))
         """Keys and the ledger: one method an operation."""
+        # The library of each table that was uploaded: what is drawn is of the same.
+        self._libraries: dict[UUID, str] = {}
+        if api_key is not None:
+            self.use_api_key(api_key)
 
     def __repr__(self) -> str:
         return f"Client({self._generation!r})"
@@ -160,7 +198,7 @@ class Client:
 
     def create_dataset(
         self,
-        schema: Mapping[str, Any] | str | os.PathLike[str],
+        schema: SchemaLike,
         *,
         epsilon: float,
         record_bound: int | None = None,
@@ -185,7 +223,9 @@ class Client:
         each uploads: encrypted ``"records"``, or encrypted ``"counts"`` of all pairs of columns,
         megabytes for any number of records.
         """
-        if not isinstance(schema, Mapping):
+        if isinstance(schema, Schema):
+            schema = schema.to_dict()
+        elif not isinstance(schema, Mapping):
             schema = _schema(Path(schema))
         roster = None
         if holders:
@@ -305,41 +345,131 @@ class Client:
         """A dataset as it is now."""
         return self.generation.show_dataset(_identifier(dataset))
 
+    @overload
     def upload(
         self,
         dataset: DatasetId,
-        table: str | os.PathLike[str],
+        table: native.TableLike,
         *,
         progress: Callable[[int, int], None] | None = None,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
-    ) -> Dataset:
-        """Encrypts a CSV on this machine and uploads the ciphertexts.
+    ) -> Dataset: ...
 
-        The program `fhaim` does it (``program``, or FHAIM_BIN, or the one on the search path) with
-        ``options`` such as ``"--clamp"``. Broken off, the same call goes on with what is missing:
-        ``state`` is the folder where it keeps track. ``progress`` is told objects there and
-        objects in all, now and then.
+    @overload
+    def upload(
+        self,
+        dataset: native.TableLike,
+        table: SchemaLike,
+        *,
+        epsilon: float,
+        progress: Callable[[int, int], None] | None = None,
+        options: tuple[str, ...] = (),
+        program: str | os.PathLike[str] | None = None,
+        state: str | os.PathLike[str] | None = None,
+        **terms: Any,
+    ) -> Dataset: ...
+
+    def upload(
+        self,
+        dataset: Any,
+        table: Any,
+        *,
+        epsilon: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        options: tuple[str, ...] = (),
+        program: str | os.PathLike[str] | None = None,
+        state: str | os.PathLike[str] | None = None,
+        **terms: Any,
+    ) -> Dataset:
+        """Encrypts a table on this machine and uploads the ciphertexts.
+
+        ``upload(dataset, table)`` is for a dataset that is there; ``upload(table, schema, epsilon=1)``
+        makes it first, with whatever else `create_dataset` takes, and needs the wheel, which finds the
+        record bound out. With the wheel encryption is in this process, and tables may be those of pandas, polars
+        or pyarrow. Without it, or with ``program`` or ``options`` (such as ``"--clamp"``), a CSV file is
+        encrypted by the program `fhaim` (``program``, or FHAIM_BIN, or the one on the search path).
+        Broken off, ``upload(dataset, table)`` goes on with what is missing: ``state`` is the folder where it
+        keeps track. ``progress`` is told objects there and objects in all, now and then.
         """
+        if epsilon is not None:
+            dataset, table = self._made_for(dataset, table, epsilon, terms), dataset
+        elif terms:
+            raise TypeError(f"{sorted(terms)} are for a new dataset, which has an epsilon")
         identifier = _identifier(dataset)
-        path = upload.program(program)
         folder = Path(state) if state is not None else upload.state_folder() / str(identifier)
+        by_program = program is not None or options or not native.is_here()
+        if by_program and not isinstance(table, (str, os.PathLike)):
+            raise Error(
+                "invalid",
+                "The table was not uploaded",
+                "the program takes a CSV file, and this is a table in memory",
+                way_out="Install the wheel, and leave program and options out.",
+            )
         with self._key(f"upload of {identifier}") as key:
-            encrypting = upload.Program(path, folder)
-            with encrypting.signed_in(self._endpoints(), key):
-                encrypting.run(
-                    "dataset",
-                    "upload",
-                    str(identifier),
-                    f"--data={os.fspath(table)}",
-                    *options,
-                    meanwhile=lambda: self._tell(identifier, progress),
-                )
+            if by_program:
+                encrypting = upload.Program(upload.program(program), folder)
+                with encrypting.signed_in(self._endpoints(), key):
+                    encrypting.run(
+                        "dataset",
+                        "upload",
+                        str(identifier),
+                        f"--data={os.fspath(table)}",
+                        *options,
+                        meanwhile=lambda: self._tell(identifier, progress),
+                    )
+            else:
+                self._encrypt(identifier, table, key, folder, progress)
         if state is None:
             shutil.rmtree(folder, ignore_errors=True)
         self._tell(identifier, progress)
         return self.dataset(identifier)
+
+    def _made_for(
+        self, table: native.TableLike, schema: SchemaLike, epsilon: float, terms: Mapping[str, Any]
+    ) -> Dataset:
+        """A dataset for a table."""
+        described = as_schema(schema)
+        bound = terms.get("record_bound") or native.call(
+            "The table was not uploaded",
+            "record_bound",
+            table,
+            described.to_json(),
+            reading=native.reading(),
+            tell=None,
+        )
+        return self.create_dataset(described, epsilon=epsilon, **{**terms, "record_bound": bound})
+
+    def _encrypt(
+        self,
+        dataset: UUID,
+        table: native.TableLike,
+        key: str,
+        folder: Path,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Encrypts in this process."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+        def tell(phase: str, done: int, total: int | None) -> None:
+            if progress is not None and total is not None:
+                progress(done, total)
+
+        native.call(
+            "The table was not uploaded",
+            "upload",
+            table,
+            dataset=str(dataset),
+            generation=self._generation,
+            computation=self._computation,
+            crypto=self._crypto,
+            api_key=key,
+            folder=str(folder),
+            reading=native.reading(),
+            tell=tell,
+        )
+        self._libraries[dataset] = native.library(table)
 
     def delete_dataset(self, dataset: DatasetId) -> None:
         """Deletes a dataset everywhere: its keys first, after which nothing of it can be
@@ -383,7 +513,7 @@ class Client:
         *,
         job: UUID | str | None = None,
         confirm: Callable[[Spending], bool] | None = None,
-    ) -> Job:
+    ) -> Run:
         """Starts a run, on one share of the dataset's budget.
 
         ``job`` is its identifier, a new one unless given: the same again, where the answer was
@@ -399,7 +529,7 @@ class Client:
         # The other services hold the crypto service to it, as this program just did.
         body = NewJob(receipt=self._receipt(identifier))
         try:
-            return self.generation.make_job(identifier, new, body)
+            return Run.of(self, self.generation.make_job(identifier, new, body))
         except Error as error:
             if error.status is not None and error.status < 500:
                 raise
@@ -518,13 +648,44 @@ class Client:
         path = Path(path)
         if format is None:
             format = "parquet" if path.suffix == ".parquet" else "csv"
-        conditions = where if where is None or isinstance(where, str) else _conditions(where)
-        drawn = self.generation.draw_table(
-            _identifier(job), format=format, rows=rows, seed=seed, where=conditions
-        )
+        drawn = self._drawn(job, format, rows, where, seed)
         with drawn:
             size = _written(drawn, path)
             return Download(path, size, *(_number(drawn, f"fhaim-{n}") for n in ("rows", "seed")))
+
+    def sample(
+        self,
+        job: JobId,
+        rows: int | None = None,
+        *,
+        where: Mapping[str, object] | str | None = None,
+        seed: int | None = None,
+    ) -> Any:
+        """Draws a synthetic table from a finished job into memory, with the types that its schema says.
+        It is of the library whose table was uploaded by this client; otherwise one that pandas, polars
+        and pyarrow take over. Needs the wheel."""
+        shown = self.generation.show_job(_identifier(job))
+        schema = Schema(self.dataset(shown.dataset).terms.schema)
+        with self._drawn(shown, "csv", rows, where, seed) as drawn:
+            text = b"".join(drawn)
+        table = native.call("Nothing was drawn", "table", text, schema.to_json())
+        return native.of_library(self._libraries.get(shown.dataset, ""), table)
+
+    def _drawn(
+        self,
+        job: JobId,
+        format: TableFormat,
+        rows: int | None,
+        where: Mapping[str, object] | str | None,
+        seed: int | None,
+    ) -> Stream:
+        return self.generation.draw_table(
+            _identifier(job),
+            format=format,
+            rows=rows,
+            seed=seed,
+            where=None if where is None else conditions(where),
+        )
 
     def _key(self, name: str) -> _Key:
         return _Key(self, name, self._login.api_key)
@@ -659,14 +820,6 @@ def _ended(job: Job) -> Job:
             way_out="Client.retry lets it go on where it was.",
         )
     return job
-
-
-def _conditions(where: Mapping[str, object]) -> str:
-    """Conditions as the service reads them: one line of comma-separated values."""
-    line = io.StringIO()
-    fields = (f"{column}={'' if value is None else value}" for column, value in where.items())
-    csv.writer(line, lineterminator="").writerow(fields)
-    return line.getvalue()
 
 
 def _written(stream: Stream, path: Path) -> int:

@@ -1,0 +1,228 @@
+//! The command `fhaim` as a module of Python, `fhaim._native`: tables are drafted, modelled, encrypted
+//! and uploaded in the process that has them, with the interpreter's lock released.
+//!
+//! Every function calls `tell(phase, done, total)` where one is given, ends at Ctrl-C, and returns its
+//! remarks last. Randomness is the operating system's alone: nothing here takes a seed.
+
+mod table;
+mod work;
+
+use std::path::PathBuf;
+
+use fhaim_cli::in_process::{
+    self, Done, Draft, Endpoints, Evaluate, Fit, RecordBound, Sample, Secret, Upload,
+};
+use fhaim_domain::Schema;
+use pyo3::{prelude::*, types::PyBytes};
+
+use crate::{
+    table::{Input, Table},
+    work::{Refused, follow},
+};
+
+/// How tables are read.
+#[pyclass(frozen, module = "fhaim._native")]
+struct Reading(in_process::Reading);
+
+#[pymethods]
+impl Reading {
+    #[new]
+    #[pyo3(signature = (*, missing=Vec::new(), use_other=false, clamp=false, ignore_columns=false))]
+    fn new(missing: Vec<String>, use_other: bool, clamp: bool, ignore_columns: bool) -> Self {
+        Self(in_process::Reading {
+            missing,
+            use_other,
+            clamp,
+            ignore_columns,
+        })
+    }
+}
+
+/// A schema as JSON, notes on its columns, and remarks.
+#[pyfunction]
+#[pyo3(signature = (table, *, name, target, leave_out, missing, epsilon, delta, tell))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+fn draft(
+    py: Python<'_>,
+    table: Input,
+    name: Option<String>,
+    target: Option<String>,
+    leave_out: Vec<String>,
+    missing: Vec<String>,
+    epsilon: Option<f64>,
+    delta: f64,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Vec<String>, Vec<String>)> {
+    let work = Draft {
+        table: table.0,
+        name,
+        target,
+        leave_out,
+        missing,
+        epsilon,
+        delta,
+    };
+    let done = follow(py, tell, |listener| work.run(listener))?;
+    Ok((done.result.schema, done.result.notes, done.remarks))
+}
+
+/// A model's bytes, its ledger and a summary as JSON, and remarks.
+type Fitted<'py> = (Bound<'py, PyBytes>, String, String, Vec<String>);
+
+/// A model's bytes, its ledger and a summary as JSON, and remarks.
+#[pyfunction]
+#[pyo3(signature = (table, schema, *, epsilon, delta, mechanism, encrypted, record_bound, model_mb,
+    target_weight, memory_mb, reading, tell))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+fn fit<'py>(
+    py: Python<'py>,
+    table: Input,
+    schema: String,
+    epsilon: f64,
+    delta: f64,
+    mechanism: String,
+    encrypted: bool,
+    record_bound: Option<u64>,
+    model_mb: usize,
+    target_weight: u32,
+    memory_mb: Option<u64>,
+    reading: &Reading,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Fitted<'py>> {
+    let work = Fit {
+        table: table.0,
+        schema,
+        epsilon,
+        delta,
+        mechanism,
+        encrypted,
+        record_bound,
+        model_mb,
+        target_weight,
+        memory_mb,
+        reading: reading.0.clone(),
+        program: "fhaim for Python".to_owned(),
+    };
+    let Done { result, remarks } = follow(py, tell, |listener| work.run(listener))?;
+    let model = PyBytes::new(py, &result.model);
+    Ok((model, result.ledger, result.summary, remarks))
+}
+
+/// Records of a model, and remarks.
+#[pyfunction]
+#[pyo3(signature = (model, schema, *, records, conditions, model_mb, tell))]
+fn sample(
+    py: Python<'_>,
+    model: Vec<u8>,
+    schema: String,
+    records: Option<usize>,
+    conditions: Option<String>,
+    model_mb: usize,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Table, Vec<String>)> {
+    let columns = read_schema(&schema)?;
+    let work = Sample {
+        model,
+        schema,
+        records,
+        conditions,
+        model_mb,
+    };
+    let done = follow(py, tell, |listener| work.run(listener))?;
+    Ok((Table::new(done.result, &columns)?, done.remarks))
+}
+
+/// A synthetic table of some CSV that a service drew, with the types of its schema.
+#[pyfunction]
+#[pyo3(name = "table")]
+fn typed(text: Vec<u8>, schema: &str) -> PyResult<Table> {
+    Table::new(text, &read_schema(schema)?)
+}
+
+/// A report as JSON, the same as a page, and remarks.
+#[pyfunction]
+#[pyo3(signature = (real, synthetic, schema, *, held_out, reading, tell))]
+fn evaluate(
+    py: Python<'_>,
+    real: Input,
+    synthetic: Input,
+    schema: String,
+    held_out: Option<Input>,
+    reading: &Reading,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, String, Vec<String>)> {
+    let work = Evaluate {
+        real: real.0,
+        synthetic: synthetic.0,
+        held_out: held_out.map(|table| table.0),
+        schema,
+        reading: reading.0.clone(),
+    };
+    let done = follow(py, tell, |listener| work.run(listener))?;
+    Ok((done.result.report, done.result.page, done.remarks))
+}
+
+/// The most records of a table whose upload looks the same as this one's, and remarks.
+#[pyfunction]
+#[pyo3(signature = (table, schema, *, reading, tell))]
+fn record_bound(
+    py: Python<'_>,
+    table: Input,
+    schema: String,
+    reading: &Reading,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(u64, Vec<String>)> {
+    let work = RecordBound {
+        table: table.0,
+        schema,
+        reading: reading.0.clone(),
+    };
+    let done = follow(py, tell, |listener| work.run(listener))?;
+    Ok((done.result, done.remarks))
+}
+
+/// Encrypts a table here and uploads it, or what is missing of it; remarks.
+#[pyfunction]
+#[pyo3(signature = (table, *, dataset, generation, computation, crypto, api_key, folder, reading, tell))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+fn upload(
+    py: Python<'_>,
+    table: Input,
+    dataset: String,
+    generation: String,
+    computation: String,
+    crypto: String,
+    api_key: String,
+    folder: PathBuf,
+    reading: &Reading,
+    tell: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<String>> {
+    let work = Upload {
+        table: table.0,
+        dataset,
+        endpoints: Endpoints {
+            generation,
+            computation,
+            crypto,
+        },
+        api_key: Secret(api_key),
+        folder: Some(folder),
+        reading: reading.0.clone(),
+    };
+    let done = follow(py, tell, |listener| work.run(listener))?;
+    Ok(done.remarks)
+}
+
+fn read_schema(json: &str) -> PyResult<Schema> {
+    Schema::from_json("the schema", json.as_bytes())
+        .map_err(|error| Refused::new_err((error.to_string(), None::<String>)))
+}
+
+/// The command `fhaim` in this process.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::{
+        Reading, Refused, Table, draft, evaluate, fit, record_bound, sample, typed, upload,
+    };
+}

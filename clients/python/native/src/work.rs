@@ -1,0 +1,103 @@
+//! Work on a thread of its own, while the interpreter's lock is free and Ctrl-C is heard.
+
+use std::{
+    collections::VecDeque,
+    panic::resume_unwind,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use fhaim_cli::in_process::{Done, Failure, Listener};
+use pyo3::{create_exception, exceptions::PyException, prelude::*};
+
+create_exception!(
+    fhaim._native,
+    Refused,
+    PyException,
+    "Work that cannot be done: its arguments are the reason, and a way out or None."
+);
+
+/// How often the interpreter is asked whether somebody pressed Ctrl-C.
+const LISTENING: Duration = Duration::from_millis(50);
+
+/// Where a phase stands: its name, units done, units in all.
+type Told = (String, u64, Option<u64>);
+
+/// What the worker has to say and the interpreter has not heard.
+#[derive(Default)]
+struct Post {
+    told: Mutex<VecDeque<Told>>,
+    stopped: AtomicBool,
+}
+
+impl Post {
+    fn take(&self) -> VecDeque<Told> {
+        std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Listener for Post {
+    fn hear(&self, phase: &str, done: u64, total: Option<u64>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        match told.back_mut() {
+            // Of one phase the last word is enough.
+            Some(last) if last.0 == phase => (last.1, last.2) = (done, total),
+            _ => told.push_back((phase.to_owned(), done, total)),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Does some work and calls `tell(phase, done, total)` meanwhile; its result and its remarks.
+///
+/// # Errors
+/// [`Refused`]; what `tell` or a signal's handler raises, once the work has been ended.
+pub fn follow<T: Send + 'static>(
+    py: Python<'_>,
+    tell: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Arc<dyn Listener>) -> Result<Done<T>, Failure> + Send + 'static,
+) -> PyResult<Done<T>> {
+    let post = Arc::new(Post::default());
+    let listener: Arc<dyn Listener> = post.clone();
+    let worker = thread::Builder::new()
+        .name("fhaim".to_owned())
+        .spawn(move || work(&listener))?;
+    let mut ended = Ok(());
+    while ended.is_ok() && !worker.is_finished() {
+        py.detach(|| thread::sleep(LISTENING));
+        ended = py.check_signals().and_then(|()| pass_on(&post, tell));
+    }
+    post.stopped.store(ended.is_err(), Ordering::Relaxed);
+    let done = py.detach(|| worker.join());
+    ended?;
+    let done = done
+        .unwrap_or_else(|panic| resume_unwind(panic))
+        .map_err(refused)?;
+    pass_on(&post, tell)?;
+    Ok(done)
+}
+
+fn pass_on(post: &Post, tell: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let told = post.take();
+    let Some(tell) = tell else { return Ok(()) };
+    for told in told {
+        tell.call1(told)?;
+    }
+    Ok(())
+}
+
+fn refused(failure: Failure) -> PyErr {
+    let reason = failure.to_string();
+    let way_out = match failure {
+        Failure::Refused { way_out, .. } => way_out,
+        Failure::Stopped => None,
+    };
+    Refused::new_err((reason, way_out))
+}

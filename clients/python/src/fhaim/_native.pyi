@@ -1,0 +1,88 @@
+"""The command `fhaim` in this process; the functions of this package are the way to it."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+_Tell = Callable[[str, int, int | None], object]
+
+class Refused(Exception): ...
+
+@final
+class Reading:
+    def __new__(
+        cls,
+        *,
+        missing: list[str] = ...,
+        use_other: bool = False,
+        clamp: bool = False,
+        ignore_columns: bool = False,
+    ) -> Reading: ...
+
+@final
+class Table:
+    @property
+    def columns(self) -> list[str]: ...
+    def csv(self) -> bytes: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+
+def draft(
+    table: object,
+    *,
+    name: str | None,
+    target: str | None,
+    leave_out: list[str],
+    missing: list[str],
+    epsilon: float | None,
+    delta: float,
+    tell: _Tell | None,
+) -> tuple[str, list[str], list[str]]: ...
+def fit(
+    table: object,
+    schema: str,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    encrypted: bool,
+    record_bound: int | None,
+    model_mb: int,
+    target_weight: int,
+    memory_mb: int | None,
+    reading: Reading,
+    tell: _Tell | None,
+) -> tuple[bytes, str, str, list[str]]: ...
+def sample(
+    model: bytes,
+    schema: str,
+    *,
+    records: int | None,
+    conditions: str | None,
+    model_mb: int,
+    tell: _Tell | None,
+) -> tuple[Table, list[str]]: ...
+def table(text: bytes, schema: str) -> Table: ...
+def evaluate(
+    real: object,
+    synthetic: object,
+    schema: str,
+    *,
+    held_out: object | None,
+    reading: Reading,
+    tell: _Tell | None,
+) -> tuple[str, str, list[str]]: ...
+def record_bound(
+    table: object, schema: str, *, reading: Reading, tell: _Tell | None
+) -> tuple[int, list[str]]: ...
+def upload(
+    table: object,
+    *,
+    dataset: str,
+    generation: str,
+    computation: str,
+    crypto: str,
+    api_key: str,
+    folder: str,
+    reading: Reading,
+    tell: _Tell | None,
+) -> list[str]: ...

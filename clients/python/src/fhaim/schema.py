@@ -1,0 +1,107 @@
+"""A table's public schema."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from fhaim import native
+from fhaim.errors import Error
+
+
+class Schema:
+    """The public description of a table: its columns, their kinds and their values.
+
+    It is published with what is made of the table, so its owner looks at it first: a schema that was
+    drafted without an epsilon was read off the records.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
+        self._schema = dict(schema)
+        self.notes = list(notes)
+        """What a draft decided of the columns, and what may be done with it."""
+
+    @classmethod
+    def draft(
+        cls,
+        table: native.TableLike,
+        *,
+        name: str | None = None,
+        target: str | None = None,
+        leave_out: Sequence[str] = (),
+        missing: Sequence[str] = (),
+        epsilon: float | None = None,
+        delta: float = 1e-9,
+    ) -> Schema:
+        """Drafts a schema from a table. With ``epsilon`` it pays for what it says, and may be published
+        unseen; without, its owner has to look at it (``print(schema)``) and at its ``notes``."""
+        schema, notes = native.call(
+            "No schema was drafted",
+            "draft",
+            table,
+            name=name,
+            target=target,
+            leave_out=list(leave_out),
+            missing=list(missing),
+            epsilon=epsilon,
+            delta=delta,
+            tell=None,
+        )
+        return cls(json.loads(schema), notes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Schema:
+        """Reads a schema's file."""
+        try:
+            schema = json.loads(Path(path).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise Error(
+                "unreadable",
+                "The schema cannot be read",
+                f"{path}: {error}",
+                way_out="Schema.draft drafts one.",
+            ) from error
+        if not isinstance(schema, dict):
+            raise Error(
+                "unreadable", "The schema cannot be read", f"{path}: it is no JSON object"
+            )
+        return cls(schema)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the schema as the command reads it."""
+        Path(path).write_text(str(self) + "\n", "utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as JSON has it: what is changed in it changes nothing here."""
+        copy: dict[str, Any] = json.loads(self.to_json())
+        return copy
+
+    def to_json(self) -> str:
+        """The schema in one line of JSON."""
+        return json.dumps(self._schema, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        return json.dumps(self._schema, ensure_ascii=False, indent=2)
+
+    def __repr__(self) -> str:
+        columns = self._schema.get("columns", [])
+        return f"Schema({self._schema.get('name')!r}, {len(columns)} columns)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self._schema == other._schema
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+SchemaLike = Union[Schema, Mapping[str, Any], str, "os.PathLike[str]"]
+"""A schema, its JSON as a dictionary, or its file."""
+
+
+def as_schema(schema: SchemaLike) -> Schema:
+    """A schema of any of them."""
+    if isinstance(schema, Schema):
+        return schema
+    return Schema(schema) if isinstance(schema, Mapping) else Schema.load(schema)

@@ -1,0 +1,180 @@
+"""The wheel as its users have it, called by test_wheel.sh: the address of `fhaim up` and an API key."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import fhaim
+import pandas
+import polars
+import pyarrow
+
+RECORDS = 2000
+WARDS = ["north", "south", "west"]
+
+
+def fail(reason: str) -> NoReturn:
+    print(f"FAILED: {reason}", file=sys.stderr)
+    sys.exit(1)
+
+
+def check(what: str, holds: bool) -> None:
+    if not holds:
+        fail(what)
+    print(f"ok: {what}", flush=True)
+
+
+def refused(what: str, words: str, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except fhaim.Error as error:
+        check(f"{what}: {error}", words in str(error))
+    else:
+        fail(f"{what}: was not refused")
+
+
+def columns() -> dict[str, list[Any]]:
+    """Women are older and more often in the north; some weights are missing; a date each."""
+    draw = random.Random(7)
+    rows = []
+    for _ in range(RECORDS):
+        woman = draw.random() < 0.5
+        ward = draw.choices(WARDS, [6, 2, 2] if woman else [2, 4, 4])[0]
+        weight = None if draw.random() < 0.05 else round(draw.gauss(65 if woman else 80, 9), 1)
+        rows.append(("female" if woman else "male", ward, draw.randint(50 if woman else 20, 80), weight))
+    names = ["sex", "ward", "age", "weight"]
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+TABLES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
+    "pandas": pandas.DataFrame,
+    "polars": polars.DataFrame,
+    "pyarrow": pyarrow.table,
+}
+
+
+def share(table: Any, column: str, value: object) -> float:
+    """The share of a value, in a table of any library."""
+    of = table[column]
+    values: list[object] = of.to_pylist() if isinstance(table, pyarrow.Table) else of.to_list()
+    return values.count(value) / len(values)
+
+
+def alike(what: str, library: str, drawn: Any) -> None:
+    check(f"{what}: a table of {library} comes back", type(drawn).__module__.startswith(library))
+    check(f"{what}: half are women", abs(share(drawn, "sex", "female") - 0.5) < 0.1)
+
+
+def locally() -> None:
+    for library, make in TABLES.items():
+        table = make(columns())
+        schema = fhaim.Schema.draft(table, name="wards")
+        told: list[str] = []
+        model = fhaim.Synthesizer(schema, epsilon=5).fit(
+            table, progress=lambda phase, done, total: told.append(phase)
+        )
+        alike("a fit in this process", library, model.sample(1000))
+        check("progress is told", len(told) > 0)
+        northern = model.sample(300, where={"ward": "north"})
+        check("conditions are met", share(northern, "ward", "north") == 1.0)
+        check("the ledger is there", len(model.ledger_) > 0)
+        with tempfile.TemporaryDirectory() as folder:
+            model.save(Path(folder) / "wards.fhaim")
+            again = fhaim.Synthesizer.load(Path(folder) / "wards.fhaim")
+            alike("a saved model", library, again.sample(500))
+        report = fhaim.evaluate(table, model.sample(1000), schema)
+        check("the report has a verdict", bool(report.values["verdict"]["sentences"]))
+    table = TABLES["pandas"](columns())
+    encrypted = fhaim.Synthesizer(schema, epsilon=5, encrypted=True).fit(table)
+    alike("a fit on ciphertexts", "pandas", encrypted.sample(1000))
+
+
+def wrong_input() -> None:
+    table = pandas.DataFrame(columns())
+    refused("no schema", "no schema", lambda: fhaim.Synthesizer().fit(table))
+    schema = fhaim.Schema.draft(table)
+    other = table.assign(ward=["east", *table["ward"][1:]])
+    refused("an unknown category", "east", lambda: fhaim.Synthesizer(schema).fit(other))
+    refused("its way out", "use_other=True", lambda: fhaim.Synthesizer(schema).fit(other))
+    refused("a list is no table", "no table", lambda: fhaim.Synthesizer(schema).fit([1, 2]))  # type: ignore[arg-type]
+    refused("epsilon", "epsilon", lambda: fhaim.Synthesizer(schema, epsilon=-1).fit(table))
+    unfitted = fhaim.Synthesizer(schema)
+    refused("nothing was fitted", "no model", lambda: unfitted.sample(1))
+    refused("a schema's file", "no/such", lambda: fhaim.Synthesizer("no/such.json").fit(table))
+
+
+def with_services(address: str, key: str) -> None:
+    client = fhaim.Client(address, api_key=key)
+    for library, make in TABLES.items():
+        table = make(columns())
+        schema = fhaim.Schema.draft(table, name="wards")
+        told: dict[int, int] = {}
+        dataset = client.upload(table, schema, epsilon=5, progress=told.__setitem__)
+        check("objects are counted", max(told) == told[max(told)] > 0)
+        alike("a run of the services", library, client.run(dataset).wait().sample(1000))
+        client.delete_dataset(dataset)
+
+
+INTERRUPTED = """
+    import sys, threading, fhaim, pandas
+    client = fhaim.Client(sys.argv[1], api_key=sys.argv[2])
+    table = pandas.read_csv(sys.argv[3])
+    dataset = client.create_dataset(sys.argv[4], epsilon=1, record_bound=200_000)
+    print(dataset.id, flush=True)
+    told = lambda done, total: print("told", flush=True)
+    try:
+        client.upload(dataset, table, progress=told, state=sys.argv[5])
+    except KeyboardInterrupt:
+        sys.exit(42)
+"""
+
+
+def interrupted(address: str, key: str) -> None:
+    """Ctrl-C while a large table is encrypted; the same upload goes on."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = pandas.concat([pandas.DataFrame(columns())] * 60)
+        table.to_csv(folder / "large.csv", index=False)
+        schema = fhaim.Schema.draft(table, name="large")
+        schema.save(folder / "large.json")
+        files = [str(folder / part) for part in ("large.csv", "large.json", "state")]
+        command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), address, key, *files]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            dataset = child.stdout.readline().strip()
+            check("something is sent before Ctrl-C", child.stdout.readline() == "told\n")
+            child.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            check("Ctrl-C ends an upload", child.wait(timeout=60) == 42)
+            print(f"it took {time.monotonic() - began:.1f} s to end")
+        client = fhaim.Client(address, api_key=key)
+        check("the dataset is not ready", client.dataset(dataset).state != "ready")
+        with warnings.catch_warnings():
+            # It was used before, which is said.
+            warnings.simplefilter("ignore")
+            done = client.upload(dataset, table, state=folder / "state")
+        check("the same upload goes on to its end", done.state == "ready")
+        client.delete_dataset(done)
+
+
+def main() -> None:
+    address, key = sys.argv[1:]
+    # The same records are used over and over here, which is remembered and told.
+    warnings.simplefilter("ignore")
+    locally()
+    wrong_input()
+    with_services(address, key)
+    interrupted(address, key)
+
+
+main()
