@@ -335,6 +335,26 @@ class Answers(unittest.TestCase):
             self.assertEqual(self.failure(sign_in).kind, "unreachable")
 
 
+class Agreement(unittest.TestCase):
+    """What a service answers with is held against what was sent."""
+
+    def test_other_terms_are_refused(self) -> None:
+        from fhaim.client import _check_terms
+        from fhaim.models import Terms
+
+        columns = [{"name": "a", "kind": "categorical", "categories": ["x", "y"]}]
+        sent = Terms(
+            schema={"columns": columns}, epsilon=1, delta=1e-9, mechanism="staged", record_bound=64,
+            runs=1, model_bytes=1_000_000, target_weight=1,
+        )
+        _check_terms(sent, replace(sent, options={"gamma": 1}))
+        renamed = {"columns": [{**columns[0], "name": "b"}]}
+        for told in (replace(sent, epsilon=50), replace(sent, runs=2), replace(sent, schema=renamed)):
+            with self.assertRaises(fhaim.Error) as refused:
+                _check_terms(sent, told)
+            self.assertEqual(refused.exception.kind, "disagreement")
+
+
 def receipt(height: int, head: str = "a") -> dict[str, object]:
     return {"dataset": JOB, "height": height, "head": head * 64, "signature": ""}
 

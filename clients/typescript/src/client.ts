@@ -2,6 +2,7 @@
 import type { components } from "../../../web/src/api/generated/generation.ts";
 import type { components as CryptoParts } from "../../../web/src/api/generated/crypto.ts";
 import type { Planned } from "../../../web/src/crypto/messages.ts";
+import { checkTerms } from "../../../web/src/api/terms.ts";
 import { Holder, type Schema } from "./holder.ts";
 import { Job } from "./job.ts";
 import { answered, Session } from "./session.ts";
@@ -111,9 +112,13 @@ export class Client {
     await answered(this.session.generation.DELETE("/v1/datasets/{dataset}", { params }));
   }
 
-  private create(name: string, terms: Terms): Promise<Dataset> {
+  private async create(name: string, terms: Terms): Promise<Dataset> {
     const path = { dataset: crypto.randomUUID() };
-    return answered(this.session.generation.PUT("/v1/datasets/{dataset}", { params: { path }, body: { name, terms } }));
+    const made = await answered(
+      this.session.generation.PUT("/v1/datasets/{dataset}", { params: { path }, body: { name, terms } }),
+    );
+    checkTerms(terms, made.terms);
+    return made;
   }
 
   /** The key to encrypt under, once the crypto service sees the plan that this process sees. */

@@ -76,12 +76,18 @@ export class Session {
   private async renew(): Promise<Tokens> {
     const calls = createClient<Generation>({ baseUrl: `${this.address.replace(/\/$/, "")}/generation` });
     const { login, tokens } = this;
-    const made = "apiKey" in login
+    const signIn = () => "apiKey" in login
       ? calls.POST("/v1/sessions/api-key", { body: { api_key: login.apiKey } })
-      : tokens?.refresh_token
-        ? calls.POST("/v1/sessions/refresh", { body: { refresh_token: tokens.refresh_token } })
-        : calls.POST("/v1/sessions", { body: { email: login.email, password: login.password } });
-    this.tokens = await answered<Tokens>(made as never);
+      : calls.POST("/v1/sessions", { body: { email: login.email, password: login.password } });
+    const refresh_token = "apiKey" in login ? undefined : tokens?.refresh_token;
+    const made = refresh_token
+      ? answered<Tokens>(calls.POST("/v1/sessions/refresh", { body: { refresh_token } }) as never).catch((error: unknown) => {
+          // It has expired, or was taken back: the password is at hand.
+          if (error instanceof Refusal && error.status < 500) return answered<Tokens>(signIn() as never);
+          throw error;
+        })
+      : answered<Tokens>(signIn() as never);
+    this.tokens = await made;
     this.expires = Date.now() + this.tokens.expires_in * 1000;
     return this.tokens;
   }

@@ -69,6 +69,28 @@ test("encrypts, runs and downloads", async () => {
   assert.deepEqual(await client.datasets(), []);
 });
 
+test("an answer with other terms is refused before anything is encrypted", async () => {
+  const { schema } = (await Holder.start()).draft(table, "small");
+  const honest = globalThis.fetch;
+  const asked = [];
+  globalThis.fetch = async (request, options) => {
+    const answer = await honest(request, options);
+    asked.push(`${request.method} ${new URL(request.url).pathname}`);
+    if (request.method !== "PUT" || !/^\/generation\/v1\/datasets\/[^/]+$/.test(new URL(request.url).pathname)) return answer;
+    const dataset = await answer.json();
+    dataset.terms.epsilon = 50;
+    return new Response(JSON.stringify(dataset), { status: answer.status, headers: { "content-type": "application/json" } });
+  };
+  // A client keeps the `fetch` that it was made with.
+  const client = await Client.signIn(address, { email, password: PASSWORD });
+  try {
+    await assert.rejects(client.upload(table, { schema, epsilon: 1 }), /other terms.*epsilon/);
+  } finally {
+    globalThis.fetch = honest;
+  }
+  assert.ok(asked.every((call) => call.includes("/generation/")), asked.join());
+});
+
 test("counts do as well, in fewer bytes", async () => {
   const holder = await Holder.start();
   const { schema } = holder.draft(table, "small");

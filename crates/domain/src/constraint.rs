@@ -2,26 +2,26 @@
 //!
 //! A table that breaks one is refused where it is read, and none is broken by a record that is drawn. Codes that
 //! leave no way to hold all of them are drawn anew ([`Schema::allows`], by whoever draws), and values are drawn
-//! from what the codes leave open until they hold, or put where they do ([`hold`]).
+//! from what the codes leave open until they hold, or put where they do ([`hold()`]).
+
+mod hold;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Field, Schema, SchemaProblem, Value,
+    Field, Schema, SchemaProblem,
     decimal::DecimalStyle,
     field::Meaning,
     ordered::{Ordered, Span},
 };
 
+pub(crate) use self::hold::hold;
+
 /// A schema may have so many.
 pub const MAX_CONSTRAINTS: usize = 1_000;
-
-/// Values are drawn so often before they are put where they hold.
-const TRIES: usize = 64;
 
 /// Something that holds in every record. A column is named as in the table; one without a value in a
 /// record constrains nothing there, but for [`Constraint::MissingTogether`].
@@ -323,17 +323,28 @@ impl<'a> Bounds<'a> {
         }
         // A least value passes on from low to high, at most once through every field.
         for _ in 0..bounds.spans.len() {
-            for rule in &schema.rules {
-                if let Rule::AtMost(low, high) = rule
-                    && let Some(&(least, _)) = bounds.spans.get(low)
-                    && let Some(span) = bounds.spans.get_mut(high)
-                {
-                    span.0 = span.0.max(least);
-                }
+            if !bounds.raise() {
+                break;
             }
         }
         let open = bounds.spans.values().all(|(first, last)| first <= last);
         open.then_some(bounds)
+    }
+
+    /// Raises the least of each field to that of one which it is not below; whether any was raised.
+    fn raise(&mut self) -> bool {
+        let mut raised = false;
+        for rule in &self.schema.rules {
+            if let Rule::AtMost(low, high) = rule
+                && let Some(&(least, _)) = self.spans.get(low)
+                && let Some(span) = self.spans.get_mut(high)
+                && span.0 < least
+            {
+                span.0 = least;
+                raised = true;
+            }
+        }
+        raised
     }
 
     /// First and last step of what a field's codes stand for; `None` without a value.
@@ -366,119 +377,5 @@ impl<'a> Bounds<'a> {
             sum = (sum.0.saturating_add(*first), sum.1.saturating_add(*last));
         }
         Some(sum)
-    }
-}
-
-/// Makes the numbers among a record's drawn values hold the schema's constraints, as far as its codes allow
-/// ([`Schema::allows`]). `values` are those of the fields that are written, in their order.
-pub(crate) fn hold(
-    schema: &Schema,
-    code: &dyn Fn(usize) -> u32,
-    rng: &mut (impl Rng + ?Sized),
-    values: &mut [Value<'_>],
-) {
-    let Some(bounds) = Bounds::of(schema, code).filter(|bounds| !bounds.spans.is_empty()) else {
-        return;
-    };
-    let mut steps: BTreeMap<usize, i64> = BTreeMap::new();
-    for &field in bounds.spans.keys() {
-        if let Some(Value::Decimal(number)) =
-            place(schema, field).and_then(|place| values.get(place))
-        {
-            steps.insert(field, number.step());
-        }
-    }
-    let mut tries = 0;
-    while !settled(&bounds, &mut steps) {
-        tries += 1;
-        if tries > TRIES {
-            put(&bounds, &mut steps);
-            settled(&bounds, &mut steps);
-            break;
-        }
-        for (&field, step) in &mut steps {
-            if let Some(drawn) = draw(schema, field, code, rng) {
-                *step = drawn;
-            }
-        }
-    }
-    for (field, step) in steps {
-        let style = schema
-            .fields
-            .get(field)
-            .and_then(ordered)
-            .map(|(style, _)| style);
-        let value = place(schema, field).and_then(|place| values.get_mut(place));
-        if let (Some(style), Some(value)) = (style, value) {
-            *value = Value::Decimal(style.number(step));
-        }
-    }
-}
-
-/// Where a field's value stands among those of the fields that are written.
-fn place(schema: &Schema, field: usize) -> Option<usize> {
-    let before = schema.fields.get(..field)?;
-    Some(before.iter().filter(|field| field.is_written()).count())
-}
-
-fn draw(
-    schema: &Schema,
-    field: usize,
-    code: &dyn Fn(usize) -> u32,
-    rng: &mut (impl Rng + ?Sized),
-) -> Option<i64> {
-    let field = schema.fields.get(field)?;
-    let part = field.parts.first()?;
-    let (_, ordered) = ordered(field)?;
-    let digit = part.fine.map_or(0, code);
-    Some(ordered.sample(code(part.coarse), digit, rng))
-}
-
-/// Whether steps hold; totals are made the sums that they are.
-fn settled(bounds: &Bounds<'_>, steps: &mut BTreeMap<usize, i64>) -> bool {
-    bounds.schema.rules.iter().all(|rule| match rule {
-        Rule::AtMost(low, high) => match (steps.get(low), steps.get(high)) {
-            (Some(low), Some(high)) => low <= high,
-            _ => true,
-        },
-        Rule::Sum { total, parts } => {
-            if bounds.sum(*total, parts).is_none() {
-                return true;
-            }
-            let sum: i64 = parts.iter().filter_map(|part| steps.get(part)).sum();
-            let within = bounds
-                .coarse(*total)
-                .is_some_and(|(first, last)| (first..=last).contains(&sum));
-            steps.insert(*total, sum);
-            within
-        }
-        Rule::Together(..) | Rule::Never(_) => true,
-    })
-}
-
-/// Puts steps where they hold: each at the least that it may be, and parts of a sum raised, the first ones
-/// first, until it is large enough.
-fn put(bounds: &Bounds<'_>, steps: &mut BTreeMap<usize, i64>) {
-    for (&field, &(first, _)) in &bounds.spans {
-        steps.insert(field, first);
-    }
-    for rule in &bounds.schema.rules {
-        let Rule::Sum { total, parts } = rule else {
-            continue;
-        };
-        let (Some((least, _)), Some((wanted, _))) =
-            (bounds.sum(*total, parts), bounds.coarse(*total))
-        else {
-            continue;
-        };
-        let mut missing = wanted.saturating_sub(least).max(0);
-        for part in parts {
-            if let (Some(step), Some((first, last))) = (steps.get_mut(part), bounds.spans.get(part))
-            {
-                let raised = missing.min(last - first);
-                *step = first + raised;
-                missing -= raised;
-            }
-        }
     }
 }

@@ -159,6 +159,62 @@ fn constraints_that_make_no_sense_are_refused_with_the_reason() {
     }
 }
 
+/// Means of integer columns of which each record has a value from 0 to 49, drawn in `records` records that
+/// hold the constraints.
+fn means(columns: usize, constraints: &[String], records: usize) -> Vec<f64> {
+    let column = |n| {
+        format!(r#"{{"name":"c{n}","kind":"number","integer":true,"min":0,"max":99,"bins":2}}"#)
+    };
+    let named: Vec<String> = (0..columns).map(column).collect();
+    let json = format!(
+        r#"{{"version":4,"name":"t","columns":[{}],"constraints":[{}]}}"#,
+        named.join(","),
+        constraints.join(",")
+    );
+    let schema = Schema::from_json("s.json", json.as_bytes()).unwrap();
+    let table = Table::new(schema, vec![vec![0; records]; columns]).unwrap();
+    let (mut csv, mut rng) = (Vec::new(), ChaCha8Rng::seed_from_u64(7));
+    write_csv(&table, &mut csv, &mut rng, &WriteOptions::new("o.csv")).unwrap();
+    let text = String::from_utf8(csv).unwrap();
+    let mut sums = vec![0.0; columns];
+    for line in text.lines().skip(1) {
+        for (sum, value) in sums.iter_mut().zip(line.split(',')) {
+            *sum += value.parse::<f64>().unwrap();
+        }
+    }
+    sums.iter().map(|sum| sum / records as f64).collect()
+}
+
+/// All numbers were drawn again where any rule did not hold, and soon all were put at their bins' edges.
+#[test]
+fn rules_that_share_no_column_leave_each_others_values_alone() {
+    let pair = |n: usize| format!(r#"{{"at_most":["c{}","c{}"]}}"#, 2 * n, 2 * n + 1);
+    let pairs: Vec<String> = (0..10).map(pair).collect();
+    let brute = |of: fn(i32, i32) -> i32| {
+        let ordered = (0..50).flat_map(|low| (low..50).map(move |high| of(low, high)));
+        let (sum, count) = ordered.fold((0, 0), |(sum, count), x| (sum + x, count + 1));
+        f64::from(sum) / f64::from(count)
+    };
+    let (low, high) = (brute(|low, _| low), brute(|_, high| high));
+    for (n, mean) in means(20, &pairs, 2_000).into_iter().enumerate() {
+        let wanted = if n % 2 == 0 { low } else { high };
+        assert!(
+            (mean - wanted).abs() < 1.5,
+            "c{n}: {mean}, {wanted} expected"
+        );
+    }
+}
+
+/// A chain that one draw in 720 holds stays spread over its bin.
+#[test]
+fn a_long_chain_is_not_put_at_the_edge() {
+    let link = |n: usize| format!(r#"{{"at_most":["c{n}","c{}"]}}"#, n + 1);
+    let chain: Vec<String> = (0..5).map(link).collect();
+    let means = means(6, &chain, 2_000);
+    assert!(means.is_sorted(), "{means:?}");
+    assert!(means[0] > 3.0 && means[5] > 38.0, "{means:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -104,7 +104,9 @@ pub(crate) fn choose(
     let selection = purse::selection(common.share.share(4))?;
     purse.pay(selection.rho()?)?;
     let readings = readings();
-    let scores = scores(column, &readings, purse::preference(&selection));
+    let places = readings.iter().map(|&(_, rank)| rank).max().unwrap_or(0);
+    let preference = purse::preference(&selection, places, common.records);
+    let scores = scores(column, &readings, preference);
     let chosen = selection.choose(&scores, rng);
     let reading = chosen.and_then(|index| readings.into_iter().nth(index));
     Ok(reading.map_or(Reading::Text, |(reading, _)| reading))

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 pub use error::Error;
 pub use kinds::{Reading, readings, scores};
-pub use numbers::{Style, bounds, cells, grid, lower_scores, upper_scores};
+pub use numbers::{Ranked, Style, bounds, by_magnitude, cells, grid, lower_scores, upper_scores};
 pub use purse::{Noise, Purse};
 pub use texts::threshold;
 
@@ -135,8 +135,18 @@ pub fn draft(
         delta: options.delta / 2.0 / columns.len().max(1) as f64,
     };
     let (mut forms, mut notes) = (Vec::new(), Vec::new());
+    let guessed = purse::is_guess(&purse::selection(share.share(8))?, common.records);
     for column in &columns {
-        let (form, text) = draft_column(column, &common, &mut purse, rng)?;
+        let (form, mut text) = draft_column(column, &common, &mut purse, rng)?;
+        if guessed {
+            text.push_str(&format!(
+                ": little more than a guess, as epsilon {} does not tell enough of about {} records in {} \
+                 columns (leave columns out, spend more, or write what is known)",
+                options.epsilon,
+                common.records,
+                columns.len()
+            ));
+        }
         forms.push(Value::Object(form));
         notes.push(Note {
             column: column.name.clone(),

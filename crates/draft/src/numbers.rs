@@ -1,7 +1,6 @@
 //! Numbers: their bounds among round ones, special values, and edges from a noisy histogram.
 
 use fhaim_domain::TextCounts;
-use fhaim_dp::Rho;
 use rand_core::RngCore;
 use serde_json::{Map, Number, Value, json};
 
@@ -86,6 +85,19 @@ pub fn bounds() -> Vec<i64> {
         .collect()
 }
 
+/// A bound that may be chosen, and how many places it stands behind the one that is preferred among equals.
+pub type Ranked = (i64, i64);
+
+/// Bounds, those that are nearest to zero first: a column may have either sign, and what its range is
+/// nobody knows.
+pub fn by_magnitude(bounds: &[i64]) -> Vec<Ranked> {
+    let mut magnitudes: Vec<u64> = bounds.iter().map(|bound| bound.unsigned_abs()).collect();
+    magnitudes.sort_unstable();
+    magnitudes.dedup();
+    let rank = |bound: i64| magnitudes.partition_point(|&m| m < bound.unsigned_abs()) as i64;
+    bounds.iter().map(|&bound| (bound, rank(bound))).collect()
+}
+
 /// Steps with their records.
 type Steps = [(i64, u64)];
 
@@ -94,47 +106,50 @@ fn records(steps: &Steps, of: impl Fn(i64) -> bool) -> i64 {
     count(kept.map(|&(_, records)| records).sum())
 }
 
-/// For each upper bound, the records above it, as a loss, and `preference` more for each bound
-/// below it: the least bound that loses few is the best. One record moves each by at most one.
-pub fn upper_scores(steps: &Steps, bounds: &[i64], preference: i64) -> Vec<i64> {
+/// For each upper bound, the records above it, as a loss, and `preference` more for each place that it
+/// stands behind: of those that lose few the preferred one is the best. One record moves each by at most
+/// one.
+pub fn upper_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i64> {
     let loss = |bound: i64| records(steps, |step| step > bound);
-    let scores = bounds.iter().zip(0i64..);
+    let scores = bounds.iter();
     scores
-        .map(|(&bound, rank)| -loss(bound) - rank * preference)
+        .map(|&(bound, rank)| -loss(bound) - rank * preference)
         .collect()
 }
 
-/// The same for lower bounds, the largest first.
-pub fn lower_scores(steps: &Steps, bounds: &[i64], preference: i64) -> Vec<i64> {
+/// The same for lower bounds, with the records below.
+pub fn lower_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i64> {
     let loss = |bound: i64| records(steps, |step| step < bound);
-    let scores = bounds.iter().rev().zip(0i64..);
-    let mut scores: Vec<i64> = scores
-        .map(|(&bound, rank)| -loss(bound) - rank * preference)
-        .collect();
-    scores.reverse();
+    let scores = bounds.iter();
     scores
+        .map(|&(bound, rank)| -loss(bound) - rank * preference)
+        .collect()
 }
 
-/// The least and the largest of `candidates` between which nearly all steps lie, for a quarter of
-/// a share.
+/// A range that nearly all steps lie in, for a quarter of a share: its end by the ranks that it has, and
+/// then its begin, the nearest to the end that loses few.
 pub(crate) fn range(
     steps: &Steps,
-    candidates: &[i64],
-    share: Rho,
+    upper: &[Ranked],
+    common: &Common<'_>,
     purse: &mut Purse,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<(i64, i64), Error> {
-    let selection = purse::selection(share.share(8))?;
-    let preference = purse::preference(&selection);
-    let mut chosen = |scores: Vec<i64>| {
+    let selection = purse::selection(common.share.share(8))?;
+    let mut chosen = |candidates: &[Ranked], scores: fn(&Steps, &[Ranked], i64) -> Vec<i64>| {
         purse.pay(selection.rho()?)?;
-        let index = selection.choose(&scores, rng);
-        let bound = index.and_then(|index| candidates.get(index)).copied();
-        Ok::<i64, Error>(bound.unwrap_or(0))
+        let places = candidates.iter().map(|&(_, rank)| rank).max().unwrap_or(0);
+        let preference = purse::preference(&selection, places, common.records);
+        let index = selection.choose(&scores(steps, candidates, preference), rng);
+        let bound = index.and_then(|index| candidates.get(index));
+        Ok::<i64, Error>(bound.map_or(0, |&(bound, _)| bound))
     };
-    let upper = chosen(upper_scores(steps, candidates, preference))?;
-    let lower = chosen(lower_scores(steps, candidates, preference))?;
-    Ok((lower.min(upper), upper.max(lower)))
+    let last = chosen(upper, upper_scores)?;
+    let mut below: Vec<i64> = upper.iter().map(|&(bound, _)| bound).collect();
+    below.retain(|&bound| bound <= last);
+    below.sort_unstable();
+    let lower: Vec<Ranked> = below.into_iter().rev().zip(0..).collect();
+    Ok((chosen(&lower, lower_scores)?, last))
 }
 
 /// Where the cells of a histogram begin, and one past the last step: even ones, and finer ones
@@ -199,7 +214,7 @@ pub(crate) fn form(
     let steps: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((style.step(text)?, records)))
         .collect();
-    let (first, last) = range(&steps, &bounds(), common.share, purse, rng)?;
+    let (first, last) = range(&steps, &by_magnitude(&bounds()), common, purse, rng)?;
     let known = texts::above_threshold(column, common, purse, rng)?;
     let special = special(&known, style, (first, last), common);
     let mut form = Map::new();

@@ -125,8 +125,16 @@ pub(crate) fn selection(share: Rho) -> Result<Selection, Error> {
     Ok(Selection::new(epsilon, 1)?)
 }
 
-/// By how many records a candidate has to be better than one before it to be preferred to it: a
-/// public constant, at which it is chosen e^3 times as often among equals.
-pub(crate) fn preference(selection: &Selection) -> i64 {
-    ((6.0 / selection.epsilon()).ceil() as i64).max(1)
+/// By how many records a candidate has to be better than one before it to be preferred to it: so many
+/// that among equals the one before is chosen e^3 times as often, but no more than leave half of the
+/// records, by their released number, to tell the last of `places` from the first.
+pub(crate) fn preference(selection: &Selection, places: i64, records: i64) -> i64 {
+    let wanted = (6.0 / selection.epsilon()).ceil() as i64;
+    wanted.min(records / (2 * places.max(1))).max(1)
+}
+
+/// Whether a choice among some dozens of candidates is little more than a guess: half of the records, by
+/// their released number, do not make the right one a thousand times as likely as each other.
+pub(crate) fn is_guess(selection: &Selection, records: i64) -> bool {
+    selection.epsilon() * (records.max(0) as f64) < 4.0 * 1000f64.ln()
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     Common, Drafted, Error, Purse,
-    numbers::{fields, range},
+    numbers::{Ranked, fields, range},
 };
 
 /// Years that bounds are chosen from.
@@ -49,8 +49,9 @@ pub(crate) fn form(
     let years: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((year(format.read(text)?.div_euclid(DAY)), records)))
         .collect();
-    let candidates: Vec<i64> = YEARS.collect();
-    let (first, last) = range(&years, &candidates, common.share, purse, rng)?;
+    // The earliest last year, and the latest first one, that lose few.
+    let upper: Vec<Ranked> = YEARS.zip(0..).collect();
+    let (first, last) = range(&years, &upper, common, purse, rng)?;
     let span = first_day(last + 1) - first_day(first);
     let bins = i64::from(common.options.bins.max(1));
     let digits = ((span - 1) / bins + 1).min(MAX_DAYS);

@@ -5,10 +5,11 @@
 use fhaim_domain::{Schema, TextCounts};
 use fhaim_dp::{Rho, Selection, accounting};
 use fhaim_draft::{
-    Noise, Options, Purse, bounds, cells, draft, grid, lower_scores, readings, scores, threshold,
-    upper_scores,
+    Noise, Options, Purse, bounds, by_magnitude, cells, draft, grid, lower_scores, readings,
+    scores, threshold, upper_scores,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
+use serde_json::Value;
 
 /// One text of each sort: a small and a large number, decimals of both marks, a date, a word.
 const TEXTS: [&str; 7] = ["0", "3", "700", "1.5", "2,25", "2024-01-31", "word"];
@@ -65,7 +66,7 @@ fn largest(one: &[i64], two: &[i64]) -> i64 {
 
 #[test]
 fn one_record_moves_every_score_and_one_cell_by_one_at_most() {
-    let (readings, bounds, grid) = (readings(), bounds(), grid(-20, 1_000));
+    let (readings, bounds, grid) = (readings(), by_magnitude(&bounds()), grid(-20, 1_000));
     let pairs = neighbours();
     assert!(pairs.len() > 2_000, "{}", pairs.len());
     let mut moved = 0;
@@ -192,7 +193,7 @@ fn drafted(epsilon: f64, seed: u64) -> (Schema, Rho) {
 fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
     for seed in 0..3 {
         let (schema, _) = drafted(1.0, seed);
-        let json: serde_json::Value = serde_json::from_str(&schema.to_json()).unwrap();
+        let json: Value = serde_json::from_str(&schema.to_json()).unwrap();
         let columns = json["columns"].as_array().unwrap();
         let of = |name: &str| columns.iter().find(|c| c["name"] == name).unwrap();
         let kinds: Vec<&str> = columns
@@ -216,9 +217,11 @@ fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
         assert_eq!(of("since")["format"], "%d.%m.%Y");
         assert_eq!(of("since")["min"], "2010-01-01");
         assert_eq!(of("since")["max"], "2019-12-31");
+        // The nearest round bounds, or the next: those are chosen once in twenty times.
         let edges = of("age")["edges"].as_array().unwrap();
-        assert_eq!(edges.first().unwrap(), 20);
-        assert_eq!(edges.last().unwrap(), 100);
+        assert!([20, 10].map(Value::from).contains(&edges[0]), "{json}");
+        let last = edges.last().unwrap();
+        assert!([100, 200].map(Value::from).contains(last), "{json}");
         assert!(!schema.to_json().contains("Person") && !schema.to_json().contains("rare"));
         assert_eq!(
             Schema::from_json("again", schema.to_json().as_bytes()).unwrap(),
@@ -248,4 +251,52 @@ fn what_cannot_be_drafted_is_refused() {
     without.leave_out = vec!["b".to_owned()];
     assert!(refused("a\n1\n", without).contains("there is no column \"b\""));
     assert!(refused("a,b\n1\n", options(1.0, 1e-9)).contains("row 1"));
+}
+
+/// A small budget chose the farthest bounds there are: preferring each bound to the next outweighed all
+/// records.
+#[test]
+fn a_small_budget_finds_the_order_of_magnitude() {
+    let mut table = (0..14)
+        .map(|n| format!("c{n}"))
+        .collect::<Vec<_>>()
+        .join(",")
+        + "\n";
+    for record in 0..30_000 {
+        let value = |column: usize| (17 + (record * (column + 3)) % 74).to_string();
+        table += &((0..14).map(value).collect::<Vec<_>>().join(",") + "\n");
+    }
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let drafted = draft(
+        table.as_bytes(),
+        &Options::new("t.csv", "t", 0.1, 1e-10),
+        &mut rng,
+    )
+    .unwrap();
+    let schema: Value = serde_json::from_str(&drafted.schema.to_json()).unwrap();
+    for column in schema["columns"].as_array().unwrap() {
+        let edges = column["edges"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{column}"));
+        let [first, last] = [edges.first(), edges.last()].map(|e| e.unwrap().as_i64().unwrap());
+        assert!((-1_000..=17).contains(&first), "{column}");
+        assert!((90..=10_000).contains(&last), "{column}");
+    }
+    assert!(
+        drafted
+            .notes
+            .iter()
+            .all(|note| !note.text.contains("guess"))
+    );
+}
+
+/// Where nothing can be told it says so.
+#[test]
+fn a_draft_that_is_a_guess_says_so() {
+    let rows = "1,2,3,4,5,6,7,8,9,10\n".repeat(100);
+    let table = format!("a,b,c,d,e,f,g,h,i,j\n{rows}");
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let options = Options::new("t.csv", "t", 0.1, 1e-10);
+    let drafted = draft(table.as_bytes(), &options, &mut rng).unwrap();
+    assert!(drafted.notes.iter().all(|note| note.text.contains("guess")));
 }

@@ -22,7 +22,7 @@ mod workload;
 
 pub use association::{association_matrix, cramers_v};
 pub use attacks::{
-    Attack, MonteCarlo, ScoreAttacks, TVD_BINS, Vectors, monte_carlo, monte_carlo_vectors,
+    Attack, MonteCarlo, ScoreAttacks, TVD_BINS, Vectors, monte_carlo, monte_carlo_vectors, nearby,
     score_attacks,
 };
 pub use boosting::{Boosted, BoostingOptions};

@@ -3,7 +3,7 @@
 use fhaim_domain::Table;
 use serde::Serialize;
 
-use crate::{Attack, Error, MonteCarlo, ScoreAttacks, monte_carlo, score_attacks};
+use crate::{Attack, Error, MonteCarlo, ScoreAttacks, monte_carlo, nearby, score_attacks};
 
 /// So many synthetic records serve the attack that goes by them.
 const MAX_DRAWN: usize = 10_000;
@@ -11,6 +11,9 @@ const MAX_DRAWN: usize = 10_000;
 /// Members, and others, of each of its tries, and the tries.
 const RECORDS: usize = 100;
 const TRIES: usize = 40;
+
+/// Members, and others, that are ranked by the synthetic record nearest to them.
+const RANKED: usize = 500;
 
 /// An attack that finds less than this beyond chance is not said to find anything,
 const LEAST: f64 = 0.05;
@@ -30,7 +33,10 @@ pub struct Membership {
     /// By how likely the model finds a record; absent without a model that can tell.
     #[serde(flatten)]
     pub scores: Option<ScoreAttacks>,
-    /// By the synthetic records that lie near one.
+    /// By the nearest synthetic record: the share of pairs of a member and another that it puts in order.
+    pub nearby: Attack,
+    /// The same in tries of a hundred records of each: of few records all tries are alike, and luck
+    /// decides all of them at once.
     pub monte_carlo: Attack,
     /// Synthetic records that it goes by.
     pub drawn: usize,
@@ -63,17 +69,21 @@ pub fn membership(
         seed: SEED,
     };
     let by_records = monte_carlo(members.columns(), others.columns(), &drawn, &options)?;
-    let luck = (0.25 / TRIES as f64).sqrt();
+    let (members_of, others_of) = (members.columns(), others.columns());
+    let (ranked, [ranked_members, ranked_others]) =
+        nearby(members_of, others_of, &drawn, (RANKED, SEED))?;
+    let luck = rank_error(ranked_members, ranked_others);
     let beyond =
         |attack: Attack, error: f64| attack.found - attack.chance > LEAST.max(ERRORS * error);
     Ok(Membership {
         members: members.records(),
         others: others.records(),
         scores,
+        nearby: ranked,
         monte_carlo: by_records,
         drawn: drawn.first().map_or(0, Vec::len),
         bound: budget.map(|(epsilon, delta)| bound(epsilon, delta)),
-        found: beyond(by_records, luck)
+        found: beyond(ranked, luck)
             || scores.is_some_and(|s| beyond(s.likelihood, rank_error(s.members, s.others))),
     })
 }
@@ -114,13 +124,14 @@ impl Membership {
                 "{found:.2} by the model's likelihood where guessing gives {chance:.2}"
             ));
         }
-        let Attack { found, chance } = self.monte_carlo;
+        let Attack { found, chance } = self.nearby;
         attacks.push(format!(
-            "{found:.2} by records nearby where guessing gives {chance:.2}"
+            "{found:.2} by the nearest record where guessing gives {chance:.2}"
         ));
         let attacks = attacks.join(", ");
-        let bound = self.bound.map_or_else(String::new, |bound| {
-            format!(" Differential privacy allows {bound:.2} at most.")
+        let bound = self.scores.and(self.bound);
+        let bound = bound.map_or_else(String::new, |bound| {
+            format!(" Of likelihoods, differential privacy allows {bound:.2} at most.")
         });
         if self.found {
             format!(
@@ -136,6 +147,64 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::Schema;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+    use std::sync::Arc;
+
+    /// What is allowed is of likelihoods: it is not said where no model was attacked.
+    #[test]
+    fn the_bound_is_said_of_likelihoods_alone() {
+        let guess = Attack {
+            found: 0.5,
+            chance: 0.5,
+        };
+        let scores = ScoreAttacks {
+            white_box: guess,
+            total_variation: guess,
+            likelihood: guess,
+            members: 9,
+            others: 9,
+        };
+        let mut told = Membership {
+            members: 9,
+            others: 9,
+            scores: Some(scores),
+            nearby: guess,
+            monte_carlo: guess,
+            drawn: 9,
+            bound: Some(0.88),
+            found: false,
+        };
+        let words = "Of likelihoods, differential privacy allows 0.88 at most.";
+        assert!(told.sentence().ends_with(words), "{}", told.sentence());
+        told.scores = None;
+        assert!(!told.sentence().contains("0.88"), "{}", told.sentence());
+    }
+
+    /// Small tables whose synthetic ones were drawn without a look at them were said to leak, every
+    /// second one: all tries took the same records.
+    #[test]
+    fn harmless_small_tables_are_not_said_to_leak() {
+        let column =
+            |n| format!(r#"{{"name":"c{n}","kind":"categorical","categories":["a","b","c","d"]}}"#);
+        let columns: Vec<String> = (0..6).map(column).collect();
+        let json = format!(r#"{{"name":"t","columns":[{}]}}"#, columns.join(","));
+        let schema = Arc::new(Schema::from_json("t", json.as_bytes()).unwrap());
+        let mut found = 0;
+        for seed in 0..60 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let mut table = |records: usize| {
+                let mut column = || (0..records).map(|_| rng.random_range(0..4)).collect();
+                let columns: Vec<Vec<u32>> = (0..6).map(|_| column()).collect();
+                Table::new(schema.clone(), columns).unwrap()
+            };
+            let tables = [table(100), table(100), table(100)];
+            let [members, others, synthetic] = &tables;
+            let told = membership([members, others, synthetic], None, None).unwrap();
+            found += usize::from(told.found);
+        }
+        assert!(found <= 2, "{found} of 60");
+    }
 
     #[test]
     fn the_bound_is_a_half_without_budget_and_one_without_privacy() {

@@ -2,7 +2,7 @@
 
 use crate::config;
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -80,6 +80,14 @@ pub struct Listed {
     pub bytes: u64,
 }
 
+/// What a folder had in it at one moment.
+#[derive(Debug)]
+pub struct Contents {
+    blobs: Vec<Path>,
+    /// Files that a blob was being written to.
+    unfinished: Vec<PathBuf>,
+}
+
 impl Blobs {
     /// The blobs of an object store.
     pub fn over(store: impl ObjectStore) -> Self {
@@ -152,28 +160,82 @@ impl Blobs {
     /// A failure of the store.
     pub async fn delete_folder(&self, folder: &str) -> Result<(), BlobError> {
         let path = Path::from(folder);
-        // Whoever deletes the same folder meanwhile takes it away under the listing.
-        let there = self.store.list(Some(&path)).filter_map(|found| async {
+        self.delete_each(self.below(&path)).await?;
+        let Some(root) = &self.folder else {
+            return Ok(());
+        };
+        // Of files that are being written the store says nothing.
+        let below = on_disk_at(root, &path);
+        on_disk(move || remove_folder(&below)).await
+    }
+
+    /// What is below a folder now, whole blobs and what is left of those that were being written, to be
+    /// deleted later: whatever comes after is not among it.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn contents(&self, folder: &str) -> Result<Contents, BlobError> {
+        let path = Path::from(folder);
+        let blobs = self.below(&path).try_collect().await?;
+        let unfinished = match &self.folder {
+            None => Vec::new(),
+            Some(root) => {
+                let below = on_disk_at(root, &path);
+                let find = move || {
+                    let mut found = Vec::new();
+                    match unfinished(&below, Duration::ZERO, &mut found) {
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        done => done?,
+                    }
+                    Ok(found)
+                };
+                on_disk(find).await?
+            }
+        };
+        Ok(Contents { blobs, unfinished })
+    }
+
+    /// Deletes what a folder had in it.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn delete_contents(&self, contents: Contents) -> Result<(), BlobError> {
+        let blobs = stream::iter(contents.blobs.into_iter().map(Ok));
+        self.delete_each(blobs).await?;
+        let remove = move || {
+            for path in &contents.unfinished {
+                match std::fs::remove_file(path) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    done => done?,
+                }
+            }
+            Ok(())
+        };
+        on_disk(remove).await
+    }
+
+    /// Blobs below a folder, as they are listed. Whoever deletes the same folder meanwhile takes it away
+    /// under the listing.
+    fn below(&self, path: &Path) -> impl Stream<Item = Result<Path, object_store::Error>> {
+        self.store.list(Some(path)).filter_map(|found| async {
             match found {
                 Err(object_store::Error::NotFound { .. }) => None,
                 found => Some(found.map(|meta| meta.location)),
             }
-        });
-        let deleted = there.try_for_each_concurrent(8, |location| async move {
+        })
+    }
+
+    async fn delete_each(
+        &self,
+        blobs: impl Stream<Item = Result<Path, object_store::Error>>,
+    ) -> Result<(), BlobError> {
+        let deleted = blobs.try_for_each_concurrent(8, |location| async move {
             match self.store.delete(&location).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(error),
             }
         });
-        deleted.await?;
-        let Some(root) = &self.folder else {
-            return Ok(());
-        };
-        // Of files that are being written the store says nothing.
-        let below = path
-            .parts()
-            .fold(PathBuf::clone(root), |path, part| path.join(part.as_ref()));
-        on_disk(move || remove_folder(&below)).await
+        Ok(deleted.await?)
     }
 
     /// Blobs below a folder that are as old as `age`.
@@ -229,6 +291,12 @@ impl Blobs {
         self.put("readiness", Bytes::from_static(&[0; CHECK_BYTES]))
             .await
     }
+}
+
+/// Where a folder of blobs is, below the folder of all.
+fn on_disk_at(root: &std::path::Path, path: &Path) -> PathBuf {
+    let parts = path.parts();
+    parts.fold(root.to_owned(), |path, part| path.join(part.as_ref()))
 }
 
 /// Work on files, off the threads that answer.

@@ -5,7 +5,7 @@
 //! that is kept. A request's body has to get on (`receiving`). Where all places are taken, the
 //! connection that has been without a request for longest makes room, and where there is none, the one
 //! whose request has been coming in for longest, of whichever address has most of those. What is
-//! being answered is left alone.
+//! being answered is left alone, as long as it is taken in (`sending`).
 
 use axum::Router;
 use axum::body::Body;
@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 use crate::receiving::{Receiving, Watched};
-use crate::shutdown::Shutdown;
+use crate::{sending, shutdown::Shutdown};
 
 /// A request's head must come so soon.
 const HEAD_WITHIN: Duration = Duration::from_secs(20);
@@ -128,6 +128,7 @@ async fn answer(
 ) {
     // Small answers wait for nothing.
     let _ = stream.set_nodelay(true);
+    sending::limit(&stream);
     let standing = place.standing.clone();
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let (router, busy, standing) = (router.clone(), Busy::new(&standing), standing.clone());

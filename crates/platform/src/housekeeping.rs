@@ -14,7 +14,9 @@ use crate::Failure;
 use crate::blobs::Listed;
 use crate::lease::Tasks;
 use crate::program::Program;
+use crate::security;
 use crate::shutdown::Shutdown;
+use crate::telemetry;
 
 /// Deletions that were broken off are gone on with, and signing keys rotated if due, so often.
 const EVERY: Duration = Duration::from_secs(60);
@@ -22,10 +24,16 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Gauges are set so often.
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
+/// A counter's name and labels.
+pub type Counter = (&'static str, &'static [(&'static str, &'static str)]);
+
 /// What a service keeps in its blobs.
 pub trait Housekeeping: Program {
     /// The folder that all of its blobs are in.
     const FOLDER: &'static str;
+
+    /// Counters of its own, shown before there is anything to count.
+    const COUNTERS: &'static [Counter] = &[];
 
     /// The folders below it that the database names.
     fn folders(&self) -> impl Future<Output = Result<BTreeSet<String>, Failure>> + Send;
@@ -95,6 +103,10 @@ fn folder_of<'a>(blob: &str, folders: &'a BTreeSet<String>) -> Option<&'a str> {
 
 /// Keeps a service clean, and its gauges true, until `shutdown`.
 pub async fn keep<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
+    security::announce(S::SERVICE);
+    for (counter, labels) in S::COUNTERS {
+        telemetry::announce(counter, labels);
+    }
     tokio::join!(clean(state, shutdown), gauges(state, shutdown));
 }
 

@@ -35,6 +35,7 @@ pub mod rows;
 pub mod runner;
 pub mod seal;
 pub mod security;
+mod sending;
 pub mod server;
 pub mod shutdown;
 pub mod store;

@@ -14,6 +14,7 @@ use crate::lease::{Cause, Lease, Lost, MAX_PAUSE, Tasks};
 use crate::server::with_request_id;
 use crate::shutdown::Shutdown;
 use crate::store::{StoreError, Tx};
+use crate::telemetry;
 use fhaim_api::problem::ProblemKind;
 
 /// How often an idle worker looks for what another process has queued.
@@ -22,6 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A lease is renewed at least so often: it is lost to whoever ends a task, and its worker stops
 /// after so long at the latest.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
+
+/// How attempts end.
+const ENDS: [&str; 5] = ["done", "lost", "failed", "fault", "outage"];
 
 /// Why an attempt at a task ended before the task did.
 #[derive(Debug)]
@@ -128,6 +132,9 @@ pub trait Work: Clone + Send + Sync + 'static {
 
 /// Runs tasks until `shutdown`, as many at a time as the configuration says.
 pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
+    for end in ENDS {
+        telemetry::announce("task_attempts_total", &[("task", W::TASK), ("end", end)]);
+    }
     let runner = Runner {
         work,
         shutdown,
@@ -152,7 +159,15 @@ pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
 }
 
 /// Counts how an attempt ended.
-fn ended_as<W: Work>(end: &'static str) {
+fn ended_as<W: Work>(ended: &Result<(), Stop>) {
+    let [done, lost, failed, fault, outage] = ENDS;
+    let end = match ended {
+        Ok(()) => done,
+        Err(Stop::Lost) => lost,
+        Err(Stop::Failed(_)) => failed,
+        Err(Stop::Fault(_)) => fault,
+        Err(Stop::Outage(_)) => outage,
+    };
     metrics::counter!("task_attempts_total", "task" => W::TASK, "end" => end).increment(1);
 }
 
@@ -246,13 +261,7 @@ impl<W: Work> Runner<W> {
                 () = self.shutdown.raised() => return self.give_back(lease).await,
             }
         };
-        ended_as::<W>(match &ended {
-            Ok(()) => "done",
-            Err(Stop::Lost) => "lost",
-            Err(Stop::Failed(_)) => "failed",
-            Err(Stop::Fault(_)) => "fault",
-            Err(Stop::Outage(_)) => "outage",
-        });
+        ended_as::<W>(&ended);
         let stop = match ended {
             Ok(()) => {
                 tracing::info!(task, id, "done");

@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 use uuid::Uuid;
 
+use crate::telemetry;
 use fhaim_api::token::Service;
 
 /// What was tried.
@@ -53,6 +54,17 @@ impl Event {
             Self::KeyRefused { .. } => "key-refused",
             Self::ForeignId { .. } => "foreign-id",
         }
+    }
+}
+
+/// Shows the counters of a service's events before there are any.
+pub fn announce(service: Service) {
+    let at_accounts = ["sign-in-failed", "sign-in-limited", "key-refused"];
+    let with_accounts = (service == Service::Generation).then_some(at_accounts);
+    let anywhere = ["token-refused", "foreign-id"].into_iter();
+    for event in anywhere.chain(with_accounts.into_iter().flatten()) {
+        let labels = [("service", service.as_str()), ("event", event)];
+        telemetry::announce("security_events_total", &labels);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::Failure;
@@ -21,12 +21,12 @@ pub async fn blocking<T: Send + 'static>(
 
 /// Long work that anyone may ask for: some of it at a time, so that nobody stops the service.
 #[derive(Debug)]
-pub struct Few(Semaphore);
+pub struct Few(Arc<Semaphore>);
 
 impl Few {
     /// So many at a time, at least one.
     pub fn new(most: usize) -> Self {
-        Self(Semaphore::new(most.max(1)))
+        Self(Arc::new(Semaphore::new(most.max(1))))
     }
 
     /// As [`blocking`], when its turn has come.
@@ -37,8 +37,21 @@ impl Few {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let _permit = self.0.acquire().await.map_err(Failure::internal)?;
-        blocking(work).await
+        let permit = self.0.clone().acquire_owned().await;
+        let permit = permit.map_err(Failure::internal)?;
+        blocking(holding(permit, work)).await
+    }
+}
+
+/// Work that keeps its place until it is done, whether or not anybody still waits for it: a caller who
+/// hangs up drops what waits, and a thread cannot be stopped.
+fn holding<T>(
+    place: OwnedSemaphorePermit,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl FnOnce() -> T + Send + 'static {
+    move || {
+        let _place = place;
+        work()
     }
 }
 
@@ -69,9 +82,9 @@ impl Shared {
         owner: Uuid,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let turn = self.turn_of(owner);
-        let _turn = turn.acquire().await.map_err(Failure::internal)?;
-        self.few.blocking(work).await
+        let turn = self.turn_of(owner).acquire_owned().await;
+        let turn = turn.map_err(Failure::internal)?;
+        self.few.blocking(holding(turn, work)).await
     }
 
     fn turn_of(&self, owner: Uuid) -> Arc<Semaphore> {
@@ -107,6 +120,25 @@ mod tests {
         let done = futures_util::future::join_all((0..6).map(|_| work())).await;
         assert!(done.iter().all(Result::is_ok));
         assert_eq!(most.load(Ordering::SeqCst), 2);
+    }
+
+    /// Work went on past the bound where those who had asked for it hung up.
+    #[tokio::test]
+    async fn who_hangs_up_leaves_no_place_to_others() {
+        let shared = Shared::new(2);
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for caller in 0..12 {
+            let (now, most) = (now.clone(), most.clone());
+            let work = shared.blocking(Uuid::from_u128(caller % 3), move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(40));
+                now.fetch_sub(1, Ordering::SeqCst);
+            });
+            let _ = tokio::time::timeout(Duration::from_millis(5), work).await;
+        }
+        let last = shared.blocking(Uuid::from_u128(9), || ()).await;
+        assert!(last.is_ok());
+        assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at a time");
     }
 
     /// One account that asked for dozens of key sets kept others waiting for all of them.

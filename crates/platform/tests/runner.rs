@@ -87,7 +87,7 @@ struct Process {
     tale: Tale,
     stopper: Stopper,
     running: JoinHandle<()>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Process {
@@ -116,7 +116,7 @@ impl Process {
             tale,
             stopper,
             running,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -137,9 +137,11 @@ impl Process {
         panic!("{id} is {}, not {state}", self.state(id).await);
     }
 
-    async fn stop(self) {
+    /// Its folder, which has the store as long as it is kept.
+    async fn stop(self) -> TempDir {
         self.stopper.stop();
         self.running.await.unwrap();
+        self.folder
     }
 }
 
@@ -185,7 +187,7 @@ async fn one_owners_long_tasks_do_not_hold_everyones() {
     assert_eq!(process.tale.attempts("hang-2"), 0);
     // Given back at a stop: whoever looks next takes it at once.
     let (tasks, store) = (process.tale.tasks.clone(), process.tale.store.clone());
-    process.stop().await;
+    let _folder = process.stop().await;
     let lease = tasks.take(&[]).await.unwrap().unwrap();
     assert_eq!(
         (lease.id.as_str(), lease.attempt, lease.faults),

@@ -19,7 +19,8 @@ impl Client {
     /// again makes no other.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// [`Error::Disagreement`] where the service answers with other terms; terms that cannot be met;
+    /// what the service refuses.
     pub async fn create_dataset(
         &self,
         id: Uuid,
@@ -30,10 +31,14 @@ impl Client {
         let address = format!("{service}/v1/datasets/{id}");
         let body = Body::json(&NewDataset {
             name: name.to_owned(),
-            terms: WireTerms(terms),
+            terms: WireTerms(terms.clone()),
         });
         let made = self.json(Method::PUT, &address, body).await;
-        made.map_err(|error: Error| error.of_new_dataset(id, service))
+        let made: Dataset = made.map_err(|error: Error| error.of_new_dataset(id, service))?;
+        let told = made.terms.0.clone();
+        let checking = tokio::task::spawn_blocking(move || check_terms(terms, &told));
+        checking.await.map_err(|_| Error::Interrupted)??;
+        Ok(made)
     }
 
     /// All datasets of the account, newest first.
@@ -229,5 +234,45 @@ impl Client {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses an answer with other terms than those sent, completed: the table is encrypted under the
+/// answer, and with another epsilon that would be spent.
+fn check_terms(sent: Terms, told: &Terms) -> Result<(), Error> {
+    if sent.complete(&Mechanisms)? == *told {
+        Ok(())
+    } else {
+        Err(Error::Disagreement("the dataset was made with other terms"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Schema;
+
+    #[test]
+    fn an_answer_with_other_terms_is_refused() {
+        let json = br#"{"name":"t","columns":[
+            {"name":"a","kind":"categorical","categories":["1","2"]},
+            {"name":"b","kind":"categorical","categories":["1","2","3"]}]}"#;
+        let schema = Schema::from_json("t", json).unwrap();
+        let sent = Terms::new(schema, 1.0, 1e-9, 600);
+        let told = sent.clone().complete(&Mechanisms).unwrap();
+        check_terms(sent.clone(), &told).unwrap();
+        for other in [
+            Terms {
+                epsilon: 50.0,
+                ..told.clone()
+            },
+            Terms {
+                runs: 2,
+                ..told.clone()
+            },
+        ] {
+            let refused = check_terms(sent.clone(), &other);
+            assert!(matches!(refused, Err(Error::Disagreement(_))));
+        }
     }
 }

@@ -27,14 +27,14 @@ pub mod worker;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
-use fhaim_platform::housekeeping::{self, Held, Housekeeping};
+use fhaim_platform::housekeeping::{self, Counter, Held, Housekeeping};
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::runner::{self, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
-use fhaim_platform::{Failure, step};
+use fhaim_platform::{Failure, step, telemetry};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -175,6 +175,7 @@ impl Program for State {
 
     async fn work(self, shutdown: Shutdown) {
         let common = self.common.clone();
+        telemetry::announce_histogram("batch_compute_seconds");
         tokio::join!(
             runner::run(self.clone(), &common, shutdown.clone()),
             housekeeping::keep(&self, &shutdown),
@@ -217,6 +218,7 @@ impl State {
 
 impl Housekeeping for State {
     const FOLDER: &'static str = "uploads";
+    const COUNTERS: &'static [Counter] = &[("objects_received_total", &[])];
 
     async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
         Ok(store::uploads::folders(&self.base.store).await?)

@@ -243,6 +243,41 @@ async fn taking_back_that_is_broken_off_is_gone_on_with() {
     two.register(1, 128).await.unwrap();
 }
 
+/// Another replica that was still at a part which had been taken back deleted what was uploaded anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_is_uploaded_anew_stays() {
+    let two = Two::new(Partition::Records).await;
+    let stored = two.upload().await;
+    let state = &two.fixture.state;
+    let slow = |config: ThrottleConfig| {
+        let local = LocalFileSystem::new_with_prefix(two.fixture.blobs()).unwrap();
+        let mut state = state.clone();
+        state.base.blobs = Blobs::over(ThrottledStore::new(local, config));
+        state
+    };
+    let deleting = slow(ThrottleConfig {
+        wait_delete_per_call: Duration::from_secs(5),
+        ..ThrottleConfig::default()
+    });
+    let taking_back = uploads::take_back(&deleting, &stored, 1);
+    let broken_off = tokio::time::timeout(Duration::from_millis(100), taking_back).await;
+    assert!(broken_off.is_err());
+    // It has read which parts are taken back, and not yet what is in their folders.
+    let listing = slow(ThrottleConfig {
+        wait_list_per_call: Duration::from_secs(4),
+        ..ThrottleConfig::default()
+    });
+    let late = tokio::spawn(async move { listing.tidy().await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    state.tidy().await.unwrap();
+    two.upload_part(1).await;
+    let all = two.files(&stored, 1);
+    assert!(!late.is_finished(), "the other was not late");
+    late.await.unwrap().unwrap();
+    assert_eq!(two.files(&stored, 1), all);
+    two.fixture.load(&two.stored().await).await.unwrap();
+}
+
 /// Anybody who may start a job could keep the others' ciphertexts where they are, though no run began.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_was_refused_keeps_no_part() {

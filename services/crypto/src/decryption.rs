@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use fhaim_api::keys::{Decrypted, NewRun, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;
+use fhaim_platform::housekeeping::Counter;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::{Caller, Peer};
@@ -23,6 +24,15 @@ use crate::problem::Refusal;
 
 /// The largest request: a few hundred ciphertexts.
 pub const BODY_LIMIT: usize = 256 << 20;
+
+/// Counters of what is debited and of what is not decrypted, by what became of it.
+pub const COUNTERS: &[Counter] = &[
+    ("releases_debited_total", &[]),
+    ("decryptions_refused_total", &[("end", "refused")]),
+    ("decryptions_refused_total", &[("end", "frozen")]),
+    ("decryptions_refused_total", &[("end", "restored")]),
+    ("decryptions_refused_total", &[("end", "deleted")]),
+];
 
 /// A sum of costs past what can be counted.
 pub const OVERFLOW: &str = "a sum of costs is past what can be counted";
@@ -155,6 +165,13 @@ pub async fn decrypt(state: &State, call: &Call, body: Bytes) -> Result<Decrypte
         kind => {
             let (dataset, job) = (call.dataset, call.job);
             tracing::warn!(%dataset, %job, %failure, "a decryption was refused");
+            let end = match kind {
+                ProblemKind::Frozen => "frozen",
+                ProblemKind::Restored => "restored",
+                ProblemKind::NotFound => "deleted",
+                _ => "refused",
+            };
+            metrics::counter!("decryptions_refused_total", "end" => end).increment(1);
             asked.refused(state).await?;
             Err(match kind {
                 ProblemKind::Frozen | ProblemKind::Restored | ProblemKind::NotFound => failure,

@@ -90,5 +90,5 @@ pub async fn act(
     } else {
         drop(tx);
     }
-    keys::show(state, dataset, Caller::User(holder)).await
+    keys::show(state, dataset, Caller::User(holder), &[]).await
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::account::Secret;
 use fhaim_api::dataset::WireTerms;
-use fhaim_api::keys::{KeySet, NewKeySet};
+use fhaim_api::keys::{KeySet, NewKeySet, Receipt};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
@@ -179,11 +179,17 @@ pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<Store
     }
 }
 
-/// What a holder, or the computation service, may see of a key set.
+/// What a holder, or the computation service, may see of a key set, after holding the receipts that
+/// are shown against its ledger.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`].
-pub async fn show(state: &State, dataset: Uuid, caller: Caller) -> Result<KeySet, Failure> {
+/// [`ProblemKind::NotFound`]; as [`ledger::check_receipts`].
+pub async fn show(
+    state: &State,
+    dataset: Uuid,
+    caller: Caller,
+    receipts: &[Receipt],
+) -> Result<KeySet, Failure> {
     let stored = match caller {
         Caller::User(user) => find_held(state, dataset, user).await?,
         Caller::Service(Service::Computation) => find(state, dataset).await?,
@@ -192,6 +198,7 @@ pub async fn show(state: &State, dataset: Uuid, caller: Caller) -> Result<KeySet
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
+    ledger::check_receipts(state, &stored, receipts).await?;
     let plan = outline(&stored.terms)?;
     stored.describe(state, &plan).await
 }

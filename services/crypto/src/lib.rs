@@ -29,7 +29,7 @@ pub mod store;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
-use fhaim_platform::housekeeping::{self, Housekeeping};
+use fhaim_platform::housekeeping::{self, Counter, Housekeeping};
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::{COMMON, Step};
@@ -137,6 +137,7 @@ impl From<Common> for Config {
 
 impl Housekeeping for State {
     const FOLDER: &'static str = "keys";
+    const COUNTERS: &'static [Counter] = decryption::COUNTERS;
 
     async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
         Ok(store::keys::folders(&self.base.store).await?)
@@ -151,6 +152,7 @@ impl Housekeeping for State {
         metrics::gauge!("key_sets").set(ledgers.key_sets as f64);
         metrics::gauge!("datasets_frozen").set(ledgers.frozen as f64);
         metrics::gauge!("ledger_acts").set(ledgers.acts as f64);
+        metrics::gauge!("datasets_debited").set(ledgers.debited as f64);
         Ok(())
     }
 }

@@ -100,9 +100,12 @@ async fn create(
     Ok((status, axum::Json(set)))
 }
 
-/// A dataset's key set, for its holders and the computation service.
+/// A dataset's key set, for its holders and the computation service. A receipt that is shown with it
+/// is held against the ledger, as with `receipt`.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "keys",
-    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    params(("dataset" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    security(("bearer" = [])),
     responses(
         (status = 200, description = "The key set", body = KeySet),
         (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
@@ -111,8 +114,11 @@ async fn show(
     Shared(state): Shared<State>,
     caller: Caller,
     Path(dataset): Path<Uuid>,
+    Receipts(receipts): Receipts,
 ) -> Result<axum::Json<KeySet>, Failure> {
-    Ok(axum::Json(keys::show(&state, dataset, caller).await?))
+    Ok(axum::Json(
+        keys::show(&state, dataset, caller, &receipts).await?,
+    ))
 }
 
 /// Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins

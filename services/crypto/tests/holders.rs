@@ -158,7 +158,7 @@ async fn a_signature_over_a_bit_that_differs_is_refused() {
         let refused = holders::act(&state, set.dataset, OWNER, consent).await;
         assert_eq!(refused.unwrap_err().kind(), ProblemKind::Invalid);
     }
-    let shown = keys::show(&state, set.dataset, Caller::User(OWNER)).await;
+    let shown = keys::show(&state, set.dataset, Caller::User(OWNER), &[]).await;
     let shown = shown.unwrap();
     assert_eq!(stand(&shown), [(false, false); 2]);
     assert_eq!(shown.receipt.height, set.receipt.height);
@@ -183,7 +183,11 @@ async fn one_that_withdraws_stops_further_runs_and_every_holder_reads_the_ledger
     assert_eq!(refused.kind(), ProblemKind::Conflict);
     for holder in [OWNER, OTHER] {
         assert!(ledger::show(&state, id, holder, &[]).await.is_ok());
-        assert!(keys::show(&state, id, Caller::User(holder)).await.is_ok());
+        assert!(
+            keys::show(&state, id, Caller::User(holder), &[])
+                .await
+                .is_ok()
+        );
     }
     let refused = ledger::show(&state, id, STRANGER, &[]).await.unwrap_err();
     assert_eq!(refused.kind(), ProblemKind::NotFound);

@@ -4,6 +4,7 @@
 
 mod common;
 
+use bytes::Bytes;
 use common::{OWNER, Place, terms};
 use fhaim_api::Digest;
 use fhaim_api::keys::{NewRun, Receipt, RunStanding};
@@ -19,6 +20,7 @@ use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
+use fhaim_platform::telemetry;
 use fhaim_platform::token::Peer;
 use fhaim_protocol::crypto::chain::Freeze;
 use rand_chacha::ChaCha20Rng;
@@ -82,6 +84,41 @@ async fn a_run_is_given_to_one_job_and_stays_its_own() {
     let upload = Digest::of(b"another");
     let other = decryption::begin(&state, &call, &NewRun { upload }).await;
     assert_eq!(kind(other), ProblemKind::Conflict);
+}
+
+/// Every refusal reads alike, and is counted by what became of it.
+#[tokio::test]
+async fn what_is_not_decrypted_is_counted() {
+    let place = Place::new().await;
+    let recorder = telemetry::metrics().unwrap();
+    let state = place.open().await;
+    let id = place.dataset(&state, 1).await;
+    let call = |dataset: Uuid| Call {
+        peer: Peer(Service::Computation),
+        dataset,
+        job: Uuid::from_u128(7),
+        receipts: Vec::new(),
+    };
+    let counted = |end: &str| {
+        let name = format!("decryptions_refused_total{{end=\"{end}\"}} ");
+        let shown = recorder.render();
+        shown
+            .lines()
+            .find_map(|line| line.strip_prefix(&name)?.parse::<u32>().ok())
+    };
+    // A job without a run, and then one whose page is none.
+    let decrypt =
+        async |dataset| decryption::decrypt(&state, &call(dataset), Bytes::from_static(b"?")).await;
+    assert_eq!(kind(decrypt(id).await), ProblemKind::Refused);
+    assert_eq!(counted("refused"), Some(1));
+    begin(&state, id, 7, &[]).await.unwrap();
+    assert_eq!(kind(decrypt(id).await), ProblemKind::Refused);
+    assert_eq!(counted("refused"), Some(2));
+    assert_eq!(
+        kind(decrypt(Uuid::from_u128(5)).await),
+        ProblemKind::NotFound
+    );
+    assert_eq!((counted("deleted"), counted("refused")), (Some(1), Some(2)));
 }
 
 #[tokio::test]

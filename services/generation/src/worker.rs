@@ -11,7 +11,7 @@ use fhaim_api::keys::{RECEIPT_HEADER, Receipt};
 use fhaim_api::problem::ProblemKind;
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
-use fhaim_platform::housekeeping::{self, Housekeeping};
+use fhaim_platform::housekeeping::{self, Counter, Housekeeping};
 use fhaim_platform::lease::{Lease, Tasks};
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_platform::runner::{self, Policy, Stop, Work};
@@ -52,6 +52,7 @@ pub async fn work(state: State, shutdown: Shutdown) {
 
 impl Housekeeping for State {
     const FOLDER: &'static str = datasets::FOLDER;
+    const COUNTERS: &'static [Counter] = &[("releases_total", &[("service", "generation")])];
 
     async fn folders(&self) -> Result<BTreeSet<String>, Failure> {
         let all = parents::all(&self.base.store).await?;

@@ -4,6 +4,7 @@ import { useNavigate } from "react-router";
 import { json } from "../api/client";
 import { newId } from "../api/ids";
 import { makeKeys } from "../api/keys";
+import { checkTerms } from "../api/terms";
 import type { Dataset, Terms } from "../api/types";
 import type { Used } from "../crypto/memory";
 import type { ReadOptions, ReadTable, Schema } from "../crypto/messages";
@@ -76,6 +77,7 @@ export default function NewDataset() {
     if (chosen.current.content !== content) chosen.current = { id: newId(), content };
     const path = `/v1/datasets/${chosen.current.id}`;
     const dataset = await json<Dataset>("generation", "PUT", path, { json: { name, terms } });
+    checkTerms(terms, dataset.terms);
     // The other holders sign the keys too, and cannot have them made.
     if (terms.roster) await makeKeys(dataset);
     begin(dataset, 0, file, read, used);

@@ -363,9 +363,16 @@ class Crypto:
         """This document."""
         return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
 
-    def show(self, dataset: UUID) -> KeySet:
-        """A dataset's key set, for its holders and the computation service."""
-        return self._http.json(KeySet, "GET", path("/v1/datasets/{}", dataset))
+    def show(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> KeySet:
+        """A dataset's key set, for its holders and the computation service. A receipt that is
+        shown with it is held against the ledger, as with `receipt`.
+        """
+        return self._http.json(
+            KeySet,
+            "GET",
+            path("/v1/datasets/{}", dataset),
+            header={"fhaim-receipt": fhaim_receipt},
+        )
 
     def create(self, dataset: UUID, body: NewKeySet) -> KeySet:
         """Makes the key set of a dataset that the generation service vouches for, and fixes its

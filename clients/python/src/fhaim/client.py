@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Union
 from uuid import UUID, uuid4
@@ -208,6 +208,7 @@ class Client:
         )
         name = name or str(schema.get("name") or "dataset")
         made = self.generation.make_dataset(_new(id), NewDataset(name=name, terms=terms))
+        _check_terms(terms, made.terms)
         if roster is not None:
             # The others sign the keys too, and cannot have them made.
             vouched = self.generation.vouch_for_dataset(made.id).voucher
@@ -568,6 +569,21 @@ def _identifier(thing: Any) -> UUID:
             raise Error("not-found", "It is no identifier", repr(thing)) from None
     identifier: UUID = thing.id
     return identifier
+
+
+def _check_terms(sent: Terms, told: Terms) -> None:
+    """Refuses an answer with other terms than those sent: tables are encrypted under the answer. What
+    was left out is the service's to name, and it may write a schema in other words: of that the
+    columns are compared.
+    """
+    told_names, sent_names = ([column["name"] for column in terms.schema["columns"]] for terms in (told, sent))
+    if told_names != sent_names:
+        raise Error("disagreement", "The service answered with another schema: tell its operator")
+    for name in (field.name for field in fields(Terms) if field.name not in ("schema", "version")):
+        value, answered = getattr(sent, name), getattr(told, name)
+        if value is not None and answered != value:
+            words = f"{name} is {answered!r} where {value!r} was sent: tell its operator"
+            raise Error("disagreement", "The service answered with other terms", words)
 
 
 def _new(identifier: UUID | str | None) -> UUID:

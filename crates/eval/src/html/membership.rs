@@ -38,6 +38,11 @@ pub(super) fn membership_section(out: &mut Formatter<'_>, membership: &Membershi
         )?;
     }
     one(
+        "Nearest record",
+        membership.nearby,
+        "share of pairs of a member and another in which the member has a synthetic record nearer to it",
+    )?;
+    one(
         "Monte Carlo",
         membership.monte_carlo,
         "share of tries in which members have more synthetic records near them (Hilprecht et al. 2019)",

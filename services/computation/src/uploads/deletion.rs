@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::{Stored, store};
 use crate::State;
 use crate::problem::Refusal;
+use crate::store::uploads::TakenBack;
 
 /// Takes a contribution back: deletes its objects, and then the contribution. Broken off at any
 /// point, it is gone on with within a minute, or by the next call.
@@ -24,27 +25,30 @@ pub async fn take_back(state: &State, stored: &Stored, contribution: u32) -> Res
     if store::is_used(&mut tx, dataset).await? {
         return Err(Refusal::Used.into());
     }
-    store::begin_taking_back(&mut tx, dataset, contribution).await?;
+    let mark = store::begin_taking_back(&mut tx, dataset, contribution).await?;
     tx.commit().await?;
     state.datasets.forget(dataset);
-    finish_taking_back(
-        state,
+    let taken = TakenBack {
         dataset,
         contribution,
-        &stored.part_folder(contribution),
-    )
-    .await
+        mark,
+        folder: stored.part_folder(contribution),
+    };
+    finish_taking_back(state, &taken).await
 }
 
 /// Blobs before the row that names their folder.
-async fn finish_taking_back(
-    state: &State,
-    dataset: Uuid,
-    contribution: u32,
-    folder: &str,
-) -> Result<(), Failure> {
-    state.base.blobs.delete_folder(folder).await?;
-    Ok(store::finish_taking_back(&state.base.store, dataset, contribution).await?)
+///
+/// Another may be at the same, and be done: the part can then be registered anew, with blobs in the
+/// same folder. What was listed while the row still had the mark is none of these.
+async fn finish_taking_back(state: &State, taken: &TakenBack) -> Result<(), Failure> {
+    let (store, blobs) = (&state.base.store, &state.base.blobs);
+    let contents = blobs.contents(&taken.folder).await?;
+    if !store::is_taken_back(store, taken).await? {
+        return Ok(());
+    }
+    blobs.delete_contents(contents).await?;
+    Ok(store::finish_taking_back(store, taken).await?)
 }
 
 /// Deletes an upload: batches under way are stopped, then objects and keys are deleted, and then
@@ -78,8 +82,8 @@ pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
     for (dataset, folder) in store::deleting(&state.base.store).await? {
         finish_deletion(state, dataset, &folder).await?;
     }
-    for (dataset, contribution, folder) in store::taken_back(&state.base.store).await? {
-        finish_taking_back(state, dataset, contribution, &folder).await?;
+    for taken in store::taken_back(&state.base.store).await? {
+        finish_taking_back(state, &taken).await?;
     }
     Ok(())
 }

@@ -100,6 +100,8 @@ pub struct Ledgers {
     pub frozen: i64,
     /// Acts of all chains.
     pub acts: i64,
+    /// Datasets of whose budgets something is spent.
+    pub debited: i64,
 }
 
 /// Counts what there is of ledgers.
@@ -109,6 +111,7 @@ pub struct Ledgers {
 pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
     let count = "SELECT (SELECT COUNT(secret) FROM key_sets) AS key_sets, \
          (SELECT COUNT(*) FROM chain) AS acts, \
+         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind IN ('released', 'adopted')) AS debited, \
          (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'frozen' AND NOT EXISTS \
          (SELECT 1 FROM chain AS later WHERE later.dataset = chain.dataset \
          AND later.kind = 'thawed' AND later.height > chain.height)) AS frozen";
@@ -117,6 +120,7 @@ pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
         key_sets: row.try_get("key_sets")?,
         frozen: row.try_get("frozen")?,
         acts: row.try_get("acts")?,
+        debited: row.try_get("debited")?,
     })
 }
 

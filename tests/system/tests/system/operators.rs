@@ -3,17 +3,16 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
 };
 
-use fhaim_kit::{Backing, NAMES, PASSWORD, Services, Setting, tables, until};
+use fhaim_kit::{Backing, NAMES, PASSWORD, Services, Setting, until};
 use fhaim_protocol::crypto::chain::{Act, Freeze, Tip};
 use fhaim_protocol::request::DatasetId;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use super::{PROGRAM, deletion::files};
+use super::PROGRAM;
 
 /// An answer's status and text.
 pub fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, String) {
@@ -420,80 +419,4 @@ pub fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
         done.stderr
     };
     (done.status.success(), String::from_utf8(words).unwrap())
-}
-
-/// A copy under way while a job runs, all folders lost, the copy put back: a dataset that has not
-/// moved on since goes on, one that has is frozen, and finished tables stay.
-#[test]
-fn a_copy_is_put_back() {
-    let folder = TempDir::new().unwrap();
-    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
-    tables::write_small(folder.path(), 300);
-    let listen = free_address();
-    let run = |arguments: &[&str]| {
-        let (well, words) = fhaim(folder.path(), &data, arguments);
-        assert!(well, "{arguments:?}: {words}");
-        words
-    };
-    let login = |up: &Up| {
-        run(&[
-            "login",
-            "--server",
-            &up.address,
-            "--email",
-            "holder@fhaim.local",
-        ]);
-    };
-    let dataset = || {
-        let schema = [
-            "dataset",
-            "create",
-            "--schema",
-            "t.schema.json",
-            "--data",
-            "t.csv",
-        ];
-        let id = run(&[&schema[..], &["--epsilon", "1", "--runs", "2", "--yes"]].concat());
-        let id = id.trim().to_owned();
-        run(&["dataset", "upload", &id, "--data", "t.csv", "--yes"]);
-        id
-    };
-    let job = |dataset: &str| {
-        let words = run(&["job", "run", dataset, "--watch", "--yes"]);
-        words.lines().next().unwrap().to_owned()
-    };
-    let up = Up::start(&data, &listen);
-    login(&up);
-    let (still, moved, gone) = (dataset(), dataset(), dataset());
-    let done = job(&still);
-    // While a job runs.
-    let under_way = run(&["job", "run", &moved, "--yes"]);
-    let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
-    run(&["backup", "--data", from, "--out", to]);
-    run(&["job", "watch", under_way.lines().next().unwrap()]);
-    job(&moved);
-    run(&["dataset", "delete", &gone, "--yes"]);
-    let (again, words) = fhaim(
-        folder.path(),
-        &data,
-        &["backup", "--data", from, "--out", to],
-    );
-    assert!(!again && words.contains("there already"), "{words}");
-    drop(up);
-    fs::remove_dir_all(&data).unwrap();
-
-    run(&["restore", "--from", to, "--data", from]);
-    let (compared, words) = fhaim(folder.path(), &data, &["admin", "compare", "--data", from]);
-    assert!(compared, "{words}");
-    let up = Up::start(&data, &listen);
-    login(&up);
-    run(&["download", &done, "--out", "still.csv"]);
-    job(&still);
-    let (frozen, words) = fhaim(folder.path(), &data, &["job", "run", &moved, "--yes"]);
-    assert!(!frozen && words.contains("set back"), "{words}");
-    // What was deleted since is there again, as infra/README.md says: its owner deletes it again.
-    job(&gone);
-    run(&["dataset", "delete", &gone, "--yes"]);
-    let uploads = data.join("computation/blobs/uploads").join(&gone);
-    assert_eq!(files(&uploads), Vec::<PathBuf>::new());
 }

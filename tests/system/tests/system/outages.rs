@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fhaim_kit::{Backing, Services, until};
 
-use super::PROGRAM;
+use super::{PROGRAM, operators::ask};
 
 const COMPUTATION: usize = 1;
 const CRYPTO: usize = 2;
@@ -24,6 +24,24 @@ fn told(services: &Services, service: usize, words: &str) {
     until(|| match services.log(service).contains(words) {
         true => Ok(()),
         false => Err(format!("nothing was told of: {words}")),
+    });
+}
+
+/// Waits until a service's metrics have more than nothing of a name with its labels.
+fn counted(services: &Services, service: usize, name: &str) {
+    until(|| {
+        let metrics = ask(
+            &format!("{}/metrics", services.address(service)),
+            None,
+            None,
+        )
+        .1;
+        let mut lines = metrics.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        match value {
+            Some(value) if value > 0.0 => Ok(()),
+            value => Err(format!("{name} is {value:?}")),
+        }
     });
 }
 
@@ -50,10 +68,14 @@ fn a_blob_store_that_is_away_destroys_no_run() {
     let job = services.json("ana", &["job", "run", &dataset]);
     let job = job["id"].as_str().unwrap();
     told(&services, COMPUTATION, "put off");
+    let outages = "task_attempts_total{task=\"batch\",end=\"outage\"}";
+    counted(&services, COMPUTATION, outages);
     std::thread::sleep(OUTAGE);
     fs::remove_file(&blobs).unwrap();
     fs::rename(&away, &blobs).unwrap();
     done(&services, job, &dataset);
+    counted(&services, CRYPTO, "ledger_acts");
+    counted(&services, CRYPTO, "releases_debited_total");
 }
 
 #[test]

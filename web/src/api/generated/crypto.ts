@@ -42,7 +42,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A dataset's key set, for its holders and the computation service. */
+        /**
+         * A dataset's key set, for its holders and the computation service. A receipt that is shown with it
+         *     is held against the ledger, as with `receipt`.
+         */
         get: operations["show"];
         /**
          * Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
@@ -681,7 +684,10 @@ export interface operations {
     show: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
             path: {
                 dataset: string;
             };

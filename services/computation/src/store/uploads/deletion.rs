@@ -72,8 +72,22 @@ pub async fn is_there(tx: &mut Tx, dataset: Uuid, contribution: u32) -> Result<b
     Ok(row.try_get::<i64, _>("n")? > 0)
 }
 
+/// A contribution that is being taken back.
+#[derive(Clone, Debug)]
+pub struct TakenBack {
+    /// Its dataset.
+    pub dataset: Uuid,
+    /// Its number within the dataset.
+    pub contribution: u32,
+    /// Tells this time from any other that a contribution of the number is taken back.
+    pub mark: i64,
+    /// Where its blobs are.
+    pub folder: String,
+}
+
 /// Marks a contribution as being taken back: it is gone for its holder, and what was made when all
 /// were complete is forgotten. Its row stays, so that whoever deletes its blobs finds their folder.
+/// The mark, which is the one before where it is being taken back already.
 ///
 /// # Errors
 /// A failure of the store.
@@ -81,23 +95,51 @@ pub async fn begin_taking_back(
     tx: &mut Tx,
     dataset: Uuid,
     contribution: u32,
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     let dataset = dataset.to_string();
-    for statement in [
-        "DELETE FROM objects WHERE dataset = $1 AND contribution = $2",
-        // Open, for replicas of the release before, which do not know the mark.
-        "UPDATE contributions SET state = 'open', taken_back = 1 \
-         WHERE dataset = $1 AND number = $2",
-    ] {
-        let statement = sqlx::query(statement).bind(&dataset);
-        let statement = statement.bind(i64::from(contribution));
-        statement.execute(&mut **tx).await?;
-    }
+    sqlx::query("DELETE FROM objects WHERE dataset = $1 AND contribution = $2")
+        .bind(&dataset)
+        .bind(i64::from(contribution))
+        .execute(&mut **tx)
+        .await?;
+    // Open, for replicas of the release before, which do not know the mark.
+    let update = "UPDATE contributions SET state = 'open', \
+         taken_back = CASE WHEN taken_back = 0 THEN $3 ELSE taken_back END \
+         WHERE dataset = $1 AND number = $2 RETURNING taken_back";
+    let row = sqlx::query(update)
+        .bind(&dataset)
+        .bind(i64::from(contribution))
+        .bind(new_mark())
+        .fetch_one(&mut **tx)
+        .await?;
+    let mark = row.try_get("taken_back")?;
     sqlx::query("UPDATE uploads SET sealing_key = NULL, manifest = NULL WHERE dataset = $1")
         .bind(&dataset)
         .execute(&mut **tx)
         .await?;
-    Ok(())
+    Ok(mark)
+}
+
+/// A mark that was never given before: positive, and none of the release before, which were all 1.
+fn new_mark() -> i64 {
+    let (high, _) = Uuid::new_v4().as_u64_pair();
+    (high >> 1) as i64 | 2
+}
+
+/// Whether a contribution is still being taken back, this time.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_taken_back(store: &Store, taken: &TakenBack) -> Result<bool, StoreError> {
+    let select = "SELECT COUNT(*) AS n FROM contributions \
+         WHERE dataset = $1 AND number = $2 AND taken_back = $3";
+    let row = sqlx::query(select)
+        .bind(taken.dataset.to_string())
+        .bind(i64::from(taken.contribution))
+        .bind(taken.mark)
+        .fetch_one(store.pool())
+        .await?;
+    Ok(row.try_get::<i64, _>("n")? > 0)
 }
 
 /// Deletes the row of a contribution whose blobs are gone: it no longer counts with what its holder
@@ -105,14 +147,11 @@ pub async fn begin_taking_back(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn finish_taking_back(
-    store: &Store,
-    dataset: Uuid,
-    contribution: u32,
-) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM contributions WHERE dataset = $1 AND number = $2 AND taken_back <> 0")
-        .bind(dataset.to_string())
-        .bind(i64::from(contribution))
+pub async fn finish_taking_back(store: &Store, taken: &TakenBack) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM contributions WHERE dataset = $1 AND number = $2 AND taken_back = $3")
+        .bind(taken.dataset.to_string())
+        .bind(i64::from(taken.contribution))
+        .bind(taken.mark)
         .execute(store.pool())
         .await?;
     Ok(())
@@ -122,21 +161,21 @@ pub async fn finish_taking_back(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn taken_back(store: &Store) -> Result<Vec<(Uuid, u32, String)>, StoreError> {
-    let select = "SELECT contributions.dataset, contributions.number, uploads.folder \
+pub async fn taken_back(store: &Store) -> Result<Vec<TakenBack>, StoreError> {
+    let select = "SELECT contributions.dataset, contributions.number, contributions.taken_back, \
+         uploads.folder \
          FROM contributions JOIN uploads ON uploads.dataset = contributions.dataset \
          WHERE contributions.taken_back <> 0";
     let found = sqlx::query(select).fetch_all(store.pool()).await?;
     let part = |row: &Row| {
-        let (folder, number) = (
-            row.try_get::<String, _>("folder")?,
-            rows::number(row, "number")?,
-        );
-        Ok((
-            rows::parsed(row, "dataset")?,
-            number,
-            part_folder(&folder, number),
-        ))
+        let folder: String = row.try_get("folder")?;
+        let contribution = rows::number(row, "number")?;
+        Ok(TakenBack {
+            dataset: rows::parsed(row, "dataset")?,
+            contribution,
+            mark: row.try_get("taken_back")?,
+            folder: part_folder(&folder, contribution),
+        })
     };
     found.iter().map(part).collect()
 }

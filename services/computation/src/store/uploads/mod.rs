@@ -23,8 +23,8 @@ pub use self::contributions::{
     objects_in, parts, parts_in, put_object,
 };
 pub use self::deletion::{
-    begin_deletion, begin_taking_back, deleting, finish_deletion, finish_taking_back, is_there,
-    taken_back,
+    TakenBack, begin_deletion, begin_taking_back, deleting, finish_deletion, finish_taking_back,
+    is_taken_back, is_there, taken_back,
 };
 
 /// Digests of a dataset's keys, as they came from the crypto service.

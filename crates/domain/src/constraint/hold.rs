@@ -1,0 +1,197 @@
+//! Values that hold a schema's constraints, drawn from what a record's codes leave open.
+//!
+//! Rules that share no field are held each by itself, so that what one draws again leaves the others' values
+//! alone. Where few draws of all its fields hold, the fields of a rule that does not are drawn again, one rule
+//! after the other, and at last put where they hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::Rng;
+
+use super::{Bounds, Rule, ordered};
+use crate::{Schema, Value};
+
+/// All fields of rules that hang together are drawn so often,
+const TRIES: usize = 64;
+
+/// and then those of a rule that does not hold, for so many rules looked at, before they are put where they
+/// do.
+const REPAIRS: usize = 1 << 16;
+
+/// Makes the numbers among a record's drawn values hold the schema's constraints, as far as its codes allow
+/// ([`Schema::allows`]). `values` are those of the fields that are written, in their order.
+pub(crate) fn hold(
+    schema: &Schema,
+    code: &dyn Fn(usize) -> u32,
+    rng: &mut (impl Rng + ?Sized),
+    values: &mut [Value<'_>],
+) {
+    let Some(bounds) = Bounds::of(schema, code).filter(|bounds| !bounds.spans.is_empty()) else {
+        return;
+    };
+    let mut steps: BTreeMap<usize, i64> = BTreeMap::new();
+    for &field in bounds.spans.keys() {
+        if let Some(Value::Decimal(number)) =
+            place(schema, field).and_then(|place| values.get(place))
+        {
+            steps.insert(field, number.step());
+        }
+    }
+    let all: Vec<&Rule> = schema.rules.iter().collect();
+    if broken(&bounds, &all, &mut steps).is_some() {
+        for rules in together(&all) {
+            hold_rules(&bounds, &rules, rng, &mut steps);
+        }
+    }
+    for (field, step) in steps {
+        let style = schema
+            .fields
+            .get(field)
+            .and_then(ordered)
+            .map(|(style, _)| style);
+        let value = place(schema, field).and_then(|place| values.get_mut(place));
+        if let (Some(style), Some(value)) = (style, value) {
+            *value = Value::Decimal(style.number(step));
+        }
+    }
+}
+
+/// Rules of numbers, those together that share fields by way of each other.
+fn together<'a>(rules: &[&'a Rule]) -> Vec<Vec<&'a Rule>> {
+    let mut groups: Vec<(BTreeSet<usize>, Vec<&'a Rule>)> = Vec::new();
+    for &rule in rules {
+        let mut fields: BTreeSet<usize> = rule.numbers().0.into_iter().collect();
+        if fields.is_empty() {
+            continue;
+        }
+        let mut own = vec![rule];
+        let shares = |group: &(BTreeSet<usize>, _)| !group.0.is_disjoint(&fields);
+        let (shared, apart): (Vec<_>, Vec<_>) = groups.into_iter().partition(shares);
+        for (others, rules) in shared {
+            fields.extend(others);
+            own.extend(rules);
+        }
+        groups = apart;
+        groups.push((fields, own));
+    }
+    groups.into_iter().map(|(_, rules)| rules).collect()
+}
+
+/// Makes the fields of rules that hang together hold them.
+fn hold_rules(
+    bounds: &Bounds<'_>,
+    rules: &[&Rule],
+    rng: &mut (impl Rng + ?Sized),
+    steps: &mut BTreeMap<usize, i64>,
+) {
+    let fields: BTreeSet<usize> = rules.iter().flat_map(|rule| rule.numbers().0).collect();
+    let repairs = REPAIRS / rules.len().max(1);
+    for attempt in 0..TRIES + repairs {
+        let Some(rule) = broken(bounds, rules, steps) else {
+            return;
+        };
+        if attempt < TRIES {
+            draw_anew(bounds, fields.iter().copied(), rng, steps);
+        } else {
+            draw_anew(bounds, rule.numbers().0.into_iter(), rng, steps);
+        }
+    }
+    put(bounds, rules, &fields, steps);
+    broken(bounds, rules, steps);
+}
+
+/// Draws fields' values from what their codes stand for.
+fn draw_anew(
+    bounds: &Bounds<'_>,
+    fields: impl Iterator<Item = usize>,
+    rng: &mut (impl Rng + ?Sized),
+    steps: &mut BTreeMap<usize, i64>,
+) {
+    for field in fields {
+        if let Some(step) = steps.get_mut(&field)
+            && let Some(drawn) = draw(bounds.schema, field, bounds.code, rng)
+        {
+            *step = drawn;
+        }
+    }
+}
+
+/// Where a field's value stands among those of the fields that are written.
+fn place(schema: &Schema, field: usize) -> Option<usize> {
+    let before = schema.fields.get(..field)?;
+    Some(before.iter().filter(|field| field.is_written()).count())
+}
+
+fn draw(
+    schema: &Schema,
+    field: usize,
+    code: &dyn Fn(usize) -> u32,
+    rng: &mut (impl Rng + ?Sized),
+) -> Option<i64> {
+    let field = schema.fields.get(field)?;
+    let part = field.parts.first()?;
+    let (_, ordered) = ordered(field)?;
+    let digit = part.fine.map_or(0, code);
+    Some(ordered.sample(code(part.coarse), digit, rng))
+}
+
+/// The first rule that steps do not hold; totals are made the sums that they are.
+fn broken<'a>(
+    bounds: &Bounds<'_>,
+    rules: &[&'a Rule],
+    steps: &mut BTreeMap<usize, i64>,
+) -> Option<&'a Rule> {
+    let holds = |rule: &Rule, steps: &mut BTreeMap<usize, i64>| match rule {
+        Rule::AtMost(low, high) => match (steps.get(low), steps.get(high)) {
+            (Some(low), Some(high)) => low <= high,
+            _ => true,
+        },
+        Rule::Sum { total, parts } => {
+            if bounds.sum(*total, parts).is_none() {
+                return true;
+            }
+            let sum: i64 = parts.iter().filter_map(|part| steps.get(part)).sum();
+            let within = bounds
+                .coarse(*total)
+                .is_some_and(|(first, last)| (first..=last).contains(&sum));
+            steps.insert(*total, sum);
+            within
+        }
+        Rule::Together(..) | Rule::Never(_) => true,
+    };
+    rules.iter().copied().find(|rule| !holds(rule, steps))
+}
+
+/// Puts steps where they hold: each at the least that it may be, and parts of a sum raised, the first ones
+/// first, until it is large enough.
+fn put(
+    bounds: &Bounds<'_>,
+    rules: &[&Rule],
+    fields: &BTreeSet<usize>,
+    steps: &mut BTreeMap<usize, i64>,
+) {
+    for field in fields {
+        if let Some(&(first, _)) = bounds.spans.get(field) {
+            steps.insert(*field, first);
+        }
+    }
+    for rule in rules {
+        let Rule::Sum { total, parts } = rule else {
+            continue;
+        };
+        let (Some((least, _)), Some((wanted, _))) =
+            (bounds.sum(*total, parts), bounds.coarse(*total))
+        else {
+            continue;
+        };
+        let mut missing = wanted.saturating_sub(least).max(0);
+        for part in parts {
+            if let (Some(step), Some((first, last))) = (steps.get_mut(part), bounds.spans.get(part))
+            {
+                let raised = missing.min(last - first);
+                *step = first + raised;
+                missing -= raised;
+            }
+        }
+    }
+}
