@@ -4,21 +4,9 @@
 //! service. Whoever has the table and the ladder can tell: every release is one exact integer a cell.
 
 use fhaim_domain::Counted;
-use fhaim_dp::{Ladder, Span};
-use fhaim_release::{Error as ReleaseError, ReleaseRequest, SourceError};
+use fhaim_release::{Error as ReleaseError, Statistic};
 
 use crate::plaintext::exact;
-
-/// A release as it was answered.
-#[derive(Clone, Debug)]
-pub struct Answered {
-    /// What was asked.
-    pub request: ReleaseRequest,
-    /// Where its noise lies on the ladder.
-    pub spans: Vec<Span>,
-    /// The integers that were released, one a cell.
-    pub cells: Vec<i64>,
-}
 
 /// How an answer is not what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,53 +18,66 @@ pub enum Difference {
         /// Cells that were released.
         released: usize,
     },
-    /// A cell has another value: the first of those that differ.
-    Cell {
-        /// Position of the cell.
-        cell: usize,
-        /// The exact value with its noise.
+    /// Cells have other values.
+    Cells {
+        /// So many have.
+        count: usize,
+        /// Position of the first that has.
+        first: usize,
+        /// Its exact value with its noise.
         expected: i64,
         /// The value that was released.
         released: i64,
     },
 }
 
-/// Compares every integer of an answer with the exact statistic of `table` plus the noise of
-/// `ladder`; `None` where all are equal.
+/// The integers that a release of `statistic` with `noise`, an integer a cell, comes to when it is
+/// decrypted: without the part of it that is public, and is added after.
 ///
 /// # Errors
-/// A statistic that does not fit the table, spans outside the ladder, sums beyond 64 bits.
-pub fn difference(
+/// A statistic that does not fit the table; noise for another number of cells than it has; sums
+/// beyond 64 bits.
+pub fn expected(
     table: &dyn Counted,
-    ladder: &Ladder,
-    answered: &Answered,
-) -> Result<Option<Difference>, SourceError> {
-    let number = answered.request.number;
-    let statistic = |error| SourceError::Statistic { number, error };
-    let exact = exact(table, &answered.request.statistic).map_err(statistic)?;
-    let noise = ladder
-        .release_noise(&answered.spans, answered.request.variance_units)
-        .map_err(SourceError::backend)?;
-    let (expected, released) = (exact.len(), answered.cells.len());
-    // Spans that cover fewer cells than the statistic would leave cells uncompared.
-    if noise.len() != expected || released != expected {
-        return Ok(Some(Difference::Length { expected, released }));
+    statistic: &Statistic,
+    noise: &[i64],
+) -> Result<Vec<i64>, ReleaseError> {
+    let exact = exact(table, statistic)?;
+    if noise.len() != exact.len() {
+        return Err(ReleaseError::NoiseLength {
+            cells: exact.len(),
+            noise: noise.len(),
+        });
     }
-    for (cell, ((exact, noise), &released)) in exact
-        .iter()
-        .zip(noise.iter())
-        .zip(&answered.cells)
-        .enumerate()
-    {
-        let sum = exact.checked_add(*noise);
-        let expected = sum.ok_or_else(|| statistic(ReleaseError::Overflow))?;
-        if expected != released {
-            return Ok(Some(Difference::Cell {
-                cell,
-                expected,
-                released,
-            }));
-        }
+    let mut public = vec![0; exact.len()];
+    let added = statistic.add_public_part(&mut public);
+    added.ok_or(ReleaseError::Overflow)?;
+    let cells = exact.iter().zip(noise).zip(&public);
+    let decrypted = |((exact, noise), public): ((&i64, &i64), &i64)| {
+        exact.checked_add(*noise)?.checked_sub(*public)
+    };
+    cells
+        .map(decrypted)
+        .collect::<Option<_>>()
+        .ok_or(ReleaseError::Overflow)
+}
+
+/// Compares every integer of an answer with what it should be; `None` where all are equal, and there
+/// are as many.
+pub fn difference(expected: &[i64], released: &[i64]) -> Option<Difference> {
+    if expected.len() != released.len() {
+        return Some(Difference::Length {
+            expected: expected.len(),
+            released: released.len(),
+        });
     }
-    Ok(None)
+    let cells = expected.iter().zip(released).enumerate();
+    let mut unequal = cells.filter(|(_, (expected, released))| expected != released);
+    let (first, (&expected, &released)) = unequal.next()?;
+    Some(Difference::Cells {
+        count: 1 + unequal.count(),
+        first,
+        expected,
+        released,
+    })
 }

@@ -1,12 +1,12 @@
 //! What a holder sees of a computation that did other than it was asked.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{Schema, Table};
-use fhaim_dp::{Allocator, Ladder, LadderPlan};
-use fhaim_release::{Axis, ReleaseRequest, Source, Statistic};
+use fhaim_domain::{Clique, Schema, Table};
+use fhaim_dp::{Allocator, Ladder, LadderPlan, Span};
+use fhaim_release::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
 use fhaim_synth::{
     PlaintextSource, exact,
-    verify::{Answered, Difference, difference},
+    verify::{Difference, difference, expected},
 };
 use rand::{SeedableRng, rngs::StdRng};
 
@@ -30,23 +30,22 @@ fn ladder(holders: u64) -> Ladder {
     Ladder::sum(&(0..holders).map(draw).collect::<Vec<_>>()).unwrap()
 }
 
-fn asked(attribute: usize) -> ReleaseRequest {
-    ReleaseRequest {
-        number: 0,
-        statistic: Statistic::OneWay(Axis::identity(attribute, 3)),
-        variance_units: UNITS,
-    }
+fn spans(ladder: &Ladder) -> Vec<Span> {
+    Allocator::new(ladder.plan()).allocate(0, 3).unwrap()
 }
 
-fn answered(table: &Table, ladder: &Ladder, computed: usize) -> Answered {
+fn statistic(attribute: usize) -> Statistic {
+    Statistic::OneWay(Axis::identity(attribute, 3))
+}
+
+fn released(table: &Table, ladder: &Ladder, attribute: usize) -> Vec<i64> {
+    let request = ReleaseRequest {
+        number: 0,
+        statistic: statistic(attribute),
+        variance_units: UNITS,
+    };
     let mut source = PlaintextSource::with_ladder(table, ladder);
-    let cells = source.release(&[asked(computed)]).unwrap().remove(0);
-    let spans = Allocator::new(ladder.plan()).allocate(0, 3).unwrap();
-    Answered {
-        request: asked(0),
-        spans,
-        cells,
-    }
+    source.release(&[request]).unwrap().remove(0)
 }
 
 #[test]
@@ -54,32 +53,55 @@ fn an_honest_answer_is_equal_and_any_other_is_caught() {
     let table = table();
     for holders in [1, 3] {
         let ladder = ladder(holders);
-        let honest = answered(&table, &ladder, 0);
-        assert_eq!(difference(&table, &ladder, &honest).unwrap(), None);
+        let noise = ladder.release_noise(&spans(&ladder), UNITS).unwrap();
+        let wanted = expected(&table, &statistic(0), &noise).unwrap();
+        let honest = released(&table, &ladder, 0);
+        assert_eq!(difference(&wanted, &honest), None);
 
         let mut changed = honest.clone();
-        changed.cells[1] += 1;
-        let expected = honest.cells[1];
-        let found = Difference::Cell {
-            cell: 1,
-            expected,
-            released: expected + 1,
+        changed[1] += 1;
+        changed[2] -= 1;
+        let found = Difference::Cells {
+            count: 2,
+            first: 1,
+            expected: honest[1],
+            released: honest[1] + 1,
         };
-        assert_eq!(difference(&table, &ladder, &changed).unwrap(), Some(found));
+        assert_eq!(difference(&wanted, &changed), Some(found));
 
-        let mut bare = honest.clone();
-        bare.cells = exact(&table, &bare.request.statistic).unwrap();
-        assert!(difference(&table, &ladder, &bare).unwrap().is_some());
+        let bare = exact(&table, &statistic(0)).unwrap();
+        assert!(difference(&wanted, &bare).is_some());
+        assert!(difference(&wanted, &released(&table, &ladder, 1)).is_some());
+    }
+}
 
-        let other = answered(&table, &ladder, 1);
-        assert!(difference(&table, &ladder, &other).unwrap().is_some());
-
-        let mut short = honest.clone();
-        short.cells.pop();
+/// An answer whose cells are equal as far as they go is another all the same.
+#[test]
+fn an_answer_of_another_length_is_caught_whatever_its_cells() {
+    let wanted = [1, 2, 3];
+    for released in [&[1, 2][..], &[1, 2, 3, 4], &[]] {
         let found = Difference::Length {
             expected: 3,
-            released: 2,
+            released: released.len(),
         };
-        assert_eq!(difference(&table, &ladder, &short).unwrap(), Some(found));
+        assert_eq!(difference(&wanted, released), Some(found));
+        assert!(expected(&table(), &statistic(0), released).is_err());
     }
+}
+
+/// A squared score is decrypted without what is public of it: its target's norm.
+#[test]
+fn the_public_part_of_a_score_is_not_decrypted() {
+    let term = SquaredTerm {
+        clique: Clique::new([0, 1]),
+        weight: 2,
+        target: vec![30, 30, 29, 0, 0, 0, 0, 0, 1],
+    };
+    let statistic = Statistic::SquaredScores(vec![term]);
+    // The counts are 30, 30, 30 and zeros: 2 * (1 + 1), less 2 * (900 + 900 + 841 + 1), and noise.
+    let wanted = expected(&table(), &statistic, &[5]).unwrap();
+    assert_eq!(wanted, [4 - 5284 + 5]);
+    let mut whole = wanted;
+    statistic.add_public_part(&mut whole).unwrap();
+    assert_eq!(whole, [9]);
 }
