@@ -25,6 +25,8 @@ HERE = Path(__file__).parent
 COLUMN, ROW = 40, 30
 MARGIN, TITLE, LEGEND = 10, 50, 13
 MOST_LEGENDS = 8
+# Of a name beside another one.
+MOST_LETTERS = 30
 COLOURS = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f"]
 
 # A point in seconds since 1970, and its value.
@@ -67,8 +69,9 @@ def number(value: float) -> str:
 def drawn(panel: dict, lines: list[tuple[str, Points]], start: float, end: float) -> str:
     place = panel["gridPos"]
     width, height = place["w"] * COLUMN - MARGIN, place["h"] * ROW - MARGIN
-    legends = min(len(lines), MOST_LEGENDS)
-    rows = (legends + 1) // 2
+    # Two beside each other, unless a name is too long for half the width.
+    beside = 1 if any(len(name) > MOST_LETTERS for name, _ in lines[:MOST_LEGENDS]) else 2
+    rows = -(-min(len(lines), MOST_LEGENDS) // beside)
     left, top, right, bottom = 55, 28, width - 12, height - 22 - LEGEND * rows
     values = [value for _, points in lines for _, value in points]
     least = min(0.0, *values, 0.0)
@@ -101,7 +104,8 @@ def drawn(panel: dict, lines: list[tuple[str, Points]], start: float, end: float
         path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.3"/>')
         if index < MOST_LEGENDS:
-            where = (left + (index % 2) * (right - left) / 2, bottom + 28 + index // 2 * LEGEND)
+            column, row = index % beside, index // beside
+            where = (left + column * (right - left) / 2, bottom + 28 + row * LEGEND)
             last = number(points[-1][1])
             text = escape(f"{name[:48]}: {last}")
             out.append(f'<text x="{where[0]:.0f}" y="{where[1]:.0f}" fill="{colour}">{text}</text>')

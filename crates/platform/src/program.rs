@@ -164,10 +164,17 @@ pub fn serve<P: Program>(
         stopping.abort();
         Ok(served?)
     });
-    // A batch or a fit may go on for long on a thread of its own. Nobody takes what it would give:
-    // its task was given back.
-    runtime.shutdown_background();
+    leave(runtime);
     served
+}
+
+/// Leaves a runtime whose program is about to end. A batch or a fit may go on for long on a thread of
+/// its own, and nobody takes what it would give: its task was given back.
+///
+/// The runtime is never shut down: such a thread would panic at the next timer that it waits for, and the
+/// log would call a quiet stop a fault. All of it ends with the process.
+pub fn leave(runtime: Runtime) {
+    std::mem::forget(runtime);
 }
 
 /// Answers on `listener` and works until `shutdown`.

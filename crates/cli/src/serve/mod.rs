@@ -67,8 +67,7 @@ pub fn run<R: Randomness>(command: &Command<R>) -> Result<(), Error> {
         Command::Up(arguments) => {
             let runtime = runtime()?;
             let done = runtime.block_on(up::run(arguments));
-            // As a service by itself does: long work on threads of its own is given up.
-            runtime.shutdown_background();
+            program::leave(runtime);
             done
         }
         Command::Serve(command) => serve(command),

@@ -1,11 +1,12 @@
 """SDMetrics' quality and diagnostic reports beside the verdict of `fhaim evaluate`.
 
     python3 -m venv env && env/bin/pip install sdmetrics
-    FHAIM_BIN=target/release/fhaim env/bin/python bench/sdmetrics.py DIR adult compas wine --epsilon 1
+    FHAIM_BIN=target/release/fhaim env/bin/python bench/quality_report.py DIR adult compas wine --epsilon 1
 
 For each table of DIR (its CSV; `wine` is that of `fhaim demo`) a schema is drafted, a table is made in the
 clear, and both reports are printed as a line of a table. Numbers are what SDMetrics calls numerical where the
-schema's kind is `number`, and categorical elsewhere; identifiers are not compared.
+schema's kind is `number`, and categorical elsewhere; identifiers are not compared. SDMetrics scores no pair whose
+real association is below .3: where none is above, the score of pairs is `nan`.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import tempfile
 
 import pandas
-from sdmetrics.reports.single_table import DiagnosticReport, QualityReport
+from sdmetrics.reports import DiagnosticReport, QualityReport
 
 FHAIM = os.environ.get("FHAIM_BIN", "fhaim")
 
@@ -62,11 +63,12 @@ def compare(real_path, epsilon, work):
         fhaim("evaluate", "--real", real_path, "--synthetic", made, "--schema", schema, "--json")
     )
     of = metadata(json.loads(schema.read_text()))
-    tables = [read(path, of["columns"]) for path in (real_path, made)]
+    tables = [{"table": read(path, of["columns"])} for path in (real_path, made)]
     quality, diagnostic = QualityReport(), DiagnosticReport()
-    quality.generate(*tables, of, verbose=False)
-    diagnostic.generate(*tables, of, verbose=False)
-    shapes, pairs = quality.get_properties()["Score"]
+    for one in (quality, diagnostic):
+        one.generate(*tables, {"tables": {"table": of}}, verbose=False)
+    scores = quality.get_properties().set_index("Property")["Score"]
+    shapes, pairs = scores["Column Shapes"], scores["Column Pair Trends"]
     return quality.get_score(), shapes, pairs, diagnostic.get_score(), report["verdict"]["sentences"]
 
 
