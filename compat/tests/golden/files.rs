@@ -29,6 +29,9 @@ pub const LADDER: &str = "67b03a2";
 /// The release in which schemas may have constraints.
 pub const CONSTRAINTS: &str = "67b03a2";
 
+/// The release in which holders keep the key of their noise, and see what was released.
+pub const KEPT: &str = "6e76476";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

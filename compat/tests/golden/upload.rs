@@ -1,11 +1,13 @@
 //! Uploads: the plan, names of objects, and the journal that a holder keeps of one.
 
-use crate::files::{LANDED, flipped, golden, json};
+use crate::files::{KEPT, LANDED, flipped, golden, json};
 use crate::terms::complete;
 use fhaim_api::Digest;
+use fhaim_domain::{Schema, Table};
 use fhaim_he::Layout;
 use fhaim_protocol::upload::{Object, UploadPlan};
-use fhaim_sdk::{Error, Journal};
+use fhaim_sdk::{Error, Journal, KeptLadder, Records};
+use std::sync::Arc;
 use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
@@ -77,5 +79,39 @@ fn a_journal_is_gone_on_with() {
             // A digit in the other case is the same digit.
             Ok(_) => assert!(golden[bit / 8].is_ascii_alphabetic() && bit % 8 == 5),
         }
+    }
+}
+
+/// With its key go what was released, and the noise in it: see `the_noise_of_a_key_is_for_good` in `dp`.
+#[test]
+fn a_ladders_key_is_read_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ladder");
+    let records = |codes| {
+        let schema = br#"{"name":"t","columns":[
+            {"name":"a","kind":"categorical","categories":["x","y"]}]}"#;
+        let schema = Schema::from_json("t.json", schema).unwrap();
+        Records::Table(Arc::new(Table::new(schema, vec![codes]).unwrap()))
+    };
+    let table = records(vec![0, 1, 1]);
+    let golden = golden(KEPT, "upload.ladder", || {
+        KeptLadder::make(&path, DATASET, 1, &table).unwrap();
+        std::fs::read(&path).unwrap()
+    });
+    std::fs::write(&path, &golden).unwrap();
+    let kept = KeptLadder::read(&path, DATASET).unwrap().unwrap();
+    assert_eq!(kept.part(), 1);
+    assert!(kept.is_of(&table) && !kept.is_of(&records(vec![0, 1, 0])));
+    let hex: String = kept
+        .key()
+        .as_bytes()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    assert!(std::str::from_utf8(&golden).unwrap().contains(&hex));
+    assert!(KeptLadder::read(&path, Uuid::nil()).is_err());
+    for length in 0..golden.len() {
+        std::fs::write(&path, &golden[..length]).unwrap();
+        assert!(KeptLadder::read(&path, DATASET).is_err());
     }
 }

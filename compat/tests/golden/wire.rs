@@ -2,7 +2,7 @@
 //!
 //! The forms of the landed release are read with the fields that came later left out.
 
-use crate::files::{CHAIN, LANDED, golden, json, refuses_unknown_fields, text};
+use crate::files::{CHAIN, KEPT, LANDED, golden, json, refuses_unknown_fields, text};
 use crate::history::receipt;
 use crate::request::releases;
 use crate::terms::terms;
@@ -11,7 +11,8 @@ use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, WireTerms};
 use fhaim_api::job::{Happening, Job, JobProgress, JobState, NewJob};
 use fhaim_api::keys::{
-    DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, PlacedRelease, Receipt, RunStanding,
+    DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, PlacedRelease, Receipt, ReleasedBatch,
+    RunStanding,
 };
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::{Claims, Role, Service};
@@ -302,6 +303,21 @@ fn keys() {
         receipt: receipt(),
     };
     text(CHAIN, "dataset-ledger.json", &ledger);
+}
+
+#[test]
+fn what_was_released_is_shown_to_holders() {
+    let batch = |requests| ReleasedBatch {
+        height: 7,
+        job: JOB,
+        run: 1,
+        entries: Vec::new(),
+        requests,
+        answers: vec![vec![-3, 5], vec![i64::MIN]],
+    };
+    let asked = Some(releases());
+    text(KEPT, "released-batch.json", &batch(asked));
+    text(KEPT, "released-batch.unkept.json", &batch(None));
 }
 
 #[test]

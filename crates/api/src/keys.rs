@@ -7,12 +7,14 @@ use fhaim_protocol::crypto::chain::{self, Tip};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{Agreement, MemberSignature};
 use fhaim_protocol::window::Placed;
+use fhaim_release::ReleaseRequest;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::account::Secret;
+use crate::batch::ReleaseRequestDocument;
 use crate::dataset::WireTerms;
 use crate::{Cost, Digest};
 
@@ -267,6 +269,27 @@ pub struct RunLedger {
     /// Its debits.
     #[schema(value_type = Vec<Object>)]
     pub entries: Vec<Entry>,
+}
+
+/// A batch of releases as the ledger has it: what was asked, debited and answered. Where its noise
+/// lies on the ladder follows from the run and from the cells of the releases before it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ReleasedBatch {
+    /// Its place in the dataset's ledger.
+    pub height: u64,
+    /// The job.
+    pub job: Uuid,
+    /// The job's run: which window of the noise ladder it has.
+    pub run: u32,
+    /// Its debits, one a release.
+    #[schema(value_type = Vec<Object>)]
+    pub entries: Vec<Entry>,
+    /// What was asked, one a release; absent where the service did not keep it yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<Vec<ReleaseRequestDocument>>)]
+    pub requests: Option<Vec<ReleaseRequest>>,
+    /// The integers of each release.
+    pub answers: Vec<Vec<i64>>,
 }
 
 /// What the crypto service did at someone's request.

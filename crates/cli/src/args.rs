@@ -22,6 +22,7 @@ use crate::remote::args::{
     LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, LogoutArguments,
     ShowArguments,
 };
+use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
 use crate::serve::{
     AdminCommand, BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments,
     ServeCommand, UP_EXAMPLES, UpArguments,
@@ -117,6 +118,9 @@ pub enum Command<R: Randomness> {
     /// A dataset's privacy ledger, itemised
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),
+    /// Compare every integer that was released with what this table and its noise come to
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArguments),
     /// Print a shell's completions of these commands
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArguments),

@@ -89,6 +89,9 @@ pub enum Error {
     /// A job did not end well.
     #[error("{0}")]
     Job(String),
+    /// What was released is not what it should be, or cannot be checked.
+    #[error("{0}")]
+    Unequal(String),
     /// A service cannot run.
     #[error("{0}")]
     Service(String),
@@ -148,6 +151,7 @@ impl Error {
             Self::Model(_)
             | Self::Federated(_)
             | Self::Job(_)
+            | Self::Unequal(_)
             | Self::Service(_)
             | Self::Write { .. }
             | Self::Encryption(_)
@@ -178,7 +182,7 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     use fhaim_sdk::Error as E;
     match error {
         E::Problem { problem } if problem.status < 500 => 2,
-        E::SignedOut | E::Journal { .. } => 2,
+        E::SignedOut | E::Journal { .. } | E::Ladder { .. } | E::Unverifiable { .. } => 2,
         E::Outsider(_) | E::OtherKey(_) | E::OtherMaker(_) => 2,
         E::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
         _ => 1,

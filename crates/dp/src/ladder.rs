@@ -220,6 +220,37 @@ impl LadderPlan {
         Some(samples)
     }
 
+    /// The noise of variance `4 * variance_units` at the positions of `span`; `add` adds a vector of the
+    /// span's page, by level and index, at those positions.
+    pub(crate) fn noise(
+        &self,
+        span: Span,
+        variance_units: u64,
+        mut add: impl FnMut(usize, usize, &mut [i64]) -> Option<()>,
+    ) -> Result<Zeroizing<Vec<i64>>, Error> {
+        let outside = Error::OutsideLadder {
+            page: span.page,
+            end: span.start.saturating_add(span.len),
+        };
+        if span.start > PAGE || span.len > self.used(span.page).saturating_sub(span.start) {
+            return Err(outside);
+        }
+        let digits = Digits::of(variance_units);
+        if digits.levels() > self.levels {
+            return Err(Error::VarianceTooLarge {
+                units: variance_units,
+                levels: self.levels,
+            });
+        }
+        let mut noise = Zeroizing::new(vec![0; span.len]);
+        for (level, digit) in digits.iter() {
+            for index in self.form.of_digit(digit) {
+                add(level, index, &mut noise).ok_or(outside.clone())?;
+            }
+        }
+        Ok(noise)
+    }
+
     /// Positions of `page` that carry noise.
     fn used(&self, page: usize) -> usize {
         self.positions
@@ -316,31 +347,13 @@ impl Ladder {
     /// [`Error::OutsideLadder`] if the span is not within the plan, [`Error::VarianceTooLarge`]
     /// if the variance takes more levels than there are.
     pub fn noise(&self, span: Span, variance_units: u64) -> Result<Zeroizing<Vec<i64>>, Error> {
-        let outside = Error::OutsideLadder {
-            page: span.page,
-            end: span.start.saturating_add(span.len),
-        };
-        if span.start > PAGE || span.len > self.plan.used(span.page).saturating_sub(span.start) {
-            return Err(outside);
-        }
-        let digits = Digits::of(variance_units);
-        if digits.levels() > self.plan.levels {
-            return Err(Error::VarianceTooLarge {
-                units: variance_units,
-                levels: self.plan.levels,
-            });
-        }
-        let mut noise = Zeroizing::new(vec![0; span.len]);
-        for (level, digit) in digits.iter() {
-            for index in self.plan.form.of_digit(digit) {
-                let vector = self.vector(span.page, level, index);
-                let samples = vector.and_then(|vector| vector.get(span.range()));
-                for (sum, sample) in noise.iter_mut().zip(samples.ok_or(outside.clone())?) {
-                    *sum += sample;
-                }
+        self.plan.noise(span, variance_units, |level, index, sums| {
+            let samples = self.vector(span.page, level, index)?.get(span.range())?;
+            for (sum, sample) in sums.iter_mut().zip(samples) {
+                *sum += sample;
             }
-        }
-        Ok(noise)
+            Some(())
+        })
     }
 }
 

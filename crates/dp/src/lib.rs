@@ -18,6 +18,7 @@ mod form;
 mod gap;
 mod gaussian;
 mod generator;
+mod key;
 mod ladder;
 mod ledger;
 pub mod rdp;
@@ -31,6 +32,7 @@ pub use form::LadderForm;
 pub use gap::{gap_rho, log_ratio_bound};
 pub use gaussian::{DiscreteGaussian, uniform_below};
 pub use generator::{fork, generator};
+pub use key::{KeyedLadder, LadderKey};
 pub use ladder::{
     BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, Ladder, LadderPlan, MAX_LEVELS,
     MAX_POSITIONS, PAGE,

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::upload::{Object, Upload, UploadPlan, encode_object};
 use fhaim_domain::Table;
-use fhaim_dp::{Ladder, LadderPlan, fork};
+use fhaim_dp::{Ladder, LadderKey, LadderPlan, fork};
 use fhaim_he::{Ciphertext, PAGE, PublicKey, coefficient};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
@@ -16,6 +16,9 @@ pub enum Noise<'a> {
     Fresh,
     /// From a ladder drawn before.
     Drawn(&'a Ladder),
+    /// Each vector is drawn from a key that is kept, when it is encrypted: an object encrypted again
+    /// holds the same noise, and whoever has the key can take it off.
+    Keyed(&'a LadderKey),
 }
 
 /// A table about to be encrypted.
@@ -144,6 +147,10 @@ pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
             encrypt_noise(public, samples.as_ref().map(|s| s.as_slice()), rng)
         }
         Noise::Drawn(ladder) => encrypt_noise(public, ladder.vector(page, level, index), rng),
+        Noise::Keyed(key) => {
+            let samples = key.vector(&plan, page, level, index);
+            encrypt_noise(public, samples.as_ref().map(|s| s.as_slice()), rng)
+        }
     }
 }
 

@@ -30,6 +30,14 @@ pub enum Error {
     /// A variance of zero.
     #[error("a release needs noise: its variance is zero")]
     NoNoise,
+    /// Noise for another number of cells.
+    #[error("the release has {cells} cells, and its noise {noise}")]
+    NoiseLength {
+        /// Cells of the release.
+        cells: usize,
+        /// Cells of the noise.
+        noise: usize,
+    },
     /// Integers past 128 bits.
     #[error("the statistic's integers do not fit 128 bits")]
     Overflow,

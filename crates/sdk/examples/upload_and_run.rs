@@ -11,7 +11,7 @@ use fhaim_api::account::{Credentials, Secret};
 use fhaim_api::job::Draw;
 use fhaim_domain::{ReadOptions, Schema, read_csv};
 use fhaim_protocol::terms::Terms;
-use fhaim_sdk::{Client, Endpoints, Journal, Records, Source};
+use fhaim_sdk::{Client, Endpoints, Journal, NoiseSource, Records, Source};
 use std::path::Path;
 use std::sync::Arc;
 use std::{env, error, fs};
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn error::Error>> {
     let journal = Journal::open(&journal, dataset.id, Digest::of(&file))?;
     let source = Source {
         records: Records::Table(Arc::new(table)),
-        ladder: None,
+        noise: NoiseSource::System,
     };
     let tell = |state: fhaim_sdk::Progress| eprintln!("{} of {}", state.done, state.objects);
     client.upload(&dataset, &source, journal, &tell).await?;

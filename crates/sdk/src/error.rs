@@ -87,6 +87,22 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The key of an upload's noise cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Ladder {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nothing that was released of a dataset can be checked here.
+    #[error("dataset {dataset}: {reason}")]
+    Unverifiable {
+        /// The dataset.
+        dataset: Uuid,
+        /// Why not.
+        reason: &'static str,
+    },
     /// Downloaded data cannot be written.
     #[error("cannot write what was downloaded: {0}")]
     Write(#[from] std::io::Error),

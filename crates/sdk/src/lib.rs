@@ -12,8 +12,10 @@ mod error;
 mod holders;
 mod job;
 mod journal;
+mod ladder;
 mod receipts;
 mod upload;
+mod verify;
 
 pub use client::{Client, Keeper, Login};
 pub use endpoints::Endpoints;
@@ -21,8 +23,10 @@ pub use error::Error;
 pub use holders::{Withdrawal, WithdrawnPart};
 pub use job::Events;
 pub use journal::Journal;
+pub use ladder::KeptLadder;
 pub use receipts::Receipts;
-pub use upload::{Progress, Records, Source};
+pub use upload::{NoiseSource, Progress, Records, Source};
+pub use verify::{Fault, Finding, Verification};
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

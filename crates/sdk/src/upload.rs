@@ -7,7 +7,7 @@ use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
 use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
-use fhaim_dp::{Ladder, fork, generator};
+use fhaim_dp::{Ladder, LadderKey, fork, generator};
 use fhaim_he::{Layout, PublicKey};
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::holder::{Noise, check_records};
@@ -17,13 +17,14 @@ use futures_util::{StreamExt, stream};
 use reqwest::Method;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::client::Body;
-use crate::{Client, Error, Journal};
+use crate::{Client, Error, Journal, KeptLadder};
 
 /// So many objects are on their way at a time.
 const PARALLEL: usize = 4;
@@ -69,8 +70,39 @@ impl Records {
 pub struct Source {
     /// The account's part of the table.
     pub records: Records,
-    /// Noise drawn before, one ladder for all runs; drawn as it is encrypted unless given.
-    pub ladder: Option<Arc<Ladder>>,
+    /// Where its noise comes from.
+    pub noise: NoiseSource,
+}
+
+/// Where a holder's noise comes from.
+#[derive(Clone, Debug, Default)]
+pub enum NoiseSource {
+    /// Drawn as it is encrypted, and forgotten: what is released cannot be checked.
+    #[default]
+    System,
+    /// Drawn before, one ladder for all runs.
+    Drawn(Arc<Ladder>),
+    /// Drawn from a key that is kept in this file, so that [`Client::verify`] can check what is released: a
+    /// new key for every upload, and the same where one goes on.
+    Kept(PathBuf),
+}
+
+impl NoiseSource {
+    /// The key of an upload that begins, or goes on; none where none is kept.
+    fn key(
+        &self,
+        part: Part,
+        records: &Records,
+        begins: bool,
+    ) -> Result<Option<KeptLadder>, Error> {
+        let Self::Kept(path) = self else {
+            return Ok(None);
+        };
+        match begins {
+            true => KeptLadder::make(path, part.dataset, part.number, records).map(Some),
+            false => KeptLadder::go_on(path, part.dataset, part.number, records),
+        }
+    }
 }
 
 /// How far an upload is.
@@ -122,13 +154,17 @@ impl Client {
                 return Ok(there);
             }
         }
+        // Nothing that was sent counts any more: its noise need not be that of what is there.
+        let begins = journal.sent().is_empty();
+        let kept = source.noise.key(part, &source.records, begins)?;
+        let key = kept.as_ref().map(|kept| kept.key().clone());
         let mut state = Progress {
             done: plan.object_count() - missing.len(),
             objects: plan.object_count(),
             bytes_sent: 0,
         };
         progress(state);
-        let encrypted = encrypt(source, record_bound, public, plan, missing);
+        let encrypted = encrypt((source, key), record_bound, public, plan, missing);
         let sending = stream::unfold(encrypted, |mut encrypted| async {
             encrypted.recv().await.map(|object| (object, encrypted))
         })
@@ -147,7 +183,11 @@ impl Client {
             state.bytes_sent += size;
             progress(state);
         }
-        self.complete(part, journal).await
+        let upload = self.complete(part, journal).await?;
+        if let Some(kept) = kept {
+            kept.finish()?;
+        }
+        Ok(upload)
     }
 
     /// Objects to send: those the service lacks, and those it has that the journal knows no
@@ -253,7 +293,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 /// Encrypts objects on all cores; they come out in any order, no more of them waiting than can be
 /// sent soon. Ends early when nobody receives any more.
 fn encrypt(
-    source: &Source,
+    (source, key): (&Source, Option<LadderKey>),
     record_bound: u64,
     public: PublicKey,
     plan: PartPlan,
@@ -263,9 +303,10 @@ fn encrypt(
     let source = source.clone();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     tokio::task::spawn_blocking(move || {
-        let noise = match &source.ladder {
-            Some(ladder) => Noise::Drawn(ladder),
-            None => Noise::Fresh,
+        let noise = match (&source.noise, &key) {
+            (NoiseSource::Drawn(ladder), _) => Noise::Drawn(ladder),
+            (_, Some(key)) => Noise::Keyed(key),
+            (_, None) => Noise::Fresh,
         };
         let content = match &source.records {
             Records::Table(table) => Content::Records(table),
@@ -325,7 +366,7 @@ mod tests {
         .unwrap();
         let source = Source {
             records: Records::Table(Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap())),
-            ladder: None,
+            noise: NoiseSource::System,
         };
         let client = Client::new(Endpoints::behind("http://127.0.0.1:9")).unwrap();
         let uploaded = client.upload(&dataset, &source, Journal::in_memory(), &|_| {});

@@ -19,6 +19,7 @@ mod model;
 mod need;
 mod plaintext;
 mod saved;
+pub mod verify;
 
 pub use allowed::{Sampled, sample_allowed};
 pub use desk::{Desk, Offer, Release};

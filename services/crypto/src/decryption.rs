@@ -14,6 +14,7 @@ use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::crypto::{self, Outcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::terms::Outline;
+use fhaim_release::ReleaseRequest;
 use uuid::Uuid;
 
 use crate::State;
@@ -21,6 +22,7 @@ use crate::audit::Asked;
 use crate::keys::{self, Stored};
 use crate::ledger;
 use crate::problem::Refusal;
+use crate::store::chain::Answered;
 
 /// The largest request: a few hundred ciphertexts.
 pub const BODY_LIMIT: usize = 256 << 20;
@@ -195,7 +197,8 @@ async fn attempt(
     let (standing, before) = book(state, &mut tx, call, &rules).await?;
     tx.commit().await?;
     // Decrypted while the dataset's row is not locked, so that long work holds up no one.
-    let outcome = judge(state, &stored, &plan, (rules.clone(), before.clone()), body).await?;
+    let judged = judge(state, &stored, &plan, (rules.clone(), before.clone()), body).await?;
+    let (outcome, requests) = judged;
     let ruling = match outcome {
         Outcome::Repeated(answers) => {
             let receipt = ledger::receipt(state, &stored, standing.tip())?;
@@ -207,7 +210,11 @@ async fn attempt(
     let (mut standing, now) = book(state, &mut tx, call, &rules).await?;
     let link = ruling.append_to(&mut standing, &now);
     let link = link.map_err(ledger::failure)?;
-    ledger::append(&mut tx, call.dataset, &link, ruling.answers()).await?;
+    let answered = ruling.answers().map(|answers| Answered {
+        requests: &requests,
+        answers,
+    });
+    ledger::append(&mut tx, call.dataset, &link, answered).await?;
     asked.write(&mut tx, ruling.answers().is_some()).await?;
     tx.commit().await?;
     let Ok(Released { answers, .. }) = ruling.into_released() else {
@@ -233,19 +240,20 @@ async fn book(
     Ok((standing, book))
 }
 
-/// Decodes, judges and decrypts, on a thread for long work.
+/// Decodes, judges and decrypts, on a thread for long work; what was asked comes with it.
 async fn judge(
     state: &State,
     stored: &Stored,
     plan: &Outline,
     (rules, book): (Rules, Book),
     body: Bytes,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Vec<ReleaseRequest>), Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let secret = stored.secret(state, &params)?;
     let judging = move || {
         let request = DecryptRequest::from_bytes(&params, &body)?;
-        crypto::decrypt(&secret, &rules, &book, &request)
+        let outcome = crypto::decrypt(&secret, &rules, &book, &request)?;
+        Ok::<_, Error>((outcome, request.releases))
     };
     let outcome = blocking(judging).await?;
     outcome.map_err(|error| Failure::refused().because(error))

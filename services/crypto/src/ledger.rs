@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::audit::Asked;
 use crate::keys::{self, Stored};
 use crate::problem::Refusal;
-use crate::store::chain as store;
+use crate::store::chain::{self as store, Answered};
 use crate::{State, decryption, landed};
 
 /// A job's share of the budget, and what it has spent.
@@ -62,7 +62,7 @@ pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
     Standing::read(id, tip, acts).map_err(failure)
 }
 
-/// Appends a link to a dataset's chain, with the integers that it releases: compare and set.
+/// Appends a link to a dataset's chain, with what it releases: compare and set.
 ///
 /// # Errors
 /// [`ProblemKind::Unavailable`] where someone else appended at its height: read again, try again.
@@ -70,9 +70,9 @@ pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
     link: &Link,
-    answers: Option<&[Vec<i64>]>,
+    answered: Option<Answered<'_>>,
 ) -> Result<(), Failure> {
-    if store::append(tx, dataset, link, answers).await? {
+    if store::append(tx, dataset, link, answered).await? {
         return audit(tx, dataset, &link.act).await;
     }
     let cause = "another request of the dataset was stored meanwhile";

@@ -15,6 +15,7 @@
 //! It calls no one. It refuses past a dataset's budget whatever the other services say, and says
 //! the same whatever the reason.
 
+pub mod answers;
 pub mod audit;
 pub mod decryption;
 pub mod holders;
@@ -41,11 +42,12 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 4] = [
+pub const STEPS: [Step; 5] = [
     COMMON,
     step!("crypto", 2, "key_sets"),
     step!("crypto", 3, "chain"),
     step!("crypto", 4, "limits"),
+    step!("crypto", 5, "requests"),
 ];
 
 /// Configuration.

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
     AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt,
-    RunStanding,
+    ReleasedBatch, RunStanding,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -28,7 +28,7 @@ use crate::decryption::Call;
 use crate::holders::Consent;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, decryption, holders, keys, ledger, limits};
+use crate::{State, answers, decryption, holders, keys, ledger, limits};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -56,6 +56,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(begin))
         .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
+        .routes(routes!(show_answers))
         .routes(routes!(show_audit))
         .routes(routes!(show_usage))
         .merge(decryptions)
@@ -321,6 +322,23 @@ async fn show_ledger(
 ) -> Result<axum::Json<DatasetLedger>, Failure> {
     let ledger = ledger::show(&state, dataset, owner, &receipts).await?;
     Ok(axum::Json(ledger))
+}
+
+/// What was asked, debited and answered, batch by batch, oldest first; it outlives the keys.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/answers", tag = "releases",
+    params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "A page of batches", body = Page<ReleasedBatch>),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_answers(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+    Query(page): Query<After>,
+) -> Result<axum::Json<Page<ReleasedBatch>>, Failure> {
+    let shown = answers::show(&state, dataset, holder, page.after).await?;
+    Ok(axum::Json(shown))
 }
 
 /// What the account has here, and what it may have.

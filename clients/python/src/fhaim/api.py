@@ -38,6 +38,7 @@ from fhaim.models import (
     NewUpload,
     Receipt,
     Refresh,
+    ReleasedBatchPage,
     ReleasedStatistic,
     RunStanding,
     Session,
@@ -383,6 +384,17 @@ class Crypto:
     def destroy(self, dataset: UUID) -> None:
         """Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays."""
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
+
+    def show_answers(self, dataset: UUID, *, after: int | None = None) -> ReleasedBatchPage:
+        """What was asked, debited and answered, batch by batch, oldest first; it outlives the
+        keys.
+        """
+        return self._http.json(
+            ReleasedBatchPage,
+            "GET",
+            path("/v1/datasets/{}/answers", dataset),
+            query={"after": after},
+        )
 
     def show_audit(self, dataset: UUID, *, after: int | None = None) -> AuditEntryPage:
         """Everything that was asked of a dataset's keys, oldest first."""

@@ -698,6 +698,17 @@ class JobPage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReleasedBatchPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[ReleasedBatch]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlacedRelease:
     """A release that has its positions."""
 
@@ -776,6 +787,32 @@ class ReleaseRequest:
 
     variance_units: int
     """The noise variance is 4 times this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedBatch:
+    """A batch of releases as the ledger has it: what was asked, debited and answered. Where its
+    noise lies on the ladder follows from the run and from the cells of the releases before
+    it.
+    """
+
+    answers: list[list[int]]
+    """The integers of each release."""
+
+    entries: list[dict[str, Any]]
+    """Its debits, one a release."""
+
+    height: int
+    """Its place in the dataset's ledger."""
+
+    job: UUID
+    """The job."""
+
+    run: int
+    """The job's run: which window of the noise ladder it has."""
+
+    requests: list[ReleaseRequest] | None = None
+    """What was asked, one a release; absent where the service did not keep it yet."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -199,7 +199,9 @@ Examples:
 const DELETE_EXAMPLES: &str = "\
 Examples:
   fhaim dataset delete 0198c0de-0000-7000-8000-000000000000
-  fhaim dataset delete 0198c0de-0000-7000-8000-000000000000 --yes";
+  fhaim dataset delete 0198c0de-0000-7000-8000-000000000000 --yes
+
+The key of its noise on this machine is deleted with it: nothing of it can be verified after.";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -273,7 +275,8 @@ Examples:
   fhaim dataset upload 0198c0de-0000-7000-8000-000000000000 --data compas.csv
 
 Broken off, the same command goes on with what is missing: what was confirmed is kept in a record
-beside the login.";
+beside the login. So is the key of the noise, in DATASET.ladder, for `fhaim verify`: whoever has it can
+take the noise off what is released.";
 
 /// Flags of `dataset upload`.
 #[derive(Debug, Args)]

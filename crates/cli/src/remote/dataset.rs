@@ -13,7 +13,7 @@ use fhaim_domain::{Claim, Schema, counted};
 use fhaim_dp::{Ladder, LadderForm, Rho};
 use fhaim_he::Layout;
 use fhaim_protocol::{holder::check_records, roster::Contribution, terms::Terms};
-use fhaim_sdk::{Client, Journal, Records, Source};
+use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
 use fhaim_synth::Mechanisms;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -27,6 +27,7 @@ use super::{
     holders, login,
 };
 use crate::{
+    args::{FormatArguments, StrictnessArguments},
     ask::{ask, can_ask},
     counting,
     error::Error,
@@ -164,19 +165,23 @@ pub async fn send(
     let terms = &dataset.terms.0;
     let number = client.part_number(&dataset).await?;
     let (schema, bound) = terms.part_schema(number)?;
-    let records = read(arguments, schema, terms.contribution)?;
+    let file = (&arguments.data, &arguments.format, &arguments.strictness);
+    let records = read(file, schema, terms.contribution)?;
     let count = records.count();
     check_records(count, bound)?;
     let part = terms.part_plan(number, records.layout()?)?;
     let plan = terms.clone().complete(&Mechanisms)?.plan()?;
-    let ladder = match seed {
+    let noise = match seed {
         Some(_) => {
             let mut rng = generator(seed, Purpose::Noise)?;
-            Some(Arc::new(Ladder::draw(plan.ladder()?, &mut rng)))
+            NoiseSource::Drawn(Arc::new(Ladder::draw(plan.ladder()?, &mut rng)))
         }
-        None => None,
+        None => NoiseSource::Kept(match folder {
+            Some(folder) => folder.join(format!("{}.ladder", dataset.id)),
+            None => login::ladder(dataset.id)?,
+        }),
     };
-    let source = Source { records, ladder };
+    let source = Source { records, noise };
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(data, plan.budget, terms.delta, Some(id), arguments.yes)?;
     if let Some(records) = known {
@@ -202,17 +207,11 @@ pub async fn send(
 }
 
 /// What is uploaded of a holder's file: its records, or what one pass over them counts.
-fn read(
-    arguments: &UploadArguments,
+pub fn read(
+    (data, format, strictness): (&Data, &FormatArguments, &StrictnessArguments),
     schema: Schema,
     contribution: Contribution,
 ) -> Result<Records, Error> {
-    let UploadArguments {
-        data,
-        format,
-        strictness,
-        ..
-    } = arguments;
     if contribution == Contribution::Records {
         let table = input::table(data, schema, format, strictness)?;
         return Ok(Records::Table(Arc::new(table)));
@@ -311,7 +310,19 @@ async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
         return Err(Error::Usage("nothing was deleted".to_owned()));
     }
     client.delete_dataset(arguments.dataset).await?;
+    forget_ladder(arguments.dataset)?;
     output::print(&format!("{}: deleted\n", arguments.dataset))
+}
+
+/// Deletes the key of a dataset's noise: there is nothing any more that it could serve to check.
+fn forget_ladder(dataset: Uuid) -> Result<(), Error> {
+    let path = login::ladder(dataset)?;
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Write { path, source })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn confirmed(dataset: Uuid) -> Result<bool, Error> {

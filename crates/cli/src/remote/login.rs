@@ -32,6 +32,11 @@ pub fn journal(dataset: Uuid) -> Result<PathBuf, Error> {
     Ok(home::made(home::folder()?)?.join(format!("{dataset}.upload")))
 }
 
+/// Where the key of a dataset's noise is.
+pub fn ladder(dataset: Uuid) -> Result<PathBuf, Error> {
+    Ok(home::made(home::folder()?)?.join(format!("{dataset}.ladder")))
+}
+
 /// The key that this machine signs with as a holder; one is made and kept where there is none.
 pub fn holder_key() -> Result<HolderKey, Error> {
     let path = home::made(home::folder()?)?.join("holder.key");

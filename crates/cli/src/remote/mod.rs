@@ -6,6 +6,7 @@ pub mod dataset;
 mod holders;
 mod job;
 pub mod login;
+pub mod verify;
 
 use crate::{args::Command, error::Error, progress::Progress, randomness::Randomness};
 
@@ -21,6 +22,7 @@ pub fn run<R: Randomness>(command: &Command<R>, progress: &Progress) -> Result<(
             Command::Job(command) => job::run(command, progress).await,
             Command::Download(arguments) => job::download(arguments, progress).await,
             Command::Ledger(arguments) => dataset::ledger(arguments).await,
+            Command::Verify(arguments) => verify::run(arguments, progress).await,
             _ => Ok(()),
         }
     })

@@ -113,8 +113,9 @@ impl Tally {
         self.records
     }
 
-    /// The counts of a ciphertext; nothing beyond the last.
-    pub(crate) fn counts(&self, number: usize) -> Option<&[i64]> {
+    /// The counts of a ciphertext, by place in it; nothing beyond the last. They are as secret as the
+    /// records.
+    pub fn counts(&self, number: usize) -> Option<&[i64]> {
         self.counts
             .chunks(self.tables.layout().stride())
             .nth(number)

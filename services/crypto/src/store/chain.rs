@@ -6,6 +6,7 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
 use fhaim_protocol::crypto::history::Link;
+use fhaim_release::ReleaseRequest;
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -175,7 +176,59 @@ pub async fn releases_of(
     released.iter().map(pair).collect()
 }
 
-/// Adds a link, with the integers that it releases, at its height. Whether it was added: not where
+/// A batch of releases, as it is stored.
+#[derive(Clone, Debug)]
+pub struct StoredBatch {
+    /// Its act's height.
+    pub height: u64,
+    /// Its act.
+    pub act: Act,
+    /// What was asked; nothing of a release before this was kept.
+    pub requests: Option<Vec<ReleaseRequest>>,
+    /// The integers of each release.
+    pub answers: Vec<Vec<i64>>,
+}
+
+/// The first batches of releases above a height, at most so many, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn batches(
+    store: &Store,
+    dataset: Uuid,
+    after: i64,
+    most: i64,
+) -> Result<Vec<StoredBatch>, StoreError> {
+    let found = sqlx::query(
+        "SELECT height, act, requests, answers FROM chain \
+         WHERE dataset = $1 AND kind = 'released' AND height > $2 ORDER BY height LIMIT $3",
+    )
+    .bind(dataset.to_string())
+    .bind(after)
+    .bind(most)
+    .fetch_all(store.pool())
+    .await?;
+    let batch = |row: &Row| {
+        Ok(StoredBatch {
+            height: rows::number(row, "height")?,
+            act: rows::json(row, "act")?,
+            requests: rows::some_json(row, "requests")?,
+            answers: rows::json(row, "answers")?,
+        })
+    };
+    found.iter().map(batch).collect()
+}
+
+/// What a link releases: what was asked, and the integers of each release.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// In the order of the batch.
+    pub requests: &'a [ReleaseRequest],
+    /// As many.
+    pub answers: &'a [Vec<i64>],
+}
+
+/// Adds a link, with what it releases, at its height. Whether it was added: not where
 /// the chain is as high, and then the transaction is of no more use.
 ///
 /// # Errors
@@ -184,7 +237,7 @@ pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
     link: &Link,
-    answers: Option<&[Vec<i64>]>,
+    answered: Option<Answered<'_>>,
 ) -> Result<bool, StoreError> {
     let (kind, job) = match &link.act {
         Act::KeysMade { .. } => ("keys-made", None),
@@ -198,15 +251,16 @@ pub async fn append(
         Act::Adopted { .. } => ("adopted", None),
     };
     let inserted = sqlx::query(
-        "INSERT INTO chain (dataset, height, kind, job, act, answers, head, at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO chain (dataset, height, kind, job, act, requests, answers, head, at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
     .bind(dataset.to_string())
     .bind(rows::stored(link.tip.height)?)
     .bind(kind)
     .bind(job.map(|job| Uuid::from_bytes(job.0).to_string()))
     .bind(&link.text)
-    .bind(answers.map(rows::to_json).transpose()?)
+    .bind(answered.map(|a| rows::to_json(a.requests)).transpose()?)
+    .bind(answered.map(|a| rows::to_json(a.answers)).transpose()?)
     .bind(Digest(link.tip.head).to_string())
     .bind(clock::now())
     .execute(&mut **tx)

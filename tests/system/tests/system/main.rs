@@ -23,6 +23,7 @@ mod program;
 mod restores;
 mod stopping;
 mod tenants;
+mod verify;
 mod views;
 
 /// The program that all of this is about.

@@ -60,6 +60,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was asked, debited and answered, batch by batch, oldest first; it outlives the keys. */
+        get: operations["show_answers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/audit": {
         parameters: {
             query?: never;
@@ -268,6 +285,13 @@ export interface components {
              */
             number: number;
         };
+        /** @description How a [`fhaim_release::Axis`] is written: integer functions of one attribute. */
+        Axis: {
+            /** @description The attribute's number. */
+            attribute: number;
+            /** @description Each function's value for every category. */
+            functions: number[][];
+        };
         /**
          * @description What a holder uploads beside its noise.
          * @enum {string}
@@ -444,6 +468,35 @@ export interface components {
             /** @description Value for `after` that continues the list; absent at its end. */
             next?: string | null;
         };
+        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        Page_ReleasedBatch: {
+            /** @description The items, newest first. */
+            items: {
+                /** @description The integers of each release. */
+                answers: number[][];
+                /** @description Its debits, one a release. */
+                entries: Record<string, never>[];
+                /**
+                 * Format: int64
+                 * @description Its place in the dataset's ledger.
+                 */
+                height: number;
+                /**
+                 * Format: uuid
+                 * @description The job.
+                 */
+                job: string;
+                /** @description What was asked, one a release; absent where the service did not keep it yet. */
+                requests?: components["schemas"]["ReleaseRequest"][] | null;
+                /**
+                 * Format: int32
+                 * @description The job's run: which window of the noise ladder it has.
+                 */
+                run: number;
+            }[];
+            /** @description Value for `after` that continues the list; absent at its end. */
+            next?: string | null;
+        };
         /**
          * @description How a table is divided.
          * @enum {string}
@@ -507,6 +560,48 @@ export interface components {
             /** @description Ed25519 signature, base64url. */
             signature: string;
         };
+        /** @description How a [`ReleaseRequest`] is written. */
+        ReleaseRequest: {
+            /**
+             * Format: int32
+             * @description Position of the release in the job, across batches.
+             */
+            number: number;
+            /** @description What is released. */
+            statistic: components["schemas"]["Statistic"];
+            /**
+             * Format: int64
+             * @description The noise variance is 4 times this.
+             */
+            variance_units: number;
+        };
+        /**
+         * @description A batch of releases as the ledger has it: what was asked, debited and answered. Where its noise
+         *     lies on the ladder follows from the run and from the cells of the releases before it.
+         */
+        ReleasedBatch: {
+            /** @description The integers of each release. */
+            answers: number[][];
+            /** @description Its debits, one a release. */
+            entries: Record<string, never>[];
+            /**
+             * Format: int64
+             * @description Its place in the dataset's ledger.
+             */
+            height: number;
+            /**
+             * Format: uuid
+             * @description The job.
+             */
+            job: string;
+            /** @description What was asked, one a release; absent where the service did not keep it yet. */
+            requests?: components["schemas"]["ReleaseRequest"][] | null;
+            /**
+             * Format: int32
+             * @description The job's run: which window of the noise ladder it has.
+             */
+            run: number;
+        };
         /** @description How a [`Roster`] is written. */
         Roster: {
             /** @description The holders, in the order in which their parts are put together. */
@@ -550,6 +645,32 @@ export interface components {
          * @description Text that must not be printed: passwords, tokens, keys.
          */
         Secret: string;
+        /** @description How a [`fhaim_release::SquaredTerm`] is written. */
+        SquaredTerm: {
+            /** @description Two attributes. */
+            clique: number[];
+            /** @description What the marginal is compared with. */
+            target: number[];
+            /**
+             * Format: int64
+             * @description The workload's weight.
+             */
+            weight: number;
+        };
+        /** @description How a [`fhaim_release::Statistic`] is written. */
+        Statistic: "Total" | {
+            /** @description A cell for each function u: the sum over records of u(x). */
+            OneWay: components["schemas"]["Axis"];
+        } | {
+            /** @description Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y). */
+            Product: components["schemas"]["Axis"][];
+        } | {
+            /**
+             * @description A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
+             *     marginal M.
+             */
+            SquaredScores: components["schemas"]["SquaredTerm"][];
+        };
         /** @description The fields of [`WireTerms`]. */
         Terms: {
             contribution?: components["schemas"]["ContributionKind"] | null;
@@ -787,6 +908,40 @@ export interface operations {
                 content?: never;
             };
             /** @description Not destroyed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_answers: {
+        parameters: {
+            query?: {
+                /** @description The last number seen. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of batches */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ReleasedBatch"];
+                };
+            };
+            /** @description None to show */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -9,7 +9,7 @@ use fhaim_api::job::JobState;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::LadderForm;
 use fhaim_protocol::terms::Terms;
-use fhaim_sdk::{Client, Journal, Source};
+use fhaim_sdk::{Client, Journal, NoiseSource, Source};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Serialize;
 use uuid::Uuid;
@@ -152,7 +152,7 @@ pub async fn dataset(
     let made = client.create_dataset(Uuid::now_v7(), "load", terms).await?;
     let source = Source {
         records: fhaim_sdk::Records::Table(Arc::new(table)),
-        ladder: None,
+        noise: NoiseSource::System,
     };
     let quiet = |_: fhaim_sdk::Progress| {};
     client

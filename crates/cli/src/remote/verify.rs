@@ -1,0 +1,210 @@
+//! `fhaim verify`: whether what was released is what this machine's table and noise come to.
+
+use clap::Args;
+use fhaim_api::dataset::Dataset;
+use fhaim_domain::counted;
+use fhaim_sdk::{Fault, Finding, KeptLadder, Verification};
+use uuid::Uuid;
+
+use super::{dataset, login};
+use crate::{
+    args::{FormatArguments, StrictnessArguments},
+    error::Error,
+    input::Data,
+    output,
+    progress::Progress,
+};
+
+pub const VERIFY_EXAMPLES: &str = "\
+Examples:
+  fhaim verify 0198c0de-0000-7000-8000-000000000000 --data compas.csv
+  fhaim verify 0198c0de-0000-7000-8000-000000000000 --data compas.csv --json
+
+`fhaim dataset upload` keeps the key of its noise in a file of its own, DATASET.ladder beside the login.
+With it and the table this works out every integer that should have been released, and compares it
+with what the key service did release: a computation service that left noise out, changed a cell or
+counted another column is found out, after the fact. Nothing is sent. It ends with 1 if anything differs.
+
+The key undoes the noise: whoever has it, and reads what was released, has exact counts of the table.
+Keep it like the table itself, and delete it once nothing is to be checked any more.";
+
+/// Flags of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// The table that was uploaded
+    #[arg(long, value_name = "CSV")]
+    pub data: Data,
+    /// How the table is written.
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// What to do with values that the schema does not have.
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `fhaim verify`.
+pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(), Error> {
+    let client = login::client()?;
+    let dataset = client.dataset(arguments.dataset).await?;
+    let kept = kept(&dataset)?;
+    let terms = &dataset.terms.0;
+    let (schema, _) = terms.part_schema(kept.part())?;
+    let VerifyArguments {
+        data,
+        format,
+        strictness,
+        ..
+    } = arguments;
+    let records = dataset::read((data, format, strictness), schema, terms.contribution)?;
+    let phase = progress.uncounted("compare what was released");
+    let found = client.verify(&dataset, &records, &kept).await?;
+    phase.finish();
+    if arguments.json {
+        output::print_json(&found)?;
+    } else {
+        output::print(&told(&found))?;
+    }
+    judged(&found)
+}
+
+/// The key of the upload's noise.
+fn kept(dataset: &Dataset) -> Result<KeptLadder, Error> {
+    let path = login::ladder(dataset.id)?;
+    KeptLadder::read(&path, dataset.id)?.ok_or_else(|| {
+        Error::Usage(format!(
+            "this machine has no key of the noise of dataset {} ({}): it was uploaded elsewhere, from \
+             the page, by another program or by a version that kept none. Its releases cannot be \
+             checked; an upload of a new dataset by `fhaim dataset upload` keeps a key",
+            dataset.id,
+            path.display()
+        ))
+    })
+}
+
+/// What was found, a line each.
+fn told(found: &Verification) -> String {
+    let mut text: String = found.findings.iter().map(line).collect();
+    text.push_str(&format!(
+        "{} compared, {} equal to the statistic with this upload's noise\n",
+        counted(found.integers, "integer"),
+        counted(found.equal, "release"),
+    ));
+    text
+}
+
+fn line(finding: &Finding) -> String {
+    let what = match &finding.fault {
+        Fault::Unanswered => "was debited, and the key service shows no integers for it".to_owned(),
+        Fault::Unkept => {
+            "cannot be checked: the key service did not keep what was asked".to_owned()
+        }
+        Fault::Statement => "what is said to have been asked is not what was debited".to_owned(),
+        Fault::Length { expected, released } => format!(
+            "{} released, the statistic has {}",
+            counted(*released, "cell"),
+            counted(*expected, "cell")
+        ),
+        Fault::Cells {
+            count,
+            first,
+            expected,
+            released,
+        } => format!(
+            "{} other than the statistic with this upload's noise; cell {first} was released as \
+             {released}, and comes to {expected}",
+            counted(*count, "cell")
+        ),
+    };
+    format!(
+        "job {}, release {} ({}): {what}\n",
+        finding.job, finding.number, finding.statistic
+    )
+}
+
+/// An error unless everything was checked and is as it should be.
+fn judged(found: &Verification) -> Result<(), Error> {
+    let wrong = found.findings.len();
+    if wrong == 0 {
+        return Ok(());
+    }
+    let unkept = |finding: &&Finding| finding.fault == Fault::Unkept;
+    let unchecked = found.findings.iter().filter(unkept).count();
+    let of = wrong + found.equal;
+    let text = if unchecked == wrong {
+        format!("{unchecked} of {of} releases cannot be checked")
+    } else {
+        format!(
+            "{} of {of} releases are not what this table and its noise come to. Start no further run; \
+             the services' operators have to explain it, unless this part was uploaded again from \
+             elsewhere since",
+            wrong - unchecked
+        )
+    };
+    Err(Error::Unequal(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(faults: Vec<Fault>) -> Verification {
+        let finding = |(number, fault)| Finding {
+            job: Uuid::nil(),
+            number,
+            statistic: "attributes 1 and 2".to_owned(),
+            fault,
+        };
+        Verification {
+            equal: 3,
+            integers: 12,
+            findings: (7..).zip(faults).map(finding).collect(),
+        }
+    }
+
+    #[test]
+    fn every_difference_is_named_and_none_is_a_success() {
+        let good = found(Vec::new());
+        judged(&good).unwrap();
+        let whole =
+            "12 integers compared, 3 releases equal to the statistic with this upload's noise\n";
+        assert_eq!(told(&good), whole);
+        let cells = Fault::Cells {
+            count: 2,
+            first: 4,
+            expected: -3,
+            released: 5,
+        };
+        let bad = found(vec![cells, Fault::Unkept]);
+        let text = told(&bad);
+        let line = "job 00000000-0000-0000-0000-000000000000, release 7 (attributes 1 and 2): 2 cells \
+                    other than the statistic with this upload's noise; cell 4 was released as 5, and \
+                    comes to -3\n";
+        assert!(text.starts_with(line), "{text}");
+        assert!(text.ends_with(whole), "{text}");
+        let error = judged(&bad).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("1 of 5 releases are not what"),
+            "{error}"
+        );
+        assert_eq!(error.exit_code(), 1);
+        let unknown = judged(&found(vec![Fault::Unkept])).unwrap_err();
+        assert_eq!(unknown.to_string(), "1 of 4 releases cannot be checked");
+        for fault in [
+            Fault::Unanswered,
+            Fault::Statement,
+            Fault::Length {
+                expected: 1,
+                released: 2,
+            },
+        ] {
+            assert!(judged(&found(vec![fault])).is_err());
+        }
+    }
+}

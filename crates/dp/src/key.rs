@@ -1,0 +1,247 @@
+//! Keys that ladders are drawn from: whoever kept one draws the same noise again.
+//!
+//! A holder that keeps its ladder's key can tell later whether a released integer is the exact
+//! statistic with just its noise. For as long as the key is kept, whoever has it can take that noise off.
+
+use hkdf::Hkdf;
+use rand_chacha::ChaCha20Rng;
+use rand_core::{CryptoRng, SeedableRng};
+use sha2::Sha256;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::{Error, LadderPlan, Span};
+
+/// The key of one ladder of one dataset, for one upload of one table: under two tables the same noise
+/// would show by what their counts differ.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct LadderKey {
+    secret: [u8; 32],
+    #[zeroize(skip)]
+    dataset: [u8; 16],
+}
+
+impl std::fmt::Debug for LadderKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LadderKey")
+    }
+}
+
+impl LadderKey {
+    /// A new key: `rng` is the operating system's generator, except in tests.
+    pub fn random<R: CryptoRng + ?Sized>(dataset: [u8; 16], rng: &mut R) -> Self {
+        let mut secret = Zeroizing::new([0; 32]);
+        rng.fill_bytes(secret.as_mut());
+        Self::from_bytes(dataset, &secret)
+    }
+
+    /// The key with these bytes.
+    pub fn from_bytes(dataset: [u8; 16], secret: &[u8; 32]) -> Self {
+        Self {
+            secret: *secret,
+            dataset,
+        }
+    }
+
+    /// The key's bytes, to be kept where nobody else can read them.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.secret
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "32 bytes are one block of the 255 that expansion is limited to"
+    )]
+    fn derive(&self, info: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+        let mut derived = Zeroizing::new([0; 32]);
+        Hkdf::<Sha256>::new(Some(b"fhaim ladder 1"), &self.secret)
+            .expand_multi_info(info, derived.as_mut())
+            .expect("32 bytes are one block");
+        derived
+    }
+
+    /// What the vector at (`page`, `level`, `index`) is drawn with: ChaCha20, keyed by HKDF-SHA256 of
+    /// the key for dataset and place.
+    fn generator(&self, page: usize, level: usize, index: usize) -> ChaCha20Rng {
+        let place = [page, level, index].map(|n| (n as u64).to_le_bytes());
+        let [page, level, index] = &place;
+        let key = self.derive(&[&self.dataset, b"vector", page, level, index]);
+        ChaCha20Rng::from_seed(*key)
+    }
+
+    /// The vector at (`page`, `level`, `index`) of a ladder: [`crate::PAGE`] integers, zero at positions
+    /// beyond the plan, or `None` outside the ladder.
+    pub fn vector(
+        &self,
+        plan: &LadderPlan,
+        page: usize,
+        level: usize,
+        index: usize,
+    ) -> Option<Zeroizing<Vec<i64>>> {
+        plan.draw_vector(page, level, index, &mut self.generator(page, level, index))
+    }
+
+    /// A digest of a table under this key, by the SHA-256 of its content: it says nothing of the table
+    /// to whoever lacks the key.
+    pub fn table_digest(&self, content: &[u8; 32]) -> [u8; 32] {
+        *self.derive(&[&self.dataset, b"table", content])
+    }
+}
+
+/// The noise of a keyed ladder, drawn as it is asked for. It keeps the vectors of one page: releases
+/// go from page to page.
+pub struct KeyedLadder<'a> {
+    key: &'a LadderKey,
+    plan: LadderPlan,
+    page: usize,
+    /// By level and index.
+    vectors: BTreeMap<(usize, usize), Zeroizing<Vec<i64>>>,
+}
+
+impl std::fmt::Debug for KeyedLadder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyedLadder")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> KeyedLadder<'a> {
+    /// The ladder of a key, of the size that was uploaded.
+    pub fn new(key: &'a LadderKey, plan: LadderPlan) -> Self {
+        Self {
+            key,
+            plan,
+            page: 0,
+            vectors: BTreeMap::new(),
+        }
+    }
+
+    /// The noise of variance `4 * variance_units` for a release at `spans`, cell by cell.
+    ///
+    /// # Errors
+    /// As [`crate::Ladder::noise`].
+    pub fn release_noise(
+        &mut self,
+        spans: &[Span],
+        variance_units: u64,
+    ) -> Result<Zeroizing<Vec<i64>>, Error> {
+        let mut cells = Zeroizing::new(Vec::with_capacity(spans.iter().map(|s| s.len).sum()));
+        for &span in spans {
+            if span.page != self.page {
+                self.vectors.clear();
+                self.page = span.page;
+            }
+            let plan = self.plan;
+            let noise = plan.noise(span, variance_units, |level, index, sums| {
+                let samples = self.vector(level, index)?.get(span.range())?;
+                for (sum, sample) in sums.iter_mut().zip(samples) {
+                    *sum += sample;
+                }
+                Some(())
+            })?;
+            cells.extend_from_slice(&noise);
+        }
+        Ok(cells)
+    }
+
+    /// A vector of the page, drawn if it was not yet.
+    fn vector(&mut self, level: usize, index: usize) -> Option<&[i64]> {
+        let vector = match self.vectors.entry((level, index)) {
+            Entry::Occupied(drawn) => drawn.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(self.key.vector(&self.plan, self.page, level, index)?)
+            }
+        };
+        Some(vector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LadderForm, PAGE};
+    use rand_core::RngCore;
+    use sha2::Digest;
+
+    const DATASET: [u8; 16] = [7; 16];
+
+    fn key(byte: u8) -> LadderKey {
+        LadderKey::from_bytes(DATASET, &[byte; 32])
+    }
+
+    /// The noise of a release is that of the vectors that were uploaded, in either form, over pages.
+    #[test]
+    fn what_was_encrypted_is_drawn_again() {
+        for form in [LadderForm::Loose, LadderForm::Dense] {
+            let plan = LadderPlan::new(2 * PAGE, 1 << 6).unwrap().in_form(form);
+            let key = key(1);
+            let mut ladder = KeyedLadder::new(&key, plan);
+            let spans = [
+                Span {
+                    page: 0,
+                    start: PAGE - 2,
+                    len: 2,
+                },
+                Span {
+                    page: 1,
+                    start: 0,
+                    len: 3,
+                },
+            ];
+            // 27 = 3 + 2 * 4 + 1 * 16.
+            let noise = ladder.release_noise(&spans, 27).unwrap();
+            let places = [(0, PAGE - 2), (0, PAGE - 1), (1, 0), (1, 1), (1, 2)];
+            for (noise, (page, position)) in noise.iter().zip(places) {
+                let digits = [(0, 3), (1, 2), (2, 1)];
+                let samples = digits.iter().flat_map(|&(level, digit)| {
+                    form.of_digit(digit).map(move |index| (level, index))
+                });
+                let sum: i64 = samples
+                    .map(|(level, index)| key.vector(&plan, page, level, index).unwrap()[position])
+                    .sum();
+                assert_eq!(*noise, sum, "{form:?} {page} {position}");
+            }
+            assert_eq!(*ladder.release_noise(&spans, 27).unwrap(), *noise);
+            let outside = [Span {
+                page: 2,
+                start: 0,
+                len: 1,
+            }];
+            assert!(ladder.release_noise(&outside, 27).is_err());
+            assert!(ladder.release_noise(&spans, 1 << 20).is_err());
+        }
+    }
+
+    /// No vector is another's, of this key, another key or another dataset.
+    #[test]
+    fn every_vector_has_a_generator_of_its_own() {
+        let first =
+            |key: &LadderKey, (page, level, index)| key.generator(page, level, index).next_u64();
+        let mut seen: Vec<u64> = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+            .map(|place| first(&key(1), place))
+            .to_vec();
+        seen.push(first(&key(2), (0, 0, 0)));
+        seen.push(first(&LadderKey::from_bytes([8; 16], &[1; 32]), (0, 0, 0)));
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 6);
+        assert_ne!(key(1).table_digest(&[0; 32]), key(1).table_digest(&[1; 32]));
+        assert_ne!(key(1).table_digest(&[0; 32]), key(2).table_digest(&[0; 32]));
+    }
+
+    /// A key that was kept by this release gives the same noise under every later one.
+    #[test]
+    fn the_noise_of_a_key_is_for_good() {
+        let plan = LadderPlan::new(PAGE, 1 << 6).unwrap();
+        let vector = key(3).vector(&plan, 0, 2, 1).unwrap();
+        let bytes: Vec<u8> = vector.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let digest: Vec<u8> = Sha256::digest(&bytes).to_vec();
+        let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            text,
+            "7fcc2c3ed8ca59f6b44263d2ed1dd933ae6ca284a828428fd4db3643dcde17ab"
+        );
+    }
+}

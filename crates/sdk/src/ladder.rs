@@ -1,0 +1,301 @@
+//! The key of an upload's noise, kept in a file of its own so that releases can be checked later.
+//!
+//! One JSON object: version, dataset, the holder's number in it, the 32 bytes of the key in hexadecimal,
+//! a digest of the table under that key, and whether the upload came to its end. The file is its owner's
+//! alone: whoever has it can take the noise off what was released.
+
+use fhaim_api::Digest;
+use fhaim_dp::{LadderKey, generator};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::{Error, Records};
+
+/// The version that is written, the only one so far.
+const VERSION: u8 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    version: u8,
+    dataset: Uuid,
+    part: u32,
+    key: Digest,
+    table: Digest,
+    complete: bool,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.key.0.zeroize();
+    }
+}
+
+/// A ladder's key with what it belongs to.
+#[derive(Debug)]
+pub struct KeptLadder {
+    path: PathBuf,
+    dataset: Uuid,
+    part: u32,
+    key: LadderKey,
+    table: Digest,
+    complete: bool,
+}
+
+impl KeptLadder {
+    /// A new key for the upload of some records, in the place of any that was there.
+    ///
+    /// # Errors
+    /// [`Error::Ladder`] where the file cannot be written; [`Error::Protocol`] where the system has no
+    /// randomness.
+    pub fn make(path: &Path, dataset: Uuid, part: u32, records: &Records) -> Result<Self, Error> {
+        let mut rng = generator().map_err(fhaim_protocol::Error::from)?;
+        let key = LadderKey::random(dataset.into_bytes(), &mut rng);
+        let kept = Self {
+            path: path.to_owned(),
+            dataset,
+            part,
+            table: digest(&key, records),
+            key,
+            complete: false,
+        };
+        kept.write()?;
+        Ok(kept)
+    }
+
+    /// The key in a file; nothing where there is no file.
+    ///
+    /// # Errors
+    /// [`Error::Ladder`] for a file that cannot be read, or is of another dataset.
+    pub fn read(path: &Path, dataset: Uuid) -> Result<Option<Self>, Error> {
+        let fault = |reason: String| Error::Ladder {
+            path: path.to_owned(),
+            reason,
+        };
+        let text = match std::fs::read(path) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fault(error.to_string())),
+        };
+        // What serde says of a text may quote it.
+        let kept = serde_json::from_slice::<Kept>(&text);
+        let kept = kept.map_err(|_| fault("not a key of a ladder".to_owned()))?;
+        if kept.version != VERSION {
+            let version = kept.version;
+            return Err(fault(format!(
+                "version {version} of a ladder's key: this program knows {VERSION}"
+            )));
+        }
+        if kept.dataset != dataset {
+            return Err(fault("it is the key of another dataset".to_owned()));
+        }
+        Ok(Some(Self {
+            path: path.to_owned(),
+            dataset,
+            part: kept.part,
+            key: LadderKey::from_bytes(dataset.into_bytes(), &kept.key.0),
+            table: kept.table,
+            complete: kept.complete,
+        }))
+    }
+
+    /// The key.
+    pub fn key(&self) -> &LadderKey {
+        &self.key
+    }
+
+    /// The holder's number in its dataset.
+    pub fn part(&self) -> u32 {
+        self.part
+    }
+
+    /// Whether it was made for the upload of just these records.
+    pub fn is_of(&self, records: &Records) -> bool {
+        digest(&self.key, records) == self.table
+    }
+
+    /// For an upload of `part` that goes on: the key that it began with. One that came to its end was
+    /// another upload's, and one for other records would show by what they differ; it is removed
+    /// then, since nothing of this upload can be checked by it.
+    ///
+    /// # Errors
+    /// As [`KeptLadder::read`]; a file that cannot be removed.
+    pub(crate) fn go_on(
+        path: &Path,
+        dataset: Uuid,
+        part: u32,
+        records: &Records,
+    ) -> Result<Option<Self>, Error> {
+        match Self::read(path, dataset)? {
+            Some(kept) if !kept.complete && kept.part == part && kept.is_of(records) => {
+                Ok(Some(kept))
+            }
+            Some(_) => {
+                std::fs::remove_file(path).map_err(|error| Error::Ladder {
+                    path: path.to_owned(),
+                    reason: error.to_string(),
+                })?;
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Notes that the upload came to its end: no other goes on with this key.
+    ///
+    /// # Errors
+    /// [`Error::Ladder`] where the file cannot be written.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        self.complete = true;
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), Error> {
+        let kept = Kept {
+            version: VERSION,
+            dataset: self.dataset,
+            part: self.part,
+            key: Digest(*self.key.as_bytes()),
+            table: self.table,
+            complete: self.complete,
+        };
+        // Numbers, names and digests: writing them cannot fail.
+        let text = Zeroizing::new(serde_json::to_vec(&kept).unwrap_or_default());
+        replace(&self.path, &text).map_err(|error| Error::Ladder {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// Writes a file for its owner alone: the old content is gone at once or not at all.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension(format!("{}.new", Uuid::now_v7()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)
+    });
+    if written.is_err() {
+        // It may hold a part of the key.
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+/// Of what is encrypted of some records, under a key.
+fn digest(key: &LadderKey, records: &Records) -> Digest {
+    let mut hash = Sha256::new();
+    match records {
+        Records::Table(table) => {
+            hash.update(b"records");
+            for column in table.columns() {
+                hash.update((column.len() as u64).to_le_bytes());
+                column
+                    .iter()
+                    .for_each(|code| hash.update(code.to_le_bytes()));
+            }
+        }
+        Records::Tally(tally) => {
+            hash.update(b"counts");
+            let numbers = 0..tally.tables().layout().ciphertexts();
+            for counts in numbers.filter_map(|number| tally.counts(number)) {
+                hash.update((counts.len() as u64).to_le_bytes());
+                counts
+                    .iter()
+                    .for_each(|count| hash.update(count.to_le_bytes()));
+            }
+        }
+    }
+    Digest(key.table_digest(&hash.finalize().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::{Schema, Table};
+    use std::sync::Arc;
+
+    fn records(codes: Vec<u32>) -> Records {
+        let schema = br#"{"name":"t","columns":[
+            {"name":"a","kind":"categorical","categories":["x","y"]}]}"#;
+        let schema = Schema::from_json("t.json", schema).unwrap();
+        Records::Table(Arc::new(Table::new(schema, vec![codes]).unwrap()))
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_was_written_and_tells_its_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ladder");
+        let id = Uuid::now_v7();
+        assert!(KeptLadder::read(&path, id).unwrap().is_none());
+        let made = KeptLadder::make(&path, id, 2, &records(vec![0, 1])).unwrap();
+        let read = KeptLadder::read(&path, id).unwrap().unwrap();
+        assert_eq!(read.key().as_bytes(), made.key().as_bytes());
+        assert_eq!(read.part(), 2);
+        assert!(read.is_of(&records(vec![0, 1])));
+        for other in [vec![1, 0], vec![0, 0], vec![0, 1, 1]] {
+            assert!(!read.is_of(&records(other)));
+        }
+        assert!(KeptLadder::read(&path, Uuid::now_v7()).is_err());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(names.len(), 1);
+    }
+
+    /// No key is used for two uploads, or for two tables.
+    #[test]
+    fn an_upload_goes_on_with_the_key_it_began_with_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ladder");
+        let (id, table) = (Uuid::now_v7(), records(vec![0, 1]));
+        let make = || KeptLadder::make(&path, id, 0, &table).unwrap();
+        let go_on = |part, records: &Records| KeptLadder::go_on(&path, id, part, records).unwrap();
+        let first = make();
+        let again = go_on(0, &table).unwrap();
+        assert_eq!(again.key().as_bytes(), first.key().as_bytes());
+        assert_ne!(make().key().as_bytes(), first.key().as_bytes());
+        for (part, records) in [(1, table.clone()), (0, records(vec![1, 1]))] {
+            make();
+            assert!(go_on(part, &records).is_none());
+            assert!(!path.exists());
+        }
+        make().finish().unwrap();
+        assert!(KeptLadder::read(&path, id).unwrap().is_some());
+        assert!(go_on(0, &table).is_none());
+    }
+
+    #[test]
+    fn any_other_file_is_refused_without_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ladder");
+        let id = Uuid::now_v7();
+        KeptLadder::make(&path, id, 0, &records(vec![0])).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let secret = &text[text.find("\"key\":\"").unwrap() + 7..][..64];
+        let newer = text.replace("\"version\":1", "\"version\":2");
+        let more = text.replace("\"part\":0", "\"part\":0,\"more\":1");
+        let cut = &text[..text.len() - 3];
+        let odd = text.replace(secret, &secret[1..]);
+        for other in [&newer, &more, cut, &odd, "", "[]"] {
+            assert_ne!(other, text);
+            std::fs::write(&path, other).unwrap();
+            let error = KeptLadder::read(&path, id).unwrap_err().to_string();
+            assert!(!error.contains(&secret[1..]), "{error}");
+        }
+    }
+}

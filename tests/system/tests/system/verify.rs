@@ -1,0 +1,136 @@
+//! A holder checks every integer that was released of its table.
+
+use std::fs;
+
+use fhaim_kit::{Backing, Services, command::stderr};
+use serde_json::Value;
+
+use super::{PROGRAM, operators::on_database};
+
+/// Creates and uploads a dataset as holders do, with noise from a key that is kept, and runs it once.
+fn released(services: &Services, more: &[&str]) -> String {
+    let dataset = services.create("ana", more);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+    dataset
+}
+
+/// Code and words of a check that is to fail.
+fn refused(services: &Services, dataset: &str, data: &str) -> (i32, String, String) {
+    let told = services.command("ana", &["verify", dataset, "--data", data]);
+    let out = String::from_utf8_lossy(&told.stdout).into_owned();
+    (told.status.code().unwrap(), out, stderr(&told))
+}
+
+/// Runs a statement on the crypto service's database.
+fn edit(services: &Services, statement: &str) {
+    assert!(on_database(services, 2, statement).0 > 0, "{statement}");
+}
+
+/// Whatever is released, by whatever is uploaded.
+#[test]
+fn what_was_released_is_what_the_table_and_its_noise_come_to() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    for more in [
+        &[][..],
+        &["--mechanism", "fhaim-l2"],
+        &["--contribution", "counts"],
+        &["--runs", "2"],
+    ] {
+        let dataset = released(&services, more);
+        if more.contains(&"--runs") {
+            services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+        }
+        let found = services.json("ana", &["verify", &dataset, "--data", "t.csv"]);
+        let ledger = services.json("ana", &["ledger", &dataset]);
+        let runs = ledger["runs"].as_array().unwrap().iter();
+        let debits = runs.flat_map(|run| run["entries"].as_array().unwrap());
+        let cells = |debit: &Value| debit["cells"].as_u64().unwrap();
+        let (count, cells) = debits.fold((0, 0), |(n, sum), debit| (n + 1, sum + cells(debit)));
+        assert_eq!(found["equal"], count, "{more:?}");
+        assert_eq!(found["integers"], cells, "{more:?}");
+        assert_eq!(found["findings"], Value::Array(Vec::new()), "{more:?}");
+    }
+}
+
+#[test]
+fn a_changed_integer_is_named_and_another_table_is_refused() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = released(&services, &[]);
+    let text = services.run("ana", &["verify", &dataset, "--data", "t.csv"]);
+    assert!(text.contains("integers compared"), "{text}");
+
+    // One integer of one release, in the store of the key service.
+    let stored = on_database(
+        &services,
+        2,
+        "SELECT answers FROM chain WHERE kind = 'released' ORDER BY height LIMIT 1",
+    );
+    let before = stored.1[0].clone();
+    let mut answers: Vec<Vec<i64>> = serde_json::from_str(&before).unwrap();
+    let expected = answers[1][0];
+    answers[1][0] += 1;
+    let changed = serde_json::to_string(&answers).unwrap();
+    let change = |from: &str, to: &str| {
+        format!("UPDATE chain SET answers = '{to}' WHERE answers = '{from}'")
+    };
+    edit(&services, &change(&before, &changed));
+    let (code, out, words) = refused(&services, &dataset, "t.csv");
+    assert_eq!(code, 1, "{words}");
+    let named = format!(
+        "cell 0 was released as {}, and comes to {expected}",
+        expected + 1
+    );
+    assert!(out.contains("release 1 (") && out.contains(&named), "{out}");
+    assert!(words.contains("1 of "), "{words}");
+    // An integer more, all others being equal.
+    answers[1][0] -= 1;
+    answers[1].push(0);
+    let longer = serde_json::to_string(&answers).unwrap();
+    edit(&services, &change(&changed, &longer));
+    let (code, out, _) = refused(&services, &dataset, "t.csv");
+    assert!(
+        code == 1 && out.contains("cells released, the statistic has"),
+        "{out}"
+    );
+    edit(&services, &change(&longer, &before));
+    services.run("ana", &["verify", &dataset, "--data", "t.csv"]);
+
+    // Another table under the same noise would show by what the two differ.
+    let folder = services.folder.path();
+    let table = fs::read_to_string(folder.join("t.csv")).unwrap();
+    let other: Vec<&str> = table.lines().rev().skip(1).collect();
+    let other: Vec<&str> = other.into_iter().rev().collect();
+    fs::write(folder.join("other.csv"), other.join("\n") + "\n").unwrap();
+    let (code, out, words) = refused(&services, &dataset, "other.csv");
+    assert!(code == 2 && out.is_empty(), "{out}");
+    assert!(words.contains("not the table that was uploaded"), "{words}");
+
+    // What a release of before would have left.
+    edit(
+        &services,
+        "UPDATE chain SET requests = NULL WHERE kind = 'released'",
+    );
+    let (code, _, words) = refused(&services, &dataset, "t.csv");
+    assert!(code == 1 && words.contains("cannot be checked"), "{words}");
+}
+
+/// An upload that kept no key, as all others than the command's, says so; a deleted dataset's key is gone.
+#[test]
+fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let seeded = services.dataset("ana", &[]);
+    let (code, _, words) = refused(&services, &seeded, "t.csv");
+    assert!(
+        code == 2 && words.contains("has no key of the noise"),
+        "{words}"
+    );
+    let dataset = released(&services, &[]);
+    let key = services.folder.path().join(format!("ana/{dataset}.ladder"));
+    assert!(key.exists());
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
+    assert!(!key.exists());
+}
