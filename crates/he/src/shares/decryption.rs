@@ -129,6 +129,10 @@ impl KeyShare {
 /// The centred values at the released positions of one page, and its noise in bits: from what was
 /// opened of its ciphertexts, one a plaintext modulus, and each service's shares for these.
 ///
+/// Noise is measured at these positions alone, so few of them tell little: a page that is no sealed one
+/// has noise uniform up to q / 2t, and one place of it is below the bound with a probability of 0.19
+/// under P1, 2^-9 under P1 large and 2^-15 under P2 (`one_place_tells_little_of_a_page`).
+///
 /// # Errors
 /// [`Error::NoiseBudget`] where the noise is larger than all floods together can be, a bound well
 /// below the size at which decryption errs; [`Error::Mismatch`] where a share is missing, or is one
@@ -173,7 +177,7 @@ pub fn combine(
 }
 
 /// The sum of summands that are alike, prime after prime.
-fn sum(params: &Parameters, summands: &[&Places], places: usize) -> Vec<Vec<u64>> {
+pub(super) fn sum(params: &Parameters, summands: &[&Places], places: usize) -> Vec<Vec<u64>> {
     let limb = |(j, limb): (usize, &Limb)| {
         let mut sum = vec![0; places];
         for other in summands.iter().filter_map(|summand| summand.limbs.get(j)) {

@@ -172,6 +172,29 @@ fn product(ring: &Ring, x: &Poly, y: &Poly) -> Poly {
     product
 }
 
+/// What a reader that sees released positions alone takes for a sealed page, place by place: of noise that
+/// is uniform, the part below its bound.
+#[test]
+fn one_place_tells_little_of_a_page() {
+    let panel = panel(P1, 2, 95);
+    let mut rng = ChaCha20Rng::seed_from_u64(96);
+    let page = panel.encrypt(&[1], &mut rng);
+    let positions: Vec<usize> = (0..DEGREE).collect();
+    // One service's share twice, where another's belongs.
+    let share = of_page(&panel.shares[0], &page, &positions)
+        .swap_remove(0)
+        .0;
+    let opened = Opening::new(&panel.params, &page[0], &positions).unwrap().0;
+    let sum = decryption::sum(&panel.params, &[&opened, &share, &share], DEGREE);
+    let bound = noise::joint_released_bits(&panel.params).exp2();
+    let noise = read(&panel.params, 0, &sum).noise;
+    let below = noise.iter().filter(|&&e| e < bound).count() as f64 / N;
+    let t = P1.plaintext_moduli[0] as f64;
+    let largest = (P1.ciphertext_bits() - t.log2() - 1.0).exp2();
+    eprintln!("{below:.3} of places pass, {:.3} expected", bound / largest);
+    assert!((below - bound / largest).abs() < 0.02);
+}
+
 /// Why every message of a round is committed to before any is revealed: who sends its message last can
 /// take what the others sent off it, and is then the only one to hold the key.
 #[test]
