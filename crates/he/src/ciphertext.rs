@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
-use crate::params::{DEGREE, Parameters};
+use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::{Pair, Poly};
 use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding};
 use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
@@ -61,6 +61,15 @@ impl Ciphertext {
                     .all(|(limb, q)| limb.iter().all(|x| x < q))
         };
         self.residue < params.residues() && self.c.iter().all(in_range)
+    }
+
+    /// Refuses a ciphertext that is not of these parameters.
+    pub(crate) fn check(&self, params: &Parameters) -> Result<()> {
+        if self.is_of(params) {
+            Ok(())
+        } else {
+            Err(Error::Mismatch("a ciphertext of another parameter set"))
+        }
     }
 
     /// Feeds every residue, little-endian, to `update`: for digests.
@@ -167,8 +176,8 @@ impl SecretKey {
     /// ciphertexts that are not one polynomial's.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<(Zeroizing<Vec<i128>>, f64)> {
         let set = self.params().set();
-        if !ciphertexts.iter().all(|c| c.is_of(self.params())) {
-            return Err(Error::Mismatch("a ciphertext of another parameter set"));
+        for c in ciphertexts {
+            c.check(self.params())?;
         }
         if ciphertexts.len() != set.plaintext_moduli.len()
             || ciphertexts.iter().enumerate().any(|(k, c)| c.residue != k)
@@ -178,25 +187,13 @@ impl SecretKey {
             ));
         }
         let mut noise = 0f64;
-        let mut values = Zeroizing::new(vec![0i128; DEGREE]);
-        let mut product = 1i128;
-        for (c, &t) in ciphertexts.iter().zip(set.plaintext_moduli) {
-            let (residues, bits) = self.decrypt_residues(c)?;
+        let mut residues = Vec::with_capacity(ciphertexts.len());
+        for c in ciphertexts {
+            let (values, bits) = self.decrypt_residues(c)?;
             noise = noise.max(bits);
-            let t = i128::from(t);
-            let inverse = inverse_modulo(product % t, t);
-            for (v, &r) in values.iter_mut().zip(residues.iter()) {
-                let step = (i128::from(r) - *v).rem_euclid(t) * inverse % t;
-                *v += step * product;
-            }
-            product *= t;
+            residues.push(values);
         }
-        for v in values.iter_mut() {
-            if *v > product / 2 {
-                *v -= product;
-            }
-        }
-        Ok((values, noise))
+        Ok((recombine(set, DEGREE, &residues), noise))
     }
 
     /// Coefficients modulo the ciphertext's plaintext modulus, and the noise in bits.
@@ -216,6 +213,31 @@ impl SecretKey {
         let values = Vec::<u64>::try_decode(&plain, Encoding::poly_at_level(LEVEL))?;
         Ok((Zeroizing::new(values), noise))
     }
+}
+
+/// The centred integers whose residues under each plaintext modulus, in order, are given.
+pub(crate) fn recombine(
+    set: &ParameterSet,
+    places: usize,
+    residues: &[Zeroizing<Vec<u64>>],
+) -> Zeroizing<Vec<i128>> {
+    let mut values = Zeroizing::new(vec![0i128; places]);
+    let mut product = 1i128;
+    for (residues, &t) in residues.iter().zip(set.plaintext_moduli) {
+        let t = i128::from(t);
+        let inverse = inverse_modulo(product % t, t);
+        for (v, &r) in values.iter_mut().zip(residues.iter()) {
+            let step = (i128::from(r) - *v).rem_euclid(t) * inverse % t;
+            *v += step * product;
+        }
+        product *= t;
+    }
+    for v in values.iter_mut() {
+        if *v > product / 2 {
+            *v -= product;
+        }
+    }
+    values
 }
 
 /// a^-1 mod m for coprime a, m (extended Euclid).

@@ -9,7 +9,7 @@ use crate::keys::{
 };
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
-use crate::wire::{HEADER, Kind, frame, limb_bytes, put_limb, unframe};
+use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
 use zeroize::Zeroizing;
 
 impl ParameterSet {
@@ -106,41 +106,60 @@ impl EvaluationKeys {
             .chain(&self.squares)
     }
 
-    /// Encodes the keys: of each, a seed for the uniform half and the other half.
+    /// Encodes the keys: of each, a seed for the uniform half and the other half. Under a split key
+    /// that is another kind of object: it begins with the number of shares, and keys made in two
+    /// rounds have both halves.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let ring = self.params.ring();
         let mut body = Vec::new();
-        for key in self.keys() {
-            body.extend_from_slice(&key.seed);
-            for digit in &key.b {
-                for (limb, residues) in ring.limbs().iter().zip(digit.chunks_exact(DEGREE)) {
-                    put_limb(&mut body, limb.modulus.value(), residues);
-                }
+        let kind = match self.params.shares() {
+            1 => Kind::EvaluationKeys,
+            shares => {
+                body.push(shares as u8);
+                Kind::SplitEvaluationKeys
             }
+        };
+        for key in self.keys() {
+            match &key.seed {
+                Some(seed) => body.extend_from_slice(seed),
+                None => put_digits(&self.params, &key.a, &mut body),
+            }
+            put_digits(&self.params, &key.b, &mut body);
         }
-        frame(Kind::EvaluationKeys, &self.params, 0, &body)
+        frame(kind, &self.params, 0, &body)
     }
 
-    /// Decodes keys of the given parameter set.
+    /// Decodes keys of the given parameter set and number of shares.
     ///
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let moduli = params.all_moduli();
-        let digits = params.set().ciphertext_moduli.len();
-        let digit = moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
-        let length = (2 + LEVELS + FIRST_LEVELS) * (32 + digits * digit);
-        let (_, mut body) = unframe(Kind::EvaluationKeys, params, bytes, length..=length)?;
-        let mut key = || -> Result<KeySwitchKey> {
-            let seed = body.bytes()?;
-            let b = (0..digits).map(|_| body.limbs(&moduli));
-            let b = b.collect::<Result<_>>()?;
-            let a = expand(params.ring(), seed);
+        let half = digits_bytes(params);
+        let (linear, squares) = (1 + LEVELS, 1 + FIRST_LEVELS);
+        let split = params.shares() > 1;
+        let (kind, length) = if split {
+            let length = 1 + linear * (32 + half) + squares * 2 * half;
+            (Kind::SplitEvaluationKeys, length)
+        } else {
+            (Kind::EvaluationKeys, (linear + squares) * (32 + half))
+        };
+        let (_, mut body) = unframe(kind, params, bytes, length..=length)?;
+        if split && body.bytes::<1>()?.map(usize::from) != [params.shares()] {
+            return Err(body.malformed("another number of shares"));
+        }
+        let mut key = |explicit: bool| -> Result<KeySwitchKey> {
+            let (seed, a) = if explicit {
+                (None, digits(params, &mut body)?)
+            } else {
+                let seed = body.bytes()?;
+                (Some(seed), expand(params.ring(), seed))
+            };
+            let b = digits(params, &mut body)?;
             Ok(KeySwitchKey { seed, b, a })
         };
-        let (relinearise, inversion) = (key()?, key()?);
-        let packing = (0..LEVELS).map(|_| key()).collect::<Result<_>>()?;
-        let squares = (0..FIRST_LEVELS).map(|_| key()).collect::<Result<_>>()?;
+        let (relinearise, inversion) = (key(split)?, key(false)?);
+        let packing = (0..LEVELS).map(|_| key(false)).collect::<Result<_>>()?;
+        let squares = (0..FIRST_LEVELS).map(|_| key(split));
+        let squares = squares.collect::<Result<_>>()?;
         body.end()?;
         Ok(Self {
             params: params.clone(),
@@ -150,6 +169,30 @@ impl EvaluationKeys {
             squares,
         })
     }
+}
+
+/// Bytes of one polynomial a ciphertext prime, each over all primes.
+pub(crate) fn digits_bytes(params: &Parameters) -> usize {
+    let moduli = params.all_moduli();
+    let digit = moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
+    params.set().ciphertext_moduli.len() * digit
+}
+
+/// Appends polynomials over all primes.
+pub(crate) fn put_digits(params: &Parameters, digits: &[Vec<u64>], body: &mut Vec<u8>) {
+    for digit in digits {
+        let limbs = params.ring().limbs().iter();
+        for (limb, residues) in limbs.zip(digit.chunks_exact(DEGREE)) {
+            put_limb(body, limb.modulus.value(), residues);
+        }
+    }
+}
+
+/// One polynomial a ciphertext prime, each over all primes.
+pub(crate) fn digits(params: &Parameters, body: &mut Reader<'_>) -> Result<Vec<Vec<u64>>> {
+    let moduli = params.all_moduli();
+    let digits = params.set().ciphertext_moduli.iter();
+    digits.map(|_| body.limbs(&moduli)).collect()
 }
 
 #[cfg(test)]

@@ -186,9 +186,9 @@ impl Evaluator<'_> {
         let Some(&last) = leaves.keys().next_back() else {
             return Ok(None);
         };
-        let fresh = noise::fresh_variance().total * f64::from(counts.holders);
+        let fresh = noise::fresh_variance(&counts.params).total * f64::from(counts.holders);
         let noisiest = leaves.values().map(energy).fold(0.0, f64::max);
-        let packing = noise::packing_variance(counts.params.set(), counts.layout.stride);
+        let packing = noise::packing_variance(&counts.params, counts.layout.stride);
         let deviation = (fresh * noisiest + packing).sqrt();
 
         let tiles = (0..=last / TILE_LEAVES).collect();

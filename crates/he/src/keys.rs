@@ -142,7 +142,7 @@ pub(crate) fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec
 
 /// The image of a polynomial over all limbs under an automorphism, which moves values of the
 /// transform as `map` says.
-fn permuted(p: &[u64], map: &[u32]) -> Zeroizing<Vec<u64>> {
+pub(crate) fn permuted(p: &[u64], map: &[u32]) -> Zeroizing<Vec<u64>> {
     let mut image = Zeroizing::new(vec![0; p.len()]);
     let limbs = image
         .chunks_exact_mut(map.len())
@@ -236,8 +236,8 @@ impl EvaluationKeys {
 /// prime: the residue of g_i P, g_i being 1 modulo q_i and 0 modulo the other ciphertext primes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeySwitchKey {
-    /// Expands to every `a`: only the seed is sent.
-    pub(crate) seed: [u8; 32],
+    /// Expands to every `a`: only the seed is sent. Keys that were made in two rounds have none.
+    pub(crate) seed: Option<[u8; 32]>,
     /// Per digit and limb, transforms of b in Montgomery form.
     pub(crate) b: Vec<Vec<u64>>,
     /// Per digit and limb, transforms of a in Montgomery form.
@@ -246,40 +246,55 @@ pub(crate) struct KeySwitchKey {
 
 impl KeySwitchKey {
     /// `secret` and `source` are transforms over all limbs.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "secret, source and both halves hold a ring's degree of values for each limb"
-    )]
     fn generate<R: RngCore + CryptoRng>(
         ring: &Ring,
         secret: &[u64],
         source: &[u64],
         rng: &mut R,
     ) -> Result<Self> {
-        let n = ring.degree();
         let mut seed = [0; 32];
         rng.fill_bytes(&mut seed);
         let a = expand(ring, seed);
-        let special = ring.special().modulus.value();
-        let digit = |(i, a): (usize, &Vec<u64>)| {
-            let mut b = full_transform(ring, &small(rng)?);
-            for (j, limb) in ring.limbs().iter().enumerate() {
-                let m = limb.modulus;
-                let p = m.mont(special % m.value());
-                for k in j * n..(j + 1) * n {
-                    let masked = m.redc(u128::from(a[k]) * u128::from(secret[k]));
-                    let mut value = m.sub(b[k], masked);
-                    if i == j {
-                        value = m.add(value, m.redc(u128::from(p) * u128::from(source[k])));
-                    }
-                    b[k] = m.mont(value);
-                }
-            }
-            Ok(std::mem::take(&mut *b))
-        };
-        let b = a.iter().enumerate().map(digit).collect::<Result<_>>()?;
+        let b = cover(ring, &a, secret, Some(source), rng)?;
+        let seed = Some(seed);
         Ok(Self { seed, b, a })
     }
+}
+
+/// For each digit a of `uniform`: e - a s + P s' on the digit's own limb, e - a s elsewhere, with an
+/// error e drawn for it. Digits, in and out, are transforms over all limbs in Montgomery form; s and
+/// s' are plain ones.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "secret, source and digits hold a ring's degree of values for each limb"
+)]
+pub(crate) fn cover<R: RngCore + CryptoRng>(
+    ring: &Ring,
+    uniform: &[Vec<u64>],
+    secret: &[u64],
+    source: Option<&[u64]>,
+    rng: &mut R,
+) -> Result<Vec<Vec<u64>>> {
+    let n = ring.degree();
+    let special = ring.special().modulus.value();
+    let digit = |(i, a): (usize, &Vec<u64>)| {
+        let mut b = full_transform(ring, &small(rng)?);
+        for (j, limb) in ring.limbs().iter().enumerate() {
+            let m = limb.modulus;
+            let p = m.mont(special % m.value());
+            let source = source.filter(|_| i == j);
+            for k in j * n..(j + 1) * n {
+                let masked = m.redc(u128::from(a[k]) * u128::from(secret[k]));
+                let mut value = m.sub(b[k], masked);
+                if let Some(source) = source {
+                    value = m.add(value, m.redc(u128::from(p) * u128::from(source[k])));
+                }
+                b[k] = m.mont(value);
+            }
+        }
+        Ok(std::mem::take(&mut *b))
+    };
+    uniform.iter().enumerate().map(digit).collect()
 }
 
 /// The uniform halves of a key-switching key, in Montgomery form (uniform either way).

@@ -23,7 +23,7 @@
 
 use crate::error::{Error, Result};
 use crate::keys::ERROR_VARIANCE;
-use crate::params::{DEGREE, ParameterSet};
+use crate::params::{DEGREE, ParameterSet, Parameters};
 
 /// Every coefficient lies within so many deviations, but for a probability below 2^-128.
 const TAIL: f64 = 14.0;
@@ -79,9 +79,25 @@ impl std::iter::Sum for Variance {
     }
 }
 
+/// Variance of a sum of one drawn polynomial a share: of the secret, and of errors in keys that are
+/// linear in it.
+fn drawn_variance(params: &Parameters) -> f64 {
+    (params.shares() * ERROR_VARIANCE) as f64
+}
+
+/// Variance of the error in a key of which s^2 or an image of it is the source. Split keys take two
+/// rounds (see `shares`), whose errors meet the secret and what covers it in between.
+fn square_key_variance(params: &Parameters) -> f64 {
+    let drawn = drawn_variance(params);
+    match params.shares() {
+        1 => drawn,
+        _ => 2.0 * N * drawn.powi(2) + 2.0 * drawn,
+    }
+}
+
 /// Variance left by dividing a ciphertext by a prime: rounding, times 1 and s.
-fn rounding_variance() -> Variance {
-    let secret = N * ERROR_VARIANCE as f64 / 12.0;
+fn rounding_variance(params: &Parameters) -> Variance {
+    let secret = N * drawn_variance(params) / 12.0;
     Variance {
         total: 1.0 / 12.0 + secret,
         secret,
@@ -89,38 +105,42 @@ fn rounding_variance() -> Variance {
 }
 
 /// Variance of a fresh ciphertext's noise after the special prime is dropped.
-pub(crate) fn fresh_variance() -> Variance {
-    rounding_variance()
+pub(crate) fn fresh_variance(params: &Parameters) -> Variance {
+    rounding_variance(params)
 }
 
-/// Variance that the digits of one switched polynomial add: digits times errors over the special
-/// prime, none of which holds s.
-fn digit_variance(set: &ParameterSet) -> f64 {
+/// Variance that the digits of one switched polynomial add: digits times errors of variance `key`
+/// over the special prime. Errors of keys that are linear in s do not hold it; of others they do, and
+/// stay small beside the rounding or the products that these keys are for.
+fn digit_variance(params: &Parameters, key: f64) -> f64 {
+    let set = params.set();
     let digits: f64 = set
         .ciphertext_moduli
         .iter()
         .map(|&q| (q as f64 / set.special_modulus as f64).powi(2) / 12.0)
         .sum();
-    digits * N * ERROR_VARIANCE as f64
+    digits * N * key
 }
 
 /// Variance a key switch of one polynomial adds, both halves divided.
-pub(crate) fn switch_variance(set: &ParameterSet) -> Variance {
+pub(crate) fn switch_variance(params: &Parameters) -> Variance {
     let digits = Variance {
-        total: digit_variance(set),
+        total: digit_variance(params, drawn_variance(params)),
         secret: 0.0,
     };
-    digits + rounding_variance()
+    digits + rounding_variance(params)
 }
 
 /// Variance that packing trees over `leaves` leaves add to the cells (see `packing`).
 ///
 /// A merge doubles the noise of the coefficients that sigma fixes, and those that every level
 /// fixes are the cells: an error of level l, counted from 1 at the leaves, ends up leaves / 2^l
-/// times as large. Level 1 switches three polynomials, each other level one.
-pub(crate) fn packing_variance(set: &ParameterSet, leaves: usize) -> f64 {
-    let (digits, rounding) = (digit_variance(set), rounding_variance().total);
-    let first = (3.0 * digits + rounding) / 4.0;
+/// times as large. Level 1 switches three polynomials, two of them from squares, each other level one.
+pub(crate) fn packing_variance(params: &Parameters, leaves: usize) -> f64 {
+    let digits = digit_variance(params, drawn_variance(params));
+    let squares = digit_variance(params, square_key_variance(params));
+    let rounding = rounding_variance(params).total;
+    let first = (digits + 2.0 * squares + rounding) / 4.0;
     // The sum of 4^-l over the levels from 2 on is below 1/12.
     let others = (digits + rounding) / 12.0;
     (leaves as f64).powi(2) * (first + others)
@@ -138,8 +158,8 @@ pub(crate) fn product_variance(t: u64, left: Variance, right: Variance) -> f64 {
 /// the multiple of q by which c0 + c1 s exceeds its residue (a rounding error of 1 and s). At each
 /// root a page's noise is a mean over its products at 64 roots and more, which packing brings
 /// together, so there it barely depends on s: the variances multiply.
-pub(crate) fn square_deviation(t: u64, norm_squared: f64) -> f64 {
-    t as f64 * (2.0 * rounding_variance().total * norm_squared).sqrt()
+pub(crate) fn square_deviation(params: &Parameters, t: u64, norm_squared: f64) -> f64 {
+    t as f64 * (2.0 * rounding_variance(params).total * norm_squared).sqrt()
 }
 
 /// Largest deviation of a page's noise for which flooding keeps rho_leak at 2^-LEAK_BITS.
@@ -168,6 +188,12 @@ pub(crate) fn released_bits(set: &ParameterSet) -> f64 {
     f64::from(set.flood_bits) + (FLOOD_SCALE as f64 * TAIL).log2() + 1.0
 }
 
+/// The same for what decryption shares add up to: each has a flood of its own beside the page's.
+pub(crate) fn joint_released_bits(params: &Parameters) -> f64 {
+    let floods = (params.shares() + 1) as f64;
+    released_bits(params.set()) + floods.log2() / 2.0
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -176,7 +202,7 @@ pub(crate) mod tests {
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::Layout;
     use crate::page::Page;
-    use crate::params::{P1, P1_LARGE, P2, Parameters, SETS};
+    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, SETS};
     use crate::plan::Cell;
     use crate::ring::Poly;
     use crate::square::SquaredScore;
@@ -310,7 +336,7 @@ pub(crate) mod tests {
             let keys = keys(set, &mut rng);
             let evaluator = Evaluator::new(&keys.evaluation, Layout::for_records(64).unwrap());
             let fresh = measured(&keys.secret, &sum(&keys, 1, &mut rng));
-            let ratio = norm_squared(&fresh) / N / fresh_variance().total;
+            let ratio = norm_squared(&fresh) / N / fresh_variance(keys.public.params()).total;
             assert!((ratio - 1.0).abs() < 0.15, "set {}: fresh {ratio}", set.id);
             for terms in [1, 4] {
                 let noise: f64 = (0..PRODUCTS)
@@ -325,9 +351,10 @@ pub(crate) mod tests {
                         norm_squared(&measured(&keys.secret, &product))
                     })
                     .sum();
-                let operand = fresh_variance().times(terms as f64);
+                let params = keys.public.params();
+                let operand = fresh_variance(params).times(terms as f64);
                 let t = set.plaintext_moduli[0];
-                let expected = product_variance(t, operand, operand + switch_variance(&set));
+                let expected = product_variance(t, operand, operand + switch_variance(params));
                 let ratio = noise / (PRODUCTS as f64 * N) / expected;
                 eprintln!("set {}, {terms} terms: {ratio:.3}", set.id);
                 assert!(
@@ -365,7 +392,7 @@ pub(crate) mod tests {
         let noise = norm_squared(&measured(&keys.secret, &page.ciphertext));
         let of_page = noise / page.noise.norm_squared;
         let t = P2.plaintext_moduli[0];
-        let expected = square_deviation(t, page.noise.norm_squared).powi(2);
+        let expected = square_deviation(keys.public.params(), t, page.noise.norm_squared).powi(2);
         let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
         let noise = norm_squared(&measured(&keys.secret, square.square()));
         [of_page, noise / N / expected]
@@ -394,44 +421,69 @@ pub(crate) mod tests {
     #[test]
     fn floods_fit_the_noise_budget() {
         for set in [P1, P1_LARGE, P2] {
+            let params = Parameters::new(set).unwrap();
             for &t in set.plaintext_moduli {
                 let budget = set.ciphertext_bits() - (t as f64).log2() - 1.0;
                 assert!(released_bits(&set) < budget, "set {}", set.id);
+                let joint = params.with_shares(MAX_SHARES).unwrap();
+                assert!(joint_released_bits(&joint) < budget, "set {}", set.id);
             }
         }
     }
 
+    /// Under keys of one, two and three shares. Of squared scores the weight gives way: their noise
+    /// grows by 8^(1/2) and 27^(1/2), and clique weights of 1000, 490 and 260 fit.
     #[test]
     fn the_widest_statistics_fit_the_flood() {
         // Both axes merge 100 categories into 8 centred groups: 7 on 12 columns, -1 on 88.
         let energy = 49.0 * 12.0 + 88.0;
-        let packing = |set: &ParameterSet| packing_variance(set, DEGREE);
-        for set in [P1, P1_LARGE] {
-            let chunks = (set.max_records as f64 / N).ceil();
-            let left = fresh_variance().times(energy);
-            let right = left + switch_variance(&set);
-            let products = chunks * product_variance(set.plaintext_moduli[0], left, right);
-            let page = (products + packing(&set)).sqrt();
-            assert!(page < largest_page_deviation(&set), "set {}", set.id);
-        }
-        let chunks = (P2.max_records as f64 / N).ceil();
-        for &t in P2.plaintext_moduli {
-            let right = fresh_variance() + switch_variance(&P2);
-            let products = chunks * product_variance(t, fresh_variance(), right);
-            // A page full of cells, in a clique of weight 1000.
-            let norm_squared = N * (products + packing(&P2));
-            assert!(1000.0 * square_deviation(t, norm_squared) < largest_page_deviation(&P2));
+        for (shares, weight) in [(1, 1000.0), (2, 490.0), (3, 260.0)] {
+            let of = |set| Parameters::new(set).unwrap().with_shares(shares).unwrap();
+            for set in [P1, P1_LARGE] {
+                let params = of(set);
+                let chunks = (set.max_records as f64 / N).ceil();
+                let left = fresh_variance(&params).times(energy);
+                let right = left + switch_variance(&params);
+                let products = chunks * product_variance(set.plaintext_moduli[0], left, right);
+                let page = (products + packing_variance(&params, DEGREE)).sqrt();
+                let largest = largest_page_deviation(&set);
+                eprintln!(
+                    "set {}, {shares} shares: {:.4} of the largest",
+                    set.id,
+                    page / largest
+                );
+                assert!(page < largest, "set {}, {shares} shares", set.id);
+            }
+            let params = of(P2);
+            let chunks = (P2.max_records as f64 / N).ceil();
+            for &t in P2.plaintext_moduli {
+                let right = fresh_variance(&params) + switch_variance(&params);
+                let products = chunks * product_variance(t, fresh_variance(&params), right);
+                // A page full of cells, in a clique of that weight.
+                let norm_squared = N * (products + packing_variance(&params, DEGREE));
+                let square = weight * square_deviation(&params, t, norm_squared);
+                let largest = largest_page_deviation(&P2);
+                eprintln!(
+                    "squares, {shares} shares: {:.4} of the largest",
+                    square / largest
+                );
+                assert!(square < largest, "squares, {shares} shares");
+            }
         }
     }
 
     #[test]
     fn other_noise_is_small_beside_the_flood() {
         for set in [P1, P1_LARGE, P2] {
+            let params = Parameters::new(set).unwrap();
             let flood = FLOOD_SCALE as f64 * f64::from(set.flood_bits).exp2();
             assert!(largest_page_deviation(&set) < flood / 32768.0);
             // Of the mask's encryption and all vectors of a ladder.
             let vectors = 1.0 + 3.0 * 27.0;
-            assert!((vectors * fresh_variance().total).sqrt() < largest_page_deviation(&set));
+            for shares in 1..=MAX_SHARES {
+                let fresh = fresh_variance(&params.with_shares(shares).unwrap()).total;
+                assert!((vectors * fresh).sqrt() < largest_page_deviation(&set));
+            }
         }
     }
 }

@@ -225,9 +225,16 @@ fn is_prime(q: u64) -> bool {
         })
 }
 
-/// A validated parameter set with its precomputed tables. Cheap to clone.
+/// Key services among which a secret key may be split.
+pub const MAX_SHARES: usize = 3;
+
+/// A validated parameter set with its precomputed tables, and the number of shares that the secret
+/// key is the sum of, on which noise depends. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Parameters(Arc<Tables>);
+pub struct Parameters {
+    tables: Arc<Tables>,
+    shares: usize,
+}
 
 #[derive(Debug)]
 struct Tables {
@@ -257,7 +264,10 @@ impl Parameters {
             .map(scheme)
             .collect::<std::result::Result<_, _>>()?;
         let ring = Ring::new(DEGREE, &moduli)?;
-        Ok(Self(Arc::new(Tables { set, ring, schemes })))
+        Ok(Self {
+            tables: Arc::new(Tables { set, ring, schemes }),
+            shares: 1,
+        })
     }
 
     /// As [`Parameters::new`], built once a process: tables take as long as ten encryptions.
@@ -275,18 +285,35 @@ impl Parameters {
         Ok(parameters)
     }
 
+    /// The same set for a secret key that is the sum of `shares` shares.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for none, and for more than [`MAX_SHARES`].
+    pub fn with_shares(&self, shares: usize) -> Result<Self> {
+        if !(1..=MAX_SHARES).contains(&shares) {
+            return Err(Error::OutOfRange("shares of a secret key"));
+        }
+        let tables = Arc::clone(&self.tables);
+        Ok(Self { tables, shares })
+    }
+
+    /// Of how many shares the secret key is the sum: 1 where one service has all of it.
+    pub fn shares(&self) -> usize {
+        self.shares
+    }
+
     /// The public numbers.
     pub fn set(&self) -> &ParameterSet {
-        &self.0.set
+        &self.tables.set
     }
 
     pub(crate) fn ring(&self) -> &Ring {
-        &self.0.ring
+        &self.tables.ring
     }
 
     /// The ciphertext primes and, last, the special one.
     pub(crate) fn all_moduli(&self) -> Vec<u64> {
-        self.0.set.all_moduli()
+        self.tables.set.all_moduli()
     }
 
     /// The scheme of plaintext modulus number `residue`, which must be one of the set's.
@@ -295,7 +322,7 @@ impl Parameters {
         reason = "callers hold ciphertexts or counts of this set"
     )]
     pub(crate) fn scheme(&self, residue: usize) -> &Arc<BfvParameters> {
-        &self.0.schemes[residue]
+        &self.tables.schemes[residue]
     }
 
     /// Plaintext modulus number `residue`, which must be one of the set's.
@@ -304,22 +331,26 @@ impl Parameters {
         reason = "callers hold ciphertexts or counts of this set"
     )]
     pub(crate) fn plaintext_modulus(&self, residue: usize) -> u64 {
-        self.0.set.plaintext_moduli[residue]
+        self.tables.set.plaintext_moduli[residue]
     }
 
     /// Number of plaintext moduli.
     pub fn residues(&self) -> usize {
-        self.0.set.plaintext_moduli.len()
+        self.tables.set.plaintext_moduli.len()
     }
 
     pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
-        if self.0.set == other.0.set {
-            Ok(())
-        } else {
-            Err(Error::Mismatch(
+        if self.tables.set != other.tables.set {
+            return Err(Error::Mismatch(
                 "objects belong to different parameter sets",
-            ))
+            ));
         }
+        if self.shares != other.shares {
+            return Err(Error::Mismatch(
+                "objects belong to keys of different numbers of shares",
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -245,14 +245,15 @@ impl Plan {
 
     /// Variance of the noise of each left and each right operand.
     fn operand_noise(&self) -> [Vec<Variance>; 2] {
-        let switch = noise::switch_variance(self.params.set());
-        let left = self.left.iter().map(Combination::variance).collect();
-        let right = self.right.iter().map(|c| c.variance() + switch);
+        let switch = noise::switch_variance(&self.params);
+        let variance = |c: &Combination| c.variance(&self.params);
+        let left = self.left.iter().map(variance).collect();
+        let right = self.right.iter().map(|c| variance(c) + switch);
         [left, right.collect()]
     }
 
     fn page_noise(&self, tiles: &[Tile], operands: &[Vec<Variance>; 2]) -> PageNoise {
-        let packing = noise::packing_variance(self.params.set(), self.layout.stride());
+        let packing = noise::packing_variance(&self.params, self.layout.stride());
         let leaves = tiles.iter().flat_map(|tile| &tile.leaves);
         let variances = leaves.map(|leaf| self.leaf_variance(operands, leaf));
         let noisiest = variances.clone().fold(0.0, f64::max);

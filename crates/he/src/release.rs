@@ -61,7 +61,7 @@ fn uniform_values<R: RngCore + CryptoRng>(t: u64, rng: &mut R) -> Vec<u64> {
 }
 
 /// One error polynomial g * X + U: X discrete Gaussian of scale 2^26, U uniform below g.
-fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
+pub(crate) fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
     let gaussian =
         DiscreteGaussian::new(FLOOD_SCALE).map_err(|_| Error::OutOfRange("scale of the flood"))?;
     let below = (1i128 << bits) - 1;

@@ -91,7 +91,8 @@ impl Evaluator<'_> {
             for (score, target) in parts {
                 let part = self.score_part(*weight, score, target)?;
                 let t = context.params().plaintext_modulus(part.residue);
-                let square = noise::square_deviation(t, score.cells.noise.norm_squared);
+                let square =
+                    noise::square_deviation(context.params(), t, score.cells.noise.norm_squared);
                 variance += (*weight as f64 * square).powi(2);
                 match &mut sum {
                     Some(sum) => sum.add_assign(&part, context.params()),
@@ -102,7 +103,7 @@ impl Evaluator<'_> {
             leaves.push(sum);
         }
         work.tensor += started.seconds();
-        let packing = noise::packing_variance(context.params().set(), DEGREE);
+        let packing = noise::packing_variance(context.params(), DEGREE);
         let deviation = (noisiest + packing).sqrt();
         let started = Clock::start();
         let packed = self.trace(leaves, work);

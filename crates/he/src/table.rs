@@ -123,9 +123,9 @@ impl Combination {
     }
 
     /// Variance of the noise of this combination of fresh columns.
-    pub(crate) fn variance(&self) -> Variance {
+    pub(crate) fn variance(&self, params: &Parameters) -> Variance {
         let energy: f64 = self.0.iter().map(|&(_, c)| (c as f64).powi(2)).sum();
-        noise::fresh_variance().times(energy)
+        noise::fresh_variance(params).times(energy)
     }
 }
 

@@ -25,6 +25,12 @@ pub(crate) enum Kind {
     SecretKey = 4,
     TileTask = 5,
     Partial = 6,
+    SplitEvaluationKeys = 7,
+    KeyShare = 8,
+    FirstRound = 9,
+    SecondRound = 10,
+    Opening = 11,
+    DecryptionShare = 12,
 }
 
 impl Kind {
@@ -36,12 +42,25 @@ impl Kind {
             Self::SecretKey => "secret key",
             Self::TileTask => "tile task",
             Self::Partial => "partial result",
+            Self::SplitEvaluationKeys => "split evaluation keys",
+            Self::KeyShare => "key share",
+            Self::FirstRound => "first round of a key generation",
+            Self::SecondRound => "second round of a key generation",
+            Self::Opening => "opening",
+            Self::DecryptionShare => "decryption share",
         }
     }
 
     /// Whether objects of this kind belong to one plaintext modulus.
     fn has_residue(self) -> bool {
-        matches!(self, Self::Ciphertext | Self::TileTask | Self::Partial)
+        matches!(
+            self,
+            Self::Ciphertext
+                | Self::TileTask
+                | Self::Partial
+                | Self::Opening
+                | Self::DecryptionShare
+        )
     }
 
     pub(crate) fn malformed(self, reason: &'static str) -> Error {

@@ -95,6 +95,20 @@ pub enum Error {
     /// A dataset that cannot be thawed.
     #[error("{}", .0.detail())]
     FrozenForGood(Freeze),
+    /// Key services of a split key that cannot be, or a message of theirs that must not be taken.
+    #[error("key services: {0}")]
+    Panel(&'static str),
+    /// A key service did what none does that follows the protocol.
+    #[error("key services: {name} {what}. If that stays so, make another key, with new shares")]
+    Deviation {
+        /// Its name in the panel.
+        name: String,
+        /// What it did.
+        what: &'static str,
+    },
+    /// A message before its time: the same can be taken later.
+    #[error("key services: the message is for later; other messages are missing")]
+    Early,
     /// The crypto service's only refusal, whatever the reason: details go to its log alone.
     #[error("the crypto service refused the release")]
     Refused,

@@ -31,6 +31,7 @@ pub mod generation;
 pub mod holder;
 pub mod joint;
 pub mod local;
+pub mod panel;
 pub mod part;
 pub mod request;
 pub mod roster;

@@ -60,7 +60,8 @@ pub enum Act {
         job: JobId,
         /// The debits, in order of their numbers.
         entries: Vec<Entry>,
-        /// Digest of the released integers: see [`answers_digest`].
+        /// Digest of the released integers: see [`answers_digest`]. Under a split key a service sees
+        /// none, and this is the digest of the request that it sent its share for.
         #[serde(with = "hex_digest")]
         answers: [u8; 32],
     },

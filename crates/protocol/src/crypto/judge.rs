@@ -211,41 +211,62 @@ impl Book {
     /// The reason of a refusal, for the service's own log: whoever asked must be told nothing
     /// but [`Error::Refused`].
     pub fn judge<C>(&self, rules: &Rules, request: &DecryptRequest<C>) -> Result<Verdict, Error> {
-        if request.dataset != rules.dataset || request.job != self.window.job() {
-            return Err(Error::Request("another dataset or job"));
-        }
-        let placement = self.window.place(&request.releases)?;
-        check_pages(&placement, request)?;
-        if placement.repeated {
+        let Some(grant) = assess(&self.window, &self.ledger, rules, request)? else {
             let numbers = request.releases.iter().map(|r| r.number as usize);
             let answers = numbers.map(|number| self.answers.get(number).cloned());
             let answers = answers.collect::<Option<_>>();
             return Ok(Verdict::Repeated(
                 answers.ok_or(Error::Request("what was placed has no answer"))?,
             ));
-        }
-        let mut ledger = self.ledger.clone();
-        for (release, placed) in request.releases.iter().zip(&placement.placed) {
-            ledger.debit(rules.debit(release, placed)?)?;
-        }
-        Ok(Verdict::Granted(Grant {
-            placement,
-            ledger,
-            debited: request.releases.len(),
-        }))
+        };
+        Ok(Verdict::Granted(grant))
     }
 
     /// The book with a granted batch and its integers in it.
     #[must_use]
     pub fn with(mut self, grant: Grant, answers: Vec<Vec<i64>>) -> Self {
-        self.window.take(&grant.placement);
-        self.ledger = grant.ledger;
+        grant.take(&mut self.window, &mut self.ledger);
         self.answers.extend(answers);
         self
     }
 }
 
+/// What a run with this window and ledger grants a request; nothing where all of it was placed before.
+///
+/// # Errors
+/// The reason of a refusal.
+pub(crate) fn assess<C>(
+    window: &Window,
+    ledger: &Ledger,
+    rules: &Rules,
+    request: &DecryptRequest<C>,
+) -> Result<Option<Grant>, Error> {
+    if request.dataset != rules.dataset || request.job != window.job() {
+        return Err(Error::Request("another dataset or job"));
+    }
+    let placement = window.place(&request.releases)?;
+    check_pages(&placement, request)?;
+    if placement.repeated {
+        return Ok(None);
+    }
+    let mut ledger = ledger.clone();
+    for (release, placed) in request.releases.iter().zip(&placement.placed) {
+        ledger.debit(rules.debit(release, placed)?)?;
+    }
+    Ok(Some(Grant {
+        placement,
+        ledger,
+        debited: request.releases.len(),
+    }))
+}
+
 impl Grant {
+    /// Takes the batch's positions and its debits.
+    pub(crate) fn take(self, window: &mut Window, ledger: &mut Ledger) {
+        window.take(&self.placement);
+        *ledger = self.ledger;
+    }
+
     /// The debits that were taken, in order of their numbers.
     pub fn entries(&self) -> &[Entry] {
         let entries = self.ledger.entries();

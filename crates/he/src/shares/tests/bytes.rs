@@ -1,0 +1,159 @@
+//! What is written, and what is read.
+
+use super::*;
+use crate::wire::HEADER;
+use rand::Rng;
+use sha2::{Digest, Sha256};
+
+/// Bytes that were written are read for ever: digests of objects drawn from fixed seeds.
+#[test]
+fn bytes_are_golden_and_damage_is_refused() {
+    let panel = panel(P1, 2, 70);
+    let params = &panel.params;
+    let share = KeyShare::from_root(params, Zeroizing::new([3; 32])).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(71);
+    let page = panel.encrypt(&[4, 5, 6], &mut rng);
+    let opening = Opening::new(params, &page[0], &[0, 5]).unwrap();
+    let sent = share
+        .decryption_share(&page[0], &[0, 5], &[8; 32], 3)
+        .unwrap();
+    let objects = [
+        ("key share", share.to_bytes().to_vec()),
+        ("first round", panel.first[0].to_bytes(params)),
+        ("second round", panel.second[1].to_bytes(params)),
+        ("evaluation keys", panel.keys.to_bytes()),
+        ("public key", panel.public.to_bytes().unwrap()),
+        ("opening", opening.to_bytes(params)),
+        ("decryption share", sent.to_bytes(params)),
+    ];
+    let lines = objects.iter().map(|(name, bytes)| {
+        format!(
+            "{name} {} {}\n",
+            bytes.len(),
+            hex(&digest(b"golden", &[bytes])[..8])
+        )
+    });
+    let lines: String = lines.collect();
+    assert_eq!(lines, GOLDEN);
+    let reads = |bytes: &[u8]| reads(params, bytes);
+    let whole = Parameters::shared(P1).unwrap();
+    let three = whole.with_shares(3).unwrap();
+    for (name, bytes) in objects.iter().filter(|(name, _)| *name != "public key") {
+        let read: Vec<_> = reads(bytes).into_iter().flatten().collect();
+        assert_eq!(
+            read,
+            std::slice::from_ref(bytes),
+            "{name} is of one kind, and written as it was read"
+        );
+        let cut = &bytes[..bytes.len() - 1];
+        let longer = [bytes.as_slice(), &[0]].concat();
+        let mut flipped = bytes.clone();
+        flipped[bytes.len() / 2] ^= 4;
+        for damaged in [cut, &longer, &flipped, &bytes[..24], &[]] {
+            assert!(reads(damaged).iter().all(Option::is_none), "{name}");
+        }
+        assert!(EvaluationKeys::from_bytes(&whole, bytes).is_err(), "{name}");
+        assert!(FirstRound::from_bytes(&three, bytes).is_err(), "{name}");
+        assert!(KeyShare::from_bytes(&three, bytes).is_err(), "{name}");
+    }
+}
+
+/// What each decoder makes of the bytes, written again.
+fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
+    let share = KeyShare::from_bytes(params, bytes).ok();
+    let first = FirstRound::from_bytes(params, bytes).ok();
+    let second = SecondRound::from_bytes(params, bytes).ok();
+    let keys = EvaluationKeys::from_bytes(params, bytes).ok();
+    let opening = Opening::from_bytes(params, bytes).ok();
+    let sent = DecryptionShare::from_bytes(params, bytes).ok();
+    [
+        share.map(|x| x.to_bytes().to_vec()),
+        first.map(|x| x.to_bytes(params)),
+        second.map(|x| x.to_bytes(params)),
+        keys.map(|x| x.to_bytes()),
+        opening.map(|x| x.to_bytes(params)),
+        sent.map(|x| x.to_bytes(params)),
+    ]
+}
+
+/// Bytes changed and sealed again: what whoever knows the format can send. What is read is written as
+/// it was read, and nothing panics.
+#[test]
+fn forged_bytes_are_refused_or_read_as_they_are() {
+    let panel = panel(P1, 2, 75);
+    let params = &panel.params;
+    let mut rng = ChaCha20Rng::seed_from_u64(76);
+    let page = panel.encrypt(&[4, 5, 6], &mut rng);
+    let opening = Opening::new(params, &page[0], &[0, 5, 9]).unwrap();
+    let sent = of_page(&panel.shares[0], &page, &[0, 5, 9]).swap_remove(0);
+    let objects = [
+        (panel.shares[0].to_bytes().to_vec(), 2000),
+        (opening.to_bytes(params), 2000),
+        (sent.to_bytes(params), 2000),
+        (panel.first[0].to_bytes(params), 5),
+        (panel.second[0].to_bytes(params), 10),
+        (panel.keys.to_bytes(), 5),
+    ];
+    let (mut read, mut refused) = (0, 0);
+    for (valid, rounds) in objects {
+        for round in 0..rounds {
+            let mut forged = valid.clone();
+            for _ in 0..rng.random_range(1..4) {
+                let at = rng.random_range(0..forged.len());
+                forged[at] = rng.random();
+            }
+            match round % 4 {
+                0 => forged.truncate(rng.random_range(0..forged.len())),
+                1 => forged.extend((0..rng.random_range(1..40)).map(|_| rng.random::<u8>())),
+                _ => {}
+            }
+            if round % 2 == 0 {
+                mend(&mut forged);
+            }
+            mend_checksum(&mut forged);
+            for again in reads(params, &forged) {
+                assert!(again.as_ref().is_none_or(|again| *again == forged));
+                *(if again.is_some() {
+                    &mut read
+                } else {
+                    &mut refused
+                }) += 1;
+            }
+        }
+    }
+    eprintln!("{read} read, {refused} refused");
+    assert!(read > 500 && refused > 10_000);
+}
+
+/// Writes the body's length into the header.
+fn mend(bytes: &mut [u8]) {
+    let length = bytes.len().saturating_sub(HEADER) as u32;
+    if let Some(field) = bytes.get_mut(12..16) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+fn mend_checksum(bytes: &mut [u8]) {
+    let Some((header, rest)) = bytes.split_at_mut_checked(16) else {
+        return;
+    };
+    let Some((checksum, body)) = rest.split_at_mut_checked(8) else {
+        return;
+    };
+    let digest = Sha256::new().chain_update(header).chain_update(body);
+    checksum.copy_from_slice(&digest.finalize()[..8]);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const GOLDEN: &str = "\
+key share 57 6538874d28051aa3
+first round 11980825 1a7caceb5fcb28b3
+second round 3317785 76d1e700d084e148
+evaluation keys 11796953 2c1c29f4e2ebc089
+public key 368664 e9b6264beddafd56
+opening 56 5bcbbc47dbc76ee4
+decryption share 56 c3a9cf7ae670119c
+";

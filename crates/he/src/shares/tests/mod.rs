@@ -1,0 +1,333 @@
+//! Split keys beside what whole ones do: values, noise beside its bound, bytes, and what a share shows.
+
+mod attacks;
+mod bytes;
+
+use super::decryption::read;
+use super::generation::difference;
+use super::*;
+use crate::ciphertext::Ciphertext;
+use crate::evaluate::Evaluator;
+use crate::keys::{EvaluationKeys, PublicKey};
+use crate::layout::{Layout, coefficient};
+use crate::noise;
+use crate::page::Page;
+use crate::params::{P1, P1_LARGE, P2, ParameterSet};
+use crate::plan::Cell;
+use crate::release::seal;
+use crate::square::SquaredScore;
+use crate::table::{Combination, EncryptedTable, Factors};
+use crate::work::Work;
+
+const N: f64 = DEGREE as f64;
+
+/// The services of one key, and what they made.
+struct Panel {
+    params: Parameters,
+    shares: Vec<KeyShare>,
+    first: Vec<FirstRound>,
+    second: Vec<SecondRound>,
+    public: PublicKey,
+    keys: EvaluationKeys,
+}
+
+/// Made as services make them: from messages that were encoded.
+fn panel(set: ParameterSet, shares: usize, seed: u64) -> Panel {
+    let params = Parameters::shared(set).unwrap();
+    let params = params.with_shares(shares).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let mut share = || KeyShare::random(&params, &mut rng).unwrap();
+    let shares: Vec<KeyShare> = (0..shares).map(|_| share()).collect();
+    let contributions: Vec<_> = shares.iter().map(KeyShare::contribution).collect();
+    let common = Common::new(&params, &[9; 32], &contributions).unwrap();
+    let first = shares.iter().map(|share| {
+        let sent = share.first_round(&common).unwrap().to_bytes(&params);
+        FirstRound::from_bytes(&params, &sent).unwrap()
+    });
+    let first: Vec<FirstRound> = first.collect();
+    let sums = RoundSums::new(&params, &common, &first).unwrap();
+    let second = shares.iter().map(|share| {
+        let sent = share.second_round(&sums).unwrap().to_bytes(&params);
+        SecondRound::from_bytes(&params, &sent).unwrap()
+    });
+    let second: Vec<SecondRound> = second.collect();
+    Panel {
+        public: sums.public_key().unwrap(),
+        keys: sums.evaluation_keys(&second).unwrap(),
+        params,
+        shares,
+        first,
+        second,
+    }
+}
+
+impl Panel {
+    /// Under the sum of all shares, without floods.
+    fn read(&self, c: &Ciphertext) -> decryption::Read {
+        self.read_with(&self.shares, c)
+    }
+
+    /// Under the sum of some shares alone.
+    fn read_with(&self, shares: &[KeyShare], c: &Ciphertext) -> decryption::Read {
+        let ring = self.params.ring();
+        let mut secret = vec![0i128; DEGREE];
+        for share in shares {
+            for (sum, &s) in secret.iter_mut().zip(share.coefficients().iter()) {
+                *sum += i128::from(s);
+            }
+        }
+        let secret = ring.transform_signed(&secret);
+        let limbs = ring.ciphertext_limbs().iter().enumerate();
+        let phase = limbs.map(|(j, limb)| {
+            let m = limb.modulus;
+            let pairs = c.c[0].limb(j).iter().zip(c.c[1].limb(j));
+            let phase = pairs.zip(secret.limb(j));
+            let phase = phase.map(|((&c0, &c1), &s)| m.add(c0, m.mul(c1, s)));
+            let mut phase: Vec<u64> = phase.collect();
+            limb.inverse(&mut phase);
+            phase
+        });
+        read(&self.params, c.residue, &phase.collect::<Vec<_>>())
+    }
+
+    fn noise_squared(&self, c: &Ciphertext) -> f64 {
+        self.read(c).noise.iter().map(|e| e * e).sum()
+    }
+
+    fn encrypt(&self, column: &[i64], rng: &mut ChaCha20Rng) -> Vec<Ciphertext> {
+        self.public.encrypt(column, rng).unwrap()
+    }
+
+    /// What all services' shares for one page come to.
+    fn decrypt(
+        &self,
+        page: &[Ciphertext],
+        positions: &[usize],
+    ) -> Result<(Zeroizing<Vec<i128>>, f64)> {
+        let opening = |c| Opening::new(&self.params, c, positions).unwrap();
+        let opened: Vec<_> = page.iter().map(opening).collect();
+        let shares = self
+            .shares
+            .iter()
+            .map(|share| of_page(share, page, positions));
+        combine(&self.params, &opened, &shares.collect::<Vec<_>>())
+    }
+
+    /// A page of the products of the first with the last `side` of 2 `side` columns, of one record
+    /// more each, at positions 0, 1, ...
+    fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
+        let layout = Layout::for_records(64).unwrap();
+        let records = |column: usize| 1 + column % 60;
+        let column = |c| vec![self.encrypt(&vec![1; records(c)], rng)];
+        let columns = (0..2 * side).map(column).collect();
+        let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
+        let all: Vec<_> = (0..2 * side).map(Combination::column).collect();
+        let (left, right) = all.split_at(side);
+        let cells = (0..side * side).map(|p| {
+            let (left, right) = (p % side, p / side);
+            (p, Cell::Product { left, right })
+        });
+        let cells = [cells.collect::<Vec<_>>()];
+        let evaluator = Evaluator::new(&self.keys, layout);
+        let page = |residue| {
+            let factors = Factors { left, right };
+            let pages = evaluator.pages(&table, residue, factors, &cells, &mut Work::default());
+            pages.unwrap().pop().unwrap().unwrap()
+        };
+        let pages = (0..self.params.residues()).map(page).collect();
+        let value = |p: usize| records(p % side).min(records(side + p / side)) as i128;
+        (pages, (0..side * side).map(value).collect())
+    }
+}
+
+/// One service's shares for a page, as they are sent.
+fn of_page(share: &KeyShare, page: &[Ciphertext], positions: &[usize]) -> Vec<DecryptionShare> {
+    let params = share.params();
+    let sent = page.iter().map(|c| {
+        let share = share.decryption_share(c, positions, &[7; 32], 0).unwrap();
+        DecryptionShare::from_bytes(params, &share.to_bytes(params)).unwrap()
+    });
+    sent.collect()
+}
+
+/// Sealed pages of products, packed under keys that nobody could have made alone, come out as what
+/// they are; their noise is below its bound.
+#[test]
+fn shares_add_up_to_a_decryption() {
+    for (set, shares) in [
+        (P1, 2),
+        (P1, 3),
+        (P1_LARGE, 2),
+        (P1_LARGE, 3),
+        (P2, 2),
+        (P2, 3),
+    ] {
+        let panel = panel(set, shares, 1);
+        let mut rng = ChaCha20Rng::seed_from_u64(2);
+        let (pages, values) = panel.page(3, &mut rng);
+        let positions: Vec<usize> = (0..9).collect();
+        let sealed = pages.iter().map(|page| {
+            let released = positions.iter().copied();
+            seal(&panel.public, page, [], released, &mut rng).unwrap()
+        });
+        let sealed: Vec<_> = sealed.collect();
+        let (read, bits) = panel.decrypt(&sealed, &positions).unwrap();
+        let bound = noise::joint_released_bits(&panel.params);
+        eprintln!(
+            "set {}, {shares} shares: {bits:.2} bits of noise, refused above {bound:.2}",
+            set.id
+        );
+        assert_eq!(*read, values);
+        // Nine places of a flood of deviation 2^26 granules and one for each share.
+        let deviation = f64::from(set.flood_bits) + 26.0 + ((shares + 1) as f64).log2() / 2.0;
+        assert!(
+            (bits - deviation).abs() < 3.0,
+            "{bits} bits, one deviation {deviation}"
+        );
+        // In another order of positions, and some of them.
+        let some = [7, 0, 4];
+        let (read, _) = panel.decrypt(&sealed, &some).unwrap();
+        assert_eq!(*read, some.map(|p| values[p]));
+    }
+}
+
+/// All keys but the public one meet in a page; its square meets relinearisation alone, and the sum of
+/// what a left and a right form hold the inversion. Means over keys: one page varies by a tenth.
+#[test]
+fn noise_under_split_keys_is_as_large_as_expected() {
+    const KEYS: u64 = 4;
+    const PAGES: u64 = 3;
+    for shares in [2, 3] {
+        let mut sums = [0.0; 3];
+        for key in 0..KEYS {
+            let panel = panel(P2, shares, 10 + key);
+            let mut rng = ChaCha20Rng::seed_from_u64(20 + key);
+            let layout = Layout::for_records(64).unwrap();
+            let evaluator = Evaluator::new(&panel.keys, layout);
+            let t = P2.plaintext_moduli[0];
+            for _ in 0..PAGES {
+                let fresh = panel.encrypt(&[1; 64], &mut rng).swap_remove(0);
+                let of_fresh = panel.noise_squared(&fresh) / N;
+                sums[0] += of_fresh / noise::fresh_variance(&panel.params).total;
+                let page = panel.page(3, &mut rng).0.swap_remove(0);
+                sums[1] += panel.noise_squared(page.ciphertext()) / page.noise.norm_squared;
+                let expected =
+                    noise::square_deviation(&panel.params, t, page.noise.norm_squared).powi(2);
+                let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
+                sums[2] += panel.noise_squared(square.square()) / N / expected;
+            }
+        }
+        let [fresh, page, square] = sums.map(|sum| sum / (KEYS * PAGES) as f64);
+        eprintln!(
+            "{shares} shares, measured over expected variance: fresh {fresh:.3}, page {page:.3}, \
+             square {square:.3}"
+        );
+        assert!((fresh - 1.0).abs() < 0.15, "{shares} shares: fresh {fresh}");
+        assert!((page - 1.0).abs() < 0.3, "{shares} shares: page {page}");
+        assert!(
+            (square - 1.0).abs() < 0.4,
+            "{shares} shares: square {square}"
+        );
+    }
+}
+
+/// Errors of keys, read off them: e = b + a s - P s' on a digit's own limb. Of squares' keys they are
+/// as many times larger as two rounds make them.
+#[test]
+fn errors_of_keys_are_as_large_as_expected() {
+    for (set, shares) in [(P1, 2), (P1, 3), (P2, 3)] {
+        let panel = panel(set, shares, 30);
+        let keys = &panel.keys;
+        let linear = key_error(&panel, &keys.inversion, KeyLabel::Linear(0));
+        let packing = key_error(&panel, &keys.packing[4], KeyLabel::Linear(5));
+        let relinearise = key_error(&panel, &keys.relinearise, KeyLabel::Square(0));
+        let square = key_error(&panel, &keys.squares[7], KeyLabel::Square(8));
+        let drawn = 10.0 * shares as f64;
+        let squared = 2.0 * N * drawn * drawn + 2.0 * drawn;
+        let ratios = [
+            linear / drawn,
+            packing / drawn,
+            relinearise / squared,
+            square / squared,
+        ];
+        eprintln!(
+            "set {}, {shares} shares: measured over expected variance {ratios:.3?}",
+            set.id
+        );
+        // Of 8192 errors and more; a square's hold one secret, and one u.
+        assert!(
+            ratios[..2].iter().all(|r| (r - 1.0).abs() < 0.1),
+            "{ratios:?}"
+        );
+        assert!(
+            ratios[2..].iter().all(|r| (r - 1.0).abs() < 0.2),
+            "{ratios:?}"
+        );
+    }
+}
+
+/// Mean square of a key's errors, over all digits.
+fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) -> f64 {
+    let ring = panel.params.ring();
+    let mut secret = vec![0; DEGREE];
+    for share in &panel.shares {
+        let own = share.coefficients();
+        secret
+            .iter_mut()
+            .zip(own.iter())
+            .for_each(|(sum, &s)| *sum += s);
+    }
+    let secret = full_transform(ring, &secret);
+    let image = label.image(ring, &secret);
+    let limb = &ring.limbs()[0];
+    let m = limb.modulus;
+    let p = ring.special().modulus.value() % m.value();
+    let mut sum = 0.0;
+    for (i, (a, b)) in key.a.iter().zip(&key.b).enumerate() {
+        let error = (0..DEGREE).map(|k| {
+            let product = m.redc(u128::from(a[k]) * u128::from(secret[k]));
+            let source = match label {
+                KeyLabel::Square(_) => m.mul(image[k], image[k]),
+                _ => image[k],
+            };
+            let source = if i == 0 { m.mul(p, source) } else { 0 };
+            m.sub(m.add(m.redc(u128::from(b[k])), product), source)
+        });
+        let mut error: Vec<u64> = error.collect();
+        limb.inverse(&mut error);
+        let centred = error.iter().map(|&e| match e > m.value() / 2 {
+            true => -((m.value() - e) as f64),
+            false => e as f64,
+        });
+        sum += centred.map(|e| e * e).sum::<f64>();
+    }
+    sum / (N * key.a.len() as f64)
+}
+
+/// A whole key has no shares; a table, keys and shares of other numbers do not belong together.
+#[test]
+fn numbers_of_shares_are_told_apart() {
+    let whole = Parameters::shared(P1).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(80);
+    assert!(KeyShare::random(&whole, &mut rng).is_err());
+    assert!(whole.with_shares(0).is_err() && whole.with_shares(4).is_err());
+    let two = whole.with_shares(2).unwrap();
+    assert!(two.check_same(&whole).is_err() && two.check_same(&two).is_ok());
+    assert!(Common::new(&two, &[0; 32], &[[1; 32]]).is_err());
+    let common = Common::new(&two, &[0; 32], &[[1; 32], [2; 32]]).unwrap();
+    let swapped = Common::new(&two, &[0; 32], &[[2; 32], [1; 32]]).unwrap();
+    let elsewhere = Common::new(&two, &[1; 32], &[[1; 32], [2; 32]]).unwrap();
+    assert!(common != swapped && common != elsewhere);
+    let labels = [KeyLabel::Public].into_iter();
+    let labels = labels.chain(KeyLabel::linear()).chain(KeyLabel::squares());
+    let mut seeds: Vec<_> = labels.map(|label| common.seed(label)).collect();
+    let all = seeds.len();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), all, "every key has a seed of its own");
+    let share = KeyShare::random(&two, &mut rng).unwrap();
+    let first = share.first_round(&common).unwrap();
+    assert!(RoundSums::new(&two, &common, std::slice::from_ref(&first)).is_err());
+    let large = Parameters::shared(P2).unwrap().with_shares(2).unwrap();
+    assert!(RoundSums::new(&large, &common, &[first.clone(), first]).is_err());
+}

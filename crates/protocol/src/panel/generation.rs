@@ -1,0 +1,379 @@
+//! Making a split key: seven steps, in each of which every service sends one message to all.
+//!
+//! | step | body |
+//! |---|---|
+//! | commitment to a seed | a digest of step, sender and the next body |
+//! | seed | what the service puts into the common polynomials |
+//! | commitment to the first round | a digest |
+//! | first round | [`fhaim_he::shares::FirstRound`] |
+//! | commitment to the second round | a digest |
+//! | second round | [`fhaim_he::shares::SecondRound`] |
+//! | confirmation | digests of the public key and of the evaluation keys |
+//!
+//! No service sends a step's message before it has those of all earlier steps from all, and each message
+//! carries a digest of all those. So nobody can choose what it reveals after it has seen what another
+//! revealed, and a service that tells two others different things is found out by the next message
+//! that passes between these.
+//!
+//! **What is stored.** The share and the signing key before anything; then every message, own ones
+//! before they are sent and others' once [`KeyGeneration::take`] took them, in that order. Taking the
+//! stored messages again, in any order that [`Error::Early`] allows, comes to the same state. A
+//! service that was set back to an older copy of its store must not go on, for its peers know messages
+//! that they should have committed to first: it begins another attempt. It cannot tell by itself.
+
+use super::message::{Message, Step, write};
+use super::{Panel, ServiceKey};
+use crate::Error;
+use fhaim_he::shares::{Common, FirstRound, KeyShare, RoundSums, SecondRound};
+use fhaim_he::{EvaluationKeys, Parameters, PublicKey};
+use sha2::{Digest, Sha256};
+
+/// What one service knows of a key generation under way.
+#[derive(Debug)]
+pub struct KeyGeneration {
+    panel: Panel,
+    number: usize,
+    share: KeyShare,
+    key: ServiceKey,
+    step: Step,
+    /// Digest of all messages of the steps before.
+    seen: [u8; 32],
+    /// The messages of this step, by sender.
+    received: Vec<Option<Received>>,
+    /// Digests of the messages of all steps before, and the commitments of the last.
+    taken: Vec<[u8; 32]>,
+    commitments: Vec<[u8; 32]>,
+    /// What this service commits to now, or reveals.
+    reveals: Vec<u8>,
+    common: Option<Common>,
+    sums: Option<RoundSums>,
+    keys: Option<Keys>,
+    done: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Received {
+    digest: [u8; 32],
+    content: Content,
+}
+
+/// What a message says.
+#[derive(Clone, Debug)]
+enum Content {
+    Commitment([u8; 32]),
+    Seed([u8; 32]),
+    First(Box<FirstRound>),
+    Second(Box<SecondRound>),
+    Confirmation,
+}
+
+#[derive(Debug)]
+struct Keys {
+    public: PublicKey,
+    evaluation: EvaluationKeys,
+    digests: [u8; 64],
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is new, and to be stored.
+    New,
+    /// It was taken before.
+    Repeated,
+}
+
+/// What a service has of a key that was made.
+#[derive(Debug)]
+pub struct SplitKey {
+    pub(super) panel: Panel,
+    pub(super) number: usize,
+    pub(super) share: KeyShare,
+    pub(super) key: ServiceKey,
+    /// Digest of all messages of the key generation.
+    pub(super) seen: [u8; 32],
+    public: PublicKey,
+    evaluation: EvaluationKeys,
+}
+
+impl SplitKey {
+    /// The key to encrypt under.
+    pub fn public_key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The keys to evaluate with.
+    pub fn evaluation_keys(&self) -> &EvaluationKeys {
+        &self.evaluation
+    }
+
+    /// The services.
+    pub fn panel(&self) -> &Panel {
+        &self.panel
+    }
+
+    /// A digest of all messages of the key generation: which key it is.
+    pub fn transcript(&self) -> &[u8; 32] {
+        &self.seen
+    }
+
+    /// This service's share, to be stored sealed.
+    pub fn share(&self) -> &KeyShare {
+        &self.share
+    }
+}
+
+impl KeyGeneration {
+    /// Begins one, for the service of the panel that signs with `key`. The share must be new: one that
+    /// took part in another attempt is to be thrown away.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for a key that the panel does not have, and a share of another number.
+    pub fn new(panel: Panel, share: KeyShare, key: ServiceKey) -> Result<Self, Error> {
+        panel.check_params(share.params())?;
+        let public = key.public();
+        let number = panel.services().iter().position(|s| s.key == public);
+        let number = number.ok_or(Error::Panel("the panel does not have this service's key"))?;
+        Ok(Self {
+            received: vec![None; panel.services().len()],
+            seen: *panel.context(),
+            panel,
+            number,
+            reveals: share.contribution().to_vec(),
+            share,
+            key,
+            step: Step::SeedCommitment,
+            taken: Vec::new(),
+            commitments: Vec::new(),
+            common: None,
+            sums: None,
+            keys: None,
+            done: false,
+        })
+    }
+
+    /// Whether the key is made: [`KeyGeneration::finish`] has it.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The services whose message of this step is missing.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let services = self.panel.services().iter().zip(&self.received);
+        let missing = services.filter(|(_, received)| received.is_none() && !self.done);
+        missing.map(|(service, _)| service.name.as_str())
+    }
+
+    /// This service's message of the present step: to be stored, then taken by
+    /// [`KeyGeneration::take`], then sent to all. The same however often it is asked for; none once
+    /// the key is made.
+    ///
+    /// # Errors
+    /// What key generation refuses.
+    pub fn message(&self) -> Result<Option<Vec<u8>>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        let committed = |step| commitment(&self.panel, step, self.number, &self.reveals);
+        let body = match self.step {
+            Step::SeedCommitment => committed(Step::Seed).to_vec(),
+            Step::FirstCommitment => committed(Step::First).to_vec(),
+            Step::SecondCommitment => committed(Step::Second).to_vec(),
+            Step::Seed | Step::First | Step::Second => self.reveals.clone(),
+            Step::Confirmation => self.keys.as_ref().ok_or(Error::Early)?.digests.to_vec(),
+            Step::Assignment | Step::Verdict | Step::Share => return Ok(None),
+        };
+        let place = (self.step, self.number);
+        Ok(Some(write(
+            &self.panel,
+            &self.key,
+            place,
+            &self.seen,
+            &body,
+        )))
+    }
+
+    fn params(&self) -> &Parameters {
+        self.share.params()
+    }
+
+    /// Takes a message of any service, this one included.
+    ///
+    /// # Errors
+    /// [`Error::Early`] for a message of a later step, which can be taken later; [`Error::Panel`] for
+    /// bytes that are no message of this key generation; [`Error::Deviation`], with its sender, for one
+    /// that breaks the protocol: nothing is taken of it, and unless the right one comes, no key is made.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
+        let message = Message::read(&self.panel, bytes)?;
+        if !Step::GENERATION.contains(&message.step) {
+            return Err(Error::Panel("a message of a decryption"));
+        }
+        if message.step < self.step || self.done {
+            let at = message.step as usize * self.panel.services().len() + message.sender;
+            return self.repeated(&message, self.taken.get(at).copied());
+        }
+        if message.step > self.step {
+            return Err(Error::Early);
+        }
+        let before = self.received.get(message.sender).and_then(Option::as_ref);
+        if let Some(before) = before.map(|received| received.digest) {
+            return self.repeated(&message, Some(before));
+        }
+        if message.seen != self.seen {
+            let what = "has other messages of the steps before";
+            return Err(self.panel.deviation(message.sender, what));
+        }
+        if message.sender == self.number && self.message()?.as_deref() != Some(bytes) {
+            return Err(Error::Panel(
+                "a message in this service's name that it does not send",
+            ));
+        }
+        let content = self.read(&message)?;
+        if let Some(place) = self.received.get_mut(message.sender) {
+            *place = Some(Received {
+                digest: message.digest,
+                content,
+            });
+        }
+        if self.panel.all(&self.received) {
+            self.advance()?;
+        }
+        Ok(Taken::New)
+    }
+
+    fn repeated(&self, message: &Message<'_>, before: Option<[u8; 32]>) -> Result<Taken, Error> {
+        if before == Some(message.digest) {
+            return Ok(Taken::Repeated);
+        }
+        let what = "sent two messages of one step";
+        Err(self.panel.deviation(message.sender, what))
+    }
+
+    /// Checks a message of the present step against what its sender committed to.
+    fn read(&self, message: &Message<'_>) -> Result<Content, Error> {
+        let Message {
+            step, sender, body, ..
+        } = *message;
+        let deviates = |what| self.panel.deviation(sender, what);
+        if matches!(step, Step::Seed | Step::First | Step::Second) {
+            let now = commitment(&self.panel, step, sender, body);
+            if self.commitments.get(sender) != Some(&now) {
+                return Err(deviates("revealed something else than it had committed to"));
+            }
+        }
+        let malformed = |_| deviates("sent bytes that are no message of this step");
+        Ok(match step {
+            Step::Seed => Content::Seed(message.fixed().map_err(malformed)?),
+            Step::First => {
+                let round = FirstRound::from_bytes(self.params(), body).map_err(Error::from);
+                Content::First(Box::new(round.map_err(malformed)?))
+            }
+            Step::Second => {
+                let round = SecondRound::from_bytes(self.params(), body).map_err(Error::from);
+                Content::Second(Box::new(round.map_err(malformed)?))
+            }
+            Step::Confirmation => {
+                let digests: [u8; 64] = message.fixed().map_err(malformed)?;
+                if self
+                    .keys
+                    .as_ref()
+                    .is_none_or(|keys| keys.digests != digests)
+                {
+                    return Err(deviates("confirmed other keys"));
+                }
+                Content::Confirmation
+            }
+            _ => Content::Commitment(message.fixed().map_err(malformed)?),
+        })
+    }
+
+    /// Goes on to the next step: all messages of this one are there.
+    fn advance(&mut self) -> Result<(), Error> {
+        let services = self.panel.services().len();
+        let received = std::mem::replace(&mut self.received, vec![None; services]);
+        let mut hash = Sha256::new();
+        hash.update(b"fhaim panel step 1");
+        hash.update(self.seen);
+        let (mut commitments, mut seeds) = (Vec::new(), Vec::new());
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for Received { digest, content } in received.into_iter().flatten() {
+            hash.update(digest);
+            self.taken.push(digest);
+            match content {
+                Content::Commitment(commitment) => commitments.push(commitment),
+                Content::Seed(seed) => seeds.push(seed),
+                Content::First(round) => first.push(*round),
+                Content::Second(round) => second.push(*round),
+                Content::Confirmation => {}
+            }
+        }
+        self.seen = hash.finalize().into();
+        self.commitments = commitments;
+        match self.step {
+            Step::Seed => {
+                let common = Common::new(self.params(), self.panel.context(), &seeds)?;
+                self.reveals = self.share.first_round(&common)?.to_bytes(self.params());
+                self.common = Some(common);
+            }
+            Step::First => {
+                let common = self.common.as_ref().ok_or(Error::Early)?;
+                let sums = RoundSums::new(self.params(), common, &first)?;
+                self.reveals = self.share.second_round(&sums)?.to_bytes(self.params());
+                self.sums = Some(sums);
+            }
+            Step::Second => {
+                self.make_keys(&second)?;
+                self.reveals = Vec::new();
+            }
+            Step::Confirmation => self.done = true,
+            _ => {}
+        }
+        let next = Step::GENERATION.into_iter().find(|&step| step > self.step);
+        self.step = next.unwrap_or(self.step);
+        Ok(())
+    }
+
+    fn make_keys(&mut self, second: &[SecondRound]) -> Result<(), Error> {
+        let sums = self.sums.as_ref().ok_or(Error::Early)?;
+        let (public, evaluation) = (sums.public_key()?, sums.evaluation_keys(second)?);
+        let mut digests = [0; 64];
+        let (of_public, of_evaluation) = digests.split_at_mut(32);
+        of_public.copy_from_slice(&Sha256::digest(public.to_bytes()?));
+        of_evaluation.copy_from_slice(&Sha256::digest(evaluation.to_bytes()));
+        self.keys = Some(Keys {
+            public,
+            evaluation,
+            digests,
+        });
+        Ok(())
+    }
+
+    /// The key, once all have confirmed it.
+    ///
+    /// # Errors
+    /// [`Error::Early`] before that.
+    pub fn finish(self) -> Result<SplitKey, Error> {
+        let keys = self.keys.filter(|_| self.done).ok_or(Error::Early)?;
+        Ok(SplitKey {
+            panel: self.panel,
+            number: self.number,
+            share: self.share,
+            key: self.key,
+            seen: self.seen,
+            public: keys.public,
+            evaluation: keys.evaluation,
+        })
+    }
+}
+
+/// What a service commits to before it sends `body` in a later step. Bodies have 32 bytes of
+/// randomness and more, so a commitment hides what it is to; the sender's number keeps it from being
+/// another's.
+fn commitment(panel: &Panel, step: Step, sender: usize, body: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"fhaim panel commitment 1");
+    hash.update(panel.context());
+    hash.update([step as u8, sender as u8]);
+    hash.update(body);
+    hash.finalize().into()
+}

@@ -1,0 +1,132 @@
+//! What key services send each other, as signed bytes.
+//!
+//! The magic `FHAIMK`, a format version, the step, the sender's number; the panel's context; a digest
+//! of all messages of the steps before; the body; an Ed25519 signature of the SHA-256 of all that.
+//! Every message has one encoding, and signatures are functions of key and message: the same message
+//! again is the same bytes.
+
+use super::{Panel, ServiceKey, verify};
+use crate::Error;
+use sha2::{Digest, Sha256};
+
+const MAGIC: &[u8; 6] = b"FHAIMK";
+const VERSION: u8 = 1;
+/// Magic, version, step, sender; context; what was seen.
+const HEADER: usize = 6 + 3 + 2 * 32;
+const SIGNATURE: usize = 64;
+
+/// What a message is about, in the order of a key generation; the last three are of decryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    SeedCommitment,
+    Seed,
+    FirstCommitment,
+    First,
+    SecondCommitment,
+    Second,
+    Confirmation,
+    Assignment,
+    Verdict,
+    Share,
+}
+
+impl Step {
+    pub(super) const GENERATION: [Self; 7] = [
+        Self::SeedCommitment,
+        Self::Seed,
+        Self::FirstCommitment,
+        Self::First,
+        Self::SecondCommitment,
+        Self::Second,
+        Self::Confirmation,
+    ];
+    const DECRYPTION: [Self; 3] = [Self::Assignment, Self::Verdict, Self::Share];
+
+    fn read(byte: u8) -> Option<Self> {
+        let mut all = Self::GENERATION.into_iter().chain(Self::DECRYPTION);
+        all.find(|&step| step as u8 == byte)
+    }
+}
+
+/// A message whose signature is its sender's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message<'a> {
+    pub(super) step: Step,
+    pub(super) sender: usize,
+    /// Digest of all messages of the steps before.
+    pub(super) seen: [u8; 32],
+    pub(super) body: &'a [u8],
+    /// SHA-256 of all but the signature.
+    pub(super) digest: [u8; 32],
+}
+
+/// Writes and signs a message.
+pub(super) fn write(
+    panel: &Panel,
+    key: &ServiceKey,
+    (step, sender): (Step, usize),
+    seen: &[u8; 32],
+    body: &[u8],
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER + body.len() + SIGNATURE);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&[VERSION, step as u8, sender as u8]);
+    out.extend_from_slice(panel.context());
+    out.extend_from_slice(seen);
+    out.extend_from_slice(body);
+    let signature = key.sign(&Sha256::digest(&out));
+    out.extend_from_slice(&signature);
+    out
+}
+
+impl<'a> Message<'a> {
+    /// Reads a message of this panel, and checks its signature. What a body is, its step says.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] with the first rule that the bytes break.
+    pub(super) fn read(panel: &Panel, bytes: &'a [u8]) -> Result<Self, Error> {
+        let refused = |what| Err(Error::Panel(what));
+        let parts = bytes.split_last_chunk::<SIGNATURE>();
+        let split = parts.and_then(|(signed, signature)| {
+            let (header, body) = signed.split_first_chunk::<HEADER>()?;
+            Some((signed, header, body, signature))
+        });
+        let Some((signed, header, body, signature)) = split else {
+            return refused("a message is shorter than its header");
+        };
+        let mut header = fhaim_release::codec::Reader(header);
+        if header.take::<6>()? != *MAGIC || header.take::<1>()? != [VERSION] {
+            return refused("not a message of this format version");
+        }
+        let [step, sender] = header.take()?;
+        let Some(step) = Step::read(step) else {
+            return refused("an unknown step");
+        };
+        let sender = usize::from(sender);
+        let Some(service) = panel.services().get(sender) else {
+            return refused("a sender that the panel does not have");
+        };
+        if header.take::<32>()? != *panel.context() {
+            return refused("a message of another key, or another attempt to make it");
+        }
+        let seen = header.take()?;
+        let digest: [u8; 32] = Sha256::digest(signed).into();
+        verify(&service.key, &digest, signature)?;
+        Ok(Self {
+            step,
+            sender,
+            seen,
+            body,
+            digest,
+        })
+    }
+
+    /// A body of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for more or fewer.
+    pub(super) fn fixed<const N: usize>(&self) -> Result<[u8; N], Error> {
+        let body = <[u8; N]>::try_from(self.body);
+        body.map_err(|_| Error::Panel("a body of another length"))
+    }
+}

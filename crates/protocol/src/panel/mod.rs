@@ -1,0 +1,193 @@
+//! Several key services, each with a share of the secret key, which nobody holds (docs/DESIGN.md,
+//! section 10). No service uses this yet.
+//!
+//! | module | for |
+//! |---|---|
+//! | this | the [`Panel`]: who the key services of a dataset are |
+//! | `message` | what they send each other: signed bytes |
+//! | [`generation`] | making the keys: seven steps, every round committed to before any of it is revealed |
+//! | [`docket`] | what a key service keeps of a dataset: runs, promises, debits |
+//! | [`decryption`] | judging, debiting and sharing by each service; reading by the generation entity |
+//!
+//! As everywhere in this crate there is no I/O: whoever owns the values moves the messages, and stores
+//! what has to outlive a crash before anything that follows from it is sent.
+
+pub mod decryption;
+pub mod docket;
+pub mod generation;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use crate::Error;
+use crate::request::DatasetId;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use fhaim_he::{MAX_SHARES, Parameters};
+use rand::{CryptoRng, RngCore};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+/// The most bytes of a key service's name.
+const MAX_NAME_BYTES: usize = 320;
+
+/// One key service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyService {
+    /// What people call it.
+    pub name: String,
+    /// The public half of the key that it signs with: Ed25519.
+    pub key: [u8; 32],
+}
+
+/// The key services of one dataset, in the order of their numbers; the first assigns runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panel {
+    dataset: DatasetId,
+    services: Vec<KeyService>,
+    context: [u8; 32],
+}
+
+impl Panel {
+    /// The services under terms of which `terms` is the digest. `attempt` is drawn anew for every key
+    /// generation, by whoever begins it: messages of one are nothing to another.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for fewer than two services or more than [`MAX_SHARES`], for names that are
+    /// empty, too long or taken, and for keys that are none or taken.
+    pub fn new(
+        dataset: DatasetId,
+        terms: &[u8; 32],
+        attempt: &[u8; 16],
+        services: Vec<KeyService>,
+    ) -> Result<Self, Error> {
+        if !(2..=MAX_SHARES).contains(&services.len()) {
+            return Err(Error::Panel("a split key has two or three services"));
+        }
+        for (number, service) in services.iter().enumerate() {
+            let name = &service.name;
+            if name.is_empty() || name.len() > MAX_NAME_BYTES || name.trim() != name {
+                return Err(Error::Panel(
+                    "a name is empty, too long or has space at its ends",
+                ));
+            }
+            let mut others = services.iter().take(number);
+            if others.any(|other| other.name == *name || other.key == service.key) {
+                return Err(Error::Panel("two services have one name or one key"));
+            }
+            let key = VerifyingKey::from_bytes(&service.key);
+            if !key.is_ok_and(|key| !key.is_weak()) {
+                return Err(Error::Panel("a key is no public key of Ed25519"));
+            }
+        }
+        let context = context(dataset, terms, attempt, &services);
+        Ok(Self {
+            dataset,
+            services,
+            context,
+        })
+    }
+
+    /// The dataset.
+    pub fn dataset(&self) -> DatasetId {
+        self.dataset
+    }
+
+    /// The services, by number.
+    pub fn services(&self) -> &[KeyService] {
+        &self.services
+    }
+
+    /// A digest of dataset, terms, attempt, names and keys, which every message is bound to.
+    pub fn context(&self) -> &[u8; 32] {
+        &self.context
+    }
+
+    fn check_params(&self, params: &Parameters) -> Result<(), Error> {
+        if params.shares() == self.services.len() {
+            Ok(())
+        } else {
+            Err(Error::Panel(
+                "the parameters are for another number of shares",
+            ))
+        }
+    }
+
+    fn deviation(&self, number: usize, what: &'static str) -> Error {
+        let service = self.services.get(number);
+        Error::Deviation {
+            name: service.map_or_else(String::new, |service| service.name.clone()),
+            what,
+        }
+    }
+
+    /// Whether all have done something, by their numbers.
+    fn all<T>(&self, done: &[Option<T>]) -> bool {
+        done.len() == self.services.len() && done.iter().all(Option::is_some)
+    }
+}
+
+fn context(
+    dataset: DatasetId,
+    terms: &[u8; 32],
+    attempt: &[u8; 16],
+    services: &[KeyService],
+) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"fhaim panel 1");
+    hash.update(dataset.0);
+    hash.update(terms);
+    hash.update(attempt);
+    hash.update((services.len() as u64).to_le_bytes());
+    for service in services {
+        hash.update((service.name.len() as u64).to_le_bytes());
+        hash.update(&service.name);
+        hash.update(service.key);
+    }
+    hash.finalize().into()
+}
+
+/// What a key service signs its messages with; wiped from memory when it is dropped.
+#[derive(Clone)]
+pub struct ServiceKey(SigningKey);
+
+impl std::fmt::Debug for ServiceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ServiceKey")
+    }
+}
+
+impl ServiceKey {
+    /// Draws a key.
+    pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
+        let mut bytes = Zeroizing::new([0; 32]);
+        rng.fill_bytes(bytes.as_mut());
+        Self::from_bytes(&bytes)
+    }
+
+    /// The key with this secret.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(bytes))
+    }
+
+    /// Its secret, to be stored sealed.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.0.to_bytes())
+    }
+
+    /// What the panel has of it.
+    pub fn public(&self) -> [u8; 32] {
+        self.0.verifying_key().to_bytes()
+    }
+
+    fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+}
+
+fn verify(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> Result<(), Error> {
+    let refused = || Error::Panel("a signature is not the service's");
+    let key = VerifyingKey::from_bytes(key).map_err(|_| refused())?;
+    let signature = Signature::from_bytes(signature);
+    let verified = key.verify_strict(message, &signature);
+    verified.map_err(|_| refused())
+}

@@ -1,0 +1,481 @@
+//! Releases under a key that two or three services share equal counts plus the holder's noise, integer
+//! for integer; nobody debits or shares what one of them refuses; and what n - 1 of them have.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use fhaim_domain::{Schema, Table};
+use fhaim_dp::{Ladder, LadderPlan, Rho};
+use fhaim_he::shares::{KeyShare, Opening, combine};
+use fhaim_he::{DEGREE, P1, P2, PAGE, ParameterSet, Parameters, SecretKey};
+use fhaim_protocol::Error;
+use fhaim_protocol::computation::Computation;
+use fhaim_protocol::crypto::{chain::Freeze, judge::Rules};
+use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::panel::decryption::{Opened, Reader, Service};
+use fhaim_protocol::panel::docket::Record;
+use fhaim_protocol::panel::generation::KeyGeneration;
+use fhaim_protocol::panel::{KeyService, Panel, ServiceKey};
+use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
+use fhaim_protocol::sealing::SealingKey;
+use fhaim_protocol::upload::UploadPlan;
+use fhaim_protocol::window::Window;
+use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
+use fhaim_synth::PlaintextSource;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use std::sync::Arc;
+
+const DATASET: DatasetId = DatasetId([7; 16]);
+const JOB: JobId = JobId([1; 16]);
+const UPLOAD: [u8; 32] = [4; 32];
+const BOUND: u64 = 10_000;
+const SIZES: [usize; 3] = [3, 2, 5];
+
+fn table(records: usize, rng: &mut ChaCha20Rng) -> Table {
+    let column = |(i, n): (usize, &usize)| {
+        let categories: Vec<String> = (0..*n).map(|c| format!("\"v{c}\"")).collect();
+        let categories = categories.join(",");
+        format!(r#"{{"name":"a{i}","kind":"categorical","categories":[{categories}]}}"#)
+    };
+    let columns: Vec<String> = SIZES.iter().enumerate().map(column).collect();
+    let json = format!(r#"{{"name":"test","columns":[{}]}}"#, columns.join(","));
+    let schema = Schema::from_json("test.json", json.as_bytes()).unwrap();
+    let mut column = |&n: &usize| {
+        (0..records)
+            .map(|_| rng.random_range(0..n as u32))
+            .collect()
+    };
+    let columns = SIZES.iter().map(&mut column).collect();
+    Table::new(Arc::new(schema), columns).unwrap()
+}
+
+/// Makes a key, each message going to everyone in turn.
+fn services(set: ParameterSet, count: usize, rules: &Rules) -> Vec<Service> {
+    let params = Parameters::shared(set).unwrap();
+    let params = params.with_shares(count).unwrap();
+    let key = |number: usize| ServiceKey::from_bytes(&[number as u8 + 1; 32]);
+    let service = |number| KeyService {
+        name: format!("hospital {number}"),
+        key: key(number).public(),
+    };
+    let named = (0..count).map(service).collect();
+    let panel = Panel::new(DATASET, &[5; 32], &[6; 16], named).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(count as u64);
+    let mut begin = |number| {
+        let share = KeyShare::random(&params, &mut rng).unwrap();
+        KeyGeneration::new(panel.clone(), share, key(number)).unwrap()
+    };
+    let mut making: Vec<_> = (0..count).map(&mut begin).collect();
+    while !making.iter().all(KeyGeneration::is_done) {
+        let sent = making.iter().map(|one| one.message().unwrap().unwrap());
+        let sent: Vec<_> = sent.collect();
+        for one in &mut making {
+            sent.iter().for_each(|message| {
+                one.take(message).unwrap();
+            });
+        }
+    }
+    let service = |one: KeyGeneration| Service::new(one.finish().unwrap(), rules.clone()).unwrap();
+    making.into_iter().map(service).collect()
+}
+
+fn rules(table: &Table, plan: LadderPlan, set: ParameterSet) -> Rules {
+    Rules {
+        dataset: DATASET,
+        domain: table.domain().clone(),
+        record_bound: BOUND,
+        holders: Holders::one(),
+        members: Vec::new(),
+        runs: 2,
+        run_budget: Rho::from_f64_down(100.0).unwrap(),
+        run_ladder: plan,
+        residues: set.plaintext_moduli.len(),
+    }
+}
+
+struct Setting {
+    table: Table,
+    ladder: Ladder,
+    params: Parameters,
+    computation: Computation,
+    services: Vec<Service>,
+    reader: Reader,
+}
+
+fn setting(set: ParameterSet, count: usize) -> Setting {
+    let mut rng = ChaCha20Rng::seed_from_u64(9);
+    let table = table(200, &mut rng);
+    let plan = LadderPlan::for_any_order(200, 1 << 30).unwrap();
+    let rules = rules(&table, plan, set);
+    let services = services(set, count, &rules);
+    let key = services[0].key();
+    let (public, evaluation) = (key.public_key().clone(), key.evaluation_keys().clone());
+    let ladder = Ladder::draw(plan, &mut rng);
+    let upload = UploadPlan::for_table(table.domain(), table.records(), plan, &set).unwrap();
+    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload).unwrap();
+    let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
+    let params = public.params().clone();
+    let reader = Reader::new(key.panel().clone(), params.clone(), *key.transcript());
+    let domain = table.domain().clone();
+    Setting {
+        computation: Computation::new(DATASET, domain, public, evaluation, upload),
+        reader: reader.unwrap(),
+        table,
+        ladder,
+        params,
+        services,
+    }
+}
+
+impl Setting {
+    fn begin(&mut self, job: JobId) {
+        let assignment = self.services[0].assign(job, UPLOAD).unwrap();
+        for service in &mut self.services[1..] {
+            service.follow(&assignment).unwrap();
+        }
+    }
+
+    fn window(&self, job: JobId) -> Window {
+        self.services[0]
+            .record()
+            .docket(job)
+            .unwrap()
+            .window()
+            .clone()
+    }
+
+    fn seal(&self, requests: &[ReleaseRequest]) -> DecryptRequest {
+        let key = SealingKey::from_bytes(&[6; 32]).unwrap();
+        let sealed = self.computation.answer(&self.window(JOB), requests, &key);
+        sealed.unwrap().request
+    }
+
+    /// All judge and hear each other.
+    fn promise(&mut self, request: &DecryptRequest) {
+        let verdicts = self.services.iter_mut().map(|s| s.judge(request).unwrap());
+        let verdicts: Vec<_> = verdicts.collect();
+        for service in &mut self.services {
+            for verdict in &verdicts {
+                service.hear(verdict).unwrap();
+            }
+        }
+    }
+
+    fn shares(&mut self, request: &DecryptRequest) -> Vec<Vec<u8>> {
+        let services = self.services.iter_mut();
+        services.map(|s| s.share(request).unwrap()).collect()
+    }
+
+    fn opened(&self, request: &DecryptRequest) -> Opened {
+        Opened::of(&self.params, request).unwrap()
+    }
+
+    fn release(&mut self, requests: &[ReleaseRequest]) -> Vec<Vec<i64>> {
+        let request = self.seal(requests);
+        self.promise(&request);
+        let shares = self.shares(&request);
+        let opened = self.opened(&request);
+        let mut answers = self.reader.read(requests, &opened, &shares).unwrap();
+        for (request, answer) in requests.iter().zip(&mut answers) {
+            request.statistic.add_public_part(answer).unwrap();
+        }
+        answers
+    }
+
+    /// What a service's ledger and chain are: equal ones are unchanged ones.
+    fn ledgers(&self) -> Vec<(usize, u64)> {
+        let of = |service: &Service| {
+            let docket = service.record().docket(JOB);
+            let entries = docket.map_or(0, |docket| docket.ledger().entries().len());
+            (entries, service.record().standing().tip().height)
+        };
+        self.services.iter().map(of).collect()
+    }
+}
+
+fn requests(first: u32, statistics: Vec<Statistic>, variance_units: u64) -> Vec<ReleaseRequest> {
+    let request = |(number, statistic)| ReleaseRequest {
+        number,
+        statistic,
+        variance_units,
+    };
+    (first..).zip(statistics).map(request).collect()
+}
+
+fn contrasts() -> Vec<ReleaseRequest> {
+    let centred = Axis {
+        attribute: 0,
+        functions: vec![vec![2, -1, -1], vec![-1, 2, -1], vec![-1, -1, 2]],
+    };
+    let statistics = vec![
+        Statistic::Total,
+        Statistic::OneWay(centred.clone()),
+        Statistic::Product(centred, Axis::identity(2, 5)),
+    ];
+    requests(0, statistics, 77_777)
+}
+
+fn scores(first: u32) -> Vec<ReleaseRequest> {
+    let term = |a, b, cells: usize| SquaredTerm {
+        clique: fhaim_domain::Clique::new([a, b]),
+        weight: 2,
+        target: (0..cells as i64).collect(),
+    };
+    let scores = Statistic::SquaredScores(vec![term(0, 1, 6), term(1, 2, 10)]);
+    requests(first, vec![scores], 1 << 29)
+}
+
+#[test]
+fn a_batch_is_what_it_would_be_in_the_clear() {
+    for (set, count) in [(P1, 2), (P1, 3), (P2, 2), (P2, 3)] {
+        let mut setting = setting(set, count);
+        setting.begin(JOB);
+        let mut batches = vec![contrasts()];
+        if set == P2 {
+            batches.push(scores(3));
+        }
+        let answers: Vec<_> = batches.iter().map(|batch| setting.release(batch)).collect();
+        let mut clear = PlaintextSource::with_ladder(&setting.table, &setting.ladder);
+        for (batch, answers) in batches.iter().zip(answers) {
+            assert_eq!(answers, clear.release(batch).unwrap(), "{count} services");
+        }
+        let first = setting.services[0].record().docket(JOB).unwrap().clone();
+        for service in &setting.services {
+            assert_eq!(*service.record().docket(JOB).unwrap(), first);
+        }
+        assert_eq!(first.ledger().entries().len(), batches.concat().len());
+    }
+}
+
+/// Only the first assigns runs, and the others give a job no other run than they would themselves.
+#[test]
+fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
+    let mut setting = setting(P1, 2);
+    let jobs = [JOB, JobId([2; 16]), JobId([3; 16])];
+    let [first, second] = &mut setting.services[..] else {
+        panic!("two services");
+    };
+    assert!(matches!(second.assign(JOB, UPLOAD), Err(Error::Panel(_))));
+    let assigned = [0, 1].map(|job: usize| first.assign(jobs[job], UPLOAD).unwrap());
+    assert_eq!(first.assign(JOB, UPLOAD).unwrap(), assigned[0]);
+    assert!(matches!(
+        first.assign(jobs[2], UPLOAD),
+        Err(Error::NoRunLeft(2))
+    ));
+    assert!(matches!(second.follow(&assigned[1]), Err(Error::Early)));
+    for assignment in [&assigned[0], &assigned[1], &assigned[0]] {
+        second.follow(assignment).unwrap();
+    }
+    assert_eq!(
+        first.record().standing().tip(),
+        second.record().standing().tip()
+    );
+    // A first service that was set back gives the first run to another job.
+    let plan = setting.ladder.plan();
+    let empty = Record::new(rules(&setting.table, plan, P1), 2);
+    first.restore(empty);
+    let swapped = first.assign(jobs[1], UPLOAD).unwrap();
+    assert!(matches!(second.follow(&swapped), Err(Error::Panel(_))));
+}
+
+/// Nobody debits before all have promised one request: not where one refuses, not where the
+/// computation service shows each another request, and not on the word of the others alone.
+#[test]
+fn nobody_debits_what_one_refuses() {
+    let mut setting = setting(P1, 3);
+    setting.begin(JOB);
+    let (request, other) = (setting.seal(&contrasts()), {
+        let mut other = contrasts();
+        other[0].variance_units += 1;
+        setting.seal(&other)
+    });
+    // The third has frozen the dataset, the others have not heard of it.
+    setting.services[2].freeze().unwrap();
+    let before = setting.ledgers();
+    let refused = setting.services[2].judge(&request);
+    assert!(matches!(refused, Err(Error::Frozen(_))), "{refused:?}");
+    let verdicts = [0, 1].map(|n: usize| setting.services[n].judge(&request).unwrap());
+    for service in &mut setting.services[..2] {
+        for verdict in &verdicts {
+            service.hear(verdict).unwrap();
+        }
+        let refused = service.share(&request);
+        assert!(matches!(refused, Err(Error::Early)), "{refused:?}");
+    }
+    assert_eq!(setting.ledgers(), before);
+    // What was promised binds: the same releases are not promised under another request.
+    let refused = setting.services[0].judge(&other);
+    assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
+    assert_eq!(setting.services[0].judge(&request).unwrap(), verdicts[0]);
+
+    // One who is shown another request promises that, and the promises do not add up.
+    let mut setting = self::setting(P1, 3);
+    setting.begin(JOB);
+    let before = setting.ledgers();
+    let verdicts = [(0, &request), (1, &request), (2, &other)];
+    let verdicts = verdicts.map(|(n, request)| setting.services[n].judge(request).unwrap());
+    for (number, service) in setting.services.iter_mut().enumerate() {
+        for (of, verdict) in verdicts.iter().enumerate() {
+            let heard = service.hear(verdict);
+            assert_eq!(heard.is_ok(), (number == 2) == (of == 2), "{heard:?}");
+        }
+        for request in [&request, &other] {
+            assert!(matches!(service.share(request), Err(Error::Early)));
+        }
+    }
+    assert_eq!(setting.ledgers(), before);
+}
+
+/// A repetition is the same bytes, and debited once; a service that was set back shares nothing else
+/// as long as one was not.
+#[test]
+fn a_repetition_sends_the_same_share() {
+    let mut setting = setting(P1, 2);
+    setting.begin(JOB);
+    let older = setting.services[0].record().clone();
+    let request = setting.seal(&contrasts());
+    let mut other = contrasts();
+    other[0].variance_units += 1;
+    let other = setting.seal(&other);
+    setting.promise(&request);
+    let promised = setting.services[0].record().clone();
+    let shares = setting.shares(&request);
+    let ledgers = setting.ledgers();
+    assert_eq!(setting.shares(&request), shares);
+    setting.promise(&request);
+    assert_eq!(setting.shares(&request), shares);
+    assert_eq!(setting.ledgers(), ledgers);
+    for service in &mut setting.services {
+        let refused = service.judge(&other);
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    // Killed between promise and debit: it goes on from there.
+    setting.services[0].restore(promised);
+    assert_eq!(setting.shares(&request), shares);
+    assert_eq!(setting.ledgers(), ledgers);
+    // Set back to before its promise, it promises another request, alone.
+    setting.services[0].restore(older);
+    let verdict = setting.services[0].judge(&other).unwrap();
+    assert!(setting.services[1].hear(&verdict).is_err());
+    assert!(setting.services[1].judge(&other).is_err());
+    let refused = setting.services[0].share(&other);
+    assert!(matches!(refused, Err(Error::Early)), "{refused:?}");
+}
+
+/// All but one of the services, with all they have stored, do not read a page that a computation service
+/// planted: an upload's column, which no ledger pays for.
+#[test]
+fn all_but_one_cannot_read_a_planted_page() {
+    let mut setting = setting(P1, 3);
+    setting.begin(JOB);
+    let column: Vec<i64> = (0..DEGREE as i64).map(|i| i % 2).collect();
+    let public = setting.services[0].key().public_key().clone();
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let planted = public.encrypt(&column, &mut rng).unwrap();
+    let positions: Vec<usize> = (0..PAGE).collect();
+    let opened = [Opening::new(&setting.params, &planted[0], &positions).unwrap()];
+    let share = |n: usize| {
+        let share = setting.services[n].key().share();
+        let share = share.decryption_share(&planted[0], &positions, &[0; 32], 0);
+        vec![share.unwrap()]
+    };
+    let all = [share(0), share(1), share(2)];
+    let (values, _) = combine(&setting.params, &opened, &all).unwrap();
+    assert_eq!(
+        values.iter().sum::<i128>(),
+        i128::from(column.iter().sum::<i64>())
+    );
+    for pair in [[0, 1], [0, 2], [1, 2]] {
+        let two = pair.map(|n| all[n].clone());
+        let refused = combine(&setting.params, &opened, &two);
+        assert!(matches!(refused, Err(fhaim_he::Error::Mismatch(_))));
+        for third in pair {
+            let three = [two[0].clone(), two[1].clone(), all[third].clone()];
+            let refused = combine(&setting.params, &opened, &three);
+            assert!(matches!(refused, Err(fhaim_he::Error::NoiseBudget)));
+        }
+    }
+    // Through the services: two who would release anything do not bring the third to it.
+    let mut request = setting.seal(&contrasts());
+    request.pages[0].ciphertexts = planted;
+    let before = setting.ledgers();
+    let verdicts = [0, 1].map(|n: usize| setting.services[n].judge(&request).unwrap());
+    let third = &mut setting.services[2];
+    for verdict in &verdicts {
+        assert!(matches!(third.hear(verdict), Err(Error::Early)));
+    }
+    assert!(matches!(third.share(&request), Err(Error::Early)));
+    assert_eq!(setting.ledgers(), before);
+}
+
+/// Whether a page could be decrypted is an answer about the key. The first that could not is the last:
+/// nothing is read behind it, and services that were told judge and share nothing more.
+#[test]
+fn the_noise_of_pages_answers_one_question() {
+    let mut setting = setting(P1, 2);
+    setting.begin(JOB);
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    // Under another key, so that its noise is as large as can be.
+    let other = SecretKey::random(&Parameters::shared(P1).unwrap(), &mut rng).unwrap();
+    let other = other.public_key(&mut rng).unwrap();
+    // Of 19 cells: one alone would be within the bound every fifth time.
+    let (first, second) = (contrasts(), requests(3, vec![Statistic::Total], 8));
+    let mut planted = setting.seal(&first);
+    planted.pages[0].ciphertexts = other.encrypt(&[1], &mut rng).unwrap();
+    setting.promise(&planted);
+    let shares = setting.shares(&planted);
+    let opened = setting.opened(&planted);
+    let refused = setting.reader.read(&first, &opened, &shares);
+    let frozen = |error: &Error| matches!(error, Error::Frozen(Freeze::Noise));
+    assert!(refused.is_err_and(|error| frozen(&error)) && setting.reader.is_frozen());
+    // The services see no noise: before they are told, they share what follows.
+    let honest = setting.seal(&second);
+    setting.promise(&honest);
+    let shares = setting.shares(&honest);
+    let opened = setting.opened(&honest);
+    let refused = setting.reader.read(&second, &opened, &shares);
+    assert!(refused.is_err_and(|error| frozen(&error)));
+    let third = setting.seal(&requests(4, vec![Statistic::Total], 9));
+    for service in &mut setting.services {
+        service.freeze().unwrap();
+        assert!(service.judge(&third).is_err_and(|error| frozen(&error)));
+        assert!(service.share(&honest).is_err_and(|error| frozen(&error)));
+    }
+}
+
+/// Shares of another request, of another number of pages, of one service twice, or cut and extended,
+/// are refused, and freeze nothing.
+#[test]
+fn shares_are_read_strictly() {
+    let mut setting = setting(P1, 2);
+    setting.begin(JOB);
+    let [first, second] = [0..1, 1..3].map(|part| contrasts()[part].to_vec());
+    let request = setting.seal(&first);
+    setting.promise(&request);
+    let shares = setting.shares(&request);
+    let opened = setting.opened(&request);
+    let behind = setting.seal(&second);
+    setting.promise(&behind);
+    let others = setting.shares(&behind);
+    let mut refused = |shares: &[Vec<u8>]| {
+        let read = setting.reader.read(&first, &opened, shares);
+        assert!(
+            matches!(read, Err(Error::Panel(_) | Error::Early)),
+            "{read:?}"
+        );
+    };
+    refused(&shares[..1]);
+    refused(&[shares[0].clone(), shares[0].clone()]);
+    refused(&[shares[0].clone(), others[1].clone()]);
+    for length in (0..200).chain([shares[1].len() - 1]) {
+        refused(&[shares[0].clone(), shares[1][..length].to_vec()]);
+    }
+    for at in 0..shares[1].len() {
+        let mut flipped = shares[1].clone();
+        flipped[at] ^= 1 << (at % 8);
+        refused(&[shares[0].clone(), flipped]);
+    }
+    let read = setting.reader.read(&first, &opened, &shares).unwrap();
+    let mut clear = PlaintextSource::with_ladder(&setting.table, &setting.ladder);
+    assert_eq!(read, clear.release(&first).unwrap());
+}
