@@ -29,7 +29,6 @@ use fhaim_he::{EvaluationKeys, Parameters, PublicKey};
 use sha2::{Digest, Sha256};
 
 /// What one service knows of a key generation under way.
-#[derive(Debug)]
 pub struct KeyGeneration {
     panel: Panel,
     number: usize,
@@ -49,6 +48,16 @@ pub struct KeyGeneration {
     sums: Option<RoundSums>,
     keys: Option<Keys>,
     done: bool,
+}
+
+impl std::fmt::Debug for KeyGeneration {
+    /// Without what is not revealed yet.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyGeneration")
+            .field("number", &self.number)
+            .field("step", &self.step)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]
