@@ -20,6 +20,7 @@ use crate::{
     args::{FormatArguments, StrictnessArguments},
     counting::Source,
     error::Error,
+    parquet,
     remarks::note,
 };
 
@@ -62,10 +63,24 @@ impl Data {
         }
     }
 
-    /// Its bytes, from the first.
+    /// Whether its text was written here: in UTF-8, with commas.
+    fn is_ours(&self) -> bool {
+        match self {
+            Self::File(path) => matches!(parquet_file(path), Ok(Some(_))),
+            Self::Memory { .. } => true,
+        }
+    }
+
+    /// Its bytes, from the first; those of the CSV that a Parquet file would be.
     pub(crate) fn open(&self) -> Result<Box<dyn Read>, Error> {
         Ok(match self {
-            Self::File(path) => Box::new(open(path)?),
+            Self::File(path) => match parquet_file(path)? {
+                Some(file) => Box::new(MemoryReader {
+                    text: Arc::new(parquet::csv(path, file)?),
+                    read: 0,
+                }),
+                None => Box::new(open(path)?),
+            },
             Self::Memory { text, .. } => Box::new(MemoryReader {
                 text: text.clone(),
                 read: 0,
@@ -135,6 +150,21 @@ impl Read for MemoryReader {
     }
 }
 
+/// A Parquet file; nothing where the file is none.
+fn parquet_file(path: &Path) -> Result<Option<File>, Error> {
+    let refuse = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    // A pipe is opened once alone.
+    if !fs::metadata(path).map_err(refuse)?.is_file() {
+        return Ok(None);
+    }
+    let mut file = open(path)?.into_inner();
+    let is_parquet = parquet::is_parquet(&mut file).map_err(refuse)?;
+    Ok(is_parquet.then_some(file))
+}
+
 /// Opens a file for reading.
 pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     let refuse = |source| Error::Read {
@@ -153,9 +183,10 @@ pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
 pub fn text(data: impl Into<Data>, format: &FormatArguments) -> Result<(Box<dyn Read>, u8), Error> {
     let data = data.into();
     let (head, dialect, rest) = sniff(&data)?;
-    let delimiter = format.delimiter.unwrap_or(dialect.delimiter);
+    let asked = format.delimiter.filter(|_| !data.is_ours());
+    let delimiter = asked.unwrap_or(dialect.delimiter);
     let name = data.name();
-    if format.delimiter.is_none() && delimiter != b',' {
+    if asked.is_none() && delimiter != b',' {
         let shown = char::from(delimiter).escape_default();
         note(format_args!(
             "{name}: fields are separated by '{shown}' (--delimiter says otherwise)"
@@ -171,9 +202,10 @@ pub fn text(data: impl Into<Data>, format: &FormatArguments) -> Result<(Box<dyn 
 
 /// The byte between the fields of a table: as asked for, or as its first lines have it.
 pub fn delimiter(data: impl Into<Data>, format: &FormatArguments) -> Result<u8, Error> {
-    match format.delimiter {
+    let data = data.into();
+    match format.delimiter.filter(|_| !data.is_ours()) {
         Some(delimiter) => Ok(delimiter),
-        None => Ok(sniff(&data.into())?.1.delimiter),
+        None => Ok(sniff(&data)?.1.delimiter),
     }
 }
 
@@ -189,13 +221,14 @@ fn sniff(data: &Data) -> Result<Sniffed, Error> {
         .take(MAX_SNIFFED as u64)
         .read_to_end(&mut head);
     read.map_err(|source| data.fault(source))?;
-    let dialect = match data {
-        Data::File(_) => Dialect::detect(&head),
-        // Whoever wrote it knew; a look could take its free text for another dialect.
-        Data::Memory { .. } => Dialect {
+    // A look could take free text for another dialect.
+    let dialect = if data.is_ours() {
+        Dialect {
             delimiter: b',',
             encoding: Encoding::Utf8,
-        },
+        }
+    } else {
+        Dialect::detect(&head)
     };
     Ok((head, dialect, rest))
 }

@@ -29,6 +29,7 @@ mod input;
 mod memory;
 mod mix;
 mod output;
+mod parquet;
 mod progress;
 mod randomness;
 mod remarks;

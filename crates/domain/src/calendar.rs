@@ -78,7 +78,7 @@ pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
 }
 
 /// Year, month and day of a number of days since 1970-01-01.
-pub(crate) fn date_from_days(days: i64) -> (i64, i64, i64) {
+pub fn date_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);

@@ -33,7 +33,7 @@ mod texts;
 mod value;
 mod write;
 
-pub use calendar::{FormatProblem, Moment, TimeFormat};
+pub use calendar::{FormatProblem, Moment, TimeFormat, date_from_days};
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
 pub use clique::{Clique, Digit, Domain, Subsets};
 pub use column::{Column, Kind};

@@ -132,8 +132,9 @@ pub(crate) fn verdict(report: &Report) -> Verdict {
     let mut findings: Vec<Finding> = column_findings(report);
     let columns: Vec<Reliance> = findings.iter().map(|finding| finding.reliance).collect();
     let pairs = pair_findings(report, &findings);
-    let pair_reliance: Vec<Reliance> = pairs.iter().map(|finding| finding.reliance).collect();
-    findings.extend(pairs);
+    let pair_reliance: Vec<Reliance> = pairs.iter().map(|(finding, _)| finding.reliance).collect();
+    let telling = pairs.into_iter().filter(|&(_, is_telling)| is_telling);
+    findings.extend(telling.map(|(finding, _)| finding));
     let mut sentences = vec![count_sentence(
         &columns,
         "column",
@@ -260,15 +261,16 @@ fn value_text(value: &ValueReport) -> String {
     }
 }
 
-/// One finding a pair of columns, judged beside what its two columns differ by themselves.
-fn pair_findings(report: &Report, columns: &[Finding]) -> Vec<Finding> {
+/// One finding a pair of columns, judged beside what its two columns differ by themselves; and whether it
+/// tells more than these, without which one column that is off would fill the list with all its pairs.
+fn pair_findings(report: &Report, columns: &[Finding]) -> Vec<(Finding, bool)> {
     let matrix = &report.pair_total_variation;
     let mut findings = Vec::new();
     for (b, row) in matrix.iter().enumerate() {
         for (a, &distance) in row[..b].iter().enumerate() {
             let names = [a, b].map(|index| report.columns[index].name.clone());
             let worst = columns[a].distance.max(columns[b].distance);
-            findings.push(Finding {
+            let finding = Finding {
                 distance: distance.max(worst),
                 reliance: Reliance::of(distance, PAIR_FACTOR)
                     .max(columns[a].reliance)
@@ -278,7 +280,8 @@ fn pair_findings(report: &Report, columns: &[Finding]) -> Vec<Finding> {
                     names[0], names[1]
                 ),
                 columns: names.to_vec(),
-            });
+            };
+            findings.push((finding, distance >= worst + NEAR));
         }
     }
     findings

@@ -123,6 +123,14 @@ fn a_spike_that_is_gone_is_told() {
     );
     let first = &report.verdict.findings[0];
     assert!(first.reliance == Reliance::Bad && first.distance > 0.8);
+    // Its pairs are off by no more than itself, and are not told beside it.
+    assert!(says(&report, "Of 6 pairs of columns, 3 may be relied on"));
+    assert_eq!(
+        report.verdict.findings.len(),
+        1,
+        "{:?}",
+        report.verdict.findings
+    );
 }
 
 #[test]

@@ -79,6 +79,20 @@ async fn deleting_stops_batches_and_leaves_no_file() {
     assert_eq!(std::fs::metadata(log).map_or(0, |log| log.len()), 0);
 }
 
+/// What was left of a complete upload was taken for one of an earlier release, which no longer had what it is
+/// prepared from: the service did not start again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_was_killed_during_a_deletion_starts_again() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.upload().await;
+    fhaim_computation::store::uploads::begin_deletion(&fixture.state.base.store, stored.dataset)
+        .await
+        .unwrap();
+    let state = fixture.reopened(1 << 30).await;
+    let found = uploads::find(&state, stored.dataset).await;
+    assert_eq!(found.unwrap_err().kind(), ProblemKind::NotFound);
+}
+
 /// Ciphertexts stayed where deletion was broken off after the rows, and the next call said that
 /// all was deleted.
 #[tokio::test(flavor = "multi_thread")]

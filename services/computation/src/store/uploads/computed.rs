@@ -34,9 +34,10 @@ pub async fn prepare(
 /// # Errors
 /// A failure of the store.
 pub async fn unprepared(store: &Store) -> Result<Vec<Uuid>, StoreError> {
-    let found = sqlx::query("SELECT dataset FROM uploads WHERE sealing_key IS NULL")
-        .fetch_all(store.pool())
-        .await?;
+    let found =
+        sqlx::query("SELECT dataset FROM uploads WHERE sealing_key IS NULL AND deleting = 0")
+            .fetch_all(store.pool())
+            .await?;
     found
         .iter()
         .map(|row| rows::parsed(row, "dataset"))

@@ -225,7 +225,7 @@ pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
 /// # Errors
 /// A failure of the store.
 pub async fn unmeasured(store: &Store) -> Result<Vec<Uuid>, StoreError> {
-    let found = sqlx::query("SELECT dataset FROM uploads WHERE bytes IS NULL")
+    let found = sqlx::query("SELECT dataset FROM uploads WHERE bytes IS NULL AND deleting = 0")
         .fetch_all(store.pool())
         .await?;
     found

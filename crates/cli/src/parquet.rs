@@ -1,0 +1,333 @@
+//! Tables in Parquet files, as the CSV that they would be: UTF-8, commas, nothing where a value is missing.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use parquet::{
+    basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical},
+    errors::ParquetError,
+    file::reader::{FileReader, SerializedFileReader},
+    record::{Field, Row},
+    schema::types::ColumnDescriptor,
+};
+use zeroize::Zeroizing;
+
+use crate::error::Error;
+
+/// How such files begin.
+const MAGIC: &[u8] = b"PAR1";
+
+const DAY: i64 = 86_400;
+
+/// How the values of a column are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As they are.
+    Plain,
+    /// Days since 1970.
+    Date,
+    /// So many to a second since 1970; a date alone where every one is a midnight.
+    Moment { per_second: i64, midnight: bool },
+}
+
+/// Whether a file begins as a Parquet file does. It is read from its first byte afterwards.
+pub fn is_parquet(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::new();
+    file.by_ref()
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut head)?;
+    // A pipe cannot go back, and has nothing of a file whose directory is at its end.
+    let is_parquet = head == MAGIC;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(is_parquet)
+}
+
+/// A Parquet file's table as CSV, in memory.
+///
+/// # Errors
+/// [`Error::Content`] for a file that is broken, compressed otherwise than by Snappy, or has columns of lists,
+/// records or bytes.
+pub fn csv(path: &Path, file: File) -> Result<Zeroizing<Vec<u8>>, Error> {
+    let content = |problem: String| Error::Content {
+        path: path.to_owned(),
+        problem,
+    };
+    let broken = |error: ParquetError| content(problem(&error));
+    let reader = SerializedFileReader::new(file).map_err(broken)?;
+    let columns = reader.metadata().file_metadata().schema_descr_ptr();
+    let mut forms = Vec::with_capacity(columns.num_columns());
+    for column in columns.columns() {
+        forms.push(form(column).ok_or_else(|| {
+            content(format!(
+                "column {:?} holds {}, not a number, a text, a date or a truth value: leave it out of the file",
+                column.path().string(),
+                held(column)
+            ))
+        })?);
+    }
+    if forms.iter().any(|form| matches!(form, Form::Moment { .. })) {
+        for row in reader.get_row_iter(None).map_err(broken)? {
+            look(&row.map_err(broken)?, &mut forms);
+        }
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let unwritten = |error: csv::Error| content(error.to_string());
+    let names = columns.columns().iter().map(|column| column.name());
+    writer.write_record(names).map_err(unwritten)?;
+    for row in reader.get_row_iter(None).map_err(broken)? {
+        let row = row.map_err(broken)?;
+        for ((_, field), &form) in row.get_column_iter().zip(&forms) {
+            writer.write_field(text(field, form)).map_err(unwritten)?;
+        }
+        writer.write_record(None::<&[u8]>).map_err(unwritten)?;
+    }
+    let text = writer
+        .into_inner()
+        .map_err(|error| content(error.to_string()))?;
+    Ok(text.into())
+}
+
+/// What is wrong with a file, and what to do where that is known.
+fn problem(error: &ParquetError) -> String {
+    let text = error.to_string();
+    if text.contains("Disabled feature at compile time") {
+        return format!("{text}: write the file with Snappy compression, or as CSV");
+    }
+    format!("this Parquet file cannot be read: {text}")
+}
+
+/// What a column holds that cannot be read, in words.
+fn held(column: &ColumnDescriptor) -> String {
+    if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
+        return "lists or records".to_owned();
+    }
+    match column.converted_type() {
+        ConvertedType::NONE => format!("{} values", column.physical_type()),
+        converted => format!("{converted} values"),
+    }
+}
+
+/// How a column is written; nothing for what no column of a table is.
+fn form(column: &ColumnDescriptor) -> Option<Form> {
+    use ConvertedType as C;
+    if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
+        return None;
+    }
+    let moment = |per_second| {
+        Some(Form::Moment {
+            per_second,
+            midnight: true,
+        })
+    };
+    match (column.physical_type(), column.converted_type()) {
+        (Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE, _) => Some(Form::Plain),
+        (Physical::INT32, C::DATE) => Some(Form::Date),
+        (Physical::INT64, C::TIMESTAMP_MILLIS) => moment(1_000),
+        (Physical::INT64, C::TIMESTAMP_MICROS) => moment(1_000_000),
+        (Physical::INT64, C::NONE) if is_nanos(column) => moment(1_000_000_000),
+        // The library reads these in milliseconds.
+        (Physical::INT96, _) => moment(1_000),
+        (
+            Physical::INT32,
+            C::NONE | C::INT_8 | C::INT_16 | C::INT_32 | C::UINT_8 | C::UINT_16 | C::UINT_32,
+        )
+        | (Physical::INT64, C::NONE | C::INT_64 | C::UINT_64)
+        | (Physical::BYTE_ARRAY, C::UTF8 | C::ENUM | C::JSON)
+        | (
+            Physical::INT32
+            | Physical::INT64
+            | Physical::BYTE_ARRAY
+            | Physical::FIXED_LEN_BYTE_ARRAY,
+            C::DECIMAL,
+        ) => Some(Form::Plain),
+        _ => None,
+    }
+}
+
+fn is_nanos(column: &ColumnDescriptor) -> bool {
+    matches!(
+        column.logical_type_ref(),
+        Some(LogicalType::Timestamp(kind)) if kind.unit == TimeUnit::NANOS
+    )
+}
+
+/// Notes which columns have a time of day.
+fn look(row: &Row, forms: &mut [Form]) {
+    for ((_, field), form) in row.get_column_iter().zip(forms) {
+        if let (
+            Form::Moment {
+                per_second,
+                midnight,
+            },
+            Some(count),
+        ) = (form, ticks(field))
+        {
+            *midnight &= count.rem_euclid(DAY * *per_second) == 0;
+        }
+    }
+}
+
+fn ticks(field: &Field) -> Option<i64> {
+    match field {
+        Field::Long(count) | Field::TimestampMillis(count) | Field::TimestampMicros(count) => {
+            Some(*count)
+        }
+        _ => None,
+    }
+}
+
+fn text(field: &Field, form: Form) -> String {
+    match (field, form) {
+        (Field::Null, _) => String::new(),
+        (Field::Str(text), _) => text.clone(),
+        (Field::Double(number), _) if number.is_nan() => String::new(),
+        (Field::Float(number), _) if number.is_nan() => String::new(),
+        // Whole numbers among others without a fraction: a column of integers with gaps is one of these.
+        (Field::Double(number), _) => number.to_string(),
+        (Field::Float(number), _) => number.to_string(),
+        (Field::Date(days), _) => date(i64::from(*days)),
+        (
+            field,
+            Form::Moment {
+                per_second,
+                midnight,
+            },
+        ) => match ticks(field) {
+            Some(count) => moment(count.div_euclid(per_second), midnight),
+            None => String::new(),
+        },
+        (field, _) => field.to_string(),
+    }
+}
+
+fn moment(seconds: i64, midnight: bool) -> String {
+    let day = date(seconds.div_euclid(DAY));
+    let rest = seconds.rem_euclid(DAY);
+    if midnight {
+        return day;
+    }
+    format!(
+        "{day} {:02}:{:02}:{:02}",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
+/// A day since 1970 in the Gregorian calendar.
+fn date(days: i64) -> String {
+    let (year, month, day) = fhaim_domain::date_from_days(days);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::{
+        basic::Compression,
+        data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type},
+        file::{properties::WriterProperties, writer::SerializedFileWriter},
+        schema::parser::parse_message_type,
+    };
+    use std::{io::Write, sync::Arc};
+
+    const DAYS: i64 = 19_723; // 2024-01-01
+
+    /// A file of this message, whose columns `fill` writes one by one.
+    fn write(
+        message: &str,
+        fill: impl FnOnce(&mut SerializedFileWriter<File>),
+    ) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let schema = Arc::new(parse_message_type(message).unwrap());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let handle = file.reopen().unwrap();
+        let mut writer = SerializedFileWriter::new(handle, schema, Arc::new(properties)).unwrap();
+        fill(&mut writer);
+        writer.close().unwrap();
+        file
+    }
+
+    fn column<T: DataType>(
+        group: &mut parquet::file::writer::SerializedRowGroupWriter<'_, File>,
+        values: &[T::T],
+        there: Option<&[i16]>,
+    ) {
+        let mut column = group.next_column().unwrap().unwrap();
+        column
+            .typed::<T>()
+            .write_batch(values, there, None)
+            .unwrap();
+        column.close().unwrap();
+    }
+
+    fn read(file: &tempfile::NamedTempFile) -> Result<String, String> {
+        let mut open = file.reopen().unwrap();
+        assert!(is_parquet(&mut open).unwrap());
+        let text = csv(file.path(), open).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(text.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_table_reads_as_its_csv() {
+        let message = "message t {
+            optional int32 age; required double weight; optional binary ward (UTF8);
+            required int32 born (DATE); required int64 seen (TIMESTAMP(MICROS,true));
+            required int64 left (TIMESTAMP(NANOS,true)); required int64 id; }";
+        let file = write(message, |writer| {
+            let mut group = writer.next_row_group().unwrap();
+            column::<Int32Type>(&mut group, &[7], Some(&[1, 0]));
+            column::<DoubleType>(&mut group, &[70.0, 61.5], None);
+            column::<ByteArrayType>(
+                &mut group,
+                &[ByteArray::from("S\u{fc}d, alt")],
+                Some(&[1, 0]),
+            );
+            column::<Int32Type>(&mut group, &[DAYS as i32, -1], None);
+            let second = DAYS * DAY + 3_600 + 120 + 3;
+            column::<Int64Type>(&mut group, &[second * 1_000_000, 0], None);
+            column::<Int64Type>(&mut group, &[DAYS * DAY * 1_000_000_000, 0], None);
+            column::<Int64Type>(&mut group, &[i64::MAX, -5], None);
+            group.close().unwrap();
+        });
+        assert_eq!(
+            read(&file).unwrap(),
+            "age,weight,ward,born,seen,left,id\n\
+             7,70,\"S\u{fc}d, alt\",2024-01-01,2024-01-01 01:02:03,2024-01-01,9223372036854775807\n\
+             ,61.5,,1969-12-31,1970-01-01 00:00:00,1970-01-01,-5\n"
+        );
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused_with_its_column() {
+        for (column, words) in [
+            ("repeated int32 visits", "lists or records"),
+            (
+                "required group at { required int32 x; }",
+                "lists or records",
+            ),
+            ("required int32 at (TIME(MILLIS,true))", "TIME_MILLIS"),
+            ("required binary photo", "BYTE_ARRAY"),
+        ] {
+            let file = write(&format!("message t {{ {column} }}"), |_| ());
+            let error = read(&file).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_broken_file_is_refused() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"PAR1 and then nothing of the kind")
+            .unwrap();
+        assert!(read(&file).unwrap_err().contains("cannot be read"));
+        let mut other = tempfile::NamedTempFile::new().unwrap();
+        other.write_all(b"a,b\n").unwrap();
+        assert!(!is_parquet(&mut other.reopen().unwrap()).unwrap());
+    }
+}
