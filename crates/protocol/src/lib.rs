@@ -35,6 +35,7 @@ pub mod part;
 pub mod request;
 pub mod roster;
 pub mod sealing;
+pub mod shares;
 mod squares;
 pub mod terms;
 pub mod upload;
