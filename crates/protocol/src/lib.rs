@@ -36,6 +36,7 @@ pub mod part;
 pub mod request;
 pub mod roster;
 pub mod sealing;
+pub mod shares;
 mod squares;
 pub mod terms;
 pub mod upload;

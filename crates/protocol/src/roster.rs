@@ -399,6 +399,18 @@ impl HolderKey {
         self.0.verifying_key().to_bytes()
     }
 
+    /// What this holder and the one with this public key have in common, and nobody else: the
+    /// Diffie-Hellman product of the two keys, on the curve that X25519 is on.
+    pub(crate) fn shared(&self, other: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>, Error> {
+        let refuse = || Error::Signature("a holder's key in the roster is none".to_owned());
+        let other = VerifyingKey::from_bytes(other).map_err(|_| refuse())?;
+        if other.is_weak() {
+            return Err(refuse());
+        }
+        let product = other.to_montgomery() * self.0.to_scalar();
+        Ok(Zeroizing::new(product.to_bytes()))
+    }
+
     /// Signs an agreement.
     pub fn sign(&self, agreement: &Agreement) -> MemberSignature {
         MemberSignature(self.0.sign(&agreement.message()).to_bytes())

@@ -104,6 +104,11 @@ impl KeptLadder {
         }))
     }
 
+    /// Its file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The key.
     pub fn key(&self) -> &LadderKey {
         &self.key
@@ -174,7 +179,7 @@ impl KeptLadder {
 }
 
 /// Writes a file for its owner alone: the old content is gone at once or not at all.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension(format!("{}.new", Uuid::now_v7()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

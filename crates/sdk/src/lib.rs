@@ -26,7 +26,7 @@ pub use journal::Journal;
 pub use ladder::KeptLadder;
 pub use receipts::Receipts;
 pub use upload::{NoiseSource, Progress, Records, Source};
-pub use verify::{Fault, Finding, Verification};
+pub use verify::{Fault, Finding, Share, Verification};
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

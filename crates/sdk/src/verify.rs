@@ -11,7 +11,7 @@ use fhaim_domain::Counted;
 use fhaim_dp::{Debit, KeyedLadder, LadderKey, Span};
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::terms::Outline;
-use fhaim_protocol::window::{Placed, Window};
+use fhaim_protocol::window::{Placed, Placement, Window};
 use fhaim_release::ReleaseRequest;
 use fhaim_synth::verify::{Difference, difference, expected};
 use serde::Serialize;
@@ -19,6 +19,12 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::{Client, Error, KeptLadder, Records};
+
+mod shares;
+#[cfg(test)]
+mod tests;
+
+pub use shares::Share;
 
 /// What a check came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,6 +60,10 @@ pub enum Fault {
     Unkept,
     /// What is said to have been asked is not what was debited.
     Statement,
+    /// A square is no sum over holders: what each has says nothing of it.
+    Square,
+    /// A holder, by its number in the roster, shared nothing of it.
+    Unshared(u32),
     /// It has another number of cells than its statistic.
     Length {
         /// Cells that the statistic has.
@@ -112,39 +122,36 @@ impl Client {
         };
         let outline = dataset.terms.0.outline()?;
         if outline.holders.owners().is_some() {
-            return Err(refuse(
-                "its holders have columns of the same records: what was released are products over \
-                 several tables, and no holder can work its share of them out alone",
-            ));
+            return Err(refuse(BY_COLUMNS));
         }
         if !outline.members.is_empty() {
             return Err(refuse(
-                "it has several holders, and a release is the sum of what all of them have: one table \
-                 alone cannot say what it should have been",
+                "it has several holders, and a release is the sum of what all of them have: each writes its \
+                 share with --share-out, and whoever has all shares compares their sum, with --share for each",
             ));
         }
         if !kept.is_of(records) {
-            return Err(refuse(
-                "this is not the table that was uploaded: nothing is compared, since under one \
-                 upload's noise two tables differ by exact counts",
-            ));
+            return Err(refuse(OTHER_TABLE));
         }
-        let ledger = self.ledger(dataset.id).await?;
-        let batches = self.released(dataset.id).await?;
+        let told = self.told(dataset.id).await?;
         let (records, key) = (records.clone(), kept.key().clone());
         let checking = tokio::task::spawn_blocking(move || {
-            let table: &dyn Counted = match &records {
-                Records::Table(table) => &**table,
-                Records::Tally(tally) => &**tally,
-            };
-            check(
-                ledger.dataset,
-                &outline,
-                (table, &key),
-                (&ledger.runs, &batches),
-            )
+            let mut own = Own::new(&records, &key, &outline)?;
+            Ok(told.check(&outline, |asked| match own.summands(asked) {
+                Some(expected) => difference(&expected, asked.released).map(Fault::from),
+                None => Some(Fault::Statement),
+            }))
         });
         checking.await.map_err(|_| Error::Interrupted)?
+    }
+
+    async fn told(&self, dataset: Uuid) -> Result<Told, Error> {
+        let ledger = self.ledger(dataset).await?;
+        Ok(Told {
+            dataset,
+            runs: ledger.runs,
+            batches: self.released(dataset).await?,
+        })
     }
 
     /// Everything that was released of a dataset, as the key service has it, oldest first.
@@ -158,50 +165,105 @@ impl Client {
     }
 }
 
-/// What one batch is held against.
-struct Check<'a> {
-    dataset: DatasetId,
-    outline: &'a Outline,
+/// Why holders of columns cannot check what was released.
+const BY_COLUMNS: &str = "its holders have columns of the same records: what was released are products over several \
+     tables, and no holder can work its share of them out alone";
+
+/// Why nothing is compared with another table.
+const OTHER_TABLE: &str = "this is not the table that was uploaded: nothing is compared, since under one upload's \
+     noise two tables differ by exact counts";
+
+/// One holder's table and noise.
+struct Own<'a> {
     table: &'a dyn Counted,
     ladder: KeyedLadder<'a>,
+}
+
+impl<'a> Own<'a> {
+    fn new(records: &'a Records, key: &'a LadderKey, outline: &Outline) -> Result<Self, Error> {
+        Ok(Self {
+            table: match records {
+                Records::Table(table) => &**table,
+                Records::Tally(tally) => &**tally,
+            },
+            ladder: KeyedLadder::new(key, outline.ladder()?),
+        })
+    }
+
+    /// What this holder adds to a release. What was debited fits the table and the ladder, so a request that
+    /// does not was not what was debited.
+    fn summands(&mut self, asked: &Asked<'_>) -> Option<Vec<i64>> {
+        let request = asked.request;
+        let noise = self
+            .ladder
+            .release_noise(asked.spans, request.variance_units);
+        expected(self.table, &request.statistic, &noise.ok()?).ok()
+    }
+}
+
+/// A release that was debited as it is shown.
+struct Asked<'a> {
+    run: u32,
+    request: &'a ReleaseRequest,
+    spans: &'a [Span],
+    statement: &'a [u8; 32],
+    released: &'a [i64],
+}
+
+/// What the key service tells of a dataset.
+struct Told {
+    dataset: Uuid,
+    runs: Vec<RunLedger>,
+    batches: Vec<ReleasedBatch>,
+}
+
+impl Told {
+    /// Holds what was released against the ledger, and every release that is as it was debited against
+    /// `judge`.
+    fn check(
+        &self,
+        outline: &Outline,
+        judge: impl FnMut(&Asked<'_>) -> Option<Fault>,
+    ) -> Verification {
+        let debits = self.runs.iter().flat_map(|run| {
+            let of_run = run.entries.iter().map(|entry| &entry.debit);
+            of_run.map(|debit| ((run.job, debit.number), debit))
+        });
+        let mut check = Check {
+            dataset: DatasetId(self.dataset.into_bytes()),
+            outline,
+            judge,
+            debits: debits.collect(),
+            placed: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            found: Verification::default(),
+        };
+        for batch in &self.batches {
+            check.batch(batch);
+        }
+        let unanswered = std::mem::take(&mut check.debits);
+        for ((job, _), debit) in unanswered {
+            check.find(job, debit, Fault::Unanswered);
+        }
+        check.found
+    }
+}
+
+/// A check under way.
+struct Check<'a, J> {
+    dataset: DatasetId,
+    outline: &'a Outline,
+    judge: J,
     /// The ledger's debits that no answer was shown for yet, by job and number.
     debits: BTreeMap<(Uuid, u32), &'a Debit>,
     /// What was placed of each job so far.
     placed: BTreeMap<Uuid, Vec<Placed>>,
+    /// Which job has a run: two would have the same noise.
+    runs: BTreeMap<u32, Uuid>,
     found: Verification,
 }
 
-/// Holds what was released against a table, the key of its noise, and the ledger's runs.
-fn check(
-    dataset: Uuid,
-    outline: &Outline,
-    (table, key): (&dyn Counted, &LadderKey),
-    (runs, batches): (&[RunLedger], &[ReleasedBatch]),
-) -> Result<Verification, Error> {
-    let debits = runs.iter().flat_map(|run| {
-        let of_run = run.entries.iter().map(|entry| &entry.debit);
-        of_run.map(|debit| ((run.job, debit.number), debit))
-    });
-    let mut check = Check {
-        dataset: DatasetId(dataset.into_bytes()),
-        outline,
-        table,
-        ladder: KeyedLadder::new(key, outline.ladder()?),
-        debits: debits.collect(),
-        placed: BTreeMap::new(),
-        found: Verification::default(),
-    };
-    for batch in batches {
-        check.batch(batch)?;
-    }
-    let unanswered = std::mem::take(&mut check.debits);
-    for ((job, _), debit) in unanswered {
-        check.find(job, debit, Fault::Unanswered);
-    }
-    Ok(check.found)
-}
-
-impl Check<'_> {
+impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
     fn find(&mut self, job: Uuid, debit: &Debit, fault: Fault) {
         self.found.findings.push(Finding {
             job,
@@ -211,34 +273,47 @@ impl Check<'_> {
         });
     }
 
-    fn batch(&mut self, batch: &ReleasedBatch) -> Result<(), Error> {
+    /// Where a batch's releases lie, behind those of its job before it; nothing where they cannot.
+    fn place(&mut self, batch: &ReleasedBatch) -> Option<Placement> {
         let job = JobId(batch.job.into_bytes());
         let mut window = Window::new(self.dataset, job, batch.run, self.outline.run_ladder);
         let placed = self.placed.entry(batch.job).or_default();
-        window.catch_up(placed)?;
+        window.catch_up(placed).ok()?;
         placed.extend(batch.entries.iter().map(|entry| Placed {
             cells: usize::try_from(entry.debit.cells).unwrap_or(usize::MAX),
             statement: entry.debit.digest,
         }));
-        let requests = batch.requests.as_deref();
-        let placement = requests.and_then(|requests| window.place(requests).ok());
+        if *self.runs.entry(batch.run).or_insert(batch.job) != batch.job {
+            return None;
+        }
+        window.place(batch.requests.as_deref()?).ok()
+    }
+
+    fn batch(&mut self, batch: &ReleasedBatch) {
+        let placement = self.place(batch);
         for (index, entry) in batch.entries.iter().enumerate() {
             let debit = &entry.debit;
             let known = self.debits.remove(&(batch.job, debit.number));
-            let released = batch.answers.get(index);
-            let asked = requests.and_then(|requests| requests.get(index));
+            let debited = known.is_none_or(|known| known.digest == debit.digest);
+            let asked = batch.requests.as_ref().and_then(|all| all.get(index));
             let place = placement.as_ref().and_then(|placement| {
-                let statement = placement.placed.get(index)?.statement;
-                let debited = known.is_none_or(|known| known.digest == statement);
-                (debited && debit.digest == statement).then_some(placement.spans.get(index)?)
+                let placed = placement.placed.get(index)?;
+                let same = debited && placed.statement == debit.digest;
+                same.then_some(placement.spans.get(index)?)
             });
-            let fault = match (asked, place, released) {
+            let fault = match (asked, place, batch.answers.get(index)) {
                 (_, _, None) => Some(Fault::Unanswered),
-                (None, _, _) if requests.is_none() => Some(Fault::Unkept),
-                (Some(asked), Some(spans), Some(released)) => {
+                (Some(request), Some(spans), Some(released)) => {
                     self.found.integers += released.len();
-                    self.compare(asked, spans, released)
+                    (self.judge)(&Asked {
+                        run: batch.run,
+                        request,
+                        spans,
+                        statement: &debit.digest,
+                        released,
+                    })
                 }
+                _ if batch.requests.is_none() => Some(Fault::Unkept),
                 _ => Some(Fault::Statement),
             };
             match fault {
@@ -246,194 +321,5 @@ impl Check<'_> {
                 None => self.found.equal += 1,
             }
         }
-        Ok(())
-    }
-
-    /// What is wrong with the integers of a release whose positions are these. What was debited fits
-    /// the table and the ladder, so a request that does not was not what was debited.
-    fn compare(
-        &mut self,
-        asked: &ReleaseRequest,
-        spans: &[Span],
-        released: &[i64],
-    ) -> Option<Fault> {
-        let noise = self.ladder.release_noise(spans, asked.variance_units).ok();
-        let expected = noise.map(|noise| expected(self.table, &asked.statistic, &noise));
-        match expected {
-            Some(Ok(expected)) => difference(&expected, released).map(Fault::from),
-            _ => Some(Fault::Statement),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fhaim_domain::{Schema, Table};
-    use fhaim_dp::{Ledger, Rho};
-    use fhaim_protocol::terms::Terms;
-    use fhaim_release::{Axis, Statistic};
-
-    const DATASET: Uuid = Uuid::from_u128(5);
-    const JOB: Uuid = Uuid::from_u128(6);
-    const UNITS: u64 = 7;
-
-    struct Setting {
-        outline: Outline,
-        table: Table,
-        key: LadderKey,
-    }
-
-    impl Setting {
-        fn new() -> Self {
-            let schema = br#"{"name":"t","columns":[
-                {"name":"a","kind":"categorical","categories":["x","y"]},
-                {"name":"b","kind":"categorical","categories":["x","y","z"]}]}"#;
-            let schema = Schema::from_json("t.json", schema).unwrap();
-            let terms = Terms::new(schema.clone(), 1.0, 1e-9, 100);
-            let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
-            let columns = vec![
-                (0..60).map(|i| u32::from(i % 3 == 0)).collect(),
-                (0..60).map(|i| i % 7 % 3).collect(),
-            ];
-            Self {
-                outline: terms.outline().unwrap(),
-                table: Table::new(schema, columns).unwrap(),
-                key: LadderKey::from_bytes(DATASET.into_bytes(), &[3; 32]),
-            }
-        }
-
-        fn window(&self) -> Window {
-            let (dataset, job) = (DATASET.into_bytes(), JOB.into_bytes());
-            Window::new(DatasetId(dataset), JobId(job), 0, self.outline.run_ladder)
-        }
-
-        /// What a key service shows of two honest batches, and its ledger.
-        fn released(&self) -> (Vec<RunLedger>, Vec<ReleasedBatch>) {
-            let pair = Statistic::Product(Axis::identity(0, 2), Axis::identity(1, 3));
-            let one_way = Statistic::OneWay(Axis::identity(1, 3));
-            let batches = [vec![Statistic::Total, one_way], vec![pair]];
-            let mut ledger = Ledger::new(Rho::from_f64_down(1e6).unwrap());
-            let mut noise = KeyedLadder::new(&self.key, self.outline.ladder().unwrap());
-            let (mut window, mut number) = (self.window(), 0);
-            let mut shown = Vec::new();
-            for (height, statistics) in (1..).zip(batches) {
-                let request = |statistic| {
-                    number += 1;
-                    ReleaseRequest {
-                        number: number - 1,
-                        statistic,
-                        variance_units: UNITS,
-                    }
-                };
-                let requests: Vec<_> = statistics.into_iter().map(request).collect();
-                let placement = window.place(&requests).unwrap();
-                window.take(&placement);
-                for (request, placed) in requests.iter().zip(&placement.placed) {
-                    let debit = Debit {
-                        number: request.number,
-                        description: "what".to_owned(),
-                        digest: placed.statement,
-                        delta2_squared: 1,
-                        variance_units: UNITS,
-                        honest: 1,
-                        cells: placed.cells as u64,
-                        leak: Rho::ZERO,
-                    };
-                    ledger.debit(debit).unwrap();
-                }
-                let answer = |(request, spans): (&ReleaseRequest, _)| {
-                    let noise = noise.release_noise(spans, UNITS).unwrap();
-                    expected(&self.table, &request.statistic, &noise).unwrap()
-                };
-                let spans = placement.spans.iter().map(Vec::as_slice);
-                let answers = requests.iter().zip(spans).map(answer).collect();
-                let debited = ledger.entries().len() - requests.len();
-                shown.push(ReleasedBatch {
-                    height,
-                    job: JOB,
-                    run: 0,
-                    entries: ledger.entries()[debited..].to_vec(),
-                    requests: Some(requests),
-                    answers,
-                });
-            }
-            let run = RunLedger {
-                job: JOB,
-                budget: ledger.budget().into(),
-                spent: ledger.spent().into(),
-                entries: ledger.entries().to_vec(),
-            };
-            (vec![run], shown)
-        }
-
-        fn faults(&self, runs: &[RunLedger], batches: &[ReleasedBatch]) -> Vec<(u32, Fault)> {
-            let held = (&self.table as &dyn Counted, &self.key);
-            let found = check(DATASET, &self.outline, held, (runs, batches)).unwrap();
-            assert_eq!(found.equal + found.findings.len(), 3);
-            let faults = found.findings.into_iter();
-            faults.map(|found| (found.number, found.fault)).collect()
-        }
-    }
-
-    #[test]
-    fn every_lie_about_a_release_is_found() {
-        let setting = Setting::new();
-        let (runs, honest) = setting.released();
-        assert_eq!(setting.faults(&runs, &honest), []);
-        let told = |lie: &dyn Fn(&mut Vec<ReleasedBatch>)| {
-            let mut batches = honest.clone();
-            lie(&mut batches);
-            setting.faults(&runs, &batches)
-        };
-        let expected = honest[1].answers[0][4];
-        let changed = Fault::Cells {
-            count: 1,
-            first: 4,
-            expected,
-            released: expected + 1,
-        };
-        assert_eq!(told(&|b| b[1].answers[0][4] += 1), [(2, changed)]);
-        let longer = Fault::Length {
-            expected: 6,
-            released: 7,
-        };
-        assert_eq!(told(&|b| b[1].answers[0].push(0)), [(2, longer)]);
-        // No answer, no batch, no debit that the ledger has not.
-        let unanswered = |number| (number, Fault::Unanswered);
-        assert_eq!(told(&|b| b[0].answers.truncate(1)), [unanswered(1)]);
-        assert_eq!(told(&|b| b.truncate(1)), [unanswered(2)]);
-        // Another statistic, another noise, another place, another debit than was paid for.
-        let statement = |number| (number, Fault::Statement);
-        let asked = |b: &mut Vec<ReleasedBatch>, change: &dyn Fn(&mut ReleaseRequest)| {
-            change(&mut b[0].requests.as_mut().unwrap()[1]);
-        };
-        let other = Statistic::OneWay(Axis {
-            attribute: 1,
-            functions: vec![vec![2, 0, 0]; 3],
-        });
-        let other = told(&|b| asked(b, &|request| request.statistic = other.clone()));
-        assert_eq!(other, [statement(1)]);
-        let less = told(&|b| asked(b, &|request| request.variance_units = 1));
-        assert_eq!(less, [statement(1)]);
-        assert_eq!(told(&|b| b[1].run = 1), [statement(2)]);
-        let both = [statement(0), statement(1)];
-        assert_eq!(told(&|b| asked(b, &|request| request.number = 5)), both);
-        assert_eq!(
-            told(&|b| b[1].entries[0].debit.digest = [9; 32]),
-            [statement(2)]
-        );
-        let unkept = told(&|b| b[1].requests = None);
-        assert_eq!(unkept, [(2, Fault::Unkept)]);
-    }
-
-    /// Without the positions of a batch that was not kept, no later one could be checked.
-    #[test]
-    fn what_was_not_kept_has_its_positions_all_the_same() {
-        let setting = Setting::new();
-        let (runs, mut batches) = setting.released();
-        batches[0].requests = None;
-        let unkept = [(0, Fault::Unkept), (1, Fault::Unkept)];
-        assert_eq!(setting.faults(&runs, &batches), unkept);
     }
 }

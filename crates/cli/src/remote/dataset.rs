@@ -314,15 +314,19 @@ async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
     output::print(&format!("{}: deleted\n", arguments.dataset))
 }
 
-/// Deletes the key of a dataset's noise: there is nothing any more that it could serve to check.
+/// Deletes the key of a dataset's noise, and what was noted of shares: there is nothing any more that
+/// they could serve to check.
 fn forget_ladder(dataset: Uuid) -> Result<(), Error> {
-    let path = login::ladder(dataset)?;
-    match std::fs::remove_file(&path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::Write { path, source })
+    let key = login::ladder(dataset)?;
+    for path in [key.with_extension("shared"), key] {
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::Write { path, source });
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 fn confirmed(dataset: Uuid) -> Result<bool, Error> {

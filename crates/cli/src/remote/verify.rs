@@ -3,13 +3,15 @@
 use clap::Args;
 use fhaim_api::dataset::Dataset;
 use fhaim_domain::counted;
-use fhaim_sdk::{Fault, Finding, KeptLadder, Verification};
+use fhaim_sdk::{Fault, Finding, KeptLadder, Share, Verification};
+use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::{dataset, login};
 use crate::{
     args::{FormatArguments, StrictnessArguments},
     error::Error,
+    home,
     input::Data,
     output,
     progress::Progress,
@@ -19,11 +21,19 @@ pub const VERIFY_EXAMPLES: &str = "\
 Examples:
   fhaim verify 0198c0de-0000-7000-8000-000000000000 --data compas.csv
   fhaim verify 0198c0de-0000-7000-8000-000000000000 --data compas.csv --json
+  fhaim verify 0198c0de-0000-7000-8000-000000000000 --data my-part.csv --share-out ana.share
+  fhaim verify 0198c0de-0000-7000-8000-000000000000 --share ana.share --share ben.share
 
 `fhaim dataset upload` keeps the key of its noise in a file of its own, DATASET.ladder beside the login.
 With it and the table this works out every integer that should have been released, and compares it
 with what the key service did release: a computation service that left noise out, changed a cell or
 counted another column is found out, after the fact. Nothing is sent. It ends with 1 if anything differs.
+What an integer comes to is as private as the table, once another was released in its place: tell the
+services' operators which release and which cell differ, and no numbers.
+
+Of several holders of records each writes its share: what it adds to each release, masked so that only the
+sum of all shares says something, which is what was released. Whoever has one of each compares. Where
+that sum differs it is a second answer about all records: stop, and show it to no one.
 
 The key undoes the noise: whoever has it, and reads what was released, has exact counts of the table.
 Keep it like the table itself, and delete it once nothing is to be checked any more.";
@@ -34,8 +44,14 @@ pub struct VerifyArguments {
     /// The dataset
     pub dataset: Uuid,
     /// The table that was uploaded
-    #[arg(long, value_name = "CSV")]
-    pub data: Data,
+    #[arg(long, value_name = "CSV", required_unless_present = "shares")]
+    pub data: Option<Data>,
+    /// Write this holder's share here and compare nothing, where there are several holders
+    #[arg(long, value_name = "FILE", requires = "data")]
+    pub share_out: Option<PathBuf>,
+    /// Share of a holder: once for each, this one's too
+    #[arg(long = "share", value_name = "FILE", conflicts_with_all = ["data", "share_out"])]
+    pub shares: Vec<PathBuf>,
     /// How the table is written.
     #[command(flatten)]
     pub format: FormatArguments,
@@ -50,26 +66,47 @@ pub struct VerifyArguments {
 /// `fhaim verify`.
 pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(), Error> {
     let client = login::client()?;
-    let dataset = client.dataset(arguments.dataset).await?;
-    let kept = kept(&dataset)?;
-    let terms = &dataset.terms.0;
+    let of = client.dataset(arguments.dataset).await?;
+    let Some(data) = &arguments.data else {
+        let shares = arguments.shares.iter().map(|path| read_share(path));
+        let shares = shares.collect::<Result<Vec<_>, Error>>()?;
+        return judged(arguments, &client.verify_shares(&of, &shares).await?);
+    };
+    let kept = kept(&of)?;
+    let terms = &of.terms.0;
     let (schema, _) = terms.part_schema(kept.part())?;
-    let VerifyArguments {
-        data,
-        format,
-        strictness,
-        ..
-    } = arguments;
-    let records = dataset::read((data, format, strictness), schema, terms.contribution)?;
-    let phase = progress.uncounted("compare what was released");
-    let found = client.verify(&dataset, &records, &kept).await?;
-    phase.finish();
-    if arguments.json {
-        output::print_json(&found)?;
-    } else {
-        output::print(&told(&found))?;
+    let file = (data, &arguments.format, &arguments.strictness);
+    let records = dataset::read(file, schema, terms.contribution)?;
+    if let Some(out) = &arguments.share_out {
+        let key = login::holder_key()?;
+        let share = client.share(&of, &records, &kept, &key).await?;
+        return home::replace(out, output::to_json(&share)?.as_bytes());
     }
-    judged(&found)
+    let phase = progress.uncounted("compare what was released");
+    let found = client.verify(&of, &records, &kept).await?;
+    phase.finish();
+    judged(arguments, &found)
+}
+
+fn read_share(path: &Path) -> Result<Share, Error> {
+    let text = std::fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    serde_json::from_slice(&text).map_err(|_| Error::Content {
+        path: path.to_owned(),
+        problem: "not a share of `fhaim verify --share-out`".to_owned(),
+    })
+}
+
+/// Prints what was found; an error unless everything was checked and is as it should be.
+fn judged(arguments: &VerifyArguments, found: &Verification) -> Result<(), Error> {
+    if arguments.json {
+        output::print_json(found)?;
+    } else {
+        output::print(&told(found))?;
+    }
+    judge(found)
 }
 
 /// The key of the upload's noise.
@@ -90,7 +127,7 @@ fn kept(dataset: &Dataset) -> Result<KeptLadder, Error> {
 fn told(found: &Verification) -> String {
     let mut text: String = found.findings.iter().map(line).collect();
     text.push_str(&format!(
-        "{} compared, {} equal to the statistic with this upload's noise\n",
+        "{} compared, {} equal to the statistic with its noise\n",
         counted(found.integers, "integer"),
         counted(found.equal, "release"),
     ));
@@ -104,6 +141,8 @@ fn line(finding: &Finding) -> String {
             "cannot be checked: the key service did not keep what was asked".to_owned()
         }
         Fault::Statement => "what is said to have been asked is not what was debited".to_owned(),
+        Fault::Square => "cannot be checked: a square is no sum over holders".to_owned(),
+        Fault::Unshared(holder) => format!("holder {} shared nothing of it", holder + 1),
         Fault::Length { expected, released } => format!(
             "{} released, the statistic has {}",
             counted(*released, "cell"),
@@ -115,7 +154,7 @@ fn line(finding: &Finding) -> String {
             expected,
             released,
         } => format!(
-            "{} other than the statistic with this upload's noise; cell {first} was released as \
+            "{} other than the statistic with its noise; cell {first} was released as \
              {released}, and comes to {expected}",
             counted(*count, "cell")
         ),
@@ -127,12 +166,17 @@ fn line(finding: &Finding) -> String {
 }
 
 /// An error unless everything was checked and is as it should be.
-fn judged(found: &Verification) -> Result<(), Error> {
+fn judge(found: &Verification) -> Result<(), Error> {
     let wrong = found.findings.len();
     if wrong == 0 {
         return Ok(());
     }
-    let unkept = |finding: &&Finding| finding.fault == Fault::Unkept;
+    let unkept = |finding: &&Finding| {
+        matches!(
+            finding.fault,
+            Fault::Unkept | Fault::Square | Fault::Unshared(_)
+        )
+    };
     let unchecked = found.findings.iter().filter(unkept).count();
     let of = wrong + found.equal;
     let text = if unchecked == wrong {
@@ -169,9 +213,8 @@ mod tests {
     #[test]
     fn every_difference_is_named_and_none_is_a_success() {
         let good = found(Vec::new());
-        judged(&good).unwrap();
-        let whole =
-            "12 integers compared, 3 releases equal to the statistic with this upload's noise\n";
+        judge(&good).unwrap();
+        let whole = "12 integers compared, 3 releases equal to the statistic with its noise\n";
         assert_eq!(told(&good), whole);
         let cells = Fault::Cells {
             count: 2,
@@ -182,11 +225,11 @@ mod tests {
         let bad = found(vec![cells, Fault::Unkept]);
         let text = told(&bad);
         let line = "job 00000000-0000-0000-0000-000000000000, release 7 (attributes 1 and 2): 2 cells \
-                    other than the statistic with this upload's noise; cell 4 was released as 5, and \
+                    other than the statistic with its noise; cell 4 was released as 5, and \
                     comes to -3\n";
         assert!(text.starts_with(line), "{text}");
         assert!(text.ends_with(whole), "{text}");
-        let error = judged(&bad).unwrap_err();
+        let error = judge(&bad).unwrap_err();
         assert!(
             error
                 .to_string()
@@ -194,7 +237,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.exit_code(), 1);
-        let unknown = judged(&found(vec![Fault::Unkept])).unwrap_err();
+        let unknown = judge(&found(vec![Fault::Unkept])).unwrap_err();
         assert_eq!(unknown.to_string(), "1 of 4 releases cannot be checked");
         for fault in [
             Fault::Unanswered,
@@ -204,7 +247,7 @@ mod tests {
                 released: 2,
             },
         ] {
-            assert!(judged(&found(vec![fault])).is_err());
+            assert!(judge(&found(vec![fault])).is_err());
         }
     }
 }

@@ -15,14 +15,14 @@ use serde_json::Value;
 
 use super::{PROGRAM, deletion::files, tenants::tokens, views};
 
-const HOLDERS: [&str; 3] = ["ana", "ben", "eva"];
+pub const HOLDERS: [&str; 3] = ["ana", "ben", "eva"];
 
 /// The seed of the first holder.
 const SEED: u64 = 5;
 
 /// How the table is divided, and what is uploaded of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Setting {
+pub enum Setting {
     Records,
     Counts,
     Columns,
@@ -77,7 +77,7 @@ impl Setting {
 const SETTINGS: [Setting; 3] = [Setting::Records, Setting::Counts, Setting::Columns];
 
 /// Accounts with cards, a dataset of theirs that nobody has signed, and each holder's part in a file.
-fn dataset(services: &Services, setting: Setting, more: &[&str]) -> String {
+pub fn dataset(services: &Services, setting: Setting, more: &[&str]) -> String {
     let path = |name: String| services.folder.path().join(name);
     let whole = fs::read_to_string(path("t.csv".to_owned())).unwrap();
     let mut create = vec![

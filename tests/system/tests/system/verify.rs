@@ -5,7 +5,11 @@ use std::fs;
 use fhaim_kit::{Backing, Services, command::stderr};
 use serde_json::Value;
 
-use super::{PROGRAM, operators::on_database};
+use super::{
+    PROGRAM,
+    operators::on_database,
+    parties::{self, HOLDERS, Setting},
+};
 
 /// Creates and uploads a dataset as holders do, with noise from a key that is kept, and runs it once.
 fn released(services: &Services, more: &[&str]) -> String {
@@ -133,4 +137,89 @@ fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
     assert!(key.exists());
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
     assert!(!key.exists());
+}
+
+/// A dataset of three holders whose parts have noise from kept keys, run once.
+fn shared(services: &Services, setting: Setting) -> String {
+    let dataset = parties::dataset(services, setting, &[]);
+    for holder in HOLDERS {
+        services.run(holder, &["dataset", "sign", &dataset, "--yes"]);
+    }
+    for holder in HOLDERS {
+        let data = format!("{holder}.csv");
+        let upload = ["dataset", "upload", &dataset, "--data", &data, "--yes"];
+        services.run(holder, &upload);
+    }
+    services.run("ben", &["job", "run", &dataset, "--yes", "--watch"]);
+    dataset
+}
+
+/// The sum of all holders' shares is what was released, and no holder alone can tell.
+fn of_three(setting: Setting) {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let dataset = shared(&services, setting);
+    for holder in HOLDERS {
+        let (data, share) = (format!("{holder}.csv"), format!("{holder}.share"));
+        let verify = ["verify", &dataset, "--data", &data];
+        services.run(holder, &[&verify[..], &["--share-out", &share]].concat());
+        let alone = services.command(holder, &verify);
+        assert_eq!(alone.status.code(), Some(2));
+        assert!(stderr(&alone).contains("--share-out"), "{}", stderr(&alone));
+        let other = ["verify", &dataset, "--data", "t.csv", "--share-out", "x"];
+        assert_eq!(services.command(holder, &other).status.code(), Some(2));
+    }
+    let files = HOLDERS.map(|holder| format!("{holder}.share"));
+    let shares = files.each_ref().map(|file| ["--share", file.as_str()]);
+    let all = [&["verify", dataset.as_str()], shares.concat().as_slice()].concat();
+    let found = services.json("eva", &all);
+    assert!(found["equal"].as_u64().unwrap() > 3, "{found}");
+    assert_eq!(found["findings"], Value::Array(Vec::new()));
+    let two = services.command("eva", &all[..6]);
+    assert_eq!(two.status.code(), Some(2));
+    assert!(
+        stderr(&two).contains("one share of each holder"),
+        "{}",
+        stderr(&two)
+    );
+
+    let first = "SELECT answers FROM chain WHERE kind = 'released' ORDER BY height LIMIT 1";
+    let before = on_database(&services, 2, first).1[0].clone();
+    let mut answers: Vec<Vec<i64>> = serde_json::from_str(&before).unwrap();
+    answers[1][0] -= 1;
+    let changed = serde_json::to_string(&answers).unwrap();
+    let change = format!("UPDATE chain SET answers = '{changed}' WHERE answers = '{before}'");
+    edit(&services, &change);
+    let told = services.command("eva", &all);
+    assert_eq!(told.status.code(), Some(1));
+    let out = String::from_utf8_lossy(&told.stdout);
+    assert!(
+        out.contains("release 1 (") && out.contains("cell 0 was released as"),
+        "{out}"
+    );
+}
+
+#[test]
+fn three_holders_of_records_check_by_the_sum_of_their_shares() {
+    of_three(Setting::Records);
+}
+
+#[test]
+fn three_holders_of_counts_check_by_the_sum_of_their_shares() {
+    of_three(Setting::Counts);
+}
+
+#[test]
+fn holders_of_columns_are_told_why_they_cannot_check() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let dataset = shared(&services, Setting::Columns);
+    for more in [&[][..], &["--share-out", "ana.share"]] {
+        let verify = ["verify", &dataset, "--data", "ana.csv"];
+        let told = services.command("ana", &[&verify[..], more].concat());
+        assert_eq!(told.status.code(), Some(2));
+        assert!(
+            stderr(&told).contains("products over several tables"),
+            "{}",
+            stderr(&told)
+        );
+    }
 }

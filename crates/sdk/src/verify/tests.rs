@@ -1,0 +1,178 @@
+use super::*;
+use fhaim_domain::{Schema, Table};
+use fhaim_dp::{Ledger, Rho};
+use fhaim_protocol::terms::Terms;
+use fhaim_release::{Axis, Statistic};
+use std::sync::Arc;
+
+const DATASET: Uuid = Uuid::from_u128(5);
+const JOB: Uuid = Uuid::from_u128(6);
+const UNITS: u64 = 7;
+
+struct Setting {
+    outline: Outline,
+    table: Table,
+    key: LadderKey,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let schema = br#"{"name":"t","columns":[
+            {"name":"a","kind":"categorical","categories":["x","y"]},
+            {"name":"b","kind":"categorical","categories":["x","y","z"]}]}"#;
+        let schema = Schema::from_json("t.json", schema).unwrap();
+        let terms = Terms::new(schema.clone(), 1.0, 1e-9, 100);
+        let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+        let columns = vec![
+            (0..60).map(|i| u32::from(i % 3 == 0)).collect(),
+            (0..60).map(|i| i % 7 % 3).collect(),
+        ];
+        Self {
+            outline: terms.outline().unwrap(),
+            table: Table::new(schema, columns).unwrap(),
+            key: LadderKey::from_bytes(DATASET.into_bytes(), &[3; 32]),
+        }
+    }
+
+    fn window(&self) -> Window {
+        let (dataset, job) = (DATASET.into_bytes(), JOB.into_bytes());
+        Window::new(DatasetId(dataset), JobId(job), 0, self.outline.run_ladder)
+    }
+
+    /// What a key service shows of two honest batches, and its ledger.
+    fn released(&self) -> (Vec<RunLedger>, Vec<ReleasedBatch>) {
+        let pair = Statistic::Product(Axis::identity(0, 2), Axis::identity(1, 3));
+        let one_way = Statistic::OneWay(Axis::identity(1, 3));
+        let batches = [vec![Statistic::Total, one_way], vec![pair]];
+        let mut ledger = Ledger::new(Rho::from_f64_down(1e6).unwrap());
+        let mut noise = KeyedLadder::new(&self.key, self.outline.ladder().unwrap());
+        let (mut window, mut number) = (self.window(), 0);
+        let mut shown = Vec::new();
+        for (height, statistics) in (1..).zip(batches) {
+            let request = |statistic| {
+                number += 1;
+                ReleaseRequest {
+                    number: number - 1,
+                    statistic,
+                    variance_units: UNITS,
+                }
+            };
+            let requests: Vec<_> = statistics.into_iter().map(request).collect();
+            let placement = window.place(&requests).unwrap();
+            window.take(&placement);
+            for (request, placed) in requests.iter().zip(&placement.placed) {
+                let debit = Debit {
+                    number: request.number,
+                    description: "what".to_owned(),
+                    digest: placed.statement,
+                    delta2_squared: 1,
+                    variance_units: UNITS,
+                    honest: 1,
+                    cells: placed.cells as u64,
+                    leak: Rho::ZERO,
+                };
+                ledger.debit(debit).unwrap();
+            }
+            let answer = |(request, spans): (&ReleaseRequest, _)| {
+                let noise = noise.release_noise(spans, UNITS).unwrap();
+                expected(&self.table, &request.statistic, &noise).unwrap()
+            };
+            let spans = placement.spans.iter().map(Vec::as_slice);
+            let answers = requests.iter().zip(spans).map(answer).collect();
+            let debited = ledger.entries().len() - requests.len();
+            shown.push(ReleasedBatch {
+                height,
+                job: JOB,
+                run: 0,
+                entries: ledger.entries()[debited..].to_vec(),
+                requests: Some(requests),
+                answers,
+            });
+        }
+        let run = RunLedger {
+            job: JOB,
+            budget: ledger.budget().into(),
+            spent: ledger.spent().into(),
+            entries: ledger.entries().to_vec(),
+        };
+        (vec![run], shown)
+    }
+
+    fn faults(&self, runs: &[RunLedger], batches: &[ReleasedBatch]) -> Vec<(u32, Fault)> {
+        let records = Records::Table(Arc::new(self.table.clone()));
+        let mut own = Own::new(&records, &self.key, &self.outline).unwrap();
+        let told = Told {
+            dataset: DATASET,
+            runs: runs.to_vec(),
+            batches: batches.to_vec(),
+        };
+        let found = told.check(&self.outline, |asked| match own.summands(asked) {
+            Some(expected) => difference(&expected, asked.released).map(Fault::from),
+            None => Some(Fault::Statement),
+        });
+        assert_eq!(found.equal + found.findings.len(), 3);
+        let faults = found.findings.into_iter();
+        faults.map(|found| (found.number, found.fault)).collect()
+    }
+}
+
+#[test]
+fn every_lie_about_a_release_is_found() {
+    let setting = Setting::new();
+    let (runs, honest) = setting.released();
+    assert_eq!(setting.faults(&runs, &honest), []);
+    let told = |lie: &dyn Fn(&mut Vec<ReleasedBatch>)| {
+        let mut batches = honest.clone();
+        lie(&mut batches);
+        setting.faults(&runs, &batches)
+    };
+    let expected = honest[1].answers[0][4];
+    let changed = Fault::Cells {
+        count: 1,
+        first: 4,
+        expected,
+        released: expected + 1,
+    };
+    assert_eq!(told(&|b| b[1].answers[0][4] += 1), [(2, changed)]);
+    let longer = Fault::Length {
+        expected: 6,
+        released: 7,
+    };
+    assert_eq!(told(&|b| b[1].answers[0].push(0)), [(2, longer)]);
+    // No answer, no batch, no debit that the ledger has not.
+    let unanswered = |number| (number, Fault::Unanswered);
+    assert_eq!(told(&|b| b[0].answers.truncate(1)), [unanswered(1)]);
+    assert_eq!(told(&|b| b.truncate(1)), [unanswered(2)]);
+    // Another statistic, another noise, another place, another debit than was paid for.
+    let statement = |number| (number, Fault::Statement);
+    let asked = |b: &mut Vec<ReleasedBatch>, change: &dyn Fn(&mut ReleaseRequest)| {
+        change(&mut b[0].requests.as_mut().unwrap()[1]);
+    };
+    let other = Statistic::OneWay(Axis {
+        attribute: 1,
+        functions: vec![vec![2, 0, 0]; 3],
+    });
+    let other = told(&|b| asked(b, &|request| request.statistic = other.clone()));
+    assert_eq!(other, [statement(1)]);
+    let less = told(&|b| asked(b, &|request| request.variance_units = 1));
+    assert_eq!(less, [statement(1)]);
+    assert_eq!(told(&|b| b[1].run = 1), [statement(2)]);
+    let both = [statement(0), statement(1)];
+    assert_eq!(told(&|b| asked(b, &|request| request.number = 5)), both);
+    assert_eq!(
+        told(&|b| b[1].entries[0].debit.digest = [9; 32]),
+        [statement(2)]
+    );
+    let unkept = told(&|b| b[1].requests = None);
+    assert_eq!(unkept, [(2, Fault::Unkept)]);
+}
+
+/// Without the positions of a batch that was not kept, no later one could be checked.
+#[test]
+fn what_was_not_kept_has_its_positions_all_the_same() {
+    let setting = Setting::new();
+    let (runs, mut batches) = setting.released();
+    batches[0].requests = None;
+    let unkept = [(0, Fault::Unkept), (1, Fault::Unkept)];
+    assert_eq!(setting.faults(&runs, &batches), unkept);
+}
