@@ -306,13 +306,13 @@ mod tests {
     #[test]
     fn what_is_no_table_is_refused_with_its_column() {
         for (column, words) in [
-            ("repeated int32 visits", "lists or records"),
+            ("repeated int32 visits;", "lists or records"),
             (
                 "required group at { required int32 x; }",
                 "lists or records",
             ),
-            ("required int32 at (TIME(MILLIS,true))", "TIME_MILLIS"),
-            ("required binary photo", "BYTE_ARRAY"),
+            ("required int32 at (TIME(MILLIS,true));", "TIME_MILLIS"),
+            ("required binary photo;", "BYTE_ARRAY"),
         ] {
             let file = write(&format!("message t {{ {column} }}"), |_| ());
             let error = read(&file).unwrap_err();
