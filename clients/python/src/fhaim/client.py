@@ -407,9 +407,10 @@ class Client:
                 "the program takes a CSV file, and this is a table in memory",
                 way_out="Install the wheel, and leave program and options out.",
             )
+        path = upload.program(program) if by_program else ""
         with self._key(f"upload of {identifier}") as key:
             if by_program:
-                encrypting = upload.Program(upload.program(program), folder)
+                encrypting = upload.Program(path, folder)
                 with encrypting.signed_in(self._endpoints(), key):
                     encrypting.run(
                         "dataset",
