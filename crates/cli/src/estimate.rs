@@ -1,9 +1,9 @@
 //! What an encrypted run will take, by its public numbers alone, before anything is encrypted.
 
-use std::{fmt, thread, time::Instant};
+use std::{fmt, panic::resume_unwind, thread, time::Instant};
 
-use fhaim_domain::{Domain, pair_cells};
-use fhaim_he::{DEGREE, ParameterSet, Parameters, SecretKey, WORKING_BYTES};
+use fhaim_domain::Domain;
+use fhaim_he::{DEGREE, PAGE, ParameterSet, Parameters, SecretKey, WORKING_BYTES};
 use fhaim_protocol::{
     counts::CountTables, roster::Contribution, terms::encryption, upload::UploadPlan,
 };
@@ -20,17 +20,21 @@ const KEY_CIPHERTEXTS: u64 = 160;
 /// that is less than an evaluator may take.
 const COMBINATIONS: u64 = 4;
 
-/// What takes as long as how many encryptions of a ciphertext on one core (`fhaim run --json`, six tables):
-/// keys and a batch's fixed part; a ladder's position, packed and decrypted; the same for each record chunk.
-const FIXED: f64 = 235.0;
-const POSITION: f64 = 0.044;
-const CHUNK: f64 = 0.044;
+/// What takes as long as how many encryptions of a ciphertext on all cores (`fhaim run --json`, seven tables):
+/// keys and what each batch takes anyway; a page of releases, for each ciphertext of records and of counts that it
+/// is made of; a ladder's position, decrypted; the squares of a pair of columns.
+const FIXED: f64 = 200.0;
+const PAGE_OF_RECORDS: f64 = 1.3;
+const PAGE_OF_COUNTS: f64 = 7.0;
+const POSITION: f64 = 0.01;
+const SQUARED_PAIR: f64 = 110.0;
 
-/// Encryptions that the fits of a model of a megabyte take as long as, on all cores.
-const MODEL_MEGABYTE: f64 = 25.0;
+/// Encryptions that the fits of a model of a megabyte take as long as.
+const MODEL_MEGABYTE: f64 = 100.0;
 
-/// Encryptions that are timed: a moment's measurement of this machine as it is now.
+/// Encryptions that each core is timed at, and how often: a moment's measurement of this machine as it is now.
 const TIMED: usize = 8;
+const TIMES: usize = 3;
 
 /// What a run has to do and to hold: sizes at most.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +42,7 @@ pub struct Load {
     /// Memory: the upload, what is computed from it, the keys, and what a run in the clear needs.
     pub memory_bytes: u64,
     upload_bytes: u64,
-    /// Work besides fits, in encryptions of a ciphertext on one core.
+    /// Work besides fits, in encryptions of a ciphertext.
     encryptions: f64,
     model_bytes: usize,
     set: ParameterSet,
@@ -51,7 +55,7 @@ pub struct Estimate {
     pub memory_bytes: u64,
     /// Bytes that are encrypted and sent.
     pub upload_bytes: u64,
-    /// Seconds if this machine's cores are idle, fits aside.
+    /// Seconds if this machine is as busy as now, fits aside.
     pub seconds: f64,
     /// Seconds of the fits, if the model is as large as it may be.
     pub fit_seconds: f64,
@@ -95,19 +99,24 @@ pub fn load(
     let mut ciphertexts = upload.saturating_add(KEY_CIPHERTEXTS);
     let ciphertext_bytes = set.memory_bytes() as u64;
     let combinations = columns.saturating_mul(COMBINATIONS * ciphertext_bytes);
-    let mut positions = ladder.positions() as f64;
+    let pages = ladder.positions().div_ceil(PAGE) as f64;
+    let mut encryptions = FIXED
+        + upload as f64
+        + pages * PAGE_OF_RECORDS * columns as f64
+        + pages * PAGE_OF_COUNTS * (counts * residues) as f64
+        + POSITION * ladder.positions() as f64;
     if mechanism.releases_squares() {
         // Every pair's marginal and its square.
-        positions += pair_cells(domain) as f64;
-        ciphertexts += 2 * residues * job.workload.pairs().len() as u64;
+        let pairs = job.workload.pairs().len();
+        ciphertexts += 2 * residues * pairs as u64;
+        encryptions += SQUARED_PAIR * pairs as f64;
     }
-    let position = residues as f64 * (POSITION + CHUNK * chunks as f64);
     Ok(Load {
         memory_bytes: size::local_bytes(domain, records, job.model_bytes)
             .saturating_add(ciphertexts.saturating_mul(ciphertext_bytes))
             .saturating_add(combinations.min(WORKING_BYTES as u64)),
         upload_bytes: upload.saturating_mul(ciphertext_bytes),
-        encryptions: FIXED + upload as f64 + positions * position,
+        encryptions,
         model_bytes: job.model_bytes,
         set,
     })
@@ -120,27 +129,43 @@ impl Load {
     /// A system without randomness.
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let one = encryption_seconds(self.set)?;
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         Ok(Estimate {
             memory_bytes: self.memory_bytes,
             upload_bytes: self.upload_bytes,
-            seconds: one * self.encryptions / cores as f64,
+            seconds: one * self.encryptions,
             fit_seconds: one * MODEL_MEGABYTE * self.model_bytes as f64 / 1e6,
         })
     }
 }
 
-/// Seconds of one encryption on one core of this machine, the least of some: what else runs only adds.
+/// Seconds that this machine takes for an encryption when all of its cores encrypt, which two threads of one core do
+/// no faster than one; the least of some tries, as what else runs only adds.
 fn encryption_seconds(set: ParameterSet) -> Result<f64, Error> {
     let mut rng = system()?;
     let params = Parameters::shared(set)?;
     let key = SecretKey::random(&params, &mut rng)?.public_key(&mut rng)?;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
     let coefficients = vec![1; DEGREE];
+    let encrypt = || -> Result<usize, Error> {
+        let mut rng = system()?;
+        let mut ciphertexts = 0;
+        for _ in 0..TIMED {
+            ciphertexts += key.encrypt(&coefficients, &mut rng)?.len();
+        }
+        Ok(ciphertexts)
+    };
     let mut least = f64::INFINITY;
-    for _ in 0..TIMED {
+    for _ in 0..TIMES {
         let start = Instant::now();
-        let ciphertexts = key.encrypt(&coefficients, &mut rng)?;
-        least = least.min(start.elapsed().as_secs_f64() / ciphertexts.len().max(1) as f64);
+        let all: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(encrypt)).collect();
+            threads.into_iter().map(|thread| thread.join()).collect()
+        });
+        let mut ciphertexts = 0;
+        for done in all {
+            ciphertexts += done.unwrap_or_else(|panic| resume_unwind(panic))?;
+        }
+        least = least.min(start.elapsed().as_secs_f64() / ciphertexts.max(1) as f64);
     }
     Ok(least)
 }
@@ -151,7 +176,7 @@ impl fmt::Display for Estimate {
         let [memory, upload] = [memory, upload].map(size::megabytes);
         write!(
             f,
-            "at most {memory} MB of memory, {upload} MB to upload, about {} on idle cores, and up to {} for \
+            "at most {memory} MB of memory, {upload} MB to upload, about {}, and up to {} for \
              the fits",
             duration(self.seconds),
             duration(self.fit_seconds)
