@@ -1,7 +1,7 @@
 //! What a holder of counts uploads, and the dense form of a noise ladder.
 
 use crate::encryption::{public, secret};
-use crate::files::{LADDER, golden, json, refuses_damage, refuses_unknown_fields};
+use crate::files::{LADDER, WITNESS, golden, json, refuses_damage, refuses_unknown_fields};
 use crate::parties::of_counts;
 use crate::terms::{schema, terms};
 use fhaim_dp::{LadderForm, LadderPlan, Span};
@@ -105,6 +105,27 @@ fn terms_that_name_a_dense_ladder_are_of_the_fifth_version() {
         };
         terms.complete(&Mechanisms).unwrap()
     };
+    let watched = Terms {
+        witness: true,
+        need: None,
+        version: 1,
+        ..dense(terms("staged"))
+    };
+    let watched = watched.complete(&Mechanisms).unwrap();
+    assert_eq!(watched.version, 6);
+    json(WITNESS, "terms.witness.json", &watched);
+    refuses_unknown_fields::<Terms>(WITNESS, "terms.witness.json");
+    let text = String::from_utf8(golden(WITNESS, "terms.witness.json", Vec::new)).unwrap();
+    for (from, to) in [
+        (r#""version":6"#, r#""version":5"#),
+        (r#","witness":true"#, ""),
+        (r#","witness":true"#, r#","witness":false"#),
+    ] {
+        let other = text.replacen(from, to, 1);
+        assert_ne!(other, text);
+        let other: Terms = serde_json::from_str(&other).unwrap();
+        assert!(other.plan().is_err(), "{to}");
+    }
     for (name, terms) in [
         ("terms.dense.json", dense(terms("staged"))),
         ("terms.dense.counts.json", dense(of_counts())),

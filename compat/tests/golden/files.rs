@@ -32,6 +32,9 @@ pub const CONSTRAINTS: &str = "67b03a2";
 /// The release in which holders keep the key of their noise, and see what was released.
 pub const KEPT: &str = "6e76476";
 
+/// The release with a second computation service.
+pub const WITNESS: &str = "5dc0dbd";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

@@ -1,6 +1,6 @@
 //! A dataset's chain of acts, receipts for it, windows of its noise, and what seals its pages.
 
-use crate::files::{CHAIN, golden, json, refuses_unknown_fields};
+use crate::files::{CHAIN, WITNESS, golden, json, refuses_unknown_fields};
 use crate::request::{DATASET, JOB, releases};
 use fhaim_api::keys::Receipt;
 use fhaim_dp::{Debit, Entry, LadderPlan, Rho};
@@ -75,6 +75,13 @@ pub fn receipt() -> Receipt {
 }
 
 /// The stored text of an act is what is hashed.
+#[test]
+fn the_act_of_computation_services_that_do_not_agree() {
+    let reason = Freeze::Witness;
+    json(WITNESS, "act.witness.json", &Act::Frozen { reason });
+    refuses_unknown_fields::<Act>(WITNESS, "act.witness.json");
+}
+
 #[test]
 fn acts_and_the_hashes_over_them() {
     json(CHAIN, "acts.json", &acts());

@@ -2,7 +2,7 @@
 //!
 //! The forms of the landed release are read with the fields that came later left out.
 
-use crate::files::{CHAIN, KEPT, LANDED, golden, json, refuses_unknown_fields, text};
+use crate::files::{CHAIN, KEPT, LANDED, WITNESS, golden, json, refuses_unknown_fields, text};
 use crate::history::receipt;
 use crate::request::releases;
 use crate::terms::terms;
@@ -12,12 +12,12 @@ use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, WireTerms};
 use fhaim_api::job::{Happening, Job, JobProgress, JobState, NewJob};
 use fhaim_api::keys::{
     DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, PlacedRelease, Receipt, ReleasedBatch,
-    RunStanding,
+    RunStanding, Witnessed,
 };
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::{Claims, Role, Service};
 use fhaim_api::upload::{
-    Complete, Contribution, Missing, NewUpload, Upload, UploadState, WireLayout,
+    Complete, Contribution, Listing, Missing, NewUpload, Upload, UploadState, WireLayout,
 };
 use fhaim_api::{Cost, Digest};
 use fhaim_dp::Rho;
@@ -71,6 +71,7 @@ fn accounts() {
         "session.json",
         &Session {
             access_token: secret("a.b.c"),
+            witness_token: None,
             computation_token: None,
             crypto_token: None,
             expires_in: 600,
@@ -100,7 +101,12 @@ fn accounts() {
 #[test]
 fn logins() {
     let endpoints = Endpoints::behind("https://fhaim.example/");
-    json(LANDED, "endpoints.json", &endpoints);
+    json(WITNESS, "endpoints.json", &endpoints);
+    let alone = Endpoints {
+        witness: None,
+        ..endpoints
+    };
+    json(LANDED, "endpoints.json", &alone);
     text(LANDED, "login.refresh.json", &Login::Refresh(secret("r")));
     text(LANDED, "login.api-key.json", &Login::ApiKey(secret("k")));
 }
@@ -152,6 +158,20 @@ fn uploads() {
     };
     json(LANDED, "upload.json", &upload);
     let objects = vec!["column/12/3".to_owned(), "noise/0/4/1".to_owned()];
+    let listed = objects
+        .iter()
+        .map(|name| (name.clone(), Digest::of(name.as_bytes())));
+    let listing = Listing {
+        objects: listed.collect(),
+    };
+    json(WITNESS, "listing.json", &listing);
+    refuses_unknown_fields::<Listing>(WITNESS, "listing.json");
+    let witnessed = Witnessed {
+        asked: Digest::of(b"asked"),
+        request: Digest::of(b"request"),
+    };
+    json(WITNESS, "witnessed.json", &witnessed);
+    refuses_unknown_fields::<Witnessed>(WITNESS, "witnessed.json");
     json(LANDED, "missing.json", &Missing { objects });
     let manifest = Digest::of(b"manifest");
     json(LANDED, "complete.json", &Complete { manifest });

@@ -60,6 +60,9 @@ pub struct Session {
     /// its access token is for all three.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub computation_token: Option<Secret>,
+    /// The same for the second computation service, where the operator has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub witness_token: Option<Secret>,
     /// The same for the crypto service.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub crypto_token: Option<Secret>,
@@ -76,6 +79,7 @@ impl Session {
         let own = match service {
             Service::Generation => None,
             Service::Computation => self.computation_token.as_ref(),
+            Service::Witness => self.witness_token.as_ref(),
             Service::Crypto => self.crypto_token.as_ref(),
         };
         own.unwrap_or(&self.access_token)

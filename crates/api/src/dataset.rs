@@ -72,9 +72,13 @@ pub struct TermsDocument {
     #[schema(value_type = Option<LadderFormDocument>)]
     #[serde(default)]
     pub ladder: LadderForm,
-    /// The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+    /// Whether a second computation service computes every batch as well, and nothing is decrypted that
+    /// the two do not agree on.
+    #[serde(default)]
+    pub witness: bool,
+    /// The version that the terms are written in: 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
     /// contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
-    #[schema(minimum = 1, maximum = 5)]
+    #[schema(minimum = 1, maximum = 6)]
     #[serde(default = "first_version")]
     pub version: u8,
 }

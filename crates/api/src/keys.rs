@@ -197,6 +197,17 @@ pub struct NewRun {
     pub upload: Digest,
 }
 
+/// What the second computation service computed a batch to, for the keeper of the ledger to hold what it
+/// is sent against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Witnessed {
+    /// Digest of what was asked: the batch's releases.
+    pub asked: Digest,
+    /// Digest of the request for decryption that came of it.
+    pub request: Digest,
+}
+
 /// A job's run, as the keeper of the ledger has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -11,6 +11,8 @@ pub enum Service {
     Generation,
     /// Ciphertexts.
     Computation,
+    /// Ciphertexts too: the second computation service, which computes what the first one does.
+    Witness,
     /// Keys and the ledger.
     Crypto,
 }
@@ -21,6 +23,7 @@ impl Service {
         match self {
             Self::Generation => "generation",
             Self::Computation => "computation",
+            Self::Witness => "witness",
             Self::Crypto => "crypto",
         }
     }

@@ -1,6 +1,7 @@
 //! A holder's upload to the computation service: named objects, each a few ciphertexts.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -84,6 +85,14 @@ pub struct Upload {
 pub struct Missing {
     /// Names such as `column/12/3` and `noise/0/4/1`.
     pub objects: Vec<String>,
+}
+
+/// Objects of a contribution that are there, for the second computation service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Listing {
+    /// Their digests, by their names.
+    pub objects: BTreeMap<String, Digest>,
 }
 
 /// Seals an upload: nothing can be added or changed after.

@@ -49,6 +49,14 @@ pub enum PeerError {
 }
 
 impl PeerError {
+    /// Who was called, if it came to that.
+    pub fn service(&self) -> Option<Service> {
+        match self {
+            Self::Problem { service, .. } | Self::Unreachable { service, .. } => Some(*service),
+            Self::Unsigned => None,
+        }
+    }
+
     /// The peer's refusal, if it is its last word: the same call would be refused again. Nothing
     /// for what may pass: no answer, a fault or an outage of the peer, a token that it could not
     /// check or whose time it does not believe.

@@ -23,6 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 pub trait Program: Clone + Send + Sync + 'static {
     /// Its configuration.
     type Config: DeserializeOwned;
+    /// What its handlers share: itself, but where two services have the same handlers.
+    type Handlers: Clone + Send + Sync + 'static;
     /// Which service it is.
     const SERVICE: Service;
     /// Name of the program.
@@ -42,8 +44,11 @@ pub trait Program: Clone + Send + Sync + 'static {
     /// What cannot be opened, or the missing address of another service.
     fn open(config: &Self::Config) -> impl Future<Output = Result<Self, Failure>>;
 
+    /// What its handlers share.
+    fn handlers(self) -> Self::Handlers;
+
     /// Its routes, documented.
-    fn routes() -> OpenApiRouter<Self>;
+    fn routes() -> OpenApiRouter<Self::Handlers>;
 
     /// Works, and rotates the token signing key when it is due, until `shutdown`.
     fn work(self, shutdown: Shutdown) -> impl Future<Output = ()> + Send + 'static;
@@ -52,7 +57,12 @@ pub trait Program: Clone + Send + Sync + 'static {
     fn router(self) -> Router {
         let (ready, peers) = (self.base().readiness(), self.base().peers_readiness());
         let (routes, _) = Self::routes().split_for_parts();
-        server::around(Self::SERVICE, routes.with_state(self), ready, peers)
+        server::around(
+            Self::SERVICE,
+            routes.with_state(self.handlers()),
+            ready,
+            peers,
+        )
     }
 
     /// The OpenAPI document.

@@ -68,6 +68,17 @@ impl PageCodec for Parameters {
     }
 }
 
+/// SHA-256 of the releases that a batch asks for: what tells batches of a job apart.
+pub fn asked(releases: &[fhaim_release::ReleaseRequest]) -> [u8; 32] {
+    let mut out = Writer::default();
+    out.list(releases, Writer::release);
+    Sha256::new()
+        .chain_update(b"fhaim batch 1")
+        .chain_update(&out.0)
+        .finalize()
+        .into()
+}
+
 impl<C> DecryptRequest<C> {
     /// Encodes the request.
     pub fn to_bytes<P: PageCodec<Page = C>>(&self, codec: &P) -> Vec<u8> {

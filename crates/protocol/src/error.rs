@@ -109,6 +109,9 @@ pub enum Error {
     /// A message before its time: the same can be taken later.
     #[error("key services: the message is for later; other messages are missing")]
     Early,
+    /// A batch that the second computation service has not computed: the same request can be made again.
+    #[error("the second computation service has not computed the batch yet")]
+    Unwitnessed,
     /// The crypto service's only refusal, whatever the reason: details go to its log alone.
     #[error("the crypto service refused the release")]
     Refused,

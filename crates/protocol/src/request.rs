@@ -1,6 +1,6 @@
 //! What the computation entity sends the crypto service: sealed pages and the releases they answer.
 
-pub use crate::codec::PageCodec;
+pub use crate::codec::{PageCodec, asked};
 use fhaim_dp::Span;
 use fhaim_he::Ciphertext;
 use fhaim_release::ReleaseRequest;

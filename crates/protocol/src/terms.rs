@@ -6,10 +6,10 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of five versions. Version 1 has what the holder chose, version 2 the
+//! Terms are kept as JSON, in one of six versions. Version 1 has what the holder chose, version 2 the
 //! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
-//! 4 a roster or another contribution than records, with options or without, and version 5 a dense
-//! ladder, with any of these or without.
+//! 4 a roster or another contribution than records, with options or without, version 5 a dense
+//! ladder, with any of these or without, and version 6 a second computation service, likewise.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
@@ -43,6 +43,9 @@ const PARTIES_VERSION: u8 = 4;
 /// The version of terms that name a ladder's form.
 const LADDER_VERSION: u8 = 5;
 
+/// The version of terms that name a second computation service.
+const WITNESS_VERSION: u8 = 6;
+
 /// The version of terms before all of these.
 const FIRST_VERSION: u8 = 1;
 
@@ -55,7 +58,7 @@ const DEFAULT_MECHANISM: &str = "staged";
 pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
     /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
-    /// [`Terms::ladder`].
+    /// [`Terms::ladder`], 6 with a [`Terms::witness`].
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -91,6 +94,18 @@ pub struct Terms {
     /// another; new ones name the dense form, which takes two thirds of the bytes or fewer.
     #[serde(skip_serializing_if = "LadderForm::is_loose", default)]
     pub ladder: LadderForm,
+    /// Whether a second computation service computes every batch as well, and nothing is decrypted that
+    /// the two do not agree on. Which it is, the services' operators say.
+    #[serde(skip_serializing_if = "is_alone", default)]
+    pub witness: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_alone(witness: &bool) -> bool {
+    !witness
 }
 
 fn first_version() -> u8 {
@@ -116,6 +131,8 @@ pub struct Plan {
     pub run_ladder: LadderPlan,
     /// The roster's holders, all of whom have to sign.
     pub members: Vec<Member>,
+    /// Whether a second computation service must have computed a batch before it is decrypted.
+    pub witness: bool,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -140,6 +157,8 @@ pub struct Outline {
     pub holders: Holders,
     /// The roster's holders, all of whom have to sign.
     pub members: Vec<Member>,
+    /// Whether a second computation service must have computed a batch before it is decrypted.
+    pub witness: bool,
 }
 
 impl Terms {
@@ -162,12 +181,15 @@ impl Terms {
             roster: None,
             contribution: Contribution::Records,
             ladder: LadderForm::Loose,
+            witness: false,
         }
     }
 
     /// The version of their form once they are complete.
     fn complete_version(&self) -> u8 {
-        if !self.ladder.is_loose() {
+        if self.witness {
+            WITNESS_VERSION
+        } else if !self.ladder.is_loose() {
             LADDER_VERSION
         } else if self.roster.is_some() || !self.contribution.is_records() {
             PARTIES_VERSION
@@ -249,6 +271,7 @@ impl Terms {
             job,
             runs: self.runs,
             members: self.members(),
+            witness: self.witness,
         })
     }
 
@@ -273,30 +296,31 @@ impl Terms {
             record_bound: self.record_bound,
             holders,
             members: self.members(),
+            witness: self.witness,
         })
     }
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (version @ NEED_VERSION..=LADDER_VERSION, Some(need))
+            (version @ NEED_VERSION..=WITNESS_VERSION, Some(need))
                 if version == self.complete_version() =>
             {
                 Ok(need)
             }
-            (FIRST_VERSION..=LADDER_VERSION, Some(_)) => Err(Error::Terms(format!(
+            (FIRST_VERSION..=WITNESS_VERSION, Some(_)) => Err(Error::Terms(format!(
                 "version: these terms are of version {}, and what they say takes version {}: leave \
                  out version and need to have them filled in",
                 self.version,
                 self.complete_version()
             ))),
-            (FIRST_VERSION..=LADDER_VERSION, None) => Err(Error::Terms(
+            (FIRST_VERSION..=WITNESS_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {LADDER_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {WITNESS_VERSION}: use a newer one"
             ))),
         }
     }

@@ -91,6 +91,7 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: run,
         residues: P2.plaintext_moduli.len(),
+        witness: false,
     };
     let params = Parameters::new(P2).unwrap();
     let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();

@@ -95,6 +95,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: plan,
         residues: set.plaintext_moduli.len(),
+        witness: false,
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
@@ -343,6 +344,7 @@ fn counted(set: ParameterSet, holders: &Holders, rows: &[usize], ladder: LadderP
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: ladder,
         residues: set.plaintext_moduli.len(),
+        witness: false,
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();

@@ -11,7 +11,7 @@ use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::{chain::Freeze, judge::Rules};
 use fhaim_protocol::holder::{self, Holder, Noise};
-use fhaim_protocol::panel::decryption::{Opened, Reader, Service};
+use fhaim_protocol::panel::decryption::{Opened, Reader, Service, request_digest};
 use fhaim_protocol::panel::docket::Record;
 use fhaim_protocol::panel::generation::KeyGeneration;
 use fhaim_protocol::panel::{KeyService, Panel, ServiceKey};
@@ -90,6 +90,7 @@ fn rules(table: &Table, plan: LadderPlan, set: ParameterSet) -> Rules {
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: plan,
         residues: set.plaintext_moduli.len(),
+        witness: false,
     }
 }
 
@@ -103,10 +104,18 @@ struct Setting {
 }
 
 fn setting(set: ParameterSet, count: usize) -> Setting {
+    setting_with(set, count, false)
+}
+
+/// The same under terms with a second computation service.
+fn setting_with(set: ParameterSet, count: usize, witness: bool) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let table = table(200, &mut rng);
     let plan = LadderPlan::for_any_order(200, 1 << 30).unwrap();
-    let rules = rules(&table, plan, set);
+    let rules = Rules {
+        witness,
+        ..rules(&table, plan, set)
+    };
     let services = services(set, count, &rules);
     let key = services[0].key();
     let (public, evaluation) = (key.public_key().clone(), key.evaluation_keys().clone());
@@ -152,7 +161,10 @@ impl Setting {
 
     /// All judge and hear each other.
     fn promise(&mut self, request: &DecryptRequest) {
-        let verdicts = self.services.iter_mut().map(|s| s.judge(request).unwrap());
+        let verdicts = self
+            .services
+            .iter_mut()
+            .map(|s| s.judge(request, None).unwrap());
         let verdicts: Vec<_> = verdicts.collect();
         for service in &mut self.services {
             for verdict in &verdicts {
@@ -292,9 +304,9 @@ fn nobody_debits_what_one_refuses() {
     // The third has frozen the dataset, the others have not heard of it.
     setting.services[2].freeze().unwrap();
     let before = setting.ledgers();
-    let refused = setting.services[2].judge(&request);
+    let refused = setting.services[2].judge(&request, None);
     assert!(matches!(refused, Err(Error::Frozen(_))), "{refused:?}");
-    let verdicts = [0, 1].map(|n: usize| setting.services[n].judge(&request).unwrap());
+    let verdicts = [0, 1].map(|n: usize| setting.services[n].judge(&request, None).unwrap());
     for service in &mut setting.services[..2] {
         for verdict in &verdicts {
             service.hear(verdict).unwrap();
@@ -304,16 +316,19 @@ fn nobody_debits_what_one_refuses() {
     }
     assert_eq!(setting.ledgers(), before);
     // What was promised binds: the same releases are not promised under another request.
-    let refused = setting.services[0].judge(&other);
+    let refused = setting.services[0].judge(&other, None);
     assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
-    assert_eq!(setting.services[0].judge(&request).unwrap(), verdicts[0]);
+    assert_eq!(
+        setting.services[0].judge(&request, None).unwrap(),
+        verdicts[0]
+    );
 
     // One who is shown another request promises that, and the promises do not add up.
     let mut setting = self::setting(P1, 3);
     setting.begin(JOB);
     let before = setting.ledgers();
     let verdicts = [(0, &request), (1, &request), (2, &other)];
-    let verdicts = verdicts.map(|(n, request)| setting.services[n].judge(request).unwrap());
+    let verdicts = verdicts.map(|(n, request)| setting.services[n].judge(request, None).unwrap());
     for (number, service) in setting.services.iter_mut().enumerate() {
         for (of, verdict) in verdicts.iter().enumerate() {
             let heard = service.hear(verdict);
@@ -346,7 +361,7 @@ fn a_repetition_sends_the_same_share() {
     assert_eq!(setting.shares(&request), shares);
     assert_eq!(setting.ledgers(), ledgers);
     for service in &mut setting.services {
-        let refused = service.judge(&other);
+        let refused = service.judge(&other, None);
         assert!(refused.is_err(), "{refused:?}");
     }
     // Killed between promise and debit: it goes on from there.
@@ -355,9 +370,9 @@ fn a_repetition_sends_the_same_share() {
     assert_eq!(setting.ledgers(), ledgers);
     // Set back to before its promise, it promises another request, alone.
     setting.services[0].restore(older);
-    let verdict = setting.services[0].judge(&other).unwrap();
+    let verdict = setting.services[0].judge(&other, None).unwrap();
     assert!(setting.services[1].hear(&verdict).is_err());
-    assert!(setting.services[1].judge(&other).is_err());
+    assert!(setting.services[1].judge(&other, None).is_err());
     let refused = setting.services[0].share(&other);
     assert!(matches!(refused, Err(Error::Early)), "{refused:?}");
 }
@@ -399,13 +414,64 @@ fn all_but_one_cannot_read_a_planted_page() {
     let mut request = setting.seal(&contrasts());
     request.pages[0].ciphertexts = planted;
     let before = setting.ledgers();
-    let verdicts = [0, 1].map(|n: usize| setting.services[n].judge(&request).unwrap());
+    let verdicts = [0, 1].map(|n: usize| setting.services[n].judge(&request, None).unwrap());
     let third = &mut setting.services[2];
     for verdict in &verdicts {
         assert!(matches!(third.hear(verdict), Err(Error::Early)));
     }
     assert!(matches!(third.share(&request), Err(Error::Early)));
     assert_eq!(setting.ledgers(), before);
+}
+
+/// A page of a deviating computation service's own making, as the one that shows a share
+/// (`a_chosen_second_half_shows_the_share` in `he`): where a second service must have computed the same,
+/// no share of it leaves, and nothing is debited.
+#[test]
+fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
+    let mut setting = setting_with(P1, 2, true);
+    setting.begin(JOB);
+    let honest = setting.seal(&contrasts());
+    let witness = request_digest(&setting.params, &honest);
+    let mut planted = honest.clone();
+    let public = setting.services[0].key().public_key().clone();
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    planted.pages[0].ciphertexts = public.encrypt(&[1], &mut rng).unwrap();
+    let early = setting.services[0].judge(&planted, None);
+    assert!(matches!(early, Err(Error::Unwitnessed)), "{early:?}");
+    let entries = |setting: &Setting| setting.ledgers().iter().map(|(n, _)| *n).sum::<usize>();
+    for service in &mut setting.services {
+        let refused = service.judge(&planted, Some(witness));
+        assert!(
+            matches!(refused, Err(Error::Frozen(Freeze::Witness))),
+            "{refused:?}"
+        );
+        let refused = service.share(&planted);
+        assert!(
+            matches!(refused, Err(Error::Frozen(Freeze::Witness))),
+            "{refused:?}"
+        );
+        let late = service.judge(&honest, Some(witness));
+        assert!(
+            matches!(late, Err(Error::Frozen(Freeze::Witness))),
+            "{late:?}"
+        );
+    }
+    assert_eq!(entries(&setting), 0);
+
+    // What both computed is promised, and shared once all have.
+    let mut setting = setting_with(P1, 2, true);
+    setting.begin(JOB);
+    let honest = setting.seal(&contrasts());
+    let witness = request_digest(&setting.params, &honest);
+    let promise = |service: &mut Service| service.judge(&honest, Some(witness)).unwrap();
+    let verdicts: Vec<_> = setting.services.iter_mut().map(promise).collect();
+    for service in &mut setting.services {
+        for verdict in &verdicts {
+            service.hear(verdict).unwrap();
+        }
+    }
+    assert_eq!(setting.shares(&honest).len(), 2);
+    assert!(entries(&setting) > 0);
 }
 
 /// Whether a page could be decrypted is an answer about the key. The first that could not is the last:
@@ -438,7 +504,11 @@ fn the_noise_of_pages_answers_one_question() {
     let third = setting.seal(&requests(4, vec![Statistic::Total], 9));
     for service in &mut setting.services {
         service.freeze().unwrap();
-        assert!(service.judge(&third).is_err_and(|error| frozen(&error)));
+        assert!(
+            service
+                .judge(&third, None)
+                .is_err_and(|error| frozen(&error))
+        );
         assert!(service.share(&honest).is_err_and(|error| frozen(&error)));
     }
 }

@@ -83,6 +83,7 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
         run_budget: Rho::from_f64_down(budget).unwrap(),
         run_ladder: plan,
         residues: set.plaintext_moduli.len(),
+        witness: false,
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
@@ -505,6 +506,7 @@ fn jobs_are_restored_and_have_a_run_each() {
         run_budget: Rho::from_f64_down(0.25).unwrap(),
         run_ladder: run,
         residues: 1,
+        witness: false,
     };
     let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();

@@ -30,6 +30,7 @@ impl Client {
             generation,
             computation,
             crypto,
+            ..
         } = self.endpoints();
         let mut all = Vec::new();
         for (service, base) in [

@@ -12,7 +12,7 @@ use reqwest::Method;
 use uuid::Uuid;
 
 use crate::client::Body;
-use crate::{Client, Error};
+use crate::{Client, Endpoints, Error};
 
 impl Client {
     /// Makes a dataset known to the generation service, under an identifier that is new. The same
@@ -150,9 +150,33 @@ impl Client {
         Ok(key.map_err(fhaim_protocol::Error::from)?)
     }
 
+    /// Where the second computation service of a dataset is; nothing where its terms have none.
+    ///
+    /// # Errors
+    /// [`Error::NoWitness`].
+    pub(crate) fn second(&self, dataset: &Dataset) -> Result<Option<&str>, Error> {
+        if !dataset.terms.0.witness {
+            return Ok(None);
+        }
+        let base = self.endpoints().witness.as_deref();
+        base.map(Some).ok_or(Error::NoWitness(dataset.id))
+    }
+
     async fn register(&self, dataset: &Dataset, layout: Option<Layout>) -> Result<Upload, Error> {
+        if let Some(second) = self.second(dataset)? {
+            self.register_at(second, dataset, layout).await?;
+        }
+        self.register_at(&self.endpoints().computation, dataset, layout)
+            .await
+    }
+
+    async fn register_at(
+        &self,
+        service: &str,
+        dataset: &Dataset,
+        layout: Option<Layout>,
+    ) -> Result<Upload, Error> {
         let id = dataset.id;
-        let service = &self.endpoints().computation;
         let address = format!("{service}/v1/datasets/{id}");
         let body = Body::json(&NewUpload {
             terms: dataset.terms.clone(),
@@ -199,9 +223,15 @@ impl Client {
     /// What a service refuses; what was deleted before stays deleted, and the call can be made
     /// again. [`Error::OtherMaker`] where another of its holders made it.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
+        // Where the generation service has forgotten it, all others had before.
+        let mut witnessed = false;
         match self.dataset(id).await {
             Ok(dataset) if self.part_number(&dataset).await? != 0 => {
                 return Err(Error::OtherMaker(id));
+            }
+            Ok(dataset) => {
+                // Before the keys: without its address nothing is deleted.
+                witnessed = self.second(&dataset)?.is_some();
             }
             // Another call may have got so far.
             Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
@@ -219,12 +249,15 @@ impl Client {
                 Err(error) => return Err(error),
             }
         }
-        let services = [
-            &self.endpoints().crypto,
-            &self.endpoints().computation,
-            &self.endpoints().generation,
-        ];
-        for service in services {
+        let Endpoints {
+            generation,
+            computation,
+            crypto,
+            witness,
+        } = self.endpoints();
+        let second = witness.as_ref().filter(|_| witnessed);
+        let all = [Some(crypto), Some(computation), second, Some(generation)];
+        for service in all.into_iter().flatten() {
             let address = format!("{service}/v1/datasets/{id}");
             match self.call(Method::DELETE, &address, Body::Empty).await {
                 Ok(_) => {}

@@ -13,6 +13,9 @@ pub struct Endpoints {
     pub computation: String,
     /// Keys and the ledger.
     pub crypto: String,
+    /// The second computation service, for datasets whose terms have one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub witness: Option<String>,
 }
 
 impl Endpoints {
@@ -24,6 +27,7 @@ impl Endpoints {
             generation: at("generation"),
             computation: at("computation"),
             crypto: at("crypto"),
+            witness: Some(at("witness")),
         }
     }
 
@@ -33,13 +37,17 @@ impl Endpoints {
             let rest = address.strip_prefix(base.trim_end_matches('/'));
             rest.is_some_and(|rest| rest.starts_with('/'))
         };
-        let all = [
+        let three = [
             (Service::Generation, &self.generation),
             (Service::Computation, &self.computation),
             (Service::Crypto, &self.crypto),
         ];
+        let second = self.witness.iter();
+        let all = three
+            .into_iter()
+            .chain(second.map(|base| (Service::Witness, base)));
         // Of two addresses one of which begins with the other, the longer is meant.
-        let found = all.into_iter().filter(|(_, base)| is_below(base));
+        let found = all.filter(|(_, base)| is_below(base));
         let found = found.max_by_key(|(_, base)| base.len());
         found.map_or(Service::Generation, |(service, _)| service)
     }
@@ -56,12 +64,14 @@ mod tests {
             generation: "https://fhaim.example/".to_owned(),
             computation: "https://fhaim.example/computation".to_owned(),
             crypto: "https://keys.example".to_owned(),
+            witness: Some("https://second.example".to_owned()),
         };
         for endpoints in [behind, apart] {
             for (service, base) in [
                 (Service::Generation, &endpoints.generation),
                 (Service::Computation, &endpoints.computation),
                 (Service::Crypto, &endpoints.crypto),
+                (Service::Witness, endpoints.witness.as_ref().unwrap()),
             ] {
                 let address = format!("{}/v1/datasets", base.trim_end_matches('/'));
                 assert_eq!(endpoints.at(&address), service, "{address}");

@@ -30,6 +30,12 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A dataset with a second computation service, whose address is not known.
+    #[error(
+        "dataset {0} has a second computation service, and its address is not known: sign in again with \
+         `fhaim login --witness URL`"
+    )]
+    NoWitness(Uuid),
     /// Nobody is signed in.
     #[error("nobody is signed in")]
     SignedOut,

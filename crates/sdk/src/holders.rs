@@ -49,15 +49,27 @@ impl Client {
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => None,
             withdrawn => Some(withdrawn?),
         };
-        let base = &self.endpoints().computation;
-        let address = format!("{base}/v1/datasets/{}/contributions/{number}", dataset.id);
-        let part = match self.call(Method::DELETE, &address, Body::Empty).await {
-            Ok(_) => WithdrawnPart::Deleted,
-            Err(error) if error.kind() == Some(ProblemKind::NotFound) => WithdrawnPart::Absent,
-            Err(error) if error.kind() == Some(ProblemKind::Conflict) => WithdrawnPart::Kept,
-            Err(error) => return Err(error),
-        };
+        if let Some(second) = self.second(dataset)? {
+            self.take_back(second, dataset, number).await?;
+        }
+        let first = &self.endpoints().computation;
+        let part = self.take_back(first, dataset, number).await?;
         Ok(Withdrawal { set, part })
+    }
+
+    async fn take_back(
+        &self,
+        base: &str,
+        dataset: &Dataset,
+        number: u32,
+    ) -> Result<WithdrawnPart, Error> {
+        let address = format!("{base}/v1/datasets/{}/contributions/{number}", dataset.id);
+        match self.call(Method::DELETE, &address, Body::Empty).await {
+            Ok(_) => Ok(WithdrawnPart::Deleted),
+            Err(error) if error.kind() == Some(ProblemKind::NotFound) => Ok(WithdrawnPart::Absent),
+            Err(error) if error.kind() == Some(ProblemKind::Conflict) => Ok(WithdrawnPart::Kept),
+            Err(error) => Err(error),
+        }
     }
 }
 

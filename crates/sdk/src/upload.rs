@@ -183,7 +183,7 @@ impl Client {
             state.bytes_sent += size;
             progress(state);
         }
-        let upload = self.complete(part, journal).await?;
+        let upload = self.complete(dataset, part, journal).await?;
         if let Some(kept) = kept {
             kept.finish()?;
         }
@@ -226,15 +226,38 @@ impl Client {
         Ok(())
     }
 
-    async fn complete(&self, part: Part, journal: Journal) -> Result<Upload, Error> {
+    async fn complete(
+        &self,
+        dataset: &Dataset,
+        part: Part,
+        journal: Journal,
+    ) -> Result<Upload, Error> {
         let address = format!("{}/complete", self.contribution(part));
         let body = Body::json(&Complete {
             manifest: manifest(journal.sent()),
         });
-        let upload = self.json(Method::POST, &address, body).await?;
+        let upload = self.json(Method::POST, &address, body.clone()).await?;
+        if let Some(second) = self.second(dataset)? {
+            self.have_copied(second, part, &body).await?;
+        }
         self.make_ready(part, &upload).await?;
         journal.finish();
         Ok(upload)
+    }
+
+    /// Has the second computation service copy the part from the first: it holds what it gets against the
+    /// manifest that it is told here.
+    async fn have_copied(&self, second: &str, part: Part, body: &Body) -> Result<(), Error> {
+        let Part {
+            dataset, number, ..
+        } = part;
+        let address = format!("{second}/v1/datasets/{dataset}/contributions/{number}/complete");
+        loop {
+            let upload: Upload = self.json(Method::POST, &address, body.clone()).await?;
+            if part.is_complete(&upload) {
+                return Ok(());
+            }
+        }
     }
 
     /// Tells the generation service, if all parts are there.

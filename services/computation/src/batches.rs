@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::problem::Refusal;
 use crate::store::batches::{self as store, Found, Name};
 use crate::store::uploads as rows;
-use crate::{State, uploads};
+use crate::{Role, State, uploads};
 
 /// A look at a batch waits so long for its end before it answers that the batch is under way.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,6 +32,16 @@ pub async fn ask(state: &State, name: Name, batch: &Batch) -> Result<BatchStatus
     let reopen = batch.again && matches!(found.status, BatchStatus::Refused { .. });
     if reopen || !has_ended(&found.status) {
         show(state, name, &found, &batch.receipts).await?;
+    }
+    let said = matches!(
+        (&state.role, &found.status),
+        (Role::Second { .. }, BatchStatus::Released { .. })
+    );
+    if batch.again && said {
+        // The crypto service may have been set back to before it was told.
+        store::repeat(&state.base.store, name).await?;
+        state.queued.notify_one();
+        return Ok(BatchStatus::Queued);
     }
     if reopen {
         // Whatever it was refused for may be over, and the crypto service has the last word. It is

@@ -12,7 +12,8 @@
 //! | [`store`] | all statements |
 //! | [`problem`] | all refusals |
 //!
-//! No route returns a ciphertext, and none of what it holds can be decrypted here.
+//! No route returns a ciphertext, but to a [second computation service](Witness) where the terms of a
+//! dataset have one, and none of what it holds can be decrypted here.
 
 pub mod batches;
 pub mod datasets;
@@ -118,6 +119,8 @@ pub struct State {
     pub base: Base,
     /// What batches may take.
     pub memory: Memory,
+    /// Which of the two computation services it is.
+    pub(crate) role: Role,
     pub(crate) crypto: PeerClient,
     pub(crate) tasks: Tasks,
     pub(crate) datasets: Arc<datasets::Cache>,
@@ -132,6 +135,7 @@ pub struct State {
 
 impl Program for State {
     type Config = Config;
+    type Handlers = Self;
     const SERVICE: Service = Service::Computation;
     const NAME: &'static str = "fhaim-computation";
     const ABOUT: &'static str = "Ciphertexts in, sealed releases out";
@@ -145,28 +149,11 @@ impl Program for State {
     }
 
     async fn open(config: &Config) -> Result<Self, Failure> {
-        let common = &config.common;
-        let trusted = [Service::Generation, Service::Crypto];
-        let base = Base::open(Self::SERVICE, common, &STEPS, &trusted).await?;
-        let state = Self {
-            crypto: base.peer(Service::Crypto)?,
-            tasks: Tasks::new(
-                base.store.clone(),
-                store::batches::TABLE,
-                common.lease_seconds,
-            ),
-            datasets: Arc::new(datasets::Cache::new(config.datasets_in_memory)),
-            queued: Arc::default(),
-            ended: Arc::default(),
-            upload_bytes: config.upload_bytes,
-            stored_bytes: config.stored_bytes,
-            memory: config.memory,
-            common: Arc::new(common.clone()),
-            base,
-        };
-        runs::prepare_landed(&state).await?;
-        limits::prepare_landed(&state).await?;
-        Ok(state)
+        Self::open_as(Self::SERVICE, config).await
+    }
+
+    fn handlers(self) -> Self {
+        self
     }
 
     fn routes() -> OpenApiRouter<Self> {
@@ -196,7 +183,87 @@ impl From<Common> for Config {
     }
 }
 
+/// Which of two computation services one is.
+#[derive(Clone, Debug)]
+pub(crate) enum Role {
+    /// The one that holders upload to, and that has decrypted what it computes.
+    First,
+    /// The one that has copies of that, computes the same, and says what came of it.
+    Second {
+        /// Where it copies from.
+        first: PeerClient,
+    },
+}
+
+/// The second computation service: the same program under another name, with another [`Role`].
+#[derive(Clone, Debug)]
+pub struct Witness(State);
+
+impl Program for Witness {
+    type Config = Config;
+    type Handlers = State;
+    const SERVICE: Service = Service::Witness;
+    const NAME: &'static str = "fhaim-witness";
+    const ABOUT: &'static str =
+        "Computes what the computation service does, and says what came of it";
+
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn base(&self) -> &Base {
+        &self.0.base
+    }
+
+    async fn open(config: &Config) -> Result<Self, Failure> {
+        Ok(Self(State::open_as(Self::SERVICE, config).await?))
+    }
+
+    fn handlers(self) -> State {
+        self.0
+    }
+
+    fn routes() -> OpenApiRouter<State> {
+        routes::documented()
+    }
+
+    async fn work(self, shutdown: Shutdown) {
+        self.0.work(shutdown).await;
+    }
+}
+
 impl State {
+    async fn open_as(service: Service, config: &Config) -> Result<Self, Failure> {
+        let common = &config.common;
+        let trusted = [Service::Generation, Service::Crypto, Service::Witness];
+        let base = Base::open(service, common, &STEPS, &trusted).await?;
+        let state = Self {
+            role: match service {
+                Service::Witness => Role::Second {
+                    first: base.peer(Service::Computation)?,
+                },
+                _ => Role::First,
+            },
+            crypto: base.peer(Service::Crypto)?,
+            tasks: Tasks::new(
+                base.store.clone(),
+                store::batches::TABLE,
+                common.lease_seconds,
+            ),
+            datasets: Arc::new(datasets::Cache::new(config.datasets_in_memory)),
+            queued: Arc::default(),
+            ended: Arc::default(),
+            upload_bytes: config.upload_bytes,
+            stored_bytes: config.stored_bytes,
+            memory: config.memory,
+            common: Arc::new(common.clone()),
+            base,
+        };
+        runs::prepare_landed(&state).await?;
+        limits::prepare_landed(&state).await?;
+        Ok(state)
+    }
+
     /// What it keeps of each dataset.
     ///
     /// # Errors

@@ -104,6 +104,12 @@ pub enum Refusal {
     /// A manifest of other objects.
     #[error("the objects here are not those of the manifest")]
     Manifest,
+    /// An object sent to the second computation service.
+    #[error(
+        "this is the second computation service, which copies objects from the first: send them there, \
+         and then say here that they are complete"
+    )]
+    Second,
     /// A batch under another's address.
     #[error("the address names another release than the batch begins with")]
     Address,
@@ -136,6 +142,7 @@ impl Refusal {
             | Self::Large { .. }
             | Self::Counts { .. }
             | Self::ContentDigest
+            | Self::Second
             | Self::Object(_)
             | Self::Address
             | Self::Batch(_) => ProblemKind::Invalid,

@@ -2,15 +2,17 @@
 
 #![allow(unused_qualifications)] // in what utoipa expands to
 
+use axum::body::Bytes;
 use axum::extract::State as Shared;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fhaim_api::Digest;
 use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
-use fhaim_api::upload::{Complete, Missing, NewUpload, Upload};
+use fhaim_api::upload::{Complete, Listing, Missing, NewUpload, Upload};
 use fhaim_api::usage::Usage;
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Octets, Path, Receipts};
@@ -23,7 +25,7 @@ use uuid::Uuid;
 
 use crate::problem::Refusal;
 use crate::store::batches::Name;
-use crate::{State, batches, limits, uploads};
+use crate::{Role, State, batches, limits, runs, uploads};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -43,7 +45,9 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(register, show, delete))
         .routes(routes!(take_back))
         .routes(routes!(missing))
-        .routes(routes!(put_object))
+        .routes(routes!(put_object, copy_object))
+        .routes(routes!(list_objects))
+        .routes(routes!(share_key))
         .routes(routes!(complete))
         .routes(routes!(ask, look))
         .routes(routes!(show_usage))
@@ -180,8 +184,77 @@ async fn put_object(
 ) -> Result<StatusCode, Failure> {
     let stored = uploads::find_part(&state, dataset, owner, contribution).await?;
     let digest = content_digest(&headers)?;
+    if let Role::Second { .. } = state.role {
+        return Err(Refusal::Second.into());
+    }
     uploads::put(&state, &stored, contribution, &object, digest, body).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// One object, for the second computation service where the terms have one.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/objects/{object}",
+    tag = "copies", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("contribution" = u32, Path),
+        ("object" = String, Path, description = "As it was stored")),
+    responses(
+        (status = 200, description = "Its bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn copy_object(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, contribution, object)): Path<(Uuid, u32, String)>,
+) -> Result<Response, Failure> {
+    peer.must_be(Service::Witness)?;
+    let stored = uploads::find(&state, dataset).await?;
+    let bytes = uploads::object(&state, &stored, contribution, &object).await?;
+    Ok(octets(bytes))
+}
+
+/// The objects of a contribution, for the second computation service where the terms have one.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/objects",
+    tag = "copies", security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
+    responses(
+        (status = 200, description = "Those that are there", body = Listing),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn list_objects(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, contribution)): Path<(Uuid, u32)>,
+) -> Result<axum::Json<Listing>, Failure> {
+    peer.must_be(Service::Witness)?;
+    let stored = uploads::find(&state, dataset).await?;
+    let listing = uploads::listing(&state, &stored, contribution).await?;
+    Ok(axum::Json(listing))
+}
+
+/// What a complete upload's pages are sealed with, for the second computation service where the terms
+/// have one: with it, both seal to the same bytes.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/sealing-key", tag = "copies",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "32 bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn share_key(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+) -> Result<Response, Failure> {
+    peer.must_be(Service::Witness)?;
+    let key = runs::shared_key(&state, dataset).await?;
+    Ok(octets(Bytes::copy_from_slice(key.as_bytes())))
+}
+
+/// Bytes that no cache keeps.
+fn octets(bytes: Bytes) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (headers, bytes).into_response()
 }
 
 fn content_digest(headers: &HeaderMap) -> Result<Digest, Refusal> {

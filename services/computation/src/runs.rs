@@ -102,12 +102,34 @@ pub async fn store(tx: &mut Tx, task: &Task, read: &Stored, after: &Window) -> R
 pub async fn prepare(
     state: &State,
     tx: &mut Tx,
-    dataset: Uuid,
-    manifest: Digest,
+    (dataset, manifest): (Uuid, Digest),
+    key: &SealingKey,
 ) -> Result<(), Failure> {
-    let key = SealingKey::random(&mut generator().map_err(Failure::internal)?);
     let sealed = (state.base.sealer).seal(&sealing_context(dataset), key.as_bytes())?;
     Ok(rows::prepare(tx, dataset, sealed, manifest).await?)
+}
+
+/// A fresh key to seal pages with.
+///
+/// # Errors
+/// A system without randomness.
+pub fn new_key() -> Result<SealingKey, Failure> {
+    let mut rng = generator().map_err(Failure::internal)?;
+    Ok(SealingKey::random(&mut rng))
+}
+
+/// What a complete upload's pages are sealed with, for the second computation service.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) until it is complete;
+/// [`ProblemKind::Forbidden`](fhaim_api::problem::ProblemKind::Forbidden) where the terms have no second
+/// computation service; a key that cannot be opened.
+pub async fn shared_key(state: &State, dataset: Uuid) -> Result<SealingKey, Failure> {
+    uploads::must_be_witnessed(&uploads::find(state, dataset).await?)?;
+    if !rows::is_complete(&state.base.store, dataset).await? {
+        return Err(Failure::not_found());
+    }
+    Ok(prepared(state, dataset).await?.0)
 }
 
 fn sealing_context(dataset: Uuid) -> String {
@@ -125,7 +147,7 @@ pub async fn prepare_landed(state: &State) -> Result<(), Failure> {
         if rows::is_complete(store, dataset).await? {
             let manifest = uploads::complete_manifest(state, dataset).await?;
             let mut tx = store.begin().await?;
-            prepare(state, &mut tx, dataset, manifest).await?;
+            prepare(state, &mut tx, (dataset, manifest), &new_key()?).await?;
             tx.commit().await?;
         }
     }

@@ -5,7 +5,8 @@
 //! bytes, and what was released before is answered again without a debit.
 
 use bytes::Bytes;
-use fhaim_api::keys::{Decrypted, Receipt};
+use fhaim_api::Digest;
+use fhaim_api::keys::{Decrypted, Receipt, Witnessed};
 use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::BlobError;
@@ -14,6 +15,7 @@ use fhaim_platform::peer::Body;
 use fhaim_platform::runner::{Policy, Stop, Work};
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
+use fhaim_protocol::request::asked;
 use reqwest::Method;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -21,7 +23,7 @@ use uuid::Uuid;
 
 use crate::problem::Refusal;
 use crate::store::batches::{self as store, Task};
-use crate::{State, runs, uploads};
+use crate::{Role, State, runs, uploads};
 
 impl Work for State {
     const TASK: &'static str = "batch";
@@ -132,7 +134,10 @@ async fn release(state: &State, lease: &Lease) -> Result<Result<(), Lost>, Failu
         Ok(sealed) => sealed,
         Err(lost) => return Ok(Err(lost)),
     };
-    let (answers, receipt) = decrypt(state, &task, sealed).await?;
+    let (answers, receipt) = match state.role {
+        Role::First => decrypt(state, &task, sealed).await?,
+        Role::Second { .. } => (Vec::new(), attest(state, &task, &sealed).await?),
+    };
     let mut tx = state.base.store.begin().await?;
     if let Err(lost) = state.tasks.step(&mut tx, lease).await? {
         return Ok(Err(lost));
@@ -207,6 +212,23 @@ async fn decrypt(
     let Decrypted { answers, receipt } = answer?;
     runs::keep_receipt(state, *dataset, &shown, &receipt).await?;
     Ok((answers, receipt))
+}
+
+/// Says what a batch was computed to, as the second computation service: whoever keeps the ledger holds
+/// the first one's request against it.
+async fn attest(state: &State, task: &Task, sealed: &[u8]) -> Result<Receipt, Failure> {
+    let Task { dataset, job, .. } = task;
+    let witnessed = Witnessed {
+        asked: Digest(asked(&task.requests)),
+        request: Digest::of(sealed),
+    };
+    let path = format!("/v1/datasets/{dataset}/jobs/{job}/witnessed");
+    let (crypto, shown) = runs::crypto(state, task).await?;
+    let body = Body::Json(serde_json::to_vec(&witnessed)?);
+    let receipt: Result<Receipt, _> = crypto.json(Method::PUT, &path, body).await;
+    let receipt = receipt.map_err(runs::failure)?;
+    runs::keep_receipt(state, *dataset, &shown, &receipt).await?;
+    Ok(receipt)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Runs and releases: assigned or judged, appended to the dataset's chain, and only then answered.
 
 use axum::body::Bytes;
+use fhaim_api::Digest;
 use fhaim_api::keys::{Decrypted, NewRun, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;
@@ -11,10 +12,9 @@ use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::history::{Begun, Released, Standing};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{self, Outcome};
+use fhaim_protocol::crypto::{self, Digests, Outcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::terms::Outline;
-use fhaim_release::ReleaseRequest;
 use uuid::Uuid;
 
 use crate::State;
@@ -23,6 +23,7 @@ use crate::keys::{self, Stored};
 use crate::ledger;
 use crate::problem::Refusal;
 use crate::store::chain::Answered;
+use crate::witness;
 
 /// The largest request: a few hundred ciphertexts.
 pub const BODY_LIMIT: usize = 256 << 20;
@@ -58,7 +59,7 @@ impl Call {
     }
 }
 
-fn rules(dataset: Uuid, plan: &Outline) -> Rules {
+pub(crate) fn rules(dataset: Uuid, plan: &Outline) -> Rules {
     Rules::of(DatasetId(dataset.into_bytes()), plan)
 }
 
@@ -131,7 +132,7 @@ async fn spent(
 }
 
 /// A dataset's standing, its row locked: its keys are there, and it is not frozen.
-async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
+pub(crate) async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
     if keys::lock(state, tx, dataset).await?.is_destroyed() {
         return Err(Failure::not_found());
     }
@@ -197,8 +198,11 @@ async fn attempt(
     let (standing, before) = book(state, &mut tx, call, &rules).await?;
     tx.commit().await?;
     // Decrypted while the dataset's row is not locked, so that long work holds up no one.
-    let judged = judge(state, &stored, &plan, (rules.clone(), before.clone()), body).await?;
-    let (outcome, requests) = judged;
+    let asked_for = read(&plan, body).await?;
+    let digests = witness::digests(state, call, &asked_for).await?;
+    let requests = asked_for.request.releases.clone();
+    let judging = (rules.clone(), before.clone());
+    let outcome = judge(state, &stored, &plan, judging, (asked_for, digests)).await?;
     let ruling = match outcome {
         Outcome::Repeated(answers) => {
             let receipt = ledger::receipt(state, &stored, standing.tip())?;
@@ -217,8 +221,9 @@ async fn attempt(
     ledger::append(&mut tx, call.dataset, &link, answered).await?;
     asked.write(&mut tx, ruling.answers().is_some()).await?;
     tx.commit().await?;
+    let act = ruling.act().clone();
     let Ok(Released { answers, .. }) = ruling.into_released() else {
-        tracing::error!(dataset = %call.dataset, "the dataset is frozen: a page cannot be decrypted");
+        tracing::error!(dataset = %call.dataset, ?act, "the dataset is frozen");
         return Err(Failure::refused());
     };
     metrics::counter!("releases_debited_total").increment(answers.len() as u64);
@@ -240,21 +245,41 @@ async fn book(
     Ok((standing, book))
 }
 
-/// Decodes, judges and decrypts, on a thread for long work; what was asked comes with it.
+/// A request as it came.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) request: DecryptRequest,
+    /// Of its bytes.
+    pub(crate) digest: Digest,
+}
+
+/// Decodes a request, on a thread for long work.
+async fn read(plan: &Outline, body: Bytes) -> Result<Sent, Failure> {
+    let params = plan.parameters().map_err(Failure::internal)?;
+    let reading = move || {
+        Ok::<_, Error>(Sent {
+            request: DecryptRequest::from_bytes(&params, &body)?,
+            digest: Digest::of(&body),
+        })
+    };
+    let read = blocking(reading).await?;
+    read.map_err(|error| Failure::refused().because(error))
+}
+
+/// Judges and decrypts, on a thread for long work.
 async fn judge(
     state: &State,
     stored: &Stored,
     plan: &Outline,
     (rules, book): (Rules, Book),
-    body: Bytes,
-) -> Result<(Outcome, Vec<ReleaseRequest>), Failure> {
+    (sent, digests): (Sent, Option<Digests>),
+) -> Result<Outcome, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let secret = stored.secret(state, &params)?;
-    let judging = move || {
-        let request = DecryptRequest::from_bytes(&params, &body)?;
-        let outcome = crypto::decrypt(&secret, &rules, &book, &request)?;
-        Ok::<_, Error>((outcome, request.releases))
-    };
-    let outcome = blocking(judging).await?;
-    outcome.map_err(|error| Failure::refused().because(error))
+    let judging = move || crypto::decrypt(&secret, &rules, &book, &sent.request, digests);
+    blocking(judging).await?.map_err(|error| match error {
+        // It will have: whoever asks tries again.
+        Error::Unwitnessed => ledger::failure(error),
+        error => Failure::refused().because(error),
+    })
 }

@@ -27,8 +27,8 @@ use crate::holders;
 use crate::ledger;
 use crate::limits;
 use crate::problem::Refusal;
-use crate::store::keys as store;
 pub use crate::store::keys::Stored;
+use crate::store::{keys as store, witnessed};
 
 impl Stored {
     /// Whether the secret key is gone.
@@ -192,7 +192,7 @@ pub async fn show(
 ) -> Result<KeySet, Failure> {
     let stored = match caller {
         Caller::User(user) => find_held(state, dataset, user).await?,
-        Caller::Service(Service::Computation) => find(state, dataset).await?,
+        Caller::Service(Service::Computation | Service::Witness) => find(state, dataset).await?,
         Caller::Service(_) => return Err(Failure::forbidden()),
     };
     if stored.is_destroyed() {
@@ -254,6 +254,9 @@ pub async fn create(
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
     check_roster(&terms, owner)?;
+    if terms.witness && !state.has_witness {
+        return Err(Refusal::NoWitness.into());
+    }
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner).await?;
     drop(tx); // counted again where the key set is stored
@@ -426,6 +429,7 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
     let stored = lock(state, &mut tx, dataset).await?;
     if !stored.is_destroyed() {
         store::forget_secret(&mut tx, dataset).await?;
+        witnessed::forget(&mut tx, dataset).await?;
         let mut standing = ledger::standing(&mut tx, dataset).await?;
         let destroyed = standing.append(Act::KeysDestroyed);
         ledger::append(&mut tx, dataset, &destroyed.map_err(ledger::failure)?, None).await?;

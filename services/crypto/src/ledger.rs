@@ -21,6 +21,7 @@ use crate::audit::Asked;
 use crate::keys::{self, Stored};
 use crate::problem::Refusal;
 use crate::store::chain::{self as store, Answered};
+use crate::store::witnessed;
 use crate::{State, decryption, landed};
 
 /// A job's share of the budget, and what it has spent.
@@ -43,7 +44,7 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
         Error::Unsigned(_) | Error::Withdrawn(_) => Refusal::Consent(error.to_string()),
         Error::Signature(_) => Refusal::Signature(error.to_string()),
         Error::NoRunLeft(_) => Refusal::Spent(error.to_string()),
-        Error::Overtaken => return Failure::overtaken(error),
+        Error::Overtaken | Error::Unwitnessed => return Failure::overtaken(error),
         fault => return Failure::internal(fault),
     };
     refusal.into()
@@ -84,6 +85,7 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     let action = match act {
         Act::Frozen { reason } => match reason {
             Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
+            Freeze::Witness => "freeze the dataset: the computation services do not agree",
             Freeze::Restored => "freeze the dataset: a receipt is not of the ledger",
             Freeze::Adopted => "freeze the dataset: its runs began under an earlier release",
         },
@@ -173,23 +175,29 @@ pub async fn check_receipts(
         let height = i64::try_from(receipt.height).map_err(|_| invalid())?;
         let known = store::head(&state.base.store, stored.dataset, height).await?;
         if !shown.is_of(|_| known) {
-            return freeze(state, stored.dataset, Freeze::Restored).await;
+            return Err(freeze(state, stored.dataset, Freeze::Restored).await);
         }
     }
     Ok(())
 }
 
-/// Freezes a dataset, and fails with the reason.
-async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Result<(), Failure> {
+/// Freezes a dataset: what whoever asked is told, the reason or why it was not frozen.
+pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Failure {
     tracing::error!(%dataset, ?reason, "the dataset is frozen");
-    let mut tx = state.base.store.begin().await?;
-    keys::lock(state, &mut tx, dataset).await?;
-    let mut standing = standing(&mut tx, dataset).await?;
-    if let Some(link) = standing.freeze(reason).map_err(failure)? {
-        append(&mut tx, dataset, &link, None).await?;
-        tx.commit().await?;
+    let freezing = async {
+        let mut tx = state.base.store.begin().await?;
+        keys::lock(state, &mut tx, dataset).await?;
+        let mut standing = standing(&mut tx, dataset).await?;
+        if let Some(link) = standing.freeze(reason).map_err(failure)? {
+            append(&mut tx, dataset, &link, None).await?;
+            tx.commit().await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    match freezing.await {
+        Ok(()) => Refusal::Frozen(reason).into(),
+        Err(failure) => failure,
     }
-    Err(Refusal::Frozen(reason).into())
 }
 
 /// Lets a frozen dataset go on, after an operator has looked into it.
@@ -202,6 +210,8 @@ pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut standing = standing(&mut tx, dataset).await?;
     let link = standing.thaw().map_err(failure)?;
     append(&mut tx, dataset, &link, None).await?;
+    // What a computation service had wrong, and has mended, it says again otherwise.
+    witnessed::forget(&mut tx, dataset).await?;
     Ok(tx.commit().await?)
 }
 

@@ -6,6 +6,7 @@
 //! | [`keys`] | key sets: made once, sealed, destroyed |
 //! | [`limits`] | what an account may have |
 //! | [`decryption`] | runs assigned, releases judged and debited, and only then answered |
+//! | [`witness`] | what a second computation service computed |
 //! | [`ledger`] | each dataset's chain of acts, and receipts for it |
 //! | [`landed`] | ledgers of the release before |
 //! | [`audit`] | everything that was asked |
@@ -26,6 +27,7 @@ pub mod limits;
 pub mod problem;
 pub mod routes;
 pub mod store;
+pub mod witness;
 
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
@@ -42,12 +44,13 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 5] = [
+pub const STEPS: [Step; 6] = [
     COMMON,
     step!("crypto", 2, "key_sets"),
     step!("crypto", 3, "chain"),
     step!("crypto", 4, "limits"),
     step!("crypto", 5, "requests"),
+    step!("crypto", 6, "witnessed"),
 ];
 
 /// Configuration.
@@ -55,7 +58,8 @@ pub const STEPS: [Step; 5] = [
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// What every service needs. `peers` must name the generation service, which says which
-    /// datasets there are.
+    /// datasets there are, and the computation service; datasets with a second computation service can
+    /// be made where they name that, too, as `witness`.
     pub common: Common,
     /// Bounds on what one account may have.
     #[serde(default)]
@@ -90,10 +94,13 @@ pub struct State {
     pub(crate) base: Base,
     pub(crate) limits: Limits,
     pub(crate) making: Arc<Shared>,
+    /// Whether there is a second computation service, whose tokens can be checked.
+    pub(crate) has_witness: bool,
 }
 
 impl Program for State {
     type Config = Config;
+    type Handlers = Self;
     const SERVICE: Service = Service::Crypto;
     const NAME: &'static str = "fhaim-crypto";
     const ABOUT: &'static str = "Keys, the privacy ledger, decryption";
@@ -107,15 +114,20 @@ impl Program for State {
     }
 
     async fn open(config: &Config) -> Result<Self, Failure> {
-        let trusted = [Service::Generation, Service::Computation];
+        let trusted = [Service::Generation, Service::Computation, Service::Witness];
         let base = Base::open(Self::SERVICE, &config.common, &STEPS, &trusted).await?;
         let state = Self {
             base,
             limits: config.limits,
             making: Arc::new(Shared::new(KEY_SETS_AT_ONCE)),
+            has_witness: config.common.peers.contains_key(&Service::Witness),
         };
         landed::adopt(&state).await?;
         Ok(state)
+    }
+
+    fn handlers(self) -> Self {
+        self
     }
 
     fn routes() -> OpenApiRouter<Self> {

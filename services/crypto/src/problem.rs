@@ -13,6 +13,12 @@ pub enum Refusal {
     /// Terms without a plan.
     #[error("{0}")]
     Terms(String),
+    /// Terms with a second computation service, where there is none.
+    #[error(
+        "witness: the terms want a second computation service, and this crypto service knows none: make \
+         the dataset without, or ask who runs it for one (`peers.witness`)"
+    )]
+    NoWitness,
     /// Nobody says that there is such a dataset.
     #[error(
         "the generation service does not say that this dataset is there and yours: make it there \
@@ -76,7 +82,9 @@ impl Refusal {
     /// Which problem it is.
     pub fn kind(&self) -> ProblemKind {
         match self {
-            Self::Terms(_) | Self::Receipt | Self::Signature(_) => ProblemKind::Invalid,
+            Self::Terms(_) | Self::NoWitness | Self::Receipt | Self::Signature(_) => {
+                ProblemKind::Invalid
+            }
             Self::Voucher => ProblemKind::Forbidden,
             Self::KeySets(_) | Self::KeySetsToday(_) => ProblemKind::Quota,
             Self::OtherTerms
@@ -86,7 +94,7 @@ impl Refusal {
             | Self::NotFrozen => ProblemKind::Conflict,
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
             Self::Frozen(Freeze::Restored) => ProblemKind::Restored,
-            Self::Frozen(Freeze::Noise | Freeze::Adopted) => ProblemKind::Frozen,
+            Self::Frozen(Freeze::Noise | Freeze::Adopted | Freeze::Witness) => ProblemKind::Frozen,
         }
     }
 }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
     AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt,
-    ReleasedBatch, RunStanding,
+    ReleasedBatch, RunStanding, Witnessed,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -28,7 +28,7 @@ use crate::decryption::Call;
 use crate::holders::Consent;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, answers, decryption, holders, keys, ledger, limits};
+use crate::{State, answers, decryption, holders, keys, ledger, limits, witness};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -54,6 +54,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(public_key))
         .routes(routes!(evaluation_keys))
         .routes(routes!(begin))
+        .routes(routes!(attest))
         .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
         .routes(routes!(show_answers))
@@ -194,7 +195,9 @@ async fn public_key(
 ) -> Result<Response, Failure> {
     let stored = match caller {
         Caller::User(user) => keys::find_held(&state, dataset, user).await?,
-        Caller::Service(Service::Computation) => keys::find(&state, dataset).await?,
+        Caller::Service(Service::Computation | Service::Witness) => {
+            keys::find(&state, dataset).await?
+        }
         Caller::Service(_) => return Err(Failure::forbidden()),
     };
     Ok(octets(keys::part(&state, &stored, Part::Public).await?))
@@ -212,9 +215,17 @@ async fn evaluation_keys(
     peer: Peer,
     Path(dataset): Path<Uuid>,
 ) -> Result<Response, Failure> {
-    peer.must_be(Service::Computation)?;
+    must_compute(peer)?;
     let stored = keys::find(&state, dataset).await?;
     Ok(octets(keys::part(&state, &stored, Part::Evaluation).await?))
+}
+
+/// Refuses a service that is none of the computation services.
+fn must_compute(peer: Peer) -> Result<(), Failure> {
+    match peer.0 {
+        Service::Computation | Service::Witness => Ok(()),
+        _ => Err(Failure::forbidden()),
+    }
 }
 
 fn octets(bytes: Bytes) -> Response {
@@ -264,7 +275,7 @@ async fn begin(
     Receipts(receipts): Receipts,
     Json(new): Json<NewRun>,
 ) -> Result<axum::Json<RunStanding>, Failure> {
-    peer.must_be(Service::Computation)?;
+    must_compute(peer)?;
     let call = Call {
         peer,
         dataset,
@@ -273,6 +284,35 @@ async fn begin(
     };
     let standing = decryption::begin(&state, &call, &new).await?;
     Ok(axum::Json(standing))
+}
+
+/// Takes in what the second computation service computed a batch to. Nothing of a dataset whose terms
+/// have one is decrypted before, and nothing that differs: the dataset is frozen instead.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}/witnessed", tag = "releases",
+    request_body = Witnessed, security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    responses(
+        (status = 200, description = "The end of the ledger", body = Receipt),
+        (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn attest(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, job)): Path<(Uuid, Uuid)>,
+    Receipts(receipts): Receipts,
+    Json(witnessed): Json<Witnessed>,
+) -> Result<axum::Json<Receipt>, Failure> {
+    peer.must_be(Service::Witness)?;
+    let call = Call {
+        peer,
+        dataset,
+        job,
+        receipts,
+    };
+    let receipt = witness::take(&state, &call, &witnessed).await?;
+    Ok(axum::Json(receipt))
 }
 
 /// Debits and decrypts a batch of releases, for the computation service. The same releases again

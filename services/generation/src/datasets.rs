@@ -8,7 +8,7 @@ use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
-use fhaim_platform::peer::{Body, PeerError};
+use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::MAX_HOLDERS;
 use fhaim_synth::Mechanisms;
@@ -44,6 +44,9 @@ pub async fn create(
     let terms = terms.map_err(|error| Refusal::Terms(error.to_string()))?;
     if let Some(found) = alike(state, owner, id, &name, &terms).await? {
         return Ok(Put::Found(found));
+    }
+    if terms.witness && state.witness.is_none() {
+        return Err(Refusal::NoWitness.into());
     }
     let mut tx = state.base.store.begin().await?;
     limits::check_dataset(state, &mut tx, owner).await?;
@@ -194,17 +197,19 @@ pub async fn make_ready(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset,
     if dataset.state == DatasetState::Ready {
         return Ok(dataset);
     }
-    check_upload(state, id, dataset.terms.0.part_count()).await?;
+    let terms = &dataset.terms.0;
+    check_upload(&state.computation, id, terms.part_count()).await?;
+    if terms.witness {
+        let second = state.witness.as_ref().ok_or(Refusal::NoWitness)?;
+        check_upload(second, id, terms.part_count()).await?;
+    }
     store::make_ready(&state.base.store, id).await?;
     show(state, owner, id).await
 }
 
-async fn check_upload(state: &State, id: Uuid, of: usize) -> Result<(), Failure> {
+async fn check_upload(computation: &PeerClient, id: Uuid, of: usize) -> Result<(), Failure> {
     let path = format!("/v1/datasets/{id}");
-    let upload = state
-        .computation
-        .json(Method::GET, &path, Body::Empty)
-        .await;
+    let upload = computation.json(Method::GET, &path, Body::Empty).await;
     let upload: Upload = match upload {
         Ok(upload) => upload,
         Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {

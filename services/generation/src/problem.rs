@@ -14,6 +14,12 @@ pub enum Refusal {
     /// Only the operator makes accounts.
     #[error("sign-up is closed: ask who runs this service for an account")]
     SignUpClosed,
+    /// Terms with a second computation service, where there is none.
+    #[error(
+        "witness: there is no second computation service here: make the dataset without, or ask who runs \
+         this service for one (`peers.witness`)"
+    )]
+    NoWitness,
     /// Not an address.
     #[error("email: this is not an address")]
     Email,
@@ -223,6 +229,7 @@ impl Refusal {
             | Self::PageAfter
             | Self::ModelBytes { .. }
             | Self::Terms(_)
+            | Self::NoWitness
             | Self::First(_)
             | Self::Holders(_)
             | Self::Holder(_)

@@ -50,6 +50,8 @@ pub struct Inner {
     pub(crate) config: Config,
     pub(crate) base: Base,
     pub(crate) computation: PeerClient,
+    /// The second computation service, where there is one.
+    pub(crate) witness: Option<PeerClient>,
     pub(crate) tasks: Tasks,
     pub(crate) passwords: Passwords,
     pub(crate) sign_ins: SignInLimits,
@@ -79,6 +81,7 @@ impl Deref for State {
 
 impl Program for State {
     type Config = Config;
+    type Handlers = Self;
     const SERVICE: Service = Service::Generation;
     const NAME: &'static str = "fhaim-generation";
     const ABOUT: &'static str = "Accounts, jobs, models, synthetic tables";
@@ -98,6 +101,10 @@ impl Program for State {
         let (stopper, stopping) = shutdown::channel();
         Ok(Self(Arc::new(Inner {
             computation: base.peer(Service::Computation)?,
+            witness: match common.peers.contains_key(&Service::Witness) {
+                true => Some(base.peer(Service::Witness)?),
+                false => None,
+            },
             tasks: Tasks::new(base.store.clone(), jobs::TABLE, common.lease_seconds),
             passwords: Passwords::new().await?,
             sign_ins: SignInLimits::new(&config.limits),
@@ -110,6 +117,10 @@ impl Program for State {
             stopper,
             stopping,
         })))
+    }
+
+    fn handlers(self) -> Self {
+        self
     }
 
     fn routes() -> OpenApiRouter<Self> {

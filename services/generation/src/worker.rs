@@ -9,11 +9,12 @@ use fhaim_api::batch::{self, BatchStatus};
 use fhaim_api::job::{Happening, JobProgress, JobState};
 use fhaim_api::keys::{RECEIPT_HEADER, Receipt};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
 use fhaim_platform::housekeeping::{self, Counter, Housekeeping};
 use fhaim_platform::lease::{Lease, Tasks};
-use fhaim_platform::peer::{Body, PeerError};
+use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_platform::runner::{self, Policy, Stop, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::Tx;
@@ -35,6 +36,9 @@ const POLL: (Duration, Duration) = (Duration::from_millis(25), Duration::from_se
 
 /// How often watchers are told that a batch is being computed.
 const TELL_EVERY: Duration = Duration::from_secs(2);
+
+/// The second computation service is asked to say again what it computed so long after it did.
+const SAY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Works on jobs, rotates keys and forgets what is expired, until `shutdown`.
 pub async fn work(state: State, shutdown: Shutdown) {
@@ -209,8 +213,13 @@ impl<'a> Attempt<'a> {
             .ok_or_else(|| failed("a batch without a release"))?;
         let (dataset, job) = (self.task.dataset, self.task.job);
         let path = format!("/v1/datasets/{dataset}/jobs/{job}/batches/{first}");
+        let mut second = Second::new(self, &path, batch)?;
+        if let Some(second) = &mut second {
+            second.begin().await?;
+        }
+        let first = &self.state.computation;
         // What was refused before is asked for anew by whoever tries the job again, once.
-        let mut status = self.put(&path, batch, true).await?;
+        let mut status = self.put(first, &path, batch, true).await?;
         let (mut wait, longest) = POLL;
         let mut told = Instant::now();
         loop {
@@ -236,9 +245,12 @@ impl<'a> Attempt<'a> {
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 3 / 2).min(longest);
-            status = match self.look(&path).await? {
+            if let Some(second) = &mut second {
+                second.look().await?;
+            }
+            status = match self.look(first, &path).await? {
                 Some(status) => status,
-                None => self.put(&path, batch, false).await?,
+                None => self.put(first, &path, batch, false).await?,
             };
         }
     }
@@ -262,25 +274,32 @@ impl<'a> Attempt<'a> {
         Ok(parents::receipts(store, self.task.dataset, owner).await?)
     }
 
-    async fn put(&self, path: &str, batch: &Batch, again: bool) -> Result<BatchStatus, Stop> {
+    async fn put(
+        &self,
+        computation: &PeerClient,
+        path: &str,
+        batch: &Batch,
+        again: bool,
+    ) -> Result<BatchStatus, Stop> {
         let wanted = batch::Batch {
             requests: batch.requests.clone(),
             receipts: self.receipts().await?,
             again,
         };
         let body = Body::Json(serde_json::to_vec(&wanted)?);
-        let computation = &self.state.computation;
-        computation
-            .json(Method::PUT, path, body)
-            .await
-            .map_err(stop_of)
+        let status = computation.json(Method::PUT, path, body).await;
+        status.map_err(stop_of)
     }
 
     /// Where a batch is; nothing if it is not there.
-    async fn look(&self, path: &str) -> Result<Option<BatchStatus>, Stop> {
+    async fn look(
+        &self,
+        computation: &PeerClient,
+        path: &str,
+    ) -> Result<Option<BatchStatus>, Stop> {
         let receipts = self.receipts().await?;
         let headers = receipts.iter().map(|r| (RECEIPT_HEADER, r.to_header()));
-        let computation = self.state.computation.with_headers(headers.collect());
+        let computation = computation.with_headers(headers.collect());
         match computation.json(Method::GET, path, Body::Empty).await {
             Ok(status) => Ok(Some(status)),
             Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
@@ -346,22 +365,98 @@ impl<'a> Attempt<'a> {
     }
 }
 
+/// A batch at the second computation service: nothing is released before that has said what it computed,
+/// and it says so again as long as the first waits.
+struct Second<'a> {
+    attempt: &'a Attempt<'a>,
+    service: &'a PeerClient,
+    path: &'a str,
+    batch: &'a Batch,
+    /// Since when it has said so, if it has.
+    said: Option<Instant>,
+    looked: Instant,
+}
+
+impl<'a> Second<'a> {
+    /// Nothing where the terms have none.
+    fn new(
+        attempt: &'a Attempt<'a>,
+        path: &'a str,
+        batch: &'a Batch,
+    ) -> Result<Option<Self>, Stop> {
+        if !attempt.task.terms.witness {
+            return Ok(None);
+        }
+        let service = attempt.state.witness.as_ref();
+        let service = service.ok_or_else(|| {
+            failed("the terms want a second computation service, and this service knows none")
+        })?;
+        Ok(Some(Self {
+            attempt,
+            service,
+            path,
+            batch,
+            said: None,
+            looked: Instant::now(),
+        }))
+    }
+
+    /// Asks for the batch.
+    async fn begin(&mut self) -> Result<(), Stop> {
+        let status = self
+            .attempt
+            .put(self.service, self.path, self.batch, true)
+            .await;
+        self.take(status?)
+    }
+
+    /// Looks where it is, now and then.
+    async fn look(&mut self) -> Result<(), Stop> {
+        if self.looked.elapsed() < TELL_EVERY {
+            return Ok(());
+        }
+        match self.said {
+            // Said, and the first waits all the same: who keeps the ledger may have been set back.
+            Some(said) if said.elapsed() < SAY_AGAIN_AFTER => return Ok(()),
+            Some(_) => return self.begin().await,
+            None => {}
+        }
+        match self.attempt.look(self.service, self.path).await? {
+            Some(status) => self.take(status),
+            None => self.begin().await,
+        }
+    }
+
+    fn take(&mut self, status: BatchStatus) -> Result<(), Stop> {
+        self.looked = Instant::now();
+        self.said = match status {
+            BatchStatus::Released { .. } => Some(self.looked),
+            BatchStatus::Refused { reason, .. } => {
+                let reason = format!("the second computation service refused a release: {reason}");
+                return Err(Stop::Failed(reason));
+            }
+            BatchStatus::Queued | BatchStatus::Running { .. } => None,
+        };
+        Ok(())
+    }
+}
+
 /// What an error of the computation service means for the job: its last word ends it, and all
 /// else passes. A token that it cannot check while it cannot reach us passes too.
 fn stop_of(error: PeerError) -> Stop {
+    let who = match error.service() {
+        Some(Service::Witness) => "the second computation service",
+        _ => "the computation service",
+    };
     if let Some(problem) = error.refusal() {
         return Stop::Failed(match problem.kind {
-            ProblemKind::NotFound => "the computation service no longer has the dataset".to_owned(),
-            _ => format!("the computation service: {problem}"),
+            ProblemKind::NotFound => format!("{who} no longer has the dataset"),
+            _ => format!("{who}: {problem}"),
         });
     }
     match error {
-        PeerError::Unreachable { .. } => {
-            Stop::Outage("the computation service is out of reach".to_owned())
-        }
-        PeerError::Problem { problem, .. } => {
-            Stop::Outage(format!("the computation service: {problem}"))
-        }
+        PeerError::Unreachable { .. } => Stop::Outage(format!("{who} is out of reach")),
+        PeerError::Problem { problem, .. } => Stop::Outage(format!("{who}: {problem}")),
         PeerError::Unsigned => Stop::Fault(Failure::internal(error)),
     }
 }

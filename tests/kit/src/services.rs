@@ -1,4 +1,4 @@
-//! Three services as processes, and the command against them.
+//! The services as processes, and the command against them.
 
 use std::{
     fs,
@@ -22,6 +22,14 @@ use crate::{
 /// The services, in the order in which they are numbered here.
 pub const NAMES: [&str; 3] = ["generation", "computation", "crypto"];
 
+/// The number of the second computation service, where a [`Setting`] has one.
+pub const WITNESS: usize = NAMES.len();
+
+/// A service's name.
+fn name_of(service: usize) -> &'static str {
+    NAMES.get(service).copied().unwrap_or("witness")
+}
+
 /// The holder, who runs the command.
 pub const HOLDER: &str = "holder";
 
@@ -44,6 +52,8 @@ pub struct Setting {
     pub homes: Option<[PathBuf; 3]>,
     /// Variables of each service's process.
     pub variables: [Vec<(String, String)>; 3],
+    /// Whether there is a second computation service.
+    pub witness: bool,
 }
 
 impl Setting {
@@ -54,16 +64,17 @@ impl Setting {
             between: None,
             homes: None,
             variables: Default::default(),
+            witness: false,
         }
     }
 }
 
-/// Three services as processes of their own.
+/// Three services as processes of their own, or four.
 pub struct Services {
     /// Where the command runs: it has a table, `t.csv`, of 300 records, and its schema.
     pub folder: TempDir,
-    ports: [u16; 3],
-    children: [Mutex<Option<Child>>; 3],
+    ports: [u16; 4],
+    children: [Mutex<Option<Child>>; 4],
     setting: Setting,
     capture: Option<Arc<Capture>>,
 }
@@ -96,25 +107,30 @@ impl Services {
     pub fn start_in(backing: &Backing, setting: Setting) -> Self {
         let services = Self {
             folder: TempDir::new().unwrap(),
-            ports: [0; 3].map(|_| free_port()),
+            ports: [0; 4].map(|_| free_port()),
             children: Default::default(),
             setting,
             capture: None,
         };
         tables::write_small(services.folder.path(), 300);
-        for service in 0..3 {
+        for service in services.numbers() {
             services.configure(service, backing);
         }
-        for service in 0..3 {
+        for service in services.numbers() {
             services.launch(service);
         }
         services.wait_until_ready();
         services
     }
 
+    /// The services by number.
+    fn numbers(&self) -> std::ops::Range<usize> {
+        0..NAMES.len() + usize::from(self.setting.witness)
+    }
+
     /// Folder of a service's configuration, database and blobs.
     pub fn home(&self, service: usize) -> PathBuf {
-        self.folder.path().join(NAMES[service])
+        self.folder.path().join(name_of(service))
     }
 
     /// What a service has logged.
@@ -124,14 +140,16 @@ impl Services {
 
     /// Beside what it keeps: a log is neither set back nor in want of room.
     fn log_path(&self, service: usize) -> PathBuf {
-        self.folder.path().join(format!("{}.log", NAMES[service]))
+        self.folder.path().join(format!("{}.log", name_of(service)))
     }
 
     fn configure(&self, service: usize, backing: &Backing) {
         let home = self.home(service);
         match &self.setting.homes {
-            Some(homes) => std::os::unix::fs::symlink(&homes[service], &home).unwrap(),
-            None => fs::create_dir(&home).unwrap(),
+            Some(homes) if service < homes.len() => {
+                std::os::unix::fs::symlink(&homes[service], &home).unwrap()
+            }
+            _ => fs::create_dir(&home).unwrap(),
         }
         let key: String = (0..64)
             .map(|i| char::from(b'a' + (i + service as u8) % 6))
@@ -156,11 +174,11 @@ impl Services {
                 },
             ),
         };
-        let peers: String = (0..3)
+        let peers: String = (self.numbers())
             .filter(|&peer| peer != service)
             .map(|peer| {
-                let address = self.link(NAMES[service], peer);
-                format!("{} = \"{address}\"\n", NAMES[peer])
+                let address = self.link(name_of(service), peer);
+                format!("{} = \"{address}\"\n", name_of(peer))
             })
             .collect();
         let config = format!(
@@ -183,7 +201,7 @@ impl Services {
     fn link(&self, from: &'static str, service: usize) -> String {
         let base = self.base(service);
         match &self.setting.between {
-            Some(between) => between.link(from, NAMES[service], &base),
+            Some(between) => between.link(from, name_of(service), &base),
             None => base,
         }
     }
@@ -202,9 +220,9 @@ impl Services {
             .append(true)
             .open(self.log_path(service))
             .unwrap();
-        let variables = self.setting.variables[service].iter();
+        let variables = self.setting.variables.get(service).into_iter().flatten();
         let child = Command::new(&self.setting.program)
-            .args(["serve", NAMES[service], "--config"])
+            .args(["serve", name_of(service), "--config"])
             .arg(self.home(service).join("config.toml"))
             .envs(variables.cloned())
             .stderr(log)
@@ -257,10 +275,13 @@ impl Services {
 
     /// Waits until all services say that they can do their work.
     pub fn wait_until_ready(&self) {
-        for (service, name) in NAMES.iter().enumerate() {
+        for service in self.numbers() {
             until(|| match self.is_ready(service) {
                 true => Ok(()),
-                false => Err(format!("{name} is not ready: {}", self.log(service))),
+                false => {
+                    let (name, log) = (name_of(service), self.log(service));
+                    Err(format!("{name} is not ready: {log}"))
+                }
             });
         }
     }
@@ -334,7 +355,13 @@ impl Services {
             "--crypto",
             crypto,
         ];
-        self.command(user, &[&who[..], &at[..]].concat())
+        let second = self.link(HOLDER, WITNESS);
+        let second = ["--witness", &second];
+        let second = match self.setting.witness {
+            true => &second[..],
+            false => &[],
+        };
+        self.command(user, &[&who[..], &at[..], second].concat())
     }
 
     /// Creates a dataset; its identifier.
@@ -367,7 +394,7 @@ impl Services {
 
 /// All users of a test come from one address.
 fn limits(service: usize) -> &'static str {
-    match NAMES[service] {
+    match name_of(service) {
         "generation" => "[limits]\nsign_ins_per_address = 1000000\nsign_ins_per_email = 1000000\n",
         _ => "",
     }
@@ -375,12 +402,12 @@ fn limits(service: usize) -> &'static str {
 
 impl Drop for Services {
     fn drop(&mut self) {
-        for service in 0..3 {
+        for service in self.numbers() {
             self.kill(service);
         }
         if std::thread::panicking() {
-            for (service, name) in NAMES.iter().enumerate() {
-                eprintln!("--- {name}\n{}", self.log(service));
+            for service in self.numbers() {
+                eprintln!("--- {}\n{}", name_of(service), self.log(service));
             }
         }
     }

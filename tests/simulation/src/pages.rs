@@ -240,7 +240,7 @@ impl Engine for Clear {
 
     fn judge(&self, rules: &Rules, book: &Book, body: &[u8]) -> Result<Outcome, Error> {
         let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
-        decrypt(&ClearKey, rules, book, &request)
+        decrypt(&ClearKey, rules, book, &request, None)
     }
 
     fn look(&self, body: &[u8]) -> Result<Look, Error> {
@@ -338,7 +338,7 @@ impl Engine for Encrypted {
 
     fn judge(&self, rules: &Rules, book: &Book, body: &[u8]) -> Result<Outcome, Error> {
         let request = DecryptRequest::from_bytes(&self.params, body)?;
-        decrypt(&self.secret, rules, book, &request)
+        decrypt(&self.secret, rules, book, &request, None)
     }
 
     fn look(&self, body: &[u8]) -> Result<Look, Error> {

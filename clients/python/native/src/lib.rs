@@ -204,6 +204,7 @@ fn upload(
             generation,
             computation,
             crypto,
+            witness: None,
         },
         api_key: Secret(api_key),
         folder: Some(folder),

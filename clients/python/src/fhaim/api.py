@@ -26,6 +26,7 @@ from fhaim.models import (
     JobPage,
     KeyExchange,
     KeySet,
+    Listing,
     Missing,
     ModelView,
     NewApiKey,
@@ -46,6 +47,7 @@ from fhaim.models import (
     Upload,
     Usage,
     Voucher,
+    Witnessed,
 )
 from fhaim.transport import Stream, Transport, path
 
@@ -299,6 +301,23 @@ class Computation:
             path("/v1/datasets/{}/contributions/{}/missing", dataset, contribution),
         )
 
+    def list_objects(self, dataset: UUID, contribution: int) -> Listing:
+        """The objects of a contribution, for the second computation service where the terms have
+        one.
+        """
+        return self._http.json(
+            Listing,
+            "GET",
+            path("/v1/datasets/{}/contributions/{}/objects", dataset, contribution),
+        )
+
+    def copy_object(self, dataset: UUID, contribution: int, object: str) -> Stream:
+        """One object, for the second computation service where the terms have one."""
+        return self._http.stream(
+            "GET",
+            path("/v1/datasets/{}/contributions/{}/objects/{}", dataset, contribution, object),
+        )
+
     def put_object(
         self,
         dataset: UUID,
@@ -344,6 +363,12 @@ class Computation:
             path("/v1/datasets/{}/jobs/{}/batches/{}", dataset, job, first),
             body=body,
         )
+
+    def share_key(self, dataset: UUID) -> Stream:
+        """What a complete upload's pages are sealed with, for the second computation service
+        where the terms have one: with it, both seal to the same bytes.
+        """
+        return self._http.stream("GET", path("/v1/datasets/{}/sealing-key", dataset))
 
     def show_usage(self) -> Usage:
         """What the account has here, and what it may have."""
@@ -444,6 +469,26 @@ class Crypto:
             Decrypted,
             "POST",
             path("/v1/datasets/{}/jobs/{}/decryptions", dataset, job),
+            header={"fhaim-receipt": fhaim_receipt},
+            body=body,
+        )
+
+    def attest(
+        self,
+        dataset: UUID,
+        job: UUID,
+        body: Witnessed,
+        *,
+        fhaim_receipt: str | None = None,
+    ) -> Receipt:
+        """Takes in what the second computation service computed a batch to. Nothing of a dataset
+        whose terms have one is decrypted before, and nothing that differs: the dataset is
+        frozen instead.
+        """
+        return self._http.json(
+            Receipt,
+            "PUT",
+            path("/v1/datasets/{}/jobs/{}/witnessed", dataset, job),
             header={"fhaim-receipt": fhaim_receipt},
             body=body,
         )

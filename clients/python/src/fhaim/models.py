@@ -491,6 +491,14 @@ class LadderNeed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Objects of a contribution that are there, for the second computation service."""
+
+    objects: dict[str, str]
+    """Their digests, by their names."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Member:
     """How a holder of a `Roster` is written."""
 
@@ -911,6 +919,9 @@ class Session:
     keys.
     """
 
+    witness_token: str | None = field(default=None, repr=False)
+    """The same for the second computation service, where the operator has one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredTerm:
@@ -979,9 +990,14 @@ class Terms:
     """
 
     version: int | None = None
-    """The version that the terms are written in: 5 with a dense ladder, 4 with a roster or
-    another contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1
-    without.
+    """The version that the terms are written in: 6 with a second computation service, 5 with a
+    dense ladder, 4 with a roster or another contribution than records, 3 with `need` and
+    `options`, 2 with `need` alone, 1 without.
+    """
+
+    witness: bool | None = None
+    """Whether a second computation service computes every batch as well, and nothing is
+    decrypted that the two do not agree on.
     """
 
 
@@ -1045,6 +1061,19 @@ class WireLayout:
 
     stride: int
     """Positions a chunk's records take: a power of two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witnessed:
+    """What the second computation service computed a batch to, for the keeper of the ledger to
+    hold what it is sent against.
+    """
+
+    asked: str
+    """Digest of what was asked: the batch's releases."""
+
+    request: str
+    """Digest of the request for decryption that came of it."""
 
 
 BatchStatus = Union[BatchStatusQueued, BatchStatusRunning, BatchStatusReleased, BatchStatusRefused]

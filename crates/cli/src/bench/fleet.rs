@@ -113,6 +113,7 @@ impl Fleet {
             generation: at(Service::Generation),
             computation: at(Service::Computation),
             crypto: at(Service::Crypto),
+            witness: None,
         }
     }
 

@@ -189,7 +189,9 @@ async fn ask(
             let started = Instant::now();
             let answered = match service {
                 Service::Generation => client.dataset(dataset).await.is_ok(),
-                Service::Computation => client.upload_state(dataset).await.is_ok(),
+                Service::Computation | Service::Witness => {
+                    client.upload_state(dataset).await.is_ok()
+                }
                 Service::Crypto => client.ledger(dataset).await.is_ok(),
             };
             samples.push((service, started.elapsed().as_secs_f64() * 1e3, answered));

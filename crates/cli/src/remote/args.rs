@@ -36,6 +36,9 @@ pub struct LoginArguments {
     /// Address of the crypto service, where it is not SERVER/crypto
     #[arg(long, value_name = "URL")]
     pub crypto: Option<String>,
+    /// Address of the second computation service, where there is one and it is not SERVER/witness
+    #[arg(long, value_name = "URL")]
+    pub witness: Option<String>,
     /// Address of the generation service, where it is not SERVER/generation
     #[arg(long, value_name = "URL")]
     pub generation: Option<String>,
@@ -262,6 +265,10 @@ pub struct CreateArguments {
     /// How much more the pairs with the schema's target count
     #[arg(long, value_name = "W", default_value_t = 1)]
     pub target_weight: u32,
+    /// Have a second computation service compute everything too, and nothing decrypted that the two do
+    /// not agree on
+    #[arg(long)]
+    pub witness: bool,
     /// Use records again without asking, where they were used before
     #[arg(long)]
     pub yes: bool,

@@ -90,6 +90,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         roster,
         contribution,
         ladder: LadderForm::Dense,
+        witness: arguments.witness,
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
     };
     let terms = terms.complete(&Mechanisms)?;

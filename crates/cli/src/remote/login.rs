@@ -171,6 +171,7 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
         generation: arguments.generation.clone().unwrap_or(behind.generation),
         computation: arguments.computation.clone().unwrap_or(behind.computation),
         crypto: arguments.crypto.clone().unwrap_or(behind.crypto),
+        witness: arguments.witness.clone().or(behind.witness),
     };
     let path = home::made(home::folder()?)?.join("login.json");
     let client = keeping(endpoints, path)?;

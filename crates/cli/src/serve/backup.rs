@@ -12,6 +12,7 @@ use std::{
 
 use clap::Args;
 use fhaim_api::token::Service;
+use fhaim_domain::counted;
 use fhaim_platform::Failure;
 use fhaim_platform::config::Database;
 use fhaim_platform::store::Store;
@@ -58,22 +59,30 @@ pub struct RestoreArguments {
     pub data: PathBuf,
 }
 
-/// The crypto service last.
-const ORDER: [Service; 3] = [Service::Generation, Service::Computation, Service::Crypto];
+/// The services that a folder has parts of, the crypto service last.
+fn order(folder: &Path) -> Vec<Service> {
+    let second = folder.join(Service::Witness.as_str()).exists();
+    let second = second.then_some(Service::Witness);
+    let mut all = vec![Service::Generation, Service::Computation];
+    all.extend(second);
+    all.push(Service::Crypto);
+    all
+}
 
 /// Copies what `fhaim up` keeps.
 pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
     let (data, out) = (&arguments.data, &arguments.out);
     // Refused before anything is made.
-    for service in ORDER {
+    for service in order(data) {
         up::stored(data, service)?;
     }
     let partial = begin(out)?;
     let files = copy_services(data, &partial).await?;
     finish(&partial, out)?;
     output::print(&format!(
-        "{}: three databases and {files} blobs; keep {} apart from the rest\n",
+        "{}: {} and {files} blobs; keep {} apart from the rest\n",
         out.display(),
+        counted(order(data).len(), "database"),
         out.join("keys").display()
     ))
 }
@@ -121,7 +130,7 @@ async fn copy_services(data: &Path, out: &Path) -> Result<usize, Error> {
     let keys = out.join("keys");
     up::make_folder(&keys)?;
     let mut files = 0;
-    for service in ORDER {
+    for service in order(data) {
         let (from, to) = (data.join(service.as_str()), out.join(service.as_str()));
         up::make_folder(&to)?;
         let database = up::stored(data, service)?.database;
@@ -144,7 +153,7 @@ async fn copy_services(data: &Path, out: &Path) -> Result<usize, Error> {
 pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
     let (from, data) = (&arguments.from, &arguments.data);
     let keys = from.join("keys");
-    for service in ORDER {
+    for service in order(from) {
         let path = from.join(service.as_str()).join("store.db");
         let url = format!("sqlite://{}", path.display());
         let connections = 1;
@@ -160,7 +169,7 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
         }
     }
     let partial = begin(data)?;
-    for service in ORDER {
+    for service in order(from) {
         let (from, to) = (from.join(service.as_str()), partial.join(service.as_str()));
         up::make_folder(&to)?;
         copy_file(&from.join("store.db"), &to.join("store.db"))?;

@@ -27,6 +27,9 @@ pub enum ServeCommand {
     /// Ciphertexts in, sealed releases out
     #[command(after_help = SERVE_EXAMPLES)]
     Computation(ServeArguments),
+    /// The second computation service: computes what the first does, and says what came of it
+    #[command(after_help = SERVE_EXAMPLES)]
+    Witness(ServeArguments),
     /// Keys, the privacy ledger, decryption
     #[command(after_help = SERVE_EXAMPLES)]
     Crypto(ServeArguments),
@@ -36,6 +39,7 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   fhaim serve generation --config generation.toml
   FHAIM_CRYPTO__COMMON__DATABASE__URL=postgres://... fhaim serve crypto --config crypto.toml
+  fhaim serve witness --config witness.toml
   fhaim serve computation --openapi > computation.json";
 
 /// Flags of `serve`.
@@ -52,7 +56,8 @@ pub struct ServeArguments {
 pub const UP_EXAMPLES: &str = "\
 Examples:
   fhaim up
-  fhaim up --data /srv/fhaim --listen 0.0.0.0:8080";
+  fhaim up --data /srv/fhaim --listen 0.0.0.0:8080
+  fhaim up --witness";
 
 /// The runtime of everything that waits for a network.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
@@ -82,6 +87,7 @@ fn serve(command: &ServeCommand) -> Result<(), Error> {
     match command {
         ServeCommand::Generation(arguments) => one::<fhaim_generation::State>(arguments),
         ServeCommand::Computation(arguments) => one::<fhaim_computation::State>(arguments),
+        ServeCommand::Witness(arguments) => one::<fhaim_computation::Witness>(arguments),
         ServeCommand::Crypto(arguments) => one::<fhaim_crypto::State>(arguments),
     }
 }

@@ -13,7 +13,7 @@ use fhaim_synth::Mechanisms;
 pub async fn complete(service: Service, base: &Base) -> Result<(), Failure> {
     let (table, key) = match service {
         Service::Generation => ("datasets", "id"),
-        Service::Computation => ("uploads", "dataset"),
+        Service::Computation | Service::Witness => ("uploads", "dataset"),
         Service::Crypto => ("key_sets", "dataset"),
     };
     let changed = base.store.rewrite(table, key, "terms", completed).await?;

@@ -39,6 +39,10 @@ pub struct UpArguments {
     /// The first account's address
     #[arg(long, default_value = "holder@fhaim.local")]
     pub email: String,
+    /// Serve a second computation service too, for datasets that are made with one; once served from a
+    /// folder, it always is
+    #[arg(long)]
+    pub witness: bool,
     /// Refuse sign-ups
     #[arg(long)]
     pub closed: bool,
@@ -52,6 +56,14 @@ pub struct UpArguments {
     #[arg(long, value_name = "DIR")]
     pub web: Option<PathBuf>,
 }
+
+/// The second computation service last: not every folder has it.
+pub const ALL: [Service; 4] = [
+    Service::Generation,
+    Service::Computation,
+    Service::Crypto,
+    Service::Witness,
+];
 
 /// How long work under way may take once it is told to stop.
 const WORK_GRACE: Duration = Duration::from_secs(10);
@@ -73,12 +85,18 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let address = listener.local_addr();
     let address = address.map_err(|error| Error::Service(error.to_string()))?;
     let lease_seconds = arguments.lease_seconds;
-    let common = |service| common(&arguments.data, service, address, lease_seconds);
+    let second = arguments.witness || folder(&arguments.data, Service::Witness).exists();
+    let all: Vec<Service> = ALL
+        .into_iter()
+        .filter(|&service| second || service != Service::Witness)
+        .collect();
+    let common = |service| common(&arguments.data, service, &all, address, lease_seconds);
     let crypto = fhaim_crypto::Config::from(common(Service::Crypto)?);
-    let computation = fhaim_computation::Config {
+    let of = |common| fhaim_computation::Config {
         stored_bytes: 1 << 40, // whoever runs this has its disk to themselves
-        ..fhaim_computation::Config::from(common(Service::Computation)?)
+        ..fhaim_computation::Config::from(common)
     };
+    let computation = of(common(Service::Computation)?);
     let generation = fhaim_generation::Config {
         sign_up: !arguments.closed,
         ..fhaim_generation::Config::from(common(Service::Generation)?)
@@ -86,6 +104,13 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let crypto = fhaim_crypto::State::open(&crypto).await?;
     let computation = fhaim_computation::State::open(&computation).await?;
     let generation = fhaim_generation::State::open(&generation).await?;
+    let witness = match second {
+        true => {
+            let config = of(common(Service::Witness)?);
+            Some(fhaim_computation::Witness::open(&config).await?)
+        }
+        false => None,
+    };
     for (service, base) in [
         (Service::Crypto, crypto.base()),
         (Service::Computation, computation.base()),
@@ -99,6 +124,10 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let routes = start(page, crypto, &mut workers, &signal);
     let routes = start(routes, computation, &mut workers, &signal);
     let routes = start(routes, generation, &mut workers, &signal);
+    let routes = match witness {
+        Some(witness) => start(routes, witness, &mut workers, &signal),
+        None => routes,
+    };
     say(address, arguments, account)?;
     let stopping = program::stop_when_told(stopper);
     connections::serve(listener, routes, connections::capacity(), signal).await;
@@ -144,7 +173,7 @@ pub fn stored(data: &Path, service: Service) -> Result<Common, Error> {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let path = data.join(service.as_str());
     match path.try_exists() {
-        Ok(true) => common(data, service, nowhere, 1),
+        Ok(true) => common(data, service, &ALL, nowhere, 1),
         Ok(false) => Err(Error::Usage(format!(
             "{} is not a data folder of `fhaim up`",
             data.display()
@@ -153,13 +182,18 @@ pub fn stored(data: &Path, service: Service) -> Result<Common, Error> {
     }
 }
 
+fn folder(data: &Path, service: Service) -> PathBuf {
+    data.join(service.as_str())
+}
+
 fn common(
     data: &Path,
     service: Service,
+    all: &[Service],
     address: SocketAddr,
     lease_seconds: u64,
 ) -> Result<Common, Error> {
-    let folder = data.join(service.as_str());
+    let folder = folder(data, service);
     make_folder(&folder)?;
     let folder = folder.canonicalize().map_err(|source| Error::Read {
         path: folder.clone(),
@@ -175,8 +209,7 @@ fn common(
         _ => "127.0.0.1".to_owned(),
     };
     let base = |service: Service| format!("http://{ip}:{}/{service}", address.port());
-    let all = [Service::Generation, Service::Computation, Service::Crypto];
-    let peers = all.into_iter().filter(|&peer| peer != service);
+    let peers = all.iter().copied().filter(|&peer| peer != service);
     Ok(Common {
         listen: address,
         database: Database {

@@ -95,6 +95,9 @@ pub enum Freeze {
     Restored,
     /// Runs were begun under an earlier release, which did not keep positions here.
     Adopted,
+    /// The second computation service computed another request for a batch: one of the two deviates,
+    /// or has lost or damaged what it computes from.
+    Witness,
 }
 
 impl Freeze {
@@ -104,6 +107,11 @@ impl Freeze {
             Self::Noise => {
                 "the dataset is frozen: a page came that no service which follows the protocol \
                  makes. An operator of the key service has to look into it"
+            }
+            Self::Witness => {
+                "the dataset is frozen: the two computation services do not agree on a batch, and \
+                 nothing of it was decrypted. One of them does other than it was asked, or what it has \
+                 stored is damaged: an operator of the key service has to look into it"
             }
             Self::Restored => {
                 "the dataset is frozen for good: the key service was set back to an older copy of \

@@ -221,7 +221,7 @@ impl Standing {
     /// [`Error::FrozenForGood`]; [`Error::NotFrozen`].
     pub fn thaw(&mut self) -> Result<Link, Error> {
         match self.frozen {
-            Some(Freeze::Noise) => self.append(Act::Thawed),
+            Some(Freeze::Noise | Freeze::Witness) => self.append(Act::Thawed),
             Some(other) => Err(Error::FrozenForGood(other)),
             None => Err(Error::NotFrozen),
         }
@@ -343,9 +343,8 @@ impl Ruling {
         }
     }
 
-    /// A page of the batch cannot be decrypted: the dataset is frozen.
-    pub fn freeze(before: Book) -> Self {
-        let reason = Freeze::Noise;
+    /// Nothing of the batch is released, and the dataset is frozen.
+    pub fn freeze(before: Book, reason: Freeze) -> Self {
         Self {
             before,
             act: Act::Frozen { reason },
@@ -407,6 +406,7 @@ mod tests {
             run_budget: Rho::ratio_up(1, 1).unwrap(),
             run_ladder: LadderPlan::for_any_order(1000, 1 << 20).unwrap(),
             residues: 1,
+            witness: false,
         }
     }
 
@@ -529,7 +529,7 @@ mod tests {
         assert_eq!(standing.tip(), Tip::default());
         let link = released.append_to(&mut standing, &before).unwrap();
         assert_eq!((link.tip, &link.act), (standing.tip(), released.act()));
-        let frozen = Ruling::freeze(before);
+        let frozen = Ruling::freeze(before, Freeze::Noise);
         frozen.append_to(&mut standing, &other).unwrap();
         assert_eq!(standing.frozen(), Some(Freeze::Noise));
         assert!(frozen.answers().is_none());

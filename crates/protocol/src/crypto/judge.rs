@@ -36,6 +36,8 @@ pub struct Rules {
     pub run_ladder: LadderPlan,
     /// Ciphertexts of a page: one a plaintext modulus.
     pub residues: usize,
+    /// Whether a second computation service must have computed a batch before it is decrypted.
+    pub witness: bool,
 }
 
 impl Rules {
@@ -51,6 +53,7 @@ impl Rules {
             run_budget: plan.job.rho,
             run_ladder: plan.run_ladder,
             residues: plan.set.plaintext_moduli.len(),
+            witness: plan.witness,
         }
     }
 
@@ -66,6 +69,7 @@ impl Rules {
             run_budget: outline.run_budget,
             run_ladder: outline.run_ladder,
             residues: outline.set.plaintext_moduli.len(),
+            witness: outline.witness,
         }
     }
 
@@ -309,6 +313,7 @@ mod tests {
             run_budget: Rho::ratio_up(1, 1).unwrap(),
             run_ladder: LadderPlan::for_any_order(100_000, 1 << 30).unwrap(),
             residues: 2,
+            witness: false,
         }
     }
 

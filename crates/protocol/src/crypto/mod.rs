@@ -17,7 +17,7 @@ pub mod judge;
 use crate::Error;
 use crate::request::{DecryptRequest, JobId};
 use crate::roster::{Agreement, MemberSignature};
-use chain::Act;
+use chain::{Act, Freeze};
 use fhaim_dp::{Ledger, Rho};
 use fhaim_he::{
     Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, SecretKey, coefficient,
@@ -59,26 +59,47 @@ pub enum Outcome {
     Ruled(Box<Ruling>),
 }
 
-/// Judges and decrypts a batch of the job whose run is `book`.
+/// SHA-256 of a batch's request, as the one who asks for its decryption sent it and as the second
+/// computation service computed it: equal where both computed from the same upload, as evaluation and
+/// [sealing](crate::sealing) are functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digests {
+    /// Of the request that came.
+    pub sent: [u8; 32],
+    /// Of the second computation service's own.
+    pub witness: [u8; 32],
+}
+
+/// Judges and decrypts a batch of the job whose run is `book`. Where the rules have a second
+/// computation service, nothing is decrypted that it did not compute as well: `digests` are of both
+/// requests, once there are both.
 ///
 /// Decryption comes before the debit, in memory, so that pages that cannot be decrypted cost
 /// nothing.
 ///
 /// # Errors
-/// The reason of a refusal: see [`Book::judge`].
+/// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
 pub fn decrypt<C>(
     decryptor: &impl Decryptor<C>,
     rules: &Rules,
     book: &Book,
     request: &DecryptRequest<C>,
+    digests: Option<Digests>,
 ) -> Result<Outcome, Error> {
     let grant = match book.judge(rules, request)? {
         Verdict::Repeated(answers) => return Ok(Outcome::Repeated(answers)),
         Verdict::Granted(grant) => grant,
     };
     let before = book.clone();
+    let frozen = |before, reason| Ok(Outcome::Ruled(Box::new(Ruling::freeze(before, reason))));
+    if rules.witness {
+        let Digests { sent, witness } = digests.ok_or(Error::Unwitnessed)?;
+        if sent != witness {
+            return frozen(before, Freeze::Witness);
+        }
+    }
     let Ok(answers) = read(decryptor, request) else {
-        return Ok(Outcome::Ruled(Box::new(Ruling::freeze(before))));
+        return frozen(before, Freeze::Noise);
     };
     let entries = grant.entries().to_vec();
     let book = book.clone().with(grant, answers.clone());
@@ -193,21 +214,27 @@ impl Record {
     }
 
     /// Debits and decrypts a batch: the cells of each of its releases, in order. A repeated
-    /// request is answered from store.
+    /// request is answered from store. `digests` as for [`decrypt`].
     ///
     /// # Errors
-    /// [`Error::Refused`], whatever the reason, the books then being unchanged; [`Error::Frozen`]
-    /// from the first page on that cannot be decrypted.
+    /// [`Error::Refused`], whatever the reason, the books then being unchanged; [`Error::Unwitnessed`];
+    /// [`Error::Frozen`] from the first page on that cannot be decrypted, and the first batch that the
+    /// second computation service computed otherwise.
     pub fn decrypt<C>(
         &mut self,
         decryptor: &impl Decryptor<C>,
         request: &DecryptRequest<C>,
+        digests: Option<Digests>,
     ) -> Result<Vec<Vec<i64>>, Error> {
         self.standing.check_open()?;
         let of_job = |book: &&mut Book| book.window().job() == request.job;
         let book = self.books.iter_mut().find(of_job).ok_or(Error::Refused)?;
-        let outcome = decrypt(decryptor, &self.rules, book, request);
-        let ruling = match outcome.map_err(|_| Error::Refused)? {
+        let outcome = decrypt(decryptor, &self.rules, book, request, digests);
+        let refused = |error| match error {
+            Error::Unwitnessed => Error::Unwitnessed,
+            _ => Error::Refused,
+        };
+        let ruling = match outcome.map_err(refused)? {
             Outcome::Repeated(answers) => return Ok(answers),
             Outcome::Ruled(ruling) => ruling,
         };
@@ -285,6 +312,18 @@ impl CryptoService {
     /// # Errors
     /// As there.
     pub fn decrypt(&mut self, request: &DecryptRequest) -> Result<Vec<Vec<i64>>, Error> {
-        self.record.decrypt(&self.decryptor, request)
+        self.record.decrypt(&self.decryptor, request, None)
+    }
+
+    /// The same under terms with a second computation service: see [`decrypt`].
+    ///
+    /// # Errors
+    /// As [`Record::decrypt`].
+    pub fn decrypt_witnessed(
+        &mut self,
+        request: &DecryptRequest,
+        digests: Digests,
+    ) -> Result<Vec<Vec<i64>>, Error> {
+        self.record.decrypt(&self.decryptor, request, Some(digests))
     }
 }

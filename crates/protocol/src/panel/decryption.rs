@@ -122,12 +122,17 @@ impl Service {
     }
 
     /// Judges a batch: this service's promise, for all others. The same however often it is asked for.
+    /// `witness` is the [digest](request_digest) of the request that the second computation service computed.
     ///
     /// # Errors
     /// What [`Record::judge`] refuses, for the service's own log.
-    pub fn judge(&mut self, request: &DecryptRequest) -> Result<Vec<u8>, Error> {
+    pub fn judge(
+        &mut self,
+        request: &DecryptRequest,
+        witness: Option<[u8; 32]>,
+    ) -> Result<Vec<u8>, Error> {
         let digest = request_digest(self.key.share.params(), request);
-        self.record.judge(request, &digest)?;
+        self.record.judge(request, &digest, witness)?;
         self.record.hear(self.key.number, request.job, &digest)?;
         let body = [&request.job.0[..], &digest].concat();
         Ok(self.write(Step::Verdict, &body))

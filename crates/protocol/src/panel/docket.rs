@@ -126,14 +126,18 @@ impl Record {
         self.assign(job, upload).map(|_| ())
     }
 
-    /// Promises a batch, or says that it was promised or released before.
+    /// Promises a batch, or says that it was promised or released before. `witness` is the digest of
+    /// what the second computation service computed, where the rules have one and it has.
     ///
     /// # Errors
-    /// The reason of a refusal, for the service's own log; [`Error::Early`] for a job without a run.
+    /// The reason of a refusal, for the service's own log; [`Error::Early`] for a job without a run;
+    /// [`Error::Unwitnessed`]; [`Error::Frozen`] from the first batch on that the computation services do
+    /// not agree on.
     pub fn judge<C>(
         &mut self,
         request: &DecryptRequest<C>,
         digest: &[u8; 32],
+        witness: Option<[u8; 32]>,
     ) -> Result<(), Error> {
         self.standing.check_open()?;
         let (rules, services) = (self.rules.clone(), self.services);
@@ -153,6 +157,13 @@ impl Record {
         if grant.is_none() {
             return Err(Error::Request("another request had these releases"));
         }
+        if rules.witness {
+            if witness.ok_or(Error::Unwitnessed)? != *digest {
+                self.standing.freeze(Freeze::Witness)?;
+                return Err(Error::Frozen(Freeze::Witness));
+            }
+        }
+        let docket = self.docket_mut(request.job)?;
         docket.promise = Some(Promise {
             request: *digest,
             by: vec![false; services],

@@ -170,6 +170,21 @@ pub async fn reopen(store: &Store, name: Name) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Queues a batch again that has ended well, with what was sealed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn repeat(store: &Store, name: Name) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE batches SET state = 'queued', faults = 0, outages = 0, lease_expires = 0 \
+         WHERE id = $1 AND state = 'released'",
+    )
+    .bind(name.id())
+    .execute(store.pool())
+    .await?;
+    Ok(())
+}
+
 /// A batch as a worker sees it.
 #[derive(Debug)]
 pub struct Task {

@@ -1,5 +1,6 @@
 //! What holders send: registered, checked object by object on arrival, then sealed.
 
+mod copies;
 mod deletion;
 mod objects;
 mod registration;
@@ -21,6 +22,8 @@ use crate::State;
 use crate::problem::Refusal;
 use crate::store::uploads as store;
 
+pub(crate) use self::copies::must_be_witnessed;
+pub use self::copies::{listing, object};
 pub use self::deletion::{delete, finish_deletions, take_back};
 pub use self::objects::{complete, complete_manifest, discard, missing, objects, put};
 pub use self::registration::register;

@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
-use super::{Kept, Stored, find, outline, registered, show, store};
+use super::{Kept, Stored, copies, find, outline, registered, show, store};
 use crate::problem::Refusal;
-use crate::{State, runs};
+use crate::{Role, State, runs};
 
 /// The state of a contribution, its row locked.
 async fn lock(
@@ -189,7 +189,8 @@ async fn check(
     Ok(blocking(work).await??)
 }
 
-/// Seals an upload whose manifest is what its holder says.
+/// Seals an upload whose manifest is what its holder says. The second computation service copies the
+/// objects from the first, for a while: where it has not all of them by then, the upload stays open.
 ///
 /// # Errors
 /// [`ProblemKind::Conflict`] where objects are missing, [`ProblemKind::DigestMismatch`] where
@@ -200,6 +201,15 @@ pub async fn complete(
     contribution: u32,
     complete: &Complete,
 ) -> Result<Upload, Failure> {
+    let key = match &state.role {
+        Role::First => Some(runs::new_key()?),
+        Role::Second { first } => {
+            if !copies::copy(state, first, stored, contribution, complete.manifest).await? {
+                return show(state, stored).await; // open: it is gone on with by the same call
+            }
+            copies::sealing_key(first, stored.dataset).await?
+        }
+    };
     let plan = registered(state, stored, contribution).await?;
     let mut tx = state.base.store.begin().await?;
     store::lock_upload(&state.base.store, &mut tx, stored.dataset).await?;
@@ -210,14 +220,16 @@ pub async fn complete(
         let (objects, first) = (missing.len(), first.clone());
         return Err(Refusal::Lacking { objects, first }.into());
     }
-    let manifest = manifest(&present);
+    let manifest = manifest(present.iter().map(|(name, kept)| (name, kept.digest)));
     if manifest != complete.manifest {
         return Err(Refusal::Manifest.into());
     }
     store::complete(&mut tx, stored.dataset, contribution).await?;
     if store::is_complete_in(&mut tx, stored.dataset).await? {
         let manifest = whole_manifest(&mut tx, stored).await?;
-        runs::prepare(state, &mut tx, stored.dataset, manifest).await?;
+        // The first has one as soon as all parts are complete there, as they are before they are here.
+        let key = key.ok_or_else(|| Failure::overtaken("the first has no sealing key yet"))?;
+        runs::prepare(state, &mut tx, (stored.dataset, manifest), &key).await?;
     }
     tx.commit().await?;
     show(state, stored).await
@@ -228,7 +240,8 @@ pub async fn complete(
 async fn whole_manifest(tx: &mut Tx, stored: &Stored) -> Result<Digest, Failure> {
     let mut hash = Sha256::new();
     for number in (0..).take(stored.terms.part_count()) {
-        let manifest = manifest(&store::objects_in(tx, stored.dataset, number).await?);
+        let present = store::objects_in(tx, stored.dataset, number).await?;
+        let manifest = manifest(present.iter().map(|(name, kept)| (name, kept.digest)));
         if stored.terms.roster.is_none() {
             return Ok(manifest);
         }
@@ -252,10 +265,10 @@ pub async fn complete_manifest(state: &State, dataset: Uuid) -> Result<Digest, F
 }
 
 /// Digest over all objects' names and digests: what a holder and this service agree on.
-fn manifest(objects: &BTreeMap<String, Kept>) -> Digest {
+pub(super) fn manifest<'a>(objects: impl IntoIterator<Item = (&'a String, Digest)>) -> Digest {
     let mut hash = Sha256::new();
-    for (name, kept) in objects {
-        hash.update(format!("{name} {}\n", kept.digest));
+    for (name, digest) in objects {
+        hash.update(format!("{name} {digest}\n"));
     }
     Digest(hash.finalize().into())
 }

@@ -7,3 +7,4 @@ pub mod audit;
 pub mod chain;
 pub mod keys;
 pub mod landed;
+pub mod witnessed;

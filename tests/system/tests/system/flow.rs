@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::PROGRAM;
 
 /// The integers of every release, in order.
-fn answers(releases: &Value, field: &str) -> Vec<Vec<i64>> {
+pub fn answers(releases: &Value, field: &str) -> Vec<Vec<i64>> {
     let releases = releases.as_array().unwrap().iter();
     releases
         .map(|release| {
@@ -30,6 +30,11 @@ fn answers(releases: &Value, field: &str) -> Vec<Vec<i64>> {
 fn get(services: &Services, user: &str, job: &str) -> Value {
     let releases = services.run(user, &["job", "releases", job, "--json"]);
     serde_json::from_str(&releases).unwrap()
+}
+
+/// The integers that a job released.
+pub fn released(services: &Services, user: &str, job: &str) -> Vec<Vec<i64>> {
+    answers(&get(services, user, job), "values")
 }
 
 /// Sign up, create, upload, run, watch, download; the releases are those of the same protocol in

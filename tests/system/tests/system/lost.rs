@@ -166,6 +166,7 @@ fn a_lost_answer_makes_one_api_key() {
         generation: losing.address.clone(),
         computation: services.address(1),
         crypto: services.address(2),
+        witness: None,
     };
     let credentials = Credentials {
         email: "ana@example.org".to_owned(),

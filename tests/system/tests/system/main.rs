@@ -25,6 +25,7 @@ mod stopping;
 mod tenants;
 mod verify;
 mod views;
+mod witness;
 
 /// The program that all of this is about.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fhaim_insecure_test_seed");

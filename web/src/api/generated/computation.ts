@@ -108,6 +108,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/contributions/{contribution}/objects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The objects of a contribution, for the second computation service where the terms have one. */
+        get: operations["list_objects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/contributions/{contribution}/objects/{object}": {
         parameters: {
             query?: never;
@@ -115,7 +132,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** One object, for the second computation service where the terms have one. */
+        get: operations["copy_object"];
         /** Takes one object in. */
         put: operations["put_object"];
         post?: never;
@@ -139,6 +157,26 @@ export interface paths {
         get: operations["look_at_batch"];
         /** Asks for a batch of releases, for the generation service. The same again changes nothing. */
         put: operations["ask_for_batch"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/sealing-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a complete upload's pages are sealed with, for the second computation service where the terms
+         *     have one: with it, both seal to the same bytes.
+         */
+        get: operations["share_key"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -284,6 +322,13 @@ export interface components {
              * @description The largest variance of a release, in units of 4.
              */
             largest_variance_units: number;
+        };
+        /** @description Objects of a contribution that are there, for the second computation service. */
+        Listing: {
+            /** @description Their digests, by their names. */
+            objects: {
+                [key: string]: components["schemas"]["Digest"];
+            };
         };
         /** @description How a holder of a [`Roster`] is written. */
         Member: {
@@ -480,10 +525,15 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+             * @description The version that the terms are written in: 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
              *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
+            /**
+             * @description Whether a second computation service computes every batch as well, and nothing is decrypted that
+             *     the two do not agree on.
+             */
+            witness?: boolean;
         };
         /** @description An upload. */
         Upload: {
@@ -799,6 +849,72 @@ export interface operations {
             };
         };
     };
+    list_objects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                contribution: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that are there */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    copy_object: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                contribution: number;
+                /** @description As it was stored */
+                object: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     put_object: {
         parameters: {
             query?: never;
@@ -928,6 +1044,37 @@ export interface operations {
                 };
             };
             /** @description Not a batch */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    share_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description 32 bytes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description None to show */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

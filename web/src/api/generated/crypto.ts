@@ -151,6 +151,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/jobs/{job}/witnessed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Takes in what the second computation service computed a batch to. Nothing of a dataset whose terms
+         *     have one is decrypted before, and nothing that differs: the dataset is frozen instead.
+         */
+        put: operations["attest"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/ledger": {
         parameters: {
             query?: never;
@@ -720,10 +740,15 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+             * @description The version that the terms are written in: 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
              *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
+            /**
+             * @description Whether a second computation service computes every batch as well, and nothing is decrypted that
+             *     the two do not agree on.
+             */
+            witness?: boolean;
         };
         /** @description An account's use of one service. */
         Usage: {
@@ -753,6 +778,16 @@ export interface components {
          *     works out the plan for itself.
          */
         WireTerms: components["schemas"]["Terms"];
+        /**
+         * @description What the second computation service computed a batch to, for the keeper of the ledger to hold what it
+         *     is sent against.
+         */
+        Witnessed: {
+            /** @description Digest of what was asked: the batch's releases. */
+            asked: components["schemas"]["Digest"];
+            /** @description Digest of the request for decryption that came of it. */
+            request: components["schemas"]["Digest"];
+        };
     };
     responses: never;
     parameters: never;
@@ -1103,6 +1138,54 @@ export interface operations {
                 };
             };
             /** @description Refused, whatever the reason */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    attest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
+            path: {
+                dataset: string;
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Witnessed"];
+            };
+        };
+        responses: {
+            /** @description The end of the ledger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receipt"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

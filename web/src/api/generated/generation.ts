@@ -1011,6 +1011,7 @@ export interface components {
              */
             expires_in: number;
             refresh_token?: components["schemas"]["Secret"] | null;
+            witness_token?: components["schemas"]["Secret"] | null;
         };
         /** @description How a [`fhaim_release::SquaredTerm`] is written. */
         SquaredTerm: {
@@ -1092,10 +1093,15 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 5 with a dense ladder, 4 with a roster or another
+             * @description The version that the terms are written in: 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
              *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
+            /**
+             * @description Whether a second computation service computes every batch as well, and nothing is decrypted that
+             *     the two do not agree on.
+             */
+            witness?: boolean;
         };
         /** @description An account's use of one service. */
         Usage: {

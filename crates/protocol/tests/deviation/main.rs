@@ -1,7 +1,11 @@
-//! A computation service that does other than it was asked, under real encryption: the key service
-//! releases what it is sent, and the holder of the ladder's key finds it out.
+//! A computation service that does other than it was asked, under real encryption. By itself the key service
+//! releases what it is sent: the holder of the ladder's key finds it out afterwards, and under terms with
+//! a second computation service it is not released at all.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+mod afterwards;
+mod witness;
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{KeyedLadder, LadderKey, LadderPlan, Rho};
@@ -10,7 +14,7 @@ use fhaim_protocol::{
     computation::Computation,
     crypto::{CryptoService, judge::Rules},
     holder::{Holder, Noise},
-    request::{DatasetId, JobId},
+    request::{DatasetId, DecryptRequest, JobId},
     sealing::SealingKey,
     upload::{Object, Upload, UploadPlan},
 };
@@ -21,9 +25,11 @@ use fhaim_synth::{
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const DATASET: DatasetId = DatasetId([7; 16]);
+const JOB: JobId = JobId([1; 16]);
 const UNITS: u64 = 1000;
 
 fn table() -> Table {
@@ -54,6 +60,9 @@ fn requests() -> Vec<ReleaseRequest> {
     (0..).zip(statistics).map(request).collect()
 }
 
+/// What the holder uploaded.
+type Objects = BTreeMap<Object, Vec<Ciphertext>>;
+
 struct Setting {
     table: Table,
     key: LadderKey,
@@ -66,8 +75,13 @@ struct Setting {
 }
 
 impl Setting {
-    fn new() -> Self {
-        let mut rng = ChaCha20Rng::seed_from_u64(3);
+    fn generator() -> ChaCha20Rng {
+        ChaCha20Rng::seed_from_u64(3)
+    }
+
+    /// With a second computation service in the terms, or without.
+    fn new(witness: bool) -> Self {
+        let mut rng = Self::generator();
         let table = table();
         let run = LadderPlan::dense(10, UNITS).unwrap();
         let params = Parameters::new(P2).unwrap();
@@ -81,6 +95,7 @@ impl Setting {
             run_budget: Rho::from_f64_down(100.0).unwrap(),
             run_ladder: run,
             residues: P2.plaintext_moduli.len(),
+            witness,
         };
         let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
         Self {
@@ -99,49 +114,43 @@ impl Setting {
         UploadPlan::for_table(self.table.domain(), 100, self.run, &P2).unwrap()
     }
 
-    fn encrypt(&mut self, coefficients: &[i64]) -> Vec<Ciphertext> {
-        self.public.encrypt(coefficients, &mut self.rng).unwrap()
-    }
-
-    /// What the holder uploads, each object as the computation service then takes it.
-    fn upload(&mut self, mut taken: impl FnMut(Object) -> Taken) -> Upload {
+    fn objects(&mut self) -> Objects {
         let plan = self.plan();
-        let zero = self.encrypt(&vec![0; PAGE]);
         let (public, key, table) = (self.public.clone(), self.key.clone(), self.table.clone());
         let holder = Holder::new(&table, 1000, Noise::Keyed(&key), &public, plan).unwrap();
-        let rng = &mut self.rng;
-        Upload::from_objects(&self.params, plan, |object| match taken(object) {
-            Taken::Asked => holder.encrypt(object, rng),
-            Taken::Other(other) => holder.encrypt(other, rng),
-            Taken::Zero => Ok(zero.clone()),
-        })
-        .unwrap()
+        let mut objects = Objects::new();
+        for object in plan.objects() {
+            objects.insert(object, holder.encrypt(object, &mut self.rng).unwrap());
+        }
+        objects
     }
 
-    /// What is released when the computation service works on this upload, and adds `more` to its page.
-    fn released(&mut self, upload: Upload, more: Option<Vec<i64>>) -> Vec<Vec<i64>> {
+    /// The batch's request, as a computation service makes it of these objects.
+    fn request(&mut self, objects: &Objects) -> DecryptRequest {
+        let of = |object: Object| Ok(objects[&object].clone());
+        let upload = Upload::from_objects(&self.params, self.plan(), of).unwrap();
         let domain = self.table.domain().clone();
         let keys = self.evaluation.clone();
         let computation = Computation::new(DATASET, domain, self.public.clone(), keys, upload);
-        let book = self.crypto.begin(JobId([1; 16]), [4; 32]).unwrap();
+        let book = self.crypto.begin(JOB, [4; 32]).unwrap();
         let window = book.window().clone();
         let sealing = SealingKey::from_bytes(&[6; 32]).unwrap();
         let answer = computation.answer(&window, &requests(), &sealing).unwrap();
-        let mut request = answer.request;
-        if let Some(more) = more {
-            let more = self.encrypt(&more);
-            let page = &mut request.pages[0];
-            for (sealed, more) in page.ciphertexts.iter_mut().zip(&more) {
-                *sealed = Ciphertext::sum(&self.params, [&*sealed, more]).unwrap();
-            }
+        answer.request
+    }
+
+    /// A request that asks for more than it should: these coefficients, encrypted, on its page.
+    fn add(&mut self, request: &mut DecryptRequest, coefficients: &[i64]) {
+        let more = self.public.encrypt(coefficients, &mut self.rng).unwrap();
+        for (sealed, more) in request.pages[0].ciphertexts.iter_mut().zip(&more) {
+            *sealed = Ciphertext::sum(&self.params, [&*sealed, more]).unwrap();
         }
-        self.crypto.decrypt(&request).unwrap()
     }
 
     /// What the holder finds, release by release.
     fn found(&self, released: &[Vec<i64>]) -> Vec<Option<Difference>> {
-        let book = self.crypto.record().book(JobId([1; 16])).unwrap();
-        let window = fhaim_protocol::window::Window::new(DATASET, JobId([1; 16]), 0, self.run);
+        let book = self.crypto.record().book(JOB).unwrap();
+        let window = fhaim_protocol::window::Window::new(DATASET, JOB, 0, self.run);
         let placement = window.place(&requests()).unwrap();
         assert_eq!(placement.placed, book.window().placed());
         let mut ladder = KeyedLadder::new(&self.key, self.run);
@@ -155,70 +164,31 @@ impl Setting {
     }
 }
 
-enum Taken {
-    Asked,
-    Other(Object),
-    Zero,
-}
-
-#[test]
-fn an_honest_computation_is_found_to_be_one() {
-    let mut setting = Setting::new();
-    let upload = setting.upload(|_| Taken::Asked);
-    let released = setting.released(upload, None);
-    assert_eq!(setting.found(&released), [None; 3]);
-    let bare = exact(&setting.table, &requests()[1].statistic).unwrap();
-    assert_ne!(released[1], bare);
-}
-
-/// Without noise the key service would hand out exact counts.
-#[test]
-fn noise_left_out_is_found() {
-    let mut setting = Setting::new();
-    let upload = setting.upload(|object| match object {
-        Object::Noise { .. } => Taken::Zero,
-        _ => Taken::Asked,
-    });
-    let released = setting.released(upload, None);
-    for (request, released) in requests().iter().zip(&released) {
-        let bare = exact(&setting.table, &request.statistic).unwrap();
-        assert_eq!(*released, bare);
+/// Zeros where the holder's noise is.
+fn without_noise(setting: &mut Setting, objects: &Objects) -> Objects {
+    let mut objects = objects.clone();
+    let zero = setting.public.encrypt(&vec![0; PAGE], &mut setting.rng);
+    let zero = zero.unwrap();
+    for (object, taken) in &mut objects {
+        if let Object::Noise { .. } = object {
+            taken.clone_from(&zero);
+        }
     }
-    assert!(setting.found(&released).iter().all(Option::is_some));
+    objects
 }
 
-#[test]
-fn a_cell_changed_by_one_is_found() {
-    let mut setting = Setting::new();
-    let upload = setting.upload(|_| Taken::Asked);
-    // The second cell of the one-way table, behind the number of records.
+/// One added to the second cell of the one-way table, behind the number of records.
+fn one_more() -> Vec<i64> {
     let mut one = vec![0; PAGE];
     one[coefficient(2)] = 1;
-    let released = setting.released(upload, Some(one));
-    let found = setting.found(&released);
-    assert_eq!((found[0], found[2]), (None, None));
-    let Some(Difference::Cells {
-        count: 1,
-        first: 1,
-        expected,
-        released,
-    }) = found[1]
-    else {
-        panic!("{found:?}");
-    };
-    assert_eq!(released, expected + 1);
+    one
 }
 
-/// Counting another column than was asked for, and paid.
-#[test]
-fn another_columns_ciphertext_is_found() {
-    let mut setting = Setting::new();
-    let upload = setting.upload(|object| match object {
-        Object::Column { column: 2, chunk } => Taken::Other(Object::Column { column: 3, chunk }),
-        _ => Taken::Asked,
-    });
-    let released = setting.released(upload, None);
-    let found = setting.found(&released);
-    assert_eq!(found[0], None);
-    assert!(found[1].is_some() && found[2].is_some(), "{found:?}");
+/// Another column than was asked for, and paid.
+fn another_column(objects: &Objects) -> Objects {
+    let mut objects = objects.clone();
+    let column = |column| Object::Column { column, chunk: 0 };
+    let other = objects[&column(3)].clone();
+    objects.insert(column(2), other);
+    objects
 }

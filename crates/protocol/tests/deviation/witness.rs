@@ -1,0 +1,201 @@
+//! Not released at all, where a second computation service must have computed the same request.
+//!
+//! Each attack is made twice: without the second service it succeeds.
+
+use super::*;
+use fhaim_he::{DEGREE, SecretKey};
+use fhaim_protocol::Error;
+use fhaim_protocol::crypto::{Digests, chain::Freeze};
+use sha2::{Digest, Sha256};
+
+/// The request that one computation service sends, and the one that the other computed of what the
+/// holder uploaded.
+struct Attempt {
+    setting: Setting,
+    sent: DecryptRequest,
+    witness: DecryptRequest,
+}
+
+impl Attempt {
+    /// The attack under terms with a second computation service, or without.
+    fn new(witness: bool, attack: impl Fn(&mut Setting, &Objects) -> DecryptRequest) -> Self {
+        let mut setting = Setting::new(witness);
+        let objects = setting.objects();
+        Self {
+            witness: setting.request(&objects),
+            sent: attack(&mut setting, &objects),
+            setting,
+        }
+    }
+
+    fn digests(&self) -> Digests {
+        let digest = |request: &DecryptRequest| {
+            let bytes = request.to_bytes(&self.setting.params);
+            Sha256::digest(bytes).into()
+        };
+        Digests {
+            sent: digest(&self.sent),
+            witness: digest(&self.witness),
+        }
+    }
+
+    fn release(&mut self) -> Result<Vec<Vec<i64>>, Error> {
+        let digests = self.digests();
+        let crypto = &mut self.setting.crypto;
+        crypto.decrypt_witnessed(&self.sent, digests)
+    }
+}
+
+/// What the attack gets without the second service; with it nothing, and the dataset is frozen with
+/// nothing debited.
+fn succeeds_alone(attack: impl Fn(&mut Setting, &Objects) -> DecryptRequest) -> Attempt {
+    let mut watched = Attempt::new(true, &attack);
+    assert!(matches!(watched.release(), Err(Error::Refused)));
+    let crypto = &mut watched.setting.crypto;
+    let standing = crypto.record().standing();
+    assert_eq!(standing.frozen(), Some(Freeze::Witness));
+    assert_eq!(crypto.ledger(JOB).unwrap().entries().len(), 0);
+    // What is sent afterwards is refused too, also what both computed.
+    watched.sent = watched.witness.clone();
+    let error = watched.release().unwrap_err();
+    assert!(matches!(error, Error::Frozen(Freeze::Witness)), "{error}");
+    Attempt::new(false, attack)
+}
+
+#[test]
+fn two_services_that_follow_the_protocol_agree() {
+    let mut attempt = Attempt::new(true, Setting::request);
+    let digests = attempt.digests();
+    assert_eq!(digests.sent, digests.witness);
+    // Before the second has computed it, nothing is decrypted, and nothing is lost.
+    let crypto = &mut attempt.setting.crypto;
+    let early = crypto.decrypt(&attempt.sent);
+    assert!(matches!(early, Err(Error::Unwitnessed)), "{early:?}");
+    let released = attempt.release().unwrap();
+    assert_eq!(attempt.setting.found(&released), [None; 3]);
+    // A repetition is answered from store, whoever computed it.
+    let crypto = &mut attempt.setting.crypto;
+    assert_eq!(crypto.decrypt(&attempt.sent).unwrap(), released);
+}
+
+#[test]
+fn noise_left_out_is_not_released() {
+    let mut alone = succeeds_alone(|setting, objects| {
+        let objects = without_noise(setting, objects);
+        setting.request(&objects)
+    });
+    let released = alone.release().unwrap();
+    let bare = exact(&alone.setting.table, &requests()[2].statistic).unwrap();
+    assert_eq!(released[2], bare);
+}
+
+#[test]
+fn a_cell_changed_by_one_is_not_released() {
+    let mut alone = succeeds_alone(|setting, objects| {
+        let mut request = setting.request(objects);
+        setting.add(&mut request, &one_more());
+        request
+    });
+    let released = alone.release().unwrap();
+    let crypto = &mut alone.setting.crypto;
+    assert_eq!(crypto.decrypt(&alone.sent).unwrap(), released);
+}
+
+#[test]
+fn another_columns_ciphertext_is_not_released() {
+    let mut alone = succeeds_alone(|setting, objects| setting.request(&another_column(objects)));
+    assert!(alone.release().is_ok());
+}
+
+/// (0, (q + 1)/t) decrypts to the key itself, without any noise that a check could see: the
+/// positions that a release opens show as many of its coefficients.
+#[test]
+fn the_key_is_not_released() {
+    let mut alone = succeeds_alone(|setting, objects| {
+        let mut request = setting.request(objects);
+        for (residue, sealed) in request.pages[0].ciphertexts.iter_mut().enumerate() {
+            *sealed = key_extractor(&setting.params, residue, sealed);
+        }
+        request
+    });
+    let released = alone.release().unwrap();
+    // The key service's own, which it drew first.
+    let params = &alone.setting.params;
+    let key = SecretKey::random(params, &mut Setting::generator()).unwrap();
+    let key = key.to_bytes();
+    // One signed byte a coefficient, behind the header.
+    let key = &key[key.len() - DEGREE..];
+    let read: Vec<i64> = released.into_iter().flatten().collect();
+    let own = (0..read.len()).map(|position| i64::from(key[coefficient(position)] as i8));
+    assert_eq!(read, own.collect::<Vec<_>>());
+}
+
+/// A page whose decryption fails or not by how its noise is: each answer is one about the key. Alone,
+/// the key service decrypts one that is just within the bound; the first that is not, freezes.
+#[test]
+fn the_noise_of_a_page_is_no_oracle() {
+    let mut alone = succeeds_alone(|setting, objects| {
+        let mut request = setting.request(objects);
+        let zero = vec![0; PAGE];
+        for _ in 0..8 {
+            setting.add(&mut request, &zero);
+        }
+        request
+    });
+    let released = alone.release().unwrap();
+    assert_eq!(alone.setting.found(&released), [None; 3]);
+}
+
+/// (0, D) of a plaintext modulus t, D the integer next to q/t: constant polynomials, whose transforms
+/// are constant too.
+fn key_extractor(params: &Parameters, residue: usize, other: &Ciphertext) -> Ciphertext {
+    let set = params.set();
+    let t = u128::from(set.plaintext_moduli[residue]);
+    let moduli = set.ciphertext_moduli;
+    // q + r is divisible by t, with r = -q modulo t.
+    let q = moduli.iter().fold(1, |q, &p| q * (u128::from(p) % t) % t);
+    let r = (t - q) % t;
+    let mut body = Vec::new();
+    for second in [false, true] {
+        for &p in moduli {
+            let wide = u128::from(p);
+            let scaled = r % wide * power(t % wide, wide - 2, wide) % wide;
+            let value = if second { scaled } else { 0 };
+            put(&mut body, p, value);
+        }
+    }
+    let bytes = other.to_bytes(params);
+    let header = bytes.len() - body.len();
+    let before = &bytes[..header - 8];
+    let checksum = Sha256::new().chain_update(before).chain_update(&body);
+    let checksum = checksum.finalize();
+    let bytes = [before, &checksum[..8], &body].concat();
+    Ciphertext::from_bytes(params, &bytes).unwrap()
+}
+
+fn power(base: u128, mut exponent: u128, modulus: u128) -> u128 {
+    let (mut result, mut base) = (1, base);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result * base % modulus;
+        }
+        base = base * base % modulus;
+        exponent >>= 1;
+    }
+    result
+}
+
+/// A limb of one residue throughout, packed to its prime's bits.
+fn put(out: &mut Vec<u8>, p: u64, residue: u128) {
+    let bits = 64 - p.leading_zeros();
+    let (mut held, mut word) = (0, 0u128);
+    for _ in 0..DEGREE {
+        word |= residue << held;
+        held += bits;
+        while held >= 8 {
+            out.push(word as u8);
+            word >>= 8;
+            held -= 8;
+        }
+    }
+}

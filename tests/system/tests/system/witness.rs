@@ -1,0 +1,181 @@
+//! Two computation services, as processes: what they agree on is released, and nothing else.
+
+use std::fs;
+
+use fhaim_kit::{Backing, Services, Setting, WITNESS, command::stderr, files::read_json, until};
+
+use super::{
+    PROGRAM,
+    flow::{answers, released},
+    operators::on_database,
+};
+
+fn services(backing: &Backing) -> Services {
+    let setting = Setting {
+        witness: true,
+        ..Setting::new(PROGRAM)
+    };
+    Services::start_in(backing, setting)
+}
+
+/// The integers of `fhaim run` with the seed of [`Services::dataset`]'s noise.
+fn own(services: &Services) -> Vec<Vec<i64>> {
+    let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
+    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
+    let ledger = ["--ledger", "own.json"];
+    services.run("ana", &[&data[..], &more, &ledger].concat());
+    let own = read_json(&services.folder.path().join("own.json"));
+    answers(&own["releases"], "values")
+}
+
+/// Files that a service keeps of uploads.
+fn blobs(services: &Services, service: usize) -> Vec<std::path::PathBuf> {
+    fn below(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => below(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    below(&services.home(service).join("blobs/uploads"), &mut found);
+    found
+}
+
+fn whole(services: &Services) {
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--witness"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = job.lines().next().unwrap().to_owned();
+    assert_eq!(released(services, "ana", &job), own(services));
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
+}
+
+#[test]
+fn what_two_agree_on_is_what_one_releases() {
+    let services = services(&Backing::Local);
+    whole(&services);
+    assert_eq!(blobs(&services, WITNESS), Vec::<std::path::PathBuf>::new());
+    // A dataset without a second one goes on as it did, and leaves nothing there.
+    let dataset = services.dataset("ana", &[]);
+    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    assert_eq!(blobs(&services, WITNESS), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn what_two_agree_on_is_what_one_releases_on_postgres_and_s3() {
+    if let Some(backing) = Backing::remote() {
+        whole(&services(&backing));
+    }
+}
+
+/// The first computes from another column than the holder uploaded, and has made its own records fit.
+#[test]
+fn what_one_computes_otherwise_freezes_the_dataset() {
+    let services = services(&Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--witness"]);
+    let of = |field: &str, name: &str| {
+        let select = format!("SELECT {field} FROM objects WHERE name = '{name}'");
+        on_database(&services, 1, &select).1.remove(0)
+    };
+    let file = |name: &str| {
+        let version = of("version", name);
+        let mut all = blobs(&services, 1).into_iter();
+        let found = all.find(|path| path.to_string_lossy().contains(&version));
+        found.unwrap()
+    };
+    let [from, to] = ["column/0/0", "column/1/0"];
+    fs::copy(file(from), file(to)).unwrap();
+    let digest = of("digest", from);
+    let change = format!("UPDATE objects SET digest = '{digest}' WHERE name = '{to}'");
+    assert_eq!(on_database(&services, 1, &change).0, 1);
+
+    let told = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    assert!(!told.status.success());
+    assert!(stderr(&told).contains("refused"), "{}", stderr(&told));
+    let kinds = "SELECT kind FROM chain ORDER BY height";
+    let kinds = on_database(&services, 2, kinds).1;
+    assert_eq!(kinds, ["keys-made", "run-begun", "frozen"]);
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    assert_eq!(ledger["spent"]["rho"].as_f64(), Some(0.0));
+    // Nothing of it is decrypted any more.
+    let job = String::from_utf8_lossy(&told.stdout);
+    let job = job.lines().next().unwrap();
+    services.command("ana", &["job", "retry", job]);
+    let again = services.command("ana", &["job", "watch", job]);
+    assert!(!again.status.success());
+    let words = stderr(&again);
+    assert!(words.contains("do not agree"), "{words}");
+}
+
+/// The second is killed while it copies and while a job waits for it; the key service forgets what it was
+/// told. Both go on where they were.
+#[test]
+fn the_second_may_be_killed_and_the_key_service_set_back() {
+    let services = services(&Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &["--witness"]);
+    let upload = [
+        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5",
+    ];
+    std::thread::scope(|scope| {
+        let uploading = scope.spawn(|| services.run("ana", &upload));
+        // The second is told first.
+        let first_is = |state: &str| {
+            let select = format!("SELECT state FROM contributions WHERE state = '{state}'");
+            match on_database(&services, 1, &select).1.len() {
+                0 => Err(format!("the first has no part that is {state}")),
+                _ => Ok(()),
+            }
+        };
+        until(|| first_is("open"));
+        services.kill(WITNESS);
+        until(|| first_is("complete"));
+        services.launch(WITNESS);
+        uploading.join().unwrap();
+    });
+    services.kill(WITNESS);
+    let job = services.run("ana", &["job", "run", &dataset]);
+    let job = job.lines().next().unwrap().to_owned();
+    // Nothing is released without it; and what it says is not forgotten for good.
+    let released_are = || {
+        let decrypted = "SELECT kind FROM chain WHERE kind = 'released'";
+        on_database(&services, 2, decrypted).1.len()
+    };
+    services.kill(1);
+    services.launch(WITNESS);
+    until(
+        || match on_database(&services, 2, "DELETE FROM witnessed").0 {
+            0 => Err("the second has said nothing yet".to_owned()),
+            _ => Ok(()),
+        },
+    );
+    assert_eq!(released_are(), 0);
+    services.launch(1);
+    services.run("ana", &["job", "watch", &job]);
+    assert!(released_are() > 0);
+    assert_eq!(released(&services, "ana", &job), own(&services));
+}
+
+/// Whoever has no second service says so, before anything is uploaded.
+#[test]
+fn without_a_second_service_none_can_be_wanted() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let create = [
+        "dataset",
+        "create",
+        "--schema",
+        "t.schema.json",
+        "--data",
+        "t.csv",
+    ];
+    let more = ["--epsilon", "1", "--witness"];
+    let told = services.command("ana", &[&create[..], &more].concat());
+    assert!(!told.status.success());
+    let words = stderr(&told);
+    assert!(words.contains("no second computation service"), "{words}");
+}
