@@ -147,7 +147,7 @@ impl Services {
         let home = self.home(service);
         match &self.setting.homes {
             Some(homes) if service < homes.len() => {
-                std::os::unix::fs::symlink(&homes[service], &home).unwrap()
+                std::os::unix::fs::symlink(&homes[service], &home).unwrap();
             }
             _ => fs::create_dir(&home).unwrap(),
         }

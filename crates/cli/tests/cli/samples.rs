@@ -47,6 +47,7 @@ fn sample_configurations_are_read() {
     let generation: fhaim_generation::Config = read(Service::Generation);
     let computation: fhaim_computation::Config = read(Service::Computation);
     let crypto: fhaim_crypto::Config = read(Service::Crypto);
+    let witness: fhaim_computation::Config = read(Service::Witness);
     let at = |service: Service, common: &Common| (service, common.listen.port());
     let [(g, g_port), (c, c_port), (k, k_port)] = [
         at(Service::Generation, &generation.common),
@@ -58,4 +59,6 @@ fn sample_configurations_are_read() {
     check(g, &generation.common, &[(c, &c_url)]);
     check(c, &computation.common, &[(g, &g_url), (k, &k_url)]);
     check(k, &crypto.common, &[(g, &g_url), (c, &c_url)]);
+    let (w, common) = (Service::Witness, &witness.common);
+    check(w, common, &[(g, &g_url), (c, &c_url), (k, &k_url)]);
 }

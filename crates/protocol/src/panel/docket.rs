@@ -157,11 +157,9 @@ impl Record {
         if grant.is_none() {
             return Err(Error::Request("another request had these releases"));
         }
-        if rules.witness {
-            if witness.ok_or(Error::Unwitnessed)? != *digest {
-                self.standing.freeze(Freeze::Witness)?;
-                return Err(Error::Frozen(Freeze::Witness));
-            }
+        if rules.witness && witness.ok_or(Error::Unwitnessed)? != *digest {
+            self.standing.freeze(Freeze::Witness)?;
+            return Err(Error::Frozen(Freeze::Witness));
         }
         let docket = self.docket_mut(request.job)?;
         docket.promise = Some(Promise {
