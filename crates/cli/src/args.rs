@@ -19,7 +19,7 @@ use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
-    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, LogoutArguments,
+    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LinkCommand, LoginArguments, LogoutArguments,
     ShowArguments,
 };
 use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
@@ -115,6 +115,9 @@ pub enum Command<R: Randomness> {
     /// Draw a synthetic table from a finished job
     #[command(after_help = DOWNLOAD_EXAMPLES)]
     Download(DownloadArguments),
+    /// Links to results for other accounts: make, list, revoke, show
+    #[command(subcommand)]
+    Link(LinkCommand),
     /// A dataset's privacy ledger, itemised
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),

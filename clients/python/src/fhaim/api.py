@@ -26,12 +26,16 @@ from fhaim.models import (
     JobPage,
     KeyExchange,
     KeySet,
+    LinkMade,
+    LinkPage,
+    LinkedResult,
     Missing,
     ModelView,
     NewApiKey,
     NewDataset,
     NewJob,
     NewKeySet,
+    NewLink,
     NewPassword,
     NewRun,
     NewSignature,
@@ -194,6 +198,35 @@ class Generation:
             header={"Last-Event-ID": last_event_id},
         )
 
+    def list_links(
+        self,
+        job: UUID,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> LinkPage:
+        """The links to a job's result, whichever of the dataset's holders made them."""
+        return self._http.json(
+            LinkPage,
+            "GET",
+            path("/v1/jobs/{}/links", job),
+            query={"after": after, "limit": limit},
+        )
+
+    def make_link(self, job: UUID, link: UUID, body: NewLink) -> LinkMade:
+        """Makes a link to a finished job's result under an identifier that the caller chooses:
+        whoever is signed in and has its secret sees a data card and draws tables, and nothing
+        else of the dataset. The secret is shown this once. The same again, before the link
+        was opened, gives a new secret in the place of one that was lost.
+        """
+        return self._http.json(LinkMade, "PUT", path("/v1/jobs/{}/links/{}", job, link), body=body)
+
+    def revoke_link(self, job: UUID, link: UUID) -> None:
+        """Revokes a link: it opens nothing after. What was drawn by it stays with whoever drew
+        it.
+        """
+        self._http.nothing("DELETE", path("/v1/jobs/{}/links/{}", job, link))
+
     def show_model(self, job: UUID) -> ModelView:
         """The model of a finished job."""
         return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
@@ -222,6 +255,35 @@ class Generation:
             "GET",
             path("/v1/jobs/{}/synthetic", job),
             query={"format": format, "rows": rows, "seed": seed, "where": where},
+        )
+
+    def open_link(self, link: UUID, *, fhaim_link: str) -> LinkedResult:
+        """The data card of what a link opens, for any account."""
+        return self._http.json(
+            LinkedResult,
+            "GET",
+            path("/v1/links/{}", link),
+            header={"fhaim-link": fhaim_link},
+        )
+
+    def draw_linked_table(
+        self,
+        link: UUID,
+        *,
+        format: TableFormat | None = None,
+        rows: int | None = None,
+        seed: int | None = None,
+        where: str | None = None,
+        fhaim_link: str,
+    ) -> Stream:
+        """A synthetic table drawn from what a link opens, for any account, streamed as it is
+        drawn.
+        """
+        return self._http.stream(
+            "GET",
+            path("/v1/links/{}/synthetic", link),
+            query={"format": format, "rows": rows, "seed": seed, "where": where},
+            header={"fhaim-link": fhaim_link},
         )
 
     def sign_in(self, body: Credentials) -> Session:

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     args::{DownloadArguments, JobArguments, JobCommand, JobRunArguments},
-    holders, login,
+    holders, link, login,
 };
 use crate::{
     ask::{ask, can_ask},
@@ -231,7 +231,14 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
     };
     let phase = progress.uncounted("download");
     let mut file = tokio::fs::File::from_std(staged.reopen()?);
-    let bytes = client.download(arguments.job, &draw, &mut file).await?;
+    let bytes = match (&arguments.link_file, arguments.job) {
+        (Some(path), _) => {
+            let link = link::read(path)?;
+            client.download_linked(&link, &draw, &mut file).await?
+        }
+        (None, Some(job)) => client.download(job, &draw, &mut file).await?,
+        (None, None) => return Err(Error::Usage("name a job, or a --link-file".to_owned())),
+    };
     phase.finish();
     staged.commit()?;
     output::print(&format!(

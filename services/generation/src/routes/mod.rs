@@ -1,6 +1,7 @@
 //! The HTTP surface.
 
 mod accounts;
+mod links;
 
 use axum::extract::{FromRequestParts, State as Shared};
 use axum::http::StatusCode;
@@ -69,6 +70,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(list_releases))
         .routes(routes!(show_model))
         .routes(routes!(draw_table))
+        .merge(links::documented())
 }
 
 type Answer<T> = Result<axum::Json<T>, Failure>;
@@ -328,5 +330,5 @@ async fn draw_table(
     Path(job): Path<Uuid>,
     Query(draw): Query<Draw>,
 ) -> Result<Response, Failure> {
-    synthetic::draw(&state, owner, job, draw).await
+    synthetic::draw_own(&state, owner, job, draw).await
 }

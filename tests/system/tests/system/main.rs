@@ -14,6 +14,7 @@ mod deletion;
 mod drill;
 mod faults;
 mod flow;
+mod links;
 mod lost;
 mod metrics;
 mod operators;
