@@ -106,10 +106,10 @@ pub enum Command<R: Randomness> {
     /// The account that is signed in
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Datasets at the services: create, upload, list, show, delete
+    /// Datasets at the services: create, upload, list, show, rename, delete
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),
-    /// Jobs at the services: run, watch, list, show, releases, cancel, retry
+    /// Jobs at the services: run, watch, list, show, releases, note, cancel, retry
     #[command(subcommand)]
     Job(JobCommand),
     /// Draw a synthetic table from a finished job

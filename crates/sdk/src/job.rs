@@ -1,7 +1,9 @@
 //! Jobs: started, watched, cancelled, their results fetched.
 
 use bytes::Bytes;
-use fhaim_api::job::{Draw, Job, JobEvent, ModelView, NewJob, ReleasedStatistic, TableFormat};
+use fhaim_api::job::{
+    Draw, Job, JobEvent, ModelView, NewJob, NewNote, ReleasedStatistic, TableFormat,
+};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
 use futures_util::{Stream, StreamExt};
@@ -81,6 +83,18 @@ impl Client {
             let _ = timeout(LEDGER_WAIT, self.receipt(job.dataset)).await;
         }
         Ok(job)
+    }
+
+    /// Gives a job another note, for the dataset's holders; an empty one takes it away.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn annotate(&self, id: Uuid, note: &str) -> Result<Job, Error> {
+        let body = Body::json(&NewNote {
+            note: note.to_owned(),
+        });
+        let address = self.jobs_address(&format!("{id}/note"));
+        self.json(Method::PUT, &address, body).await
     }
 
     /// Stops a job.

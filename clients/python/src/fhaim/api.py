@@ -36,6 +36,8 @@ from fhaim.models import (
     NewJob,
     NewKeySet,
     NewLink,
+    NewName,
+    NewNote,
     NewPassword,
     NewRun,
     NewSignature,
@@ -167,6 +169,10 @@ class Generation:
             body=body,
         )
 
+    def rename_dataset(self, dataset: UUID, body: NewName) -> Dataset:
+        """Gives a dataset another name. It is for people alone: nothing else changes."""
+        return self._http.json(Dataset, "PUT", path("/v1/datasets/{}/name", dataset), body=body)
+
     def make_dataset_ready(self, dataset: UUID) -> Dataset:
         """Marks a dataset as ready for jobs, once the computation service has all of its
         objects.
@@ -230,6 +236,10 @@ class Generation:
     def show_model(self, job: UUID) -> ModelView:
         """The model of a finished job."""
         return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
+
+    def annotate_job(self, job: UUID, body: NewNote) -> Job:
+        """Gives a job another note, for the dataset's holders to tell one from another."""
+        return self._http.json(Job, "PUT", path("/v1/jobs/{}/note", job), body=body)
 
     def list_releases(self, job: UUID) -> list[ReleasedStatistic]:
         """What a job has released so far, with what each release cost."""

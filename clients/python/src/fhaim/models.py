@@ -385,6 +385,9 @@ class Job:
     error: str | None = None
     """Why it failed."""
 
+    note: str | None = None
+    """What the dataset's holders want to remember of it."""
+
     progress: JobProgress | None = None
     """What it is doing, once it has begun."""
 
@@ -682,6 +685,22 @@ class NewLink:
 
     name: str
     """Whom it is for, or what: shown to the dataset's holders alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewName:
+    """Another name for a dataset."""
+
+    name: str
+    """A name for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewNote:
+    """Another note on a job."""
+
+    note: str
+    """What the dataset's holders want to remember of it; empty: nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,6 +118,9 @@ pub enum DatasetCommand<R: Randomness> {
     /// One dataset: its terms, its upload, its budget
     #[command(after_help = DATASET_SHOW_EXAMPLES)]
     Show(ShowArguments),
+    /// Give a dataset another name; nothing else of it changes
+    #[command(after_help = RENAME_EXAMPLES)]
+    Rename(RenameArguments),
     /// Destroy a dataset's keys, then delete its ciphertexts, jobs and results
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArguments),
@@ -195,6 +198,24 @@ Examples:
 const DATASET_SHOW_EXAMPLES: &str = "\
 Examples:
   fhaim dataset show 0198c0de-0000-7000-8000-000000000000";
+
+const RENAME_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset rename 0198c0de-0000-7000-8000-000000000000 \"Admissions 2026\"
+
+The name is for people; the dataset's identifier, its terms and its schema stay as they are.";
+
+/// Flags of `dataset rename`.
+#[derive(Debug, Args)]
+pub struct RenameArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// Its new name
+    pub name: String,
+    /// Print the dataset as JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
@@ -346,6 +367,9 @@ pub enum JobCommand {
     /// Everything a job released: integers, noise, cost
     #[command(after_help = RELEASES_EXAMPLES)]
     Releases(JobArguments),
+    /// Note something on a job, by which to tell it from others
+    #[command(after_help = NOTE_EXAMPLES)]
+    Note(NoteArguments),
     /// Stop a job; what it spent stays spent
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(JobArguments),
@@ -379,6 +403,25 @@ Examples:
 const RELEASES_EXAMPLES: &str = "\
 Examples:
   fhaim job releases 0198c0de-0000-7000-8000-000000000001 --json > releases.json";
+
+const NOTE_EXAMPLES: &str = "\
+Examples:
+  fhaim job note 0198c0de-0000-7000-8000-000000000001 \"with the new schema\"
+  fhaim job note 0198c0de-0000-7000-8000-000000000001 \"\"
+
+An empty note takes the old one away. The dataset's holders see it, and nobody else.";
+
+/// Flags of `job note`.
+#[derive(Debug, Args)]
+pub struct NoteArguments {
+    /// The job
+    pub job: Uuid,
+    /// What to note
+    pub note: String,
+    /// Print the job as JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 const CANCEL_EXAMPLES: &str = "\
 Examples:

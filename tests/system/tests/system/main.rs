@@ -17,6 +17,7 @@ mod flow;
 mod links;
 mod lost;
 mod metrics;
+mod names;
 mod operators;
 mod outages;
 mod parties;

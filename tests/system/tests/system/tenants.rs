@@ -46,6 +46,8 @@ fn body(shown: &Value, service: usize, path: &str) -> Value {
         (0, "/v1/datasets/{dataset}") => {
             return serde_json::json!({ "name": shown["name"], "terms": terms });
         }
+        (0, "/v1/datasets/{dataset}/name") => return serde_json::json!({ "name": "Bob's" }),
+        (0, "/v1/jobs/{job}/note") => return serde_json::json!({ "note": "Bob's" }),
         (0, "/v1/jobs/{job}/links/{link}") => return serde_json::json!({ "name": "Bob" }),
         (0, "/v1/api-keys/{id}") => return serde_json::json!({ "name": "nightly" }),
         (0, _) => return serde_json::json!({}),
