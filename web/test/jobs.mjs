@@ -1,4 +1,4 @@
-// What holders call their datasets and jobs.
+// What holders call their datasets and jobs, and two jobs side by side.
 //
 // Usage: node test/jobs.mjs [SCREENSHOT_DIR].
 import {
@@ -66,8 +66,52 @@ async function notes() {
   await look("dataset-jobs");
 }
 
+/** The row of figures with this label. */
+function labelled(label) {
+  return page.getByRole("row").filter({ has: page.getByRole("rowheader", { name: label, exact: true }) });
+}
+
+/** The cells of a row of figures, without its label. */
+function figures(label) {
+  return labelled(label).getByRole("cell").allInnerTexts();
+}
+
+async function compare() {
+  await page.getByRole("link", { name: "Compare jobs" }).click();
+  await page.getByRole("heading", { name: "What they spent and made" }).waitFor();
+  const heads = await page.getByRole("region", { name: "Both jobs" }).getByRole("columnheader").allInnerTexts();
+  check("jobs go by their notes", heads.join() === "the second,the first", heads.join());
+  const spent = await figures("Epsilon spent");
+  // Two runs at equal shares of a budget of epsilon 1: each costs less than all, and more than half.
+  check("what each spent is an epsilon", spent.length === 2 && spent.every((text) => parseFloat(text) > 0.5 && parseFloat(text) < 0.8), spent.join());
+  const took = await figures("From start to end");
+  check("and how long each took", took.every((text) => /^\d+\.\d s$/.test(text)), took.join());
+  const fits = await figures("Fit to the noisy counts: mean distance");
+  check("how far each fit is from its counts", fits.every((text) => /^0\.\d{4}$/.test(text)), fits.join());
+  await page.locator("#original").setInputFiles(file);
+  await page.getByRole("heading", { name: "Distance from the original" }).waitFor();
+  const means = (await figures("Columns: mean distance")).map(Number);
+  const columns = await Promise.all(["colour", "size", "weight", "sold"].map(figures));
+  const own = [0, 1].map((side) => columns.reduce((sum, cells) => sum + Number(cells[side]), 0) / 4);
+  check("the report's figures side by side", means.every((mean, side) => Math.abs(mean - own[side]) < 2e-4), `${means} ${own}`);
+  const bold = await labelled("Columns: mean distance").locator("strong").innerText();
+  check("the smaller of two is bold", Number(bold) === Math.min(...means), bold);
+  await look("compare");
+}
+
+async function choose() {
+  const address = page.url();
+  check("a job is not compared with itself", (await page.getByLabel("Another").locator("option:disabled").count()) === 1);
+  await page.goto(address.slice(0, address.lastIndexOf("/")));
+  await page.getByText("Choose the job to compare it with.").waitFor();
+  await look("compare-choose");
+  await page.getByLabel("Another").selectOption({ index: 2 });
+  await page.getByRole("heading", { name: "What they spent and made" }).waitFor();
+  check("two jobs are chosen by their lists", page.url() === address, page.url());
+}
+
 await run(server, browser, page, [
-  begin, rename, notes,
+  begin, rename, notes, compare, choose,
   function noErrors() {
     check("no console errors", watch.problems.length === 0, watch.problems.join("; "));
   },

@@ -160,8 +160,14 @@ function Jobs({ dataset, standing }: { dataset: Dataset; standing: Standing | un
       <Trouble error={error} retry={reload} />
       {value?.length === 0 && <p>None yet. A job spends its share of the budget on noisy counts, fits a model to them, and draws synthetic records from it.</p>}
       {value && value.length > 0 && <JobTable jobs={value} />}
+      {value?.[0] && <p><Link to={compared(value)}>Compare jobs</Link></p>}
     </section>
   );
+}
+
+/** Where the newest two jobs are compared, or the only one with others' of another dataset. */
+function compared(jobs: Job[]): string {
+  return `/compare/${jobs.slice(0, 2).map(({ id }) => id).join("/")}`;
 }
 
 /** Starts a job, once what it costs is confirmed: however often it is clicked or tried again, one. */

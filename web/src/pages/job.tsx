@@ -82,6 +82,7 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
         <h1>Job{dataset && ` on ${dataset.name}`} <JobTag state={job.state} /></h1>
         <div className="row">
           <Link className="button" to={`/datasets/${job.dataset}`}>The dataset</Link>
+          <Link className="button" to={`/compare/${job.id}`}>Compare</Link>
           <Note job={job} reload={reload} />
           {job.state === "done" && <Link className="button main" to={`/jobs/${job.id}/result`}>The synthetic table</Link>}
           {(job.state === "failed" || job.state === "cancelled") && (
