@@ -9,6 +9,8 @@ node "$here/test/page.mjs" "$@"
 node "$here/test/tables.mjs" "$@"
 node "$here/test/parties.mjs" "$@"
 node "$here/test/account.mjs" "$@"
+node "$here/test/links.mjs" "$@"
+node "$here/test/jobs.mjs" "$@"
 [ -z "${FHAIM_QUICK:-}" ] || exit 0
 node "$here/test/recovery.mjs" "$@"
 node "$here/test/journal.mjs"

@@ -11,6 +11,8 @@ const NewDataset = lazy(() => import("./pages/new-dataset"));
 const DatasetPage = lazy(() => import("./pages/dataset"));
 const JobPage = lazy(() => import("./pages/job"));
 const ResultPage = lazy(() => import("./pages/result"));
+const ComparePage = lazy(() => import("./pages/compare"));
+const SharedPage = lazy(() => import("./pages/shared"));
 const ApiKeys = lazy(() => import("./pages/api-keys"));
 const AccountPage = lazy(() => import("./pages/account"));
 const Join = lazy(() => import("./pages/join"));
@@ -32,6 +34,8 @@ export function App() {
             <Route path="/datasets/:dataset" element={<DatasetPage />} />
             <Route path="/jobs/:job" element={<JobPage />} />
             <Route path="/jobs/:job/result" element={<ResultPage />} />
+            <Route path="/compare/:first/:second?" element={<ComparePage />} />
+            <Route path="/shared/:link" element={<SharedPage />} />
             <Route path="/api-keys" element={<ApiKeys />} />
             <Route path="/account" element={<AccountPage />} />
             <Route path="/join" element={<Join />} />
@@ -77,7 +81,7 @@ function Frame() {
 
 /** Whether a page is one below the list of datasets. */
 function isOfDatasets(pathname: string): boolean {
-  return /^\/(datasets|jobs)\//.test(pathname);
+  return /^\/(datasets|jobs|compare)\//.test(pathname);
 }
 
 /** A way back to the upload that is under way while another page is looked at. */
@@ -93,7 +97,8 @@ function UploadLink({ pathname }: { pathname: string }) {
 /** Pages for whoever is signed in; others are sent to sign in and come back. */
 function Members() {
   const email = useSignedIn();
-  const { pathname } = useLocation();
-  if (email === undefined) return <Navigate to="/sign-in" replace state={{ from: pathname }} />;
+  const { pathname, hash } = useLocation();
+  // A link's secret is behind the #: it comes along, and is sent to nobody.
+  if (email === undefined) return <Navigate to="/sign-in" replace state={{ from: pathname + hash }} />;
   return <Outlet />;
 }

@@ -188,6 +188,15 @@ pub struct NewDataset {
     pub terms: WireTerms,
 }
 
+/// Another name for a dataset.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewName {
+    /// A name for people.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: String,
+}
+
 /// What the crypto service wants to see before it makes a dataset's keys.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Voucher {

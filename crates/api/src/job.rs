@@ -62,6 +62,15 @@ pub struct NewJob {
     pub receipt: Option<Receipt>,
 }
 
+/// Another note on a job.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewNote {
+    /// What the dataset's holders want to remember of it; empty: nothing.
+    #[schema(max_length = 200)]
+    pub note: String,
+}
+
 /// A job.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Job {
@@ -69,6 +78,9 @@ pub struct Job {
     pub id: Uuid,
     /// The dataset it runs over.
     pub dataset: Uuid,
+    /// What the dataset's holders want to remember of it.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub note: String,
     /// Where it is.
     pub state: JobState,
     /// What it is doing, once it has begun.

@@ -5,6 +5,7 @@
 //! | [`account`] | generation: accounts, sessions, API keys |
 //! | [`dataset`] | generation: datasets |
 //! | [`job`] | generation: jobs, their events and results |
+//! | [`link`] | generation: results for other accounts |
 //! | [`upload`] | computation: objects of an upload |
 //! | [`batch`] | computation: releases a job asks for |
 //! | [`keys`] | crypto: key sets, the ledger, decryption, the audit log |
@@ -20,6 +21,7 @@ pub mod dataset;
 mod digest;
 pub mod job;
 pub mod keys;
+pub mod link;
 pub mod problem;
 pub mod token;
 pub mod upload;

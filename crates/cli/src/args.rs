@@ -19,7 +19,7 @@ use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
-    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LoginArguments, LogoutArguments,
+    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LinkCommand, LoginArguments, LogoutArguments,
     ShowArguments,
 };
 use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
@@ -34,9 +34,12 @@ pub const DEFAULT_DELTA: f64 = 1e-9;
 /// Model cap in MB unless another is asked for.
 pub const DEFAULT_MODEL_MB: usize = 64;
 
+/// The release and, where the build knows it, the commit: `0.1.0 (3de8e94c0a1b)`.
+pub const VERSION: &str = env!("FHAIM_VERSION");
+
 /// Synthetic data from tables nobody but their holder reads.
 #[derive(Debug, Parser)]
-#[command(name = "fhaim", version, max_term_width = 100)]
+#[command(name = "fhaim", version = VERSION, max_term_width = 100)]
 pub struct Arguments<R: Randomness> {
     /// Say nothing of progress
     #[arg(long, short, global = true)]
@@ -106,15 +109,18 @@ pub enum Command<R: Randomness> {
     /// The account that is signed in
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Datasets at the services: create, upload, list, show, delete
+    /// Datasets at the services: create, upload, list, show, rename, delete
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),
-    /// Jobs at the services: run, watch, list, show, releases, cancel, retry
+    /// Jobs at the services: run, watch, list, show, releases, note, cancel, retry
     #[command(subcommand)]
     Job(JobCommand),
     /// Draw a synthetic table from a finished job
     #[command(after_help = DOWNLOAD_EXAMPLES)]
     Download(DownloadArguments),
+    /// Links to results for other accounts: make, list, revoke, show
+    #[command(subcommand)]
+    Link(LinkCommand),
     /// A dataset's privacy ledger, itemised
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),
@@ -124,6 +130,9 @@ pub enum Command<R: Randomness> {
     /// Print a shell's completions of these commands
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArguments),
+    /// Write manual pages of these commands into a folder
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArguments),
 }
 
 /// What to do with a schema.
@@ -142,6 +151,20 @@ Examples:
   fhaim completions bash > ~/.local/share/bash-completion/completions/fhaim
   fhaim completions zsh > ~/.zfunc/_fhaim
   fhaim completions fish > ~/.config/fish/completions/fhaim.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  fhaim man ~/.local/share/man/man1
+  fhaim man man && man -l man/fhaim-dataset-create.1
+
+A page a command: fhaim.1, fhaim-dataset.1, fhaim-dataset-create.1 and so on.";
+
+/// Flags of `man`.
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// The folder; it is made where there is none
+    pub folder: PathBuf,
+}
 
 /// Flags of `completions`.
 #[derive(Debug, Args)]

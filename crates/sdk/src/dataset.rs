@@ -1,7 +1,7 @@
 //! Datasets: made known to all three services, listed, deleted.
 
 use fhaim_api::Digest;
-use fhaim_api::dataset::{Dataset, NewDataset, Voucher, WireTerms};
+use fhaim_api::dataset::{Dataset, NewDataset, NewName, Voucher, WireTerms};
 use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
@@ -57,6 +57,18 @@ impl Client {
     pub async fn dataset(&self, id: Uuid) -> Result<Dataset, Error> {
         let address = format!("{}/v1/datasets/{id}", self.endpoints().generation);
         self.json(Method::GET, &address, Body::Empty).await
+    }
+
+    /// Gives a dataset that the account made another name.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn rename_dataset(&self, id: Uuid, name: &str) -> Result<Dataset, Error> {
+        let address = format!("{}/v1/datasets/{id}/name", self.endpoints().generation);
+        let body = Body::json(&NewName {
+            name: name.to_owned(),
+        });
+        self.json(Method::PUT, &address, body).await
     }
 
     /// The number of the account's part of a dataset: 0 where one holder has the whole table.

@@ -31,6 +31,13 @@ impl Endpoints {
         }
     }
 
+    /// Where the page is, if the services are behind one origin, and otherwise the generation service's
+    /// own address: links begin with it.
+    pub(crate) fn origin(&self) -> &str {
+        let generation = self.generation.trim_end_matches('/');
+        generation.strip_suffix("/generation").unwrap_or(generation)
+    }
+
     /// The service that an address is of: what it is shown is good there alone.
     pub(crate) fn at(&self, address: &str) -> Service {
         let is_below = |base: &str| {

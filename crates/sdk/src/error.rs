@@ -82,6 +82,15 @@ pub enum Error {
          withdraw {0}` takes this account's part back, and lets no further run begin"
     )]
     OtherMaker(Uuid),
+    /// A text that should be a link is none.
+    #[error("this is not a link: `SERVER/shared/LINK#SECRET`, as `fhaim link make` prints it")]
+    NoLink,
+    /// A link of another server than the one that is signed in to.
+    #[error(
+        "the link is of {0}, and its secret is shown to no other server: sign in there, with \
+         `fhaim login --server`"
+    )]
+    OtherServer(String),
     /// Encryption or planning failed.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),

@@ -1,15 +1,17 @@
 //! Jobs: started, watched, cancelled, their results fetched.
 
 use bytes::Bytes;
-use fhaim_api::job::{Draw, Job, JobEvent, ModelView, NewJob, ReleasedStatistic, TableFormat};
+use fhaim_api::job::{
+    Draw, Job, JobEvent, ModelView, NewJob, NewNote, ReleasedStatistic, TableFormat,
+};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
 use futures_util::{Stream, StreamExt};
-use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderValue};
+use reqwest::{Method, Response};
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -83,6 +85,18 @@ impl Client {
         Ok(job)
     }
 
+    /// Gives a job another note, for the dataset's holders; an empty one takes it away.
+    ///
+    /// # Errors
+    /// What the service refuses.
+    pub async fn annotate(&self, id: Uuid, note: &str) -> Result<Job, Error> {
+        let body = Body::json(&NewNote {
+            note: note.to_owned(),
+        });
+        let address = self.jobs_address(&format!("{id}/note"));
+        self.json(Method::PUT, &address, body).await
+    }
+
     /// Stops a job.
     ///
     /// # Errors
@@ -136,22 +150,11 @@ impl Client {
         &self,
         id: Uuid,
         draw: &Draw,
-        writer: &mut (dyn tokio::io::AsyncWrite + Send + Unpin),
+        writer: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<u64, Error> {
         let address = self.jobs_address(&format!("{id}/synthetic{}", query(draw)));
-        let mut response = self.call(Method::GET, &address, Body::Empty).await?;
-        let mut bytes = 0;
-        loop {
-            let chunk = response.chunk().await;
-            match chunk.map_err(|error| Error::unreachable(&address, error))? {
-                Some(chunk) => {
-                    bytes += chunk.len() as u64;
-                    writer.write_all(&chunk).await?;
-                }
-                None => break,
-            }
-        }
-        writer.flush().await?;
+        let response = self.call(Method::GET, &address, Body::Empty).await?;
+        let bytes = write(&address, response, writer).await?;
         // For its receipt; the table is there.
         let _ = self.job(id).await;
         Ok(bytes)
@@ -177,7 +180,29 @@ impl Client {
     }
 }
 
-fn query(draw: &Draw) -> String {
+/// Writes an answer as it comes; the number of bytes.
+pub(crate) async fn write(
+    address: &str,
+    mut response: Response,
+    writer: &mut (dyn AsyncWrite + Send + Unpin),
+) -> Result<u64, Error> {
+    let mut bytes = 0;
+    loop {
+        let chunk = response.chunk().await;
+        match chunk.map_err(|error| Error::unreachable(address, error))? {
+            Some(chunk) => {
+                bytes += chunk.len() as u64;
+                writer.write_all(&chunk).await?;
+            }
+            None => break,
+        }
+    }
+    writer.flush().await?;
+    Ok(bytes)
+}
+
+/// The query that asks for a table.
+pub(crate) fn query(draw: &Draw) -> String {
     let format = match draw.format {
         TableFormat::Csv => "csv",
         TableFormat::Parquet => "parquet",

@@ -58,6 +58,8 @@ pub struct Limits {
     pub jobs_under_way: u64,
     /// API keys of one account.
     pub api_keys: u64,
+    /// Links of one account, by which other accounts see results.
+    pub links: u64,
 }
 
 impl Default for Limits {
@@ -73,6 +75,7 @@ impl Default for Limits {
             jobs: 10_000,
             jobs_under_way: 100,
             api_keys: 100,
+            links: 1_000,
         }
     }
 }

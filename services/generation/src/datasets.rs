@@ -1,7 +1,7 @@
 //! Datasets: what their holders fixed, and how far they are.
 
 use fhaim_api::account::Secret;
-use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, Voucher};
+use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, NewName, Voucher};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_api::upload::{Upload, UploadState};
@@ -154,6 +154,23 @@ async fn must_own(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
         Some(_) => Err(Failure::foreign(SERVICE, owner, "dataset", id)),
         None => Err(Failure::not_found()),
     }
+}
+
+/// Gives an owner's dataset another name. It is for people alone: terms, keys and links stay as they
+/// are.
+///
+/// # Errors
+/// There is no such dataset, or another holder made it; a name that cannot be used.
+pub async fn rename(
+    state: &State,
+    owner: Uuid,
+    id: Uuid,
+    new: NewName,
+) -> Result<Dataset, Failure> {
+    let name = checked_name("name", new.name, MAX_NAME)?;
+    must_own(state, owner, id).await?;
+    store::rename(&state.base.store, id, &name).await?;
+    show(state, owner, id).await
 }
 
 /// The datasets that a user holds, alone or with others.

@@ -1,6 +1,6 @@
 //! Jobs, as the holders of their datasets see them.
 
-use fhaim_api::job::{Job, JobState, NewJob};
+use fhaim_api::job::{Job, JobState, NewJob, NewNote};
 use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
@@ -8,12 +8,16 @@ use fhaim_platform::store::Tx;
 use fhaim_protocol::crypto::chain;
 use uuid::Uuid;
 
+use crate::accounts::checked_name;
 use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::datasets::Locked;
 use crate::store::{batches, datasets as parents, jobs as store};
 use crate::{State, datasets, limits};
+
+/// Characters of a note.
+const MAX_NOTE: usize = 200;
 
 /// Queues a job under the identifier that its owner chose. The same again changes nothing.
 ///
@@ -100,6 +104,20 @@ pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> 
         Some(_) => foreign(owner, id),
         None => Failure::not_found(),
     })
+}
+
+/// Gives a job another note. It is for the dataset's holders, and changes nothing else.
+///
+/// # Errors
+/// There is no such job; a note that cannot be used.
+pub async fn annotate(state: &State, user: Uuid, id: Uuid, new: NewNote) -> Result<Job, Failure> {
+    let note = match new.note.is_empty() {
+        true => new.note,
+        false => checked_name("note", new.note, MAX_NOTE)?,
+    };
+    show(state, user, id).await?;
+    store::set_note(&state.base.store, id, &note).await?;
+    show(state, user, id).await
 }
 
 fn foreign(owner: Uuid, id: Uuid) -> Failure {

@@ -7,6 +7,7 @@
 //! | `limits` | what an account may have |
 //! | `datasets`, `jobs`, `events` | what a user sees of the work |
 //! | `results`, `synthetic` | releases, models, and tables drawn from them |
+//! | `links` | results that other accounts may see |
 //! | `routes` | the HTTP surface |
 //! | `store` | all statements |
 //! | `problem` | all refusals |
@@ -21,6 +22,7 @@ mod datasets;
 mod events;
 mod jobs;
 mod limits;
+mod links;
 mod models;
 mod paging;
 mod problem;

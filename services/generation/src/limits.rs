@@ -59,6 +59,20 @@ pub async fn check_key(state: &State, tx: &mut Tx, owner: Uuid) -> Result<(), Fa
     }
 }
 
+/// Refuses a link beyond what an account may have. No other of the account is made until the
+/// transaction ends.
+///
+/// # Errors
+/// [`Refusal::TooManyLinks`].
+pub async fn check_link(state: &State, tx: &mut Tx, owner: Uuid) -> Result<(), Failure> {
+    lock_owner(tx, owner).await?;
+    let most = state.config.limits.links;
+    match store::count(tx, owner).await?.links {
+        held if held >= most => Err(Refusal::TooManyLinks(most).into()),
+        _ => Ok(()),
+    }
+}
+
 /// What an account has.
 ///
 /// # Errors
@@ -76,6 +90,7 @@ pub async fn usage(state: &State, owner: Uuid) -> Result<Usage, Failure> {
                 limits.jobs_under_way,
             ),
             Used::new("api_keys", counted.api_keys, limits.api_keys),
+            Used::new("links", counted.links, limits.links),
         ],
     })
 }

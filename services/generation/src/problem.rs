@@ -74,6 +74,18 @@ pub enum Refusal {
          for more"
     )]
     TooManyKeys(u64),
+    /// A link of this identifier is named otherwise.
+    #[error("there is a link of this identifier with another name")]
+    OtherLink,
+    /// A link of this identifier has been opened.
+    #[error("the link has been opened, so that its secret is known: make another")]
+    OpenedLink,
+    /// Too many links.
+    #[error(
+        "links: an account can have {0} links: revoke one first, or ask who runs this service for \
+         more"
+    )]
+    TooManyLinks(u64),
     /// Too many datasets.
     #[error(
         "datasets: an account can have {0} datasets: delete one first, or ask who runs this \
@@ -217,6 +229,7 @@ impl Refusal {
             Self::Credentials | Self::Token => ProblemKind::Unauthenticated,
             Self::TooManyTries(_) => ProblemKind::TooManyRequests,
             Self::TooManyKeys(_)
+            | Self::TooManyLinks(_)
             | Self::TooManyDatasets(_)
             | Self::TooManyJobs(_)
             | Self::TooManyUnderWay(_) => ProblemKind::Quota,
@@ -243,6 +256,8 @@ impl Refusal {
             | Self::HasDatasets(_)
             | Self::OtherKey
             | Self::UsedKey
+            | Self::OtherLink
+            | Self::OpenedLink
             | Self::Deleting
             | Self::OtherDataset
             | Self::NotUploaded

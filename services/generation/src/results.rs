@@ -94,12 +94,11 @@ pub struct Fitted {
     pub model: Arc<dyn FittedModel>,
 }
 
-/// The model of an owner's job.
+/// The model of a job.
 ///
 /// # Errors
-/// There is no such job, or it is not done.
-pub async fn fitted(state: &State, owner: Uuid, job: Uuid) -> Result<Fitted, Failure> {
-    let job = jobs::show(state, owner, job).await?;
+/// It is not done.
+pub async fn fitted(state: &State, job: Job) -> Result<Fitted, Failure> {
     if job.state != JobState::Done {
         return Err(Refusal::NoModel(job.state).into());
     }
@@ -113,7 +112,8 @@ pub async fn fitted(state: &State, owner: Uuid, job: Uuid) -> Result<Fitted, Fai
 /// # Errors
 /// There is no such job, it is not done, or its model has no marginals to look at.
 pub async fn view(state: &State, owner: Uuid, job: Uuid) -> Result<ModelView, Failure> {
-    let Fitted { job, terms, model } = fitted(state, owner, job).await?;
+    let job = jobs::show(state, owner, job).await?;
+    let Fitted { job, terms, model } = fitted(state, job).await?;
     let released = released(state, job.id).await?;
     blocking(move || model_view(&terms.schema, model.as_ref(), &released)).await?
 }

@@ -24,7 +24,7 @@ use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 11] = [
+pub const STEPS: [Step; 13] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
@@ -36,6 +36,8 @@ pub const STEPS: [Step; 11] = [
     step!("generation", 13, "accounts"),
     step!("generation", 14, "holders"),
     step!("generation", 20, "shown"),
+    step!("generation", 21, "links"),
+    step!("generation", 22, "notes"),
 ];
 
 /// Plans of new datasets worked out at a time.

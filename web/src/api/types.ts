@@ -13,6 +13,10 @@ export type ApiKeyMade = G["ApiKeyMade"];
 /** The document leaves the schema open; the page knows its form. */
 export type Terms = Omit<G["Terms"], "schema"> & { schema: Schema };
 export type Dataset = Omit<G["Dataset"], "terms"> & { terms: Terms };
+/** A link to a result, without its secret. */
+export type LinkEntry = G["Link"];
+export type LinkMade = G["LinkMade"];
+export type LinkedResult = Omit<G["LinkedResult"], "schema"> & { schema: Schema };
 export type Voucher = G["Voucher"];
 export type Job = G["Job"];
 export type Receipt = G["Receipt"];

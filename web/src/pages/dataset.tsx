@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { get, json, list } from "../api/client";
+import { call, get, json, list } from "../api/client";
 import { deleteDataset } from "../api/deletion";
 import { ofLedger, receiptOf } from "../api/receipts";
 import type { Dataset, DatasetLedger, Job } from "../api/types";
@@ -12,7 +12,7 @@ import { begin, useUpload } from "../crypto/uploads";
 import { describe, isEncrypted } from "../parts/column-words";
 import { LedgerBar } from "../parts/charts";
 import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, counted, Facts, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
+import { Confirmed, count, counted, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
 import { save } from "../parts/save";
 import { UsedBefore } from "../parts/used-before";
 import { Holders, useStanding, type Standing } from "./dataset/holders";
@@ -44,7 +44,12 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
     <>
       <div className="row ends">
         <h1>{dataset.name} <DatasetTag dataset={dataset} /></h1>
-        {(!terms.roster || standing.value?.part === 0) && <Delete dataset={dataset} />}
+        {(!terms.roster || standing.value?.part === 0) && (
+          <div className="row">
+            <Rename dataset={dataset} reload={reload} />
+            <Delete dataset={dataset} />
+          </div>
+        )}
       </div>
       <Facts items={[
         ["Columns", count(terms.schema.columns.filter(isEncrypted).length)],
@@ -62,6 +67,22 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
       {dataset.state === "ready" && <Budget dataset={dataset} />}
       <Columns dataset={dataset} />
     </>
+  );
+}
+
+/** Another name, for people: nothing else of the dataset changes. */
+function Rename({ dataset: { id, name }, reload }: { dataset: Dataset; reload: () => void }) {
+  const [fresh, setFresh] = useState(name);
+  const rename = async () => {
+    await call("generation", "PUT", `/v1/datasets/${id}/name`, { json: { name: fresh } });
+    reload();
+  };
+  return (
+    <Confirmed label="Rename" title={`Rename “${name}”`} tone="" confirm="Rename it" dismiss="Not now" action={rename}>
+      <Field label="Its new name">
+        {(id) => <input id={id} maxLength={200} value={fresh} onChange={(event) => setFresh(event.target.value)} />}
+      </Field>
+    </Confirmed>
   );
 }
 
@@ -139,8 +160,14 @@ function Jobs({ dataset, standing }: { dataset: Dataset; standing: Standing | un
       <Trouble error={error} retry={reload} />
       {value?.length === 0 && <p>None yet. A job spends its share of the budget on noisy counts, fits a model to them, and draws synthetic records from it.</p>}
       {value && value.length > 0 && <JobTable jobs={value} />}
+      {value?.[0] && <p><Link to={compared(value)}>Compare jobs</Link></p>}
     </section>
   );
+}
+
+/** Where the newest two jobs are compared, or the only one with others' of another dataset. */
+function compared(jobs: Job[]): string {
+  return `/compare/${jobs.slice(0, 2).map(({ id }) => id).join("/")}`;
 }
 
 /** Starts a job, once what it costs is confirmed: however often it is clicked or tried again, one. */
@@ -174,7 +201,10 @@ function JobTable({ jobs }: { jobs: Job[] }) {
       <tbody>
         {jobs.map((job) => (
           <tr key={job.id}>
-            <td><Link to={`/jobs/${job.id}`}><When at={job.created_at} /></Link></td>
+            <td>
+              <Link to={`/jobs/${job.id}`}><When at={job.created_at} /></Link>
+              {job.note && <div className="small quiet">{job.note}</div>}
+            </td>
             <td data-label="State"><JobTag state={job.state} /></td>
             <td data-label="Releases">{count(job.releases)}</td>
             <td data-label="Result">{job.state === "done" ? <Link to={`/jobs/${job.id}/result`}>Synthetic table</Link> : "–"}</td>

@@ -1,6 +1,5 @@
 // Conditions on the records that are drawn: a column, and one of its values, bins or chapters.
 import { useState } from "react";
-import type { ModelView } from "../api/types";
 import type { Schema } from "../crypto/messages";
 import { isEncrypted } from "../parts/column-words";
 import { Field } from "../parts/ui";
@@ -18,12 +17,13 @@ export function written(conditions: Condition[]): string {
 
 interface Props {
   schema: Schema;
-  model: ModelView;
+  /** The bins, groups or categories of a column. */
+  labels: (column: string) => string[];
   conditions: Condition[];
   onChange: (conditions: Condition[]) => void;
 }
 
-export function Filters({ schema, model, conditions, onChange }: Props) {
+export function Filters({ schema, labels, conditions, onChange }: Props) {
   const free = schema.columns.filter((column) => isEncrypted(column) && !conditions.some((other) => other.column === column.name));
   return (
     <fieldset className="filters">
@@ -36,7 +36,7 @@ export function Filters({ schema, model, conditions, onChange }: Props) {
         </span>
       ))}
       {free.length > 0 && (
-        <Add names={free.map(({ name }) => name)} schema={schema} model={model}
+        <Add names={free.map(({ name }) => name)} schema={schema} labels={labels}
           onAdd={(condition) => onChange([...conditions, condition])} />
       )}
     </fieldset>
@@ -46,16 +46,16 @@ export function Filters({ schema, model, conditions, onChange }: Props) {
 interface AddProps {
   names: string[];
   schema: Schema;
-  model: ModelView;
+  /** The bins, groups or categories of a column. */
+  labels: (column: string) => string[];
   onAdd: (condition: Condition) => void;
 }
 
-function Add({ names, schema, model, onAdd }: AddProps) {
+function Add({ names, schema, labels, onAdd }: AddProps) {
   const [column, setColumn] = useState("");
   const [value, setValue] = useState("");
   const [exact, setExact] = useState("");
   const chosen = schema.columns.find(({ name }) => name === column);
-  const labels = model.one_ways[model.attributes.indexOf(column)]?.labels ?? [];
   const choose = (name: string) => {
     setColumn(name);
     setValue("");
@@ -82,7 +82,7 @@ function Add({ names, schema, model, onAdd }: AddProps) {
           {(id) => (
             <select id={id} value={value} onChange={(event) => setValue(event.target.value)}>
               <option value="">choose</option>
-              {labels.map((label) => <option key={label}>{label}</option>)}
+              {labels(column).map((label) => <option key={label}>{label}</option>)}
             </select>
           )}
         </Field>

@@ -8,7 +8,7 @@ import type { Dataset, Job, JobEvent, ModelView, ReleasedStatistic } from "../ap
 import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
 import { digitsOf } from "../parts/column-words";
 import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, counted, Facts, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
+import { Confirmed, count, counted, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
 
 /** Pixels from the end of the log within which it is at its end. */
 const NEAR_END = 24;
@@ -82,6 +82,8 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
         <h1>Job{dataset && ` on ${dataset.name}`} <JobTag state={job.state} /></h1>
         <div className="row">
           <Link className="button" to={`/datasets/${job.dataset}`}>The dataset</Link>
+          <Link className="button" to={`/compare/${job.id}`}>Compare</Link>
+          <Note job={job} reload={reload} />
           {job.state === "done" && <Link className="button main" to={`/jobs/${job.id}/result`}>The synthetic table</Link>}
           {(job.state === "failed" || job.state === "cancelled") && (
             <button type="button" className="main" onClick={() => void act("retry").catch(setRefused)}>Retry</button>
@@ -93,10 +95,27 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
           )}
         </div>
       </div>
+      {job.note && <p className="quiet">{job.note}</p>}
       {job.error && <Notice tone="bad"><p>{job.error}</p></Notice>}
       <Trouble error={refused} />
       <Progress job={job} />
     </>
+  );
+}
+
+/** What the dataset's holders want to remember of a job. */
+function Note({ job: { id, note = "" }, reload }: { job: Job; reload: () => void }) {
+  const [fresh, setFresh] = useState(note);
+  const annotate = async () => {
+    await call("generation", "PUT", `/v1/jobs/${id}/note`, { json: { note: fresh } });
+    reload();
+  };
+  return (
+    <Confirmed label="Note" title="A note on this job" tone="" confirm="Keep the note" dismiss="Not now" action={annotate}>
+      <Field label="By which to tell it from others" hint="The dataset’s holders see it. Empty: none.">
+        {(id, hint) => <input id={id} aria-describedby={hint} maxLength={200} value={fresh} onChange={(event) => setFresh(event.target.value)} />}
+      </Field>
+    </Confirmed>
   );
 }
 

@@ -84,7 +84,7 @@ export function Confirmed(props: {
   children: ReactNode;
   /** Of what is made, if anything is: the identifier that was chosen when the dialog was opened. */
   action: (id: string) => Promise<void>;
-  tone?: "bad" | "main";
+  tone?: "bad" | "main" | "";
   /** What the dialog's own buttons say. */
   confirm?: string;
   dismiss?: string;

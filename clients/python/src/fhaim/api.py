@@ -26,6 +26,9 @@ from fhaim.models import (
     JobPage,
     KeyExchange,
     KeySet,
+    LinkMade,
+    LinkPage,
+    LinkedResult,
     Listing,
     Missing,
     ModelView,
@@ -33,6 +36,9 @@ from fhaim.models import (
     NewDataset,
     NewJob,
     NewKeySet,
+    NewLink,
+    NewName,
+    NewNote,
     NewPassword,
     NewRun,
     NewSignature,
@@ -165,6 +171,10 @@ class Generation:
             body=body,
         )
 
+    def rename_dataset(self, dataset: UUID, body: NewName) -> Dataset:
+        """Gives a dataset another name. It is for people alone: nothing else changes."""
+        return self._http.json(Dataset, "PUT", path("/v1/datasets/{}/name", dataset), body=body)
+
     def make_dataset_ready(self, dataset: UUID) -> Dataset:
         """Marks a dataset as ready for jobs, once the computation service has all of its
         objects.
@@ -196,9 +206,42 @@ class Generation:
             header={"Last-Event-ID": last_event_id},
         )
 
+    def list_links(
+        self,
+        job: UUID,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> LinkPage:
+        """The links to a job's result, whichever of the dataset's holders made them."""
+        return self._http.json(
+            LinkPage,
+            "GET",
+            path("/v1/jobs/{}/links", job),
+            query={"after": after, "limit": limit},
+        )
+
+    def make_link(self, job: UUID, link: UUID, body: NewLink) -> LinkMade:
+        """Makes a link to a finished job's result under an identifier that the caller chooses:
+        whoever is signed in and has its secret sees a data card and draws tables, and nothing
+        else of the dataset. The secret is shown this once. The same again, before the link
+        was opened, gives a new secret in the place of one that was lost.
+        """
+        return self._http.json(LinkMade, "PUT", path("/v1/jobs/{}/links/{}", job, link), body=body)
+
+    def revoke_link(self, job: UUID, link: UUID) -> None:
+        """Revokes a link: it opens nothing after. What was drawn by it stays with whoever drew
+        it.
+        """
+        self._http.nothing("DELETE", path("/v1/jobs/{}/links/{}", job, link))
+
     def show_model(self, job: UUID) -> ModelView:
         """The model of a finished job."""
         return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
+
+    def annotate_job(self, job: UUID, body: NewNote) -> Job:
+        """Gives a job another note, for the dataset's holders to tell one from another."""
+        return self._http.json(Job, "PUT", path("/v1/jobs/{}/note", job), body=body)
 
     def list_releases(self, job: UUID) -> list[ReleasedStatistic]:
         """What a job has released so far, with what each release cost."""
@@ -224,6 +267,35 @@ class Generation:
             "GET",
             path("/v1/jobs/{}/synthetic", job),
             query={"format": format, "rows": rows, "seed": seed, "where": where},
+        )
+
+    def open_link(self, link: UUID, *, fhaim_link: str) -> LinkedResult:
+        """The data card of what a link opens, for any account."""
+        return self._http.json(
+            LinkedResult,
+            "GET",
+            path("/v1/links/{}", link),
+            header={"fhaim-link": fhaim_link},
+        )
+
+    def draw_linked_table(
+        self,
+        link: UUID,
+        *,
+        format: TableFormat | None = None,
+        rows: int | None = None,
+        seed: int | None = None,
+        where: str | None = None,
+        fhaim_link: str,
+    ) -> Stream:
+        """A synthetic table drawn from what a link opens, for any account, streamed as it is
+        drawn.
+        """
+        return self._http.stream(
+            "GET",
+            path("/v1/links/{}/synthetic", link),
+            query={"format": format, "rows": rows, "seed": seed, "where": where},
+            header={"fhaim-link": fhaim_link},
         )
 
     def sign_in(self, body: Credentials) -> Session:

@@ -385,6 +385,9 @@ class Job:
     error: str | None = None
     """Why it failed."""
 
+    note: str | None = None
+    """What the dataset's holders want to remember of it."""
+
     progress: JobProgress | None = None
     """What it is doing, once it has begun."""
 
@@ -488,6 +491,90 @@ class LadderNeed:
 
     largest_variance_units: int
     """The largest variance of a release, in units of 4."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link, without its secret."""
+
+    created_at: datetime
+    """When it was made."""
+
+    id: UUID
+    """Its identifier."""
+
+    name: str
+    """Whom it is for, or what."""
+
+    last_opened_at: datetime | None = None
+    """When it was last opened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkMade:
+    """A link just made: the only time its secret is shown. Until it is opened, making it again
+    gives another secret in its place.
+    """
+
+    link: Link
+    """The link's entry."""
+
+    secret: str = field(repr=False)
+    """What opens it, together with its identifier. In an address it belongs behind the `#`,
+    which is sent to no server.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedAttribute:
+    """An attribute of a `LinkedResult`."""
+
+    labels: list[str]
+    """Its categories' or bins' labels."""
+
+    name: str
+    """Its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedResult:
+    """What a link shows of a result, beside the tables that are drawn by it: its data card."""
+
+    attributes: list[LinkedAttribute]
+    """The labels of each attribute's values, as conditions on the records name them."""
+
+    caveats: list[str]
+    """What to know before the table is used."""
+
+    delta: float
+    """Its delta."""
+
+    epsilon: float
+    """The privacy budget of all of the dataset's jobs together."""
+
+    job: UUID
+    """The job that made it."""
+
+    made_at: datetime
+    """When the job ended."""
+
+    mechanism: str
+    """The mechanism."""
+
+    name: str
+    """The dataset's name."""
+
+    runs: int
+    """The jobs that share it."""
+
+    schema: dict[str, Any]
+    """The table's public schema."""
+
+    spent: Cost
+    """What the job spent."""
+
+    total: float
+    """Records, by the model's estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -601,6 +688,30 @@ class NewKeySet:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewLink:
+    """A new link, under an identifier of the caller's choice."""
+
+    name: str
+    """Whom it is for, or what: shown to the dataset's holders alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewName:
+    """Another name for a dataset."""
+
+    name: str
+    """A name for people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewNote:
+    """Another note on a job."""
+
+    note: str
+    """What the dataset's holders want to remember of it; empty: nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewPassword:
     """Another password for an account."""
 
@@ -699,6 +810,17 @@ class JobPage:
     """A page of a list: `items`, and where the next page starts if there is one."""
 
     items: list[Job]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[Link]
     """The items, newest first."""
 
     next: str | None = None

@@ -121,6 +121,9 @@ pub enum DatasetCommand<R: Randomness> {
     /// One dataset: its terms, its upload, its budget
     #[command(after_help = DATASET_SHOW_EXAMPLES)]
     Show(ShowArguments),
+    /// Give a dataset another name; nothing else of it changes
+    #[command(after_help = RENAME_EXAMPLES)]
+    Rename(RenameArguments),
     /// Destroy a dataset's keys, then delete its ciphertexts, jobs and results
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArguments),
@@ -198,6 +201,24 @@ Examples:
 const DATASET_SHOW_EXAMPLES: &str = "\
 Examples:
   fhaim dataset show 0198c0de-0000-7000-8000-000000000000";
+
+const RENAME_EXAMPLES: &str = "\
+Examples:
+  fhaim dataset rename 0198c0de-0000-7000-8000-000000000000 \"Admissions 2026\"
+
+The name is for people; the dataset's identifier, its terms and its schema stay as they are.";
+
+/// Flags of `dataset rename`.
+#[derive(Debug, Args)]
+pub struct RenameArguments {
+    /// The dataset
+    pub dataset: Uuid,
+    /// Its new name
+    pub name: String,
+    /// Print the dataset as JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
@@ -353,6 +374,9 @@ pub enum JobCommand {
     /// Everything a job released: integers, noise, cost
     #[command(after_help = RELEASES_EXAMPLES)]
     Releases(JobArguments),
+    /// Note something on a job, by which to tell it from others
+    #[command(after_help = NOTE_EXAMPLES)]
+    Note(NoteArguments),
     /// Stop a job; what it spent stays spent
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(JobArguments),
@@ -386,6 +410,25 @@ Examples:
 const RELEASES_EXAMPLES: &str = "\
 Examples:
   fhaim job releases 0198c0de-0000-7000-8000-000000000001 --json > releases.json";
+
+const NOTE_EXAMPLES: &str = "\
+Examples:
+  fhaim job note 0198c0de-0000-7000-8000-000000000001 \"with the new schema\"
+  fhaim job note 0198c0de-0000-7000-8000-000000000001 \"\"
+
+An empty note takes the old one away. The dataset's holders see it, and nobody else.";
+
+/// Flags of `job note`.
+#[derive(Debug, Args)]
+pub struct NoteArguments {
+    /// The job
+    pub job: Uuid,
+    /// What to note
+    pub note: String,
+    /// Print the job as JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 const CANCEL_EXAMPLES: &str = "\
 Examples:
@@ -448,6 +491,7 @@ Examples:
 pub const DOWNLOAD_EXAMPLES: &str = "\
 Examples:
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv
+  fhaim download --link-file link.txt --out synthetic.csv
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet --format parquet \\
       --rows 1000000 --where race=Asian --draw-seed 7";
 
@@ -455,7 +499,11 @@ Examples:
 #[derive(Debug, Args)]
 pub struct DownloadArguments {
     /// The job
-    pub job: Uuid,
+    #[arg(required_unless_present = "link_file")]
+    pub job: Option<Uuid>,
+    /// File with a link to another account's result, instead of a job
+    #[arg(long, value_name = "FILE", conflicts_with = "job")]
+    pub link_file: Option<PathBuf>,
     /// Where the synthetic table goes
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
@@ -479,4 +527,77 @@ fn table_format(text: &str) -> Result<TableFormat, String> {
         "parquet" => Ok(TableFormat::Parquet),
         _ => Err("csv or parquet".to_owned()),
     }
+}
+
+/// What to do with links to results.
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Make a link to a finished job's result, which any other account can open
+    #[command(after_help = LINK_MAKE_EXAMPLES)]
+    Make(LinkMakeArguments),
+    /// All links to a job's result, newest first, and when they were last opened
+    #[command(after_help = LINK_LIST_EXAMPLES)]
+    List(JobArguments),
+    /// Revoke a link: it opens nothing after
+    #[command(after_help = LINK_REVOKE_EXAMPLES)]
+    Revoke(LinkRevokeArguments),
+    /// The data card of what another account's link opens
+    #[command(after_help = LINK_SHOW_EXAMPLES)]
+    Show(LinkShowArguments),
+}
+
+const LINK_MAKE_EXAMPLES: &str = "\
+Examples:
+  fhaim link make 0198c0de-0000-7000-8000-000000000001 --name \"Ben, statistics\" > link.txt
+
+Whoever has the link and an account here sees a data card and draws synthetic tables, in the page or by
+`fhaim download --link-file`: not the releases, and nothing else of the dataset. The link is shown this
+once; the service keeps a digest of its secret. Send it as you would a password.";
+
+const LINK_LIST_EXAMPLES: &str = "\
+Examples:
+  fhaim link list 0198c0de-0000-7000-8000-000000000001";
+
+const LINK_REVOKE_EXAMPLES: &str = "\
+Examples:
+  fhaim link revoke 0198c0de-0000-7000-8000-000000000001 0198c0de-0000-7000-8000-000000000002
+
+`fhaim link list` has the links' identifiers. Tables that were drawn stay with whoever drew them.";
+
+const LINK_SHOW_EXAMPLES: &str = "\
+Examples:
+  fhaim link show --link-file link.txt
+  fhaim link show --link-file link.txt --json > card.json";
+
+/// Flags of `link make`.
+#[derive(Debug, Args)]
+pub struct LinkMakeArguments {
+    /// The job
+    pub job: Uuid,
+    /// Whom it is for; only the dataset's holders see it
+    #[arg(long)]
+    pub name: String,
+    /// Print the link's entry as JSON, with the whole link as `address`
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `link revoke`.
+#[derive(Debug, Args)]
+pub struct LinkRevokeArguments {
+    /// The job
+    pub job: Uuid,
+    /// The link
+    pub link: Uuid,
+}
+
+/// Flags of `link show`.
+#[derive(Debug, Args)]
+pub struct LinkShowArguments {
+    /// File with the link
+    #[arg(long, value_name = "FILE")]
+    pub link_file: PathBuf,
+    /// Print the data card as JSON
+    #[arg(long)]
+    pub json: bool,
 }

@@ -21,8 +21,8 @@ use zeroize::Zeroizing;
 
 use super::{
     args::{
-        CreateArguments, DatasetCommand, DeleteArguments, ListArguments, ShowArguments,
-        UploadArguments,
+        CreateArguments, DatasetCommand, DeleteArguments, ListArguments, RenameArguments,
+        ShowArguments, UploadArguments,
     },
     holders, login,
 };
@@ -52,8 +52,19 @@ pub async fn run<R: Randomness>(
         DatasetCommand::Withdraw(arguments) => holders::withdraw(arguments).await,
         DatasetCommand::List(arguments) => list(arguments).await,
         DatasetCommand::Show(arguments) => show(arguments).await,
+        DatasetCommand::Rename(arguments) => rename(arguments).await,
         DatasetCommand::Delete(arguments) => delete(arguments).await,
     }
+}
+
+async fn rename(arguments: &RenameArguments) -> Result<(), Error> {
+    let client = login::client()?;
+    let renamed = client.rename_dataset(arguments.dataset, &arguments.name);
+    let renamed = renamed.await?;
+    if arguments.json {
+        return output::print_json(&renamed);
+    }
+    output::print(&format!("{}  {}\n", renamed.id, renamed.name))
 }
 
 async fn create(arguments: &CreateArguments) -> Result<(), Error> {

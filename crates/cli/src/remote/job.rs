@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     args::{DownloadArguments, JobArguments, JobCommand, JobRunArguments},
-    holders, login,
+    holders, link, login,
 };
 use crate::{
     ask::{ask, can_ask},
@@ -38,6 +38,10 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
         }
         JobCommand::Show(arguments) => show(&client.job(arguments.job).await?, arguments.json),
         JobCommand::Releases(arguments) => releases(&client, arguments).await,
+        JobCommand::Note(arguments) => {
+            let noted = client.annotate(arguments.job, &arguments.note).await?;
+            show(&noted, arguments.json)
+        }
         JobCommand::Cancel(arguments) => show(&client.cancel(arguments.job).await?, arguments.json),
         JobCommand::Retry(arguments) => show(&client.retry(arguments.job).await?, arguments.json),
     }
@@ -141,14 +145,16 @@ fn line(job: &Job) -> String {
         format!("  {phase} ({round}/{rounds})")
     });
     let error = job.error.as_ref().map(|error| format!("  {error}"));
+    let note = (!job.note.is_empty()).then(|| format!("  ({})", job.note));
     format!(
-        "{}  {:9}  {}, rho {:.6}{}{}\n",
+        "{}  {:9}  {}, rho {:.6}{}{}{}\n",
         job.id,
         state(job.state),
         counted(job.releases, "release"),
         job.spent.rho,
         progress.unwrap_or_default(),
-        error.unwrap_or_default()
+        error.unwrap_or_default(),
+        note.unwrap_or_default()
     )
 }
 
@@ -231,7 +237,14 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
     };
     let phase = progress.uncounted("download");
     let mut file = tokio::fs::File::from_std(staged.reopen()?);
-    let bytes = client.download(arguments.job, &draw, &mut file).await?;
+    let bytes = match (&arguments.link_file, arguments.job) {
+        (Some(path), _) => {
+            let link = link::read(path)?;
+            client.download_linked(&link, &draw, &mut file).await?
+        }
+        (None, Some(job)) => client.download(job, &draw, &mut file).await?,
+        (None, None) => return Err(Error::Usage("name a job, or a --link-file".to_owned())),
+    };
     phase.finish();
     staged.commit()?;
     output::print(&format!(

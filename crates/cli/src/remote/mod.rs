@@ -5,6 +5,7 @@ pub mod args;
 pub mod dataset;
 mod holders;
 mod job;
+mod link;
 pub mod login;
 pub mod verify;
 
@@ -21,6 +22,7 @@ pub fn run<R: Randomness>(command: &Command<R>, progress: &Progress) -> Result<(
             Command::Dataset(command) => dataset::run(command, progress).await,
             Command::Job(command) => job::run(command, progress).await,
             Command::Download(arguments) => job::download(arguments, progress).await,
+            Command::Link(command) => link::run(command).await,
             Command::Ledger(arguments) => dataset::ledger(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, progress).await,
             _ => Ok(()),

@@ -66,6 +66,49 @@ fn every_command_that_does_something_shows_examples() {
     }
 }
 
+/// Every command, however deep, has a manual page with its examples.
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = TempDir::new().unwrap();
+    let output = fhaim(folder.path(), &["man", "share/man1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let pages = folder.path().join("share/man1");
+    for (command, help) in all_help() {
+        let name = format!("fhaim {command}").trim().replace(' ', "-");
+        let page = fs::read_to_string(pages.join(format!("{name}.1"))).unwrap();
+        assert!(
+            page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"),
+            "{page}"
+        );
+        // The page escapes hyphens.
+        let page = page.replace("\\-", "-");
+        assert_eq!(
+            help.contains("Examples:"),
+            page.contains("Examples:"),
+            "{name}"
+        );
+    }
+    let output = fhaim(folder.path(), &["man", "share/man1/fhaim.1"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}
+
+/// A release, and a commit where the build was told of one.
+#[test]
+fn the_version_is_that_of_the_release() {
+    let folder = TempDir::new().unwrap();
+    let output = fhaim(folder.path(), &["--version"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let rest = said
+        .trim()
+        .strip_prefix(concat!("fhaim ", env!("CARGO_PKG_VERSION")));
+    let commit = rest
+        .unwrap()
+        .strip_prefix(" (")
+        .and_then(|rest| rest.strip_suffix(')'));
+    let is_commit = |text: &str| text.len() >= 7 && text.chars().all(|c| c.is_ascii_hexdigit());
+    assert!(rest == Some("") || commit.is_some_and(is_commit), "{said}");
+}
+
 /// Releases drawn from a seed are for programs that only tests build.
 #[test]
 fn no_command_takes_a_seed() {

@@ -4,7 +4,7 @@ mod keys;
 mod limits;
 mod passwords;
 mod sessions;
-mod tokens;
+pub mod tokens;
 
 pub use keys::{delete_key, list_keys, make_key};
 pub use limits::{Client, SignInLimits};

@@ -1,13 +1,16 @@
 //! The HTTP surface.
 
 mod accounts;
+mod links;
 
 use axum::extract::{FromRequestParts, State as Shared};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use fhaim_api::dataset::{Dataset, NewDataset, Voucher};
-use fhaim_api::job::{Draw, Job, JobEvent, JobEventMessage, ModelView, NewJob, ReleasedStatistic};
+use fhaim_api::dataset::{Dataset, NewDataset, NewName, Voucher};
+use fhaim_api::job::{
+    Draw, Job, JobEvent, JobEventMessage, ModelView, NewJob, NewNote, ReleasedStatistic,
+};
 use fhaim_api::problem::Problem;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
@@ -58,17 +61,20 @@ pub fn documented() -> OpenApiRouter<State> {
         .merge(accounts::documented())
         .routes(routes!(list_datasets))
         .routes(routes!(make_dataset, show_dataset, delete_dataset))
+        .routes(routes!(rename_dataset))
         .routes(routes!(vouch_for_dataset))
         .routes(routes!(make_dataset_ready))
         .routes(routes!(list_jobs))
         .routes(routes!(make_job))
         .routes(routes!(show_job))
+        .routes(routes!(annotate_job))
         .routes(routes!(cancel_job))
         .routes(routes!(retry_job))
         .routes(routes!(watch_job))
         .routes(routes!(list_releases))
         .routes(routes!(show_model))
         .routes(routes!(draw_table))
+        .merge(links::documented())
 }
 
 type Answer<T> = Result<axum::Json<T>, Failure>;
@@ -146,6 +152,22 @@ async fn delete_dataset(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Gives a dataset another name. It is for people alone: nothing else changes.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/name", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)), request_body = NewName,
+    responses((status = 200, description = "The dataset", body = Dataset),
+        Malformed, Unauthenticated, Forbidden, NotFound, TooLarge, UnsupportedMediaType,
+        Invalid, Internal, Unavailable))]
+async fn rename_dataset(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+    Json(new): Json<NewName>,
+) -> Answer<Dataset> {
+    let renamed = datasets::rename(&state, owner, dataset, new).await?;
+    Ok(axum::Json(renamed))
+}
+
 /// Vouches for a dataset: the crypto service makes its keys for whoever shows the answer.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/voucher", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
@@ -219,6 +241,21 @@ async fn show_job(
     Path(job): Path<Uuid>,
 ) -> Answer<Job> {
     Ok(axum::Json(jobs::show(&state, owner, job).await?))
+}
+
+/// Gives a job another note, for the dataset's holders to tell one from another.
+#[utoipa::path(put, path = "/v1/jobs/{job}/note", tag = "jobs", security(("bearer" = [])),
+    params(("job" = Uuid, Path)), request_body = NewNote,
+    responses((status = 200, description = "The job", body = Job),
+        Malformed, Unauthenticated, Forbidden, NotFound, TooLarge, UnsupportedMediaType,
+        Invalid, Internal, Unavailable))]
+async fn annotate_job(
+    Shared(state): Shared<State>,
+    User(user): User,
+    Path(job): Path<Uuid>,
+    Json(new): Json<NewNote>,
+) -> Answer<Job> {
+    Ok(axum::Json(jobs::annotate(&state, user, job, new).await?))
 }
 
 /// Cancels a job that is queued or running. What it has released stays released, and paid for.
@@ -328,5 +365,5 @@ async fn draw_table(
     Path(job): Path<Uuid>,
     Query(draw): Query<Draw>,
 ) -> Result<Response, Failure> {
-    synthetic::draw(&state, owner, job, draw).await
+    synthetic::draw_own(&state, owner, job, draw).await
 }

@@ -145,7 +145,7 @@ pub async fn set_disabled(tx: &mut Tx, id: Uuid, disabled: bool) -> Result<(), S
     Ok(())
 }
 
-/// Deletes an account that has no datasets, with its sessions and keys.
+/// Deletes an account that has no datasets, with its sessions, keys and links.
 ///
 /// # Errors
 /// A failure of the store.
@@ -154,6 +154,7 @@ pub async fn delete(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     for statement in [
         "DELETE FROM refresh_tokens WHERE account = $1",
         "DELETE FROM api_keys WHERE account = $1",
+        "DELETE FROM links WHERE account = $1",
         "DELETE FROM owners WHERE owner = $1",
         "DELETE FROM accounts WHERE id = $1",
     ] {

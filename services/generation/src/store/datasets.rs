@@ -183,6 +183,20 @@ pub async fn terms(store: &Store, id: Uuid) -> Result<Option<Terms>, StoreError>
     row.map(|row| rows::json(&row, "terms")).transpose()
 }
 
+/// Gives a dataset another name.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn rename(store: &Store, id: Uuid, name: &str) -> Result<(), StoreError> {
+    sqlx::query("UPDATE datasets SET name = $1 WHERE id = $2 AND state <> $3")
+        .bind(name)
+        .bind(id.to_string())
+        .bind(DELETING)
+        .execute(store.pool())
+        .await?;
+    Ok(())
+}
+
 /// Marks a dataset that was being uploaded as ready.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use crate::store::events;
 pub const TABLE: &str = "jobs";
 
 const SELECT: &str = "SELECT id, owner, dataset, state, progress, releases, spent, attempts, error, \
-     created_at, updated_at FROM jobs";
+     note, created_at, updated_at FROM jobs";
 
 /// Whether the account bound as `$2` started a job, or is a holder of its dataset.
 const HELD: &str = "(jobs.owner = $2 OR EXISTS (SELECT 1 FROM holders \
@@ -31,6 +31,7 @@ fn job(row: &Row) -> Result<Job, StoreError> {
     Ok(Job {
         id: rows::parsed(row, "id")?,
         dataset: rows::parsed(row, "dataset")?,
+        note: row.try_get("note")?,
         state: rows::named(row, "state")?,
         progress: rows::some_json(row, "progress")?,
         releases: rows::number(row, "releases")?,
@@ -165,6 +166,19 @@ pub async fn queue_again(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
         .execute(&mut **tx)
         .await?;
     set_state(tx, &id, JobState::Queued, None).await
+}
+
+/// Gives a job another note.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn set_note(store: &Store, id: Uuid, note: &str) -> Result<(), StoreError> {
+    sqlx::query("UPDATE jobs SET note = $1 WHERE id = $2")
+        .bind(note)
+        .bind(id.to_string())
+        .execute(store.pool())
+        .await?;
+    Ok(())
 }
 
 /// What a worker knows of its job.

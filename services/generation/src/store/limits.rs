@@ -15,6 +15,8 @@ pub struct Counted {
     pub jobs_under_way: u64,
     /// API keys.
     pub api_keys: u64,
+    /// Links to results.
+    pub links: u64,
 }
 
 /// Counts what an account has.
@@ -26,7 +28,8 @@ pub async fn count(tx: &mut Tx, owner: Uuid) -> Result<Counted, StoreError> {
          (SELECT COUNT(*) FROM jobs WHERE owner = $1) AS jobs, \
          (SELECT COUNT(*) FROM jobs WHERE owner = $1 AND state IN ('queued', 'running')) \
          AS jobs_under_way, \
-         (SELECT COUNT(*) FROM api_keys WHERE account = $1) AS api_keys";
+         (SELECT COUNT(*) FROM api_keys WHERE account = $1) AS api_keys, \
+         (SELECT COUNT(*) FROM links WHERE account = $1) AS links";
     let row = sqlx::query(count)
         .bind(owner.to_string())
         .fetch_one(&mut **tx)
@@ -36,5 +39,6 @@ pub async fn count(tx: &mut Tx, owner: Uuid) -> Result<Counted, StoreError> {
         jobs: rows::number(&row, "jobs")?,
         jobs_under_way: rows::number(&row, "jobs_under_way")?,
         api_keys: rows::number(&row, "api_keys")?,
+        links: rows::number(&row, "links")?,
     })
 }

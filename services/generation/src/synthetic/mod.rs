@@ -31,7 +31,7 @@ use self::blocks::Blocks;
 use self::pipe::{Pipe, WithoutHeader};
 use crate::problem::Refusal;
 use crate::results::Fitted;
-use crate::{State, datasets, results};
+use crate::{State, datasets, jobs, results};
 
 const MAX_ROWS: u64 = 100_000_000;
 
@@ -44,14 +44,32 @@ pub const SEED: &str = "fhaim-seed";
 /// The number of records of a table.
 pub const ROWS: &str = "fhaim-rows";
 
-/// A synthetic table of a job.
+/// A synthetic table of a holder's job.
 ///
 /// # Errors
-/// There is no such job, it is not done, the conditions cannot be met, or there are too many
-/// tables to be drawn already.
-pub async fn draw(state: &State, owner: Uuid, job: Uuid, draw: Draw) -> Result<Response, Failure> {
-    let Fitted { job, terms, model } = results::fitted(state, owner, job).await?;
-    let dataset = datasets::show(state, owner, job.dataset).await?;
+/// There is no such job, or it is not done; what [`draw`] refuses.
+pub async fn draw_own(
+    state: &State,
+    owner: Uuid,
+    job: Uuid,
+    wanted: Draw,
+) -> Result<Response, Failure> {
+    let job = jobs::show(state, owner, job).await?;
+    let fitted = results::fitted(state, job).await?;
+    let dataset = datasets::show(state, owner, fitted.job.dataset).await?;
+    draw(state, fitted, &dataset.name, wanted).await
+}
+
+/// A synthetic table of a job of the dataset of this name.
+///
+/// # Errors
+/// The conditions cannot be met, or there are too many tables to be drawn already.
+pub async fn draw(
+    state: &State,
+    Fitted { terms, model, .. }: Fitted,
+    name: &str,
+    draw: Draw,
+) -> Result<Response, Failure> {
     let schema = Arc::new(terms.schema);
     let blocks = blocks(schema.clone(), model, &draw).await?;
     if draw.format == TableFormat::Parquet {
@@ -60,7 +78,7 @@ pub async fn draw(state: &State, owner: Uuid, job: Uuid, draw: Draw) -> Result<R
     let permit = state.tables.clone().acquire_owned();
     let permit = tokio::time::timeout(PATIENCE, permit).await;
     let permit = permit.map_err(|_| busy())?.map_err(Failure::internal)?;
-    let headers = headers(&dataset.name, draw.format, &blocks)?;
+    let headers = headers(name, draw.format, &blocks)?;
     let (pipe, body) = pipe::pipe();
     spawn_blocking(move || {
         let _permit = permit;

@@ -1,7 +1,7 @@
 //! Datasets and jobs over HTTP, with a worker and a computation service.
 
 use crate::common::computation::Manner;
-use crate::common::{Kind, Service, User, fresh, problem, terms};
+use crate::common::{Kind, Service, User, fresh, problem, read, terms};
 use fhaim_api::Page;
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
@@ -24,6 +24,7 @@ over_both!(
     a_job_without_a_run,
     the_same_again,
     a_budget_of_two_runs,
+    names_and_notes,
     deletion,
     stopping,
 );
@@ -296,7 +297,7 @@ async fn a_killed_worker(kind: Kind) {
             service.computation.answer(Manner::Hang);
         }
     }
-    let session: fhaim_api::account::Session = crate::common::read(
+    let session: fhaim_api::account::Session = read(
         service
             .sign_in("ana@x.example", crate::common::PASSWORD)
             .await,
@@ -539,7 +540,7 @@ async fn the_same_again(kind: Kind) {
     assert_eq!(created.count(), 1);
     assert!(answers.iter().all(|answer| answer.status().is_success()));
     ana.wait_for(id, JobState::Done).await;
-    let again: Job = crate::common::read(ana.put(&job, json!({})).await, StatusCode::OK).await;
+    let again: Job = read(ana.put(&job, json!({})).await, StatusCode::OK).await;
     assert_eq!((again.id, again.state), (id, JobState::Done));
     let jobs: Page<Job> = ana.get(&format!("{path}/jobs")).await;
     assert_eq!(jobs.items.len(), 1);
@@ -583,6 +584,54 @@ async fn a_budget_of_two_runs(kind: Kind) {
         409,
     )
     .await;
+}
+
+/// Names and notes are for people: they change nothing else, and nobody else changes them.
+async fn names_and_notes(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let eve = service.user("eve@x.example").await;
+    let job = ana.done_job().await;
+    let dataset = format!("/v1/datasets/{}", job.dataset);
+    let before: serde_json::Value = ana.get(&dataset).await;
+    let renamed = json!({ "name": "Admissions, 2026" });
+    let name = format!("{dataset}/name");
+    for _ in 0..2 {
+        let renamed: Dataset = read(ana.put(&name, renamed.clone()).await, StatusCode::OK).await;
+        assert_eq!(renamed.name, "Admissions, 2026");
+    }
+    let mut expected = before;
+    expected["name"] = "Admissions, 2026".into();
+    assert_eq!(ana.get::<serde_json::Value>(&dataset).await, expected);
+    let path = format!("/v1/jobs/{}/synthetic?rows=1", job.id);
+    let drawn = ana.send(Method::GET, &path, None).await;
+    let file = drawn.headers()["content-disposition"].to_str().unwrap();
+    assert!(file.contains("Admissions__2026-synthetic"), "{file}");
+    for wrong in ["", "a\nb", &"x".repeat(201)] {
+        problem(ana.put(&name, json!({ "name": wrong })).await, 422).await;
+    }
+    problem(eve.put(&name, renamed).await, 404).await;
+
+    let note = format!("/v1/jobs/{}/note", job.id);
+    let noted: Job = read(
+        ana.put(&note, json!({ "note": "fewer columns" })).await,
+        StatusCode::OK,
+    )
+    .await;
+    assert_eq!(
+        (noted.note.as_str(), noted.updated_at),
+        ("fewer columns", job.updated_at)
+    );
+    let listed: Page<Job> = ana.get(&format!("{dataset}/jobs")).await;
+    assert_eq!(listed.items[0].note, "fewer columns");
+    problem(
+        ana.put(&note, json!({ "note": "x".repeat(201) })).await,
+        422,
+    )
+    .await;
+    problem(eve.put(&note, json!({ "note": "mine" })).await, 404).await;
+    let bare: Job = read(ana.put(&note, json!({ "note": "" })).await, StatusCode::OK).await;
+    assert_eq!(bare.note, "");
 }
 
 async fn deletion(kind: Kind) {

@@ -82,6 +82,7 @@ async fn limits_of_an_account(kind: Kind) {
         ("jobs", 3, 3),
         ("jobs_under_way", 0, 1),
         ("api_keys", 1, 1),
+        ("links", 0, 1_000),
     ];
     assert_eq!(used.collect::<Vec<_>>(), expected);
     // What is deleted makes room, and others have their own.

@@ -9,5 +9,6 @@ mod document;
 mod holders;
 mod jobs;
 mod limits;
+mod links;
 mod synthetic;
 mod tenants;

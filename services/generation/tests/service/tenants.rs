@@ -1,13 +1,14 @@
 //! Two tenants: every route of the OpenAPI document that names a thing, tried by who does not own
 //! it. A new route cannot be forgotten.
 
-use crate::common::{Kind, Service, problem, terms};
+use crate::common::{Kind, Service, fresh, problem, read, terms};
 use fhaim_api::Page;
 use fhaim_api::dataset::Dataset;
 use fhaim_api::job::{Job, JobState};
+use fhaim_api::link::LinkMade;
 use fhaim_generation::State;
 use fhaim_platform::program::Program;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -36,6 +37,14 @@ const OPEN: [&str; 6] = [
     "/v1/sessions/refresh",
 ];
 
+/// Routes that make something of something else, which has to be there.
+const BELONGS: [&str; 4] = [
+    "/v1/datasets/{dataset}/name",
+    "/v1/jobs/{job}/note",
+    "/v1/datasets/{dataset}/jobs/{job}",
+    "/v1/jobs/{job}/links/{link}",
+];
+
 /// What a route takes, where it takes anything.
 fn body(operation: &Value) -> Option<Value> {
     let content = &operation["requestBody"]["content"]["application/json"];
@@ -44,6 +53,9 @@ fn body(operation: &Value) -> Option<Value> {
         "NewApiKey" => Some(json!({ "name": "k" })),
         "NewDataset" => Some(json!({ "name": "d", "terms": terms() })),
         "NewJob" => Some(json!({})),
+        "NewName" => Some(json!({ "name": "n" })),
+        "NewNote" => Some(json!({ "note": "n" })),
+        "NewLink" => Some(json!({ "name": "l" })),
         other => panic!("what is a {other}?"),
     }
 }
@@ -57,13 +69,17 @@ async fn others_things_are_not_there(kind: Kind) {
     let done = ana.done_job().await;
     let waiting = ana.new_dataset(terms()).await;
     let key = ana.new_key("k").await;
+    let path = fresh(&format!("/v1/jobs/{}/links", done.id));
+    let link = ana.put(&path, json!({ "name": "l" })).await;
+    let link: LinkMade = read(link, StatusCode::CREATED).await;
     let state = async || {
         let path = format!("/v1/jobs/{}", done.id);
         let keys: Value = ana.get("/v1/api-keys").await;
+        let links: Value = ana.get(&format!("{path}/links")).await;
         (
             ana.get::<Value>("/v1/datasets").await,
             ana.get::<Value>(&path).await,
-            keys,
+            (keys, links),
         )
     };
     let before = state().await;
@@ -73,12 +89,13 @@ async fn others_things_are_not_there(kind: Kind) {
             assert!(operation["security"].is_null(), "{path}");
             continue;
         }
-        let filled = |dataset: Uuid, job: Uuid, key: Uuid| {
+        let filled = |dataset: Uuid, job: Uuid, key: Uuid, link: Uuid| {
             path.replace("{dataset}", &dataset.to_string())
                 .replace("{job}", &job.to_string())
                 .replace("{id}", &key.to_string())
+                .replace("{link}", &link.to_string())
         };
-        let own = filled(waiting.id, done.id, key.key.id);
+        let own = filled(waiting.id, done.id, key.key.id, link.link.id);
         assert!(!own.contains('{'), "{path}: what is this parameter?");
         problem(service.send(method.clone(), &own, None).await, 401).await;
         signed_in += 1;
@@ -86,10 +103,10 @@ async fn others_things_are_not_there(kind: Kind) {
             continue;
         }
         named += 1;
-        let none = filled(Uuid::nil(), Uuid::nil(), Uuid::nil());
+        let none = filled(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
         let body = body(&operation);
         // What is not there can be made, except where it belongs to something else.
-        let makes = body.is_some() && path != "/v1/datasets/{dataset}/jobs/{job}";
+        let makes = body.is_some() && !BELONGS.contains(&path.as_str());
         for id in [Some(own), (!makes).then_some(none)].into_iter().flatten() {
             let theirs = eve.send(method.clone(), &id, body.clone()).await;
             let theirs = problem(theirs, 404).await;
@@ -102,7 +119,7 @@ async fn others_things_are_not_there(kind: Kind) {
         let nonsense = path.replace(['{', '}'], "");
         eve.refused(method, &nonsense, 404).await;
     }
-    assert!(named >= 13 && signed_in >= 18, "{named} of {signed_in}");
+    assert!(named >= 20 && signed_in >= 25, "{named} of {signed_in}");
     assert_eq!(state().await, before);
     assert!(
         eve.get::<Page<Dataset>>("/v1/datasets")

@@ -46,6 +46,9 @@ fn body(shown: &Value, service: usize, path: &str) -> Value {
         (0, "/v1/datasets/{dataset}") => {
             return serde_json::json!({ "name": shown["name"], "terms": terms });
         }
+        (0, "/v1/datasets/{dataset}/name") => return serde_json::json!({ "name": "Bob's" }),
+        (0, "/v1/jobs/{job}/note") => return serde_json::json!({ "note": "Bob's" }),
+        (0, "/v1/jobs/{job}/links/{link}") => return serde_json::json!({ "name": "Bob" }),
         (0, "/v1/api-keys/{id}") => return serde_json::json!({ "name": "nightly" }),
         (0, _) => return serde_json::json!({}),
         _ => {}
@@ -82,6 +85,8 @@ fn nobody_reaches_anothers_things() {
         .json(&serde_json::json!({ "name": "nightly" }));
     let made = runtime.block_on(async { made.send().await.unwrap() });
     assert!(made.status().is_success());
+    let link = services.json("ana", &["link", "make", &job, "--name", "Carl"]);
+    let link = link["id"].as_str().unwrap().to_owned();
     let mut tried = 0;
     for (service, token) in bob.iter().enumerate() {
         for (method, path) in routes(&services, service) {
@@ -91,7 +96,7 @@ fn nobody_reaches_anothers_things() {
                 .replace("{contribution}", "0")
                 .replace("{first}", "0")
                 .replace("{object}", "column%2F0%2F0");
-            let filled = filled.replace("{id}", &key);
+            let filled = filled.replace("{id}", &key).replace("{link}", &link);
             assert!(!filled.contains('{'), "a test is lacking for {path}");
             let mut payload = body(&before, service, &path);
             if service == 2

@@ -228,6 +228,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/name": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Gives a dataset another name. It is for people alone: nothing else changes. */
+        put: operations["rename_dataset"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/ready": {
         parameters: {
             query?: never;
@@ -316,6 +333,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/jobs/{job}/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The links to a job's result, whichever of the dataset's holders made them. */
+        get: operations["list_links"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs/{job}/links/{link}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Makes a link to a finished job's result under an identifier that the caller chooses: whoever is
+         *     signed in and has its secret sees a data card and draws tables, and nothing else of the dataset.
+         *     The secret is shown this once. The same again, before the link was opened, gives a new secret in
+         *     the place of one that was lost.
+         */
+        put: operations["make_link"];
+        post?: never;
+        /** Revokes a link: it opens nothing after. What was drawn by it stays with whoever drew it. */
+        delete: operations["revoke_link"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job}/model": {
         parameters: {
             query?: never;
@@ -326,6 +383,23 @@ export interface paths {
         /** The model of a finished job. */
         get: operations["show_model"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs/{job}/note": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Gives a job another note, for the dataset's holders to tell one from another. */
+        put: operations["annotate_job"];
         post?: never;
         delete?: never;
         options?: never;
@@ -379,6 +453,40 @@ export interface paths {
          *     conditions, its records are those that the model says meet them all.
          */
         get: operations["draw_table"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/links/{link}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The data card of what a link opens, for any account. */
+        get: operations["open_link"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/links/{link}/synthetic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A synthetic table drawn from what a link opens, for any account, streamed as it is drawn. */
+        get: operations["draw_linked_table"];
         put?: never;
         post?: never;
         delete?: never;
@@ -643,6 +751,8 @@ export interface components {
              * @description Its identifier.
              */
             id: string;
+            /** @description What the dataset's holders want to remember of it. */
+            note?: string;
             progress?: components["schemas"]["JobProgress"] | null;
             /** @description Releases so far. */
             releases: number;
@@ -715,6 +825,91 @@ export interface components {
              */
             largest_variance_units: number;
         };
+        /** @description A link, without its secret. */
+        Link: {
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description Its identifier.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was last opened.
+             */
+            last_opened_at?: string | null;
+            /** @description Whom it is for, or what. */
+            name: string;
+        };
+        /**
+         * @description A link just made: the only time its secret is shown. Until it is opened, making it again gives
+         *     another secret in its place.
+         */
+        LinkMade: {
+            /** @description The link's entry. */
+            link: components["schemas"]["Link"];
+            /**
+             * @description What opens it, together with its identifier. In an address it belongs behind the `#`, which
+             *     is sent to no server.
+             */
+            secret: components["schemas"]["Secret"];
+        };
+        /** @description An attribute of a [`LinkedResult`]. */
+        LinkedAttribute: {
+            /** @description Its categories' or bins' labels. */
+            labels: string[];
+            /** @description Its name. */
+            name: string;
+        };
+        /** @description What a link shows of a result, beside the tables that are drawn by it: its data card. */
+        LinkedResult: {
+            /** @description The labels of each attribute's values, as conditions on the records name them. */
+            attributes: components["schemas"]["LinkedAttribute"][];
+            /** @description What to know before the table is used. */
+            caveats: string[];
+            /**
+             * Format: double
+             * @description Its delta.
+             */
+            delta: number;
+            /**
+             * Format: double
+             * @description The privacy budget of all of the dataset's jobs together.
+             */
+            epsilon: number;
+            /**
+             * Format: uuid
+             * @description The job that made it.
+             */
+            job: string;
+            /**
+             * Format: date-time
+             * @description When the job ended.
+             */
+            made_at: string;
+            /** @description The mechanism. */
+            mechanism: string;
+            /** @description The dataset's name. */
+            name: string;
+            /**
+             * Format: int32
+             * @description The jobs that share it.
+             */
+            runs: number;
+            /** @description The table's public schema. */
+            schema: Record<string, never>;
+            /** @description What the job spent. */
+            spent: components["schemas"]["Cost"];
+            /**
+             * Format: double
+             * @description Records, by the model's estimate.
+             */
+            total: number;
+        };
         /** @description How a holder of a [`Roster`] is written. */
         Member: {
             /** @description Identifier of its account. */
@@ -771,6 +966,21 @@ export interface components {
         /** @description A new job. */
         NewJob: {
             receipt?: components["schemas"]["Receipt"] | null;
+        };
+        /** @description A new link, under an identifier of the caller's choice. */
+        NewLink: {
+            /** @description Whom it is for, or what: shown to the dataset's holders alone. */
+            name: string;
+        };
+        /** @description Another name for a dataset. */
+        NewName: {
+            /** @description A name for people. */
+            name: string;
+        };
+        /** @description Another note on a job. */
+        NewNote: {
+            /** @description What the dataset's holders want to remember of it; empty: nothing. */
+            note: string;
         };
         /** @description Another password for an account. */
         NewPassword: {
@@ -875,6 +1085,8 @@ export interface components {
                  * @description Its identifier.
                  */
                 id: string;
+                /** @description What the dataset's holders want to remember of it. */
+                note?: string;
                 progress?: components["schemas"]["JobProgress"] | null;
                 /** @description Releases so far. */
                 releases: number;
@@ -887,6 +1099,31 @@ export interface components {
                  * @description When its state last changed.
                  */
                 updated_at: string;
+            }[];
+            /** @description Value for `after` that continues the list; absent at its end. */
+            next?: string | null;
+        };
+        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        Page_Link: {
+            /** @description The items, newest first. */
+            items: {
+                /**
+                 * Format: date-time
+                 * @description When it was made.
+                 */
+                created_at: string;
+                /**
+                 * Format: uuid
+                 * @description Its identifier.
+                 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it was last opened.
+                 */
+                last_opened_at?: string | null;
+                /** @description Whom it is for, or what. */
+                name: string;
             }[];
             /** @description Value for `after` that continues the list; absent at its end. */
             next?: string | null;
@@ -2452,6 +2689,113 @@ export interface operations {
             };
         };
     };
+    rename_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewName"];
+            };
+        };
+        responses: {
+            /** @description The dataset */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Dataset"];
+                };
+            };
+            /** @description The request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     make_dataset_ready: {
         parameters: {
             query?: never;
@@ -2817,6 +3161,279 @@ export interface operations {
             };
         };
     };
+    list_links: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before; absent for the first page. */
+                after?: string;
+                /** @description Most items to show. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of links */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Link"];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+                link: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewLink"];
+            };
+        };
+        responses: {
+            /** @description The link, with another secret */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkMade"];
+                };
+            };
+            /** @description The link */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkMade"];
+                };
+            };
+            /** @description The request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+                link: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     show_model: {
         parameters: {
             query?: never;
@@ -2866,6 +3483,113 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    annotate_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewNote"];
+            };
+        };
+        responses: {
+            /** @description The job */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description The request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3102,6 +3826,172 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is understood and cannot be met as it is */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    open_link: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The link's secret */
+                "fhaim-link": string;
+            };
+            path: {
+                link: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The data card */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkedResult"];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A fault of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    draw_linked_table: {
+        parameters: {
+            query?: {
+                /** @description The form. */
+                format?: components["schemas"]["TableFormat"];
+                /** @description Number of records; the model's total unless given. */
+                rows?: number;
+                /** @description The same seed draws the same table; a fresh one unless given. */
+                seed?: number;
+                /**
+                 * @description Conditions that every record meets, `column=value`, separated by commas.
+                 * @example race=Asian
+                 */
+                where?: string;
+            };
+            header: {
+                /** @description The link's secret */
+                "fhaim-link": string;
+            };
+            path: {
+                link: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The table */
+            200: {
+                headers: {
+                    /** @description Its records */
+                    "fhaim-rows"?: number;
+                    /** @description The seed it was drawn with */
+                    "fhaim-seed"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                    "application/vnd.apache.parquet": number[];
+                };
+            };
+            /** @description No token, or one that is not accepted */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is someone else's */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

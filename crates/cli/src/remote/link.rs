@@ -1,0 +1,136 @@
+//! `fhaim link ...`: results for other accounts.
+
+use std::{fs, path::Path};
+
+use fhaim_api::account::Secret;
+use fhaim_api::link::{Link, LinkedResult};
+use fhaim_domain::Field;
+use fhaim_sdk::LinkAddress;
+use serde::Serialize;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::{
+    args::{LinkCommand, LinkMakeArguments, LinkShowArguments},
+    login,
+};
+use crate::{error::Error, output};
+
+/// Labels of a column that a data card names.
+const MAX_LABELS: usize = 8;
+
+pub async fn run(command: &LinkCommand) -> Result<(), Error> {
+    match command {
+        LinkCommand::Make(arguments) => make(arguments).await,
+        LinkCommand::List(arguments) => {
+            let links = login::client()?.links(arguments.job).await?;
+            if arguments.json {
+                return output::print_json(&links);
+            }
+            output::print(&links.iter().map(line).collect::<String>())
+        }
+        LinkCommand::Revoke(arguments) => {
+            let client = login::client()?;
+            client.revoke_link(arguments.job, arguments.link).await?;
+            output::print(&format!("{}: revoked\n", arguments.link))
+        }
+        LinkCommand::Show(arguments) => show(arguments).await,
+    }
+}
+
+/// What `link make --json` prints.
+#[derive(Serialize)]
+struct Made<'a> {
+    #[serde(flatten)]
+    link: &'a Link,
+    address: Secret,
+}
+
+async fn make(arguments: &LinkMakeArguments) -> Result<(), Error> {
+    let client = login::client()?;
+    let id = Uuid::now_v7();
+    let made = client.create_link(arguments.job, id, &arguments.name);
+    let made = made.await?;
+    let address = LinkAddress::new(client.endpoints(), &made).text();
+    if arguments.json {
+        let link = &made.link;
+        return output::print_json(&Made { link, address });
+    }
+    output::print(&Zeroizing::new(format!("{}\n", address.0)))
+}
+
+fn line(link: &Link) -> String {
+    let opened = match link.last_opened_at {
+        Some(at) => format!("last opened {}", minute(at)),
+        None => "never opened".to_owned(),
+    };
+    let (made, name) = (minute(link.created_at), &link.name);
+    format!("{}  made {made}, {opened}  {name}\n", link.id)
+}
+
+fn minute(at: OffsetDateTime) -> String {
+    let (date, hour, minute) = (at.date(), at.hour(), at.minute());
+    format!("{date} {hour:02}:{minute:02}")
+}
+
+/// The link that a file holds.
+pub fn read(path: &Path) -> Result<LinkAddress, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(LinkAddress::parse(&Zeroizing::new(text))?)
+}
+
+async fn show(arguments: &LinkShowArguments) -> Result<(), Error> {
+    let link = read(&arguments.link_file)?;
+    let result = login::client()?.open(&link).await?;
+    if arguments.json {
+        return output::print_json(&result);
+    }
+    output::print(&card(&result))
+}
+
+/// A data card, for people.
+fn card(result: &LinkedResult) -> String {
+    let mut text = format!(
+        "Synthetic table: {}\n\n\
+         Made with fhaim by job {}, which ended {}.\n\
+         Differential privacy: epsilon {} at delta {:e} for all of the dataset's jobs together ({}), \
+         each under {}; this one spent rho {:.3e}.\n\
+         Records, by the model: {:.0}. As many as are wanted can be drawn.\n\n\
+         What to know before it is used\n",
+        result.name,
+        result.job,
+        result.made_at.date(),
+        result.epsilon,
+        result.delta,
+        result.runs,
+        result.mechanism,
+        result.spent.rho,
+        result.total,
+    );
+    text.extend(result.caveats.iter().map(|caveat| format!("- {caveat}\n")));
+    text.push_str("\nColumns\n");
+    let fields = result.schema.fields().iter();
+    for field in fields.filter(|field| field.is_written()) {
+        text.push_str(&format!("- {}: {}\n", field.name(), values(result, field)));
+    }
+    text
+}
+
+/// A column's values in words, the first few of them by their labels.
+fn values(result: &LinkedResult, field: &Field) -> String {
+    if field.is_identifier() {
+        return "identifiers, made anew".to_owned();
+    }
+    // Of a column with digits, the coarse ones.
+    let coarse = result.attributes.get(field.attributes().start);
+    let labels = coarse.map_or(&[][..], |attribute| &attribute.labels);
+    let shown = labels[..labels.len().min(MAX_LABELS)].join(", ");
+    match labels.len().saturating_sub(MAX_LABELS) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

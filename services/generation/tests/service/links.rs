@@ -1,0 +1,196 @@
+//! Links to results: what they open, for whom, and what they never do.
+
+use crate::common::computation::Manner;
+use crate::common::{Kind, PASSWORD, Service, User, fresh, problem, read, terms};
+use fhaim_api::Page;
+use fhaim_api::job::JobState;
+use fhaim_api::link::{LINK_HEADER, Link, LinkMade, LinkedResult};
+use fhaim_api::problem::ProblemKind;
+use fhaim_generation::Change;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+over_both!(
+    a_link_shows_a_result_and_nothing_else,
+    a_secret_is_known_once,
+    what_is_revoked_opens_nothing,
+    links_go_with_what_they_are_of,
+    only_results_have_links,
+);
+
+async fn make(user: &User<'_>, job: Uuid, name: &str) -> LinkMade {
+    let path = fresh(&format!("/v1/jobs/{job}/links"));
+    let made = user.put(&path, json!({ "name": name })).await;
+    read(made, StatusCode::CREATED).await
+}
+
+/// A call with a secret.
+async fn by(user: &User<'_>, path: &str, secret: &str) -> Response {
+    let http = reqwest::Client::new();
+    let call = http.get(format!("{}{path}", user.service.base));
+    let call = call.bearer_auth(user.token()).header(LINK_HEADER, secret);
+    call.send().await.unwrap()
+}
+
+/// Opens a link.
+async fn open(user: &User<'_>, made: &LinkMade) -> Response {
+    by(user, &format!("/v1/links/{}", made.link.id), &made.secret.0).await
+}
+
+async fn a_link_shows_a_result_and_nothing_else(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await;
+    let made = make(&ana, job.id, "Ben, statistics").await;
+    let card: LinkedResult = read(open(&ben, &made).await, StatusCode::OK).await;
+    assert_eq!(
+        (card.job, card.name.as_str()),
+        (job.id, "Some patients, 2026")
+    );
+    assert_eq!((card.epsilon, card.delta, card.runs), (5.0, 1e-9, 1));
+    assert_eq!(card.schema, terms().schema);
+    assert_eq!(card.spent, job.spent);
+    assert!((card.total - 2000.0).abs() < 50.0 && card.caveats.len() >= 3);
+    let race = &card.attributes[1];
+    assert_eq!((race.name.as_str(), race.labels.len()), ("race", 4));
+    // The very table that its holder would draw.
+    let query = "?rows=50&seed=7&where=sex%3Df";
+    let path = format!("/v1/links/{}/synthetic{query}", made.link.id);
+    let drawn = by(&ben, &path, &made.secret.0).await;
+    assert_eq!(drawn.headers()["fhaim-rows"], "50");
+    let own = format!("/v1/jobs/{}/synthetic{query}", job.id);
+    let own = ana.send(Method::GET, &own, None).await;
+    assert_eq!(drawn.bytes().await.unwrap(), own.bytes().await.unwrap());
+    let wrong = format!("/v1/links/{}/synthetic?rows=0", made.link.id);
+    problem(by(&ben, &wrong, &made.secret.0).await, 422).await;
+    nothing_else(&ben, job.id, job.dataset).await;
+    // Its holder sees that it was opened.
+    let links: Page<Link> = ana.get(&format!("/v1/jobs/{}/links", job.id)).await;
+    assert!(links.items[0].last_opened_at.unwrap() >= links.items[0].created_at);
+    // Who is not signed in sees nothing, with the secret or without.
+    let http = reqwest::Client::new();
+    let path = format!("{}/v1/links/{}", service.base, made.link.id);
+    let call = http.get(path).header(LINK_HEADER, &made.secret.0);
+    problem(call.send().await.unwrap(), 401).await;
+}
+
+/// Whoever has opened a link is no holder for it.
+async fn nothing_else(ben: &User<'_>, job: Uuid, dataset: Uuid) {
+    for path in [
+        format!("/v1/jobs/{job}"),
+        format!("/v1/jobs/{job}/releases"),
+        format!("/v1/jobs/{job}/model"),
+        format!("/v1/jobs/{job}/synthetic"),
+        format!("/v1/jobs/{job}/links"),
+        format!("/v1/datasets/{dataset}"),
+    ] {
+        ben.refused(Method::GET, &path, 404).await;
+    }
+    let datasets: Page<Value> = ben.get("/v1/datasets").await;
+    assert!(datasets.items.is_empty());
+}
+
+async fn a_secret_is_known_once(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await.id;
+    let path = fresh(&format!("/v1/jobs/{job}/links"));
+    let name = json!({ "name": "Ben" });
+    let put = async |name: &Value| ana.put(&path, name.clone()).await;
+    let lost: LinkMade = read(put(&name).await, StatusCode::CREATED).await;
+    // The answer was lost: the same again gives another secret, and the lost one is void.
+    let made: LinkMade = read(put(&name).await, StatusCode::OK).await;
+    assert_ne!(made.secret, lost.secret);
+    let other = problem(put(&json!({ "name": "Eve" })).await, 409).await;
+    assert_eq!(other.kind, ProblemKind::Conflict);
+    problem(open(&ben, &lost).await, 404).await;
+    read::<LinkedResult>(open(&ben, &made).await, StatusCode::OK).await;
+    let opened = problem(put(&name).await, 409).await.detail.unwrap();
+    assert!(opened.contains("has been opened"), "{opened}");
+    // What is listed has no secret, nor has the database.
+    let listed: Value = ana.get(&format!("/v1/jobs/{job}/links")).await;
+    assert!(!listed.to_string().contains(&made.secret.0));
+    if matches!(kind, Kind::Sqlite) {
+        for entry in std::fs::read_dir(service.folder.path()).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+            let secret = made.secret.0.as_bytes();
+            assert!(!bytes.windows(secret.len()).any(|found| found == secret));
+        }
+    }
+    // In an address it opens nothing.
+    let query = format!("/v1/links/{}?fhaim-link={}", made.link.id, made.secret.0);
+    ben.refused(Method::GET, &query, 404).await;
+    for wrong in ["", "x", &lost.secret.0, &made.secret.0[1..]] {
+        let path = format!("/v1/links/{}", made.link.id);
+        let refused = problem(by(&ben, &path, wrong).await, 404).await;
+        assert_eq!(refused.detail, None);
+        let path = format!("{path}/synthetic");
+        problem(by(&ben, &path, wrong).await, 404).await;
+    }
+}
+
+async fn what_is_revoked_opens_nothing(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await.id;
+    let (one, two) = (make(&ana, job, "one").await, make(&ana, job, "two").await);
+    let path = format!("/v1/jobs/{job}/links/{}", one.link.id);
+    ben.refused(Method::DELETE, &path, 404).await;
+    read::<LinkedResult>(open(&ben, &one).await, StatusCode::OK).await;
+    let revoked = ana.send(Method::DELETE, &path, None).await;
+    assert_eq!(revoked.status(), StatusCode::NO_CONTENT);
+    ana.refused(Method::DELETE, &path, 404).await;
+    problem(open(&ben, &one).await, 404).await;
+    read::<LinkedResult>(open(&ben, &two).await, StatusCode::OK).await;
+    let links: Page<Link> = ana.get(&format!("/v1/jobs/{job}/links")).await;
+    assert_eq!(links.items.len(), 1);
+    // A link of an account that its operator has closed is closed with it.
+    let change = async |change| service.state.change_account("ana@x.example", change).await;
+    change(Change::Disable).await.unwrap();
+    problem(open(&ben, &two).await, 404).await;
+    change(Change::Enable).await.unwrap();
+    read::<LinkedResult>(open(&ben, &two).await, StatusCode::OK).await;
+}
+
+async fn links_go_with_what_they_are_of(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await;
+    let made = make(&ana, job.id, "Ben").await;
+    let dataset = format!("/v1/datasets/{}", job.dataset);
+    let deleted = ana.send(Method::DELETE, &dataset, None).await;
+    assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
+    problem(open(&ben, &made).await, 404).await;
+    let usage: fhaim_api::usage::Usage = ana.get("/v1/usage").await;
+    let links = usage.limits.iter().find(|used| used.limit == "links");
+    assert_eq!(links.unwrap().used, 0);
+    let close = json!({ "password": PASSWORD });
+    let closed = ana.send(Method::DELETE, "/v1/account", Some(close)).await;
+    assert_eq!(closed.status(), StatusCode::NO_CONTENT);
+}
+
+async fn only_results_have_links(kind: Kind) {
+    let mut service = Service::start_with(kind, |config| config.limits.links = 1).await;
+    service.work();
+    let ana = service.user("ana@x.example").await;
+    let done = ana.done_job().await.id;
+    service.computation.answer(Manner::Hang);
+    let dataset = ana.ready_dataset(terms()).await.id;
+    let job = ana.new_job(dataset).await;
+    assert_ne!(job.state, JobState::Done);
+    let links = |job: Uuid| fresh(&format!("/v1/jobs/{job}/links"));
+    let named = |name: &str| json!({ "name": name });
+    let early = problem(ana.put(&links(job.id), named("Ben")).await, 409).await;
+    assert!(early.detail.unwrap().contains("no model"));
+    for wrong in ["", "a\nb", &"x".repeat(101)] {
+        problem(ana.put(&links(done), named(wrong)).await, 422).await;
+    }
+    make(&ana, done, "one").await;
+    let many = problem(ana.put(&links(done), named("two")).await, 403).await;
+    assert_eq!(many.kind, ProblemKind::Quota);
+}

@@ -1,0 +1,86 @@
+//! A result in another account's hands, by the command.
+
+use std::fs;
+
+use fhaim_kit::{Backing, Services};
+
+use super::PROGRAM;
+
+/// From a holder's link to another account's table, and to a link that opens nothing any more. Its
+/// secret is in no log, and is told once.
+#[test]
+fn a_result_is_handed_over_and_taken_back() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    services.sign_up("ben");
+    let dataset = services.dataset("ana", &[]);
+    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = job.lines().next().unwrap();
+    let link = services.run("ana", &["link", "make", job, "--name", "Ben, statistics"]);
+    let file = services.folder.path().join("link.txt");
+    fs::write(&file, &link).unwrap();
+    let (address, secret) = link.trim().split_once('#').unwrap();
+    let id = address.rsplit_once("/shared/").unwrap().1;
+
+    let card = services.run("ben", &["link", "show", "--link-file", "link.txt"]);
+    for words in [
+        job,
+        "epsilon 1 at delta 1e-9",
+        "- c: ",
+        "ask for the verdict",
+    ] {
+        assert!(card.contains(words), "{card}");
+    }
+    let draw = ["--out", "bens.csv", "--rows", "40", "--draw-seed", "3"];
+    services.run(
+        "ben",
+        &[&["download", "--link-file", "link.txt"], &draw[..]].concat(),
+    );
+    let draw = ["--out", "anas.csv", "--rows", "40", "--draw-seed", "3"];
+    services.run("ana", &[&["download", job], &draw[..]].concat());
+    let read = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
+    assert_eq!(read("bens.csv"), read("anas.csv"));
+    for closed in [
+        &["job", "show", job][..],
+        &["job", "releases", job],
+        &["dataset", "show", &dataset],
+        &["download", job, "--out", "more.csv"],
+        &["link", "list", job],
+        &["link", "revoke", job, id],
+    ] {
+        assert!(
+            !services.command("ben", closed).status.success(),
+            "{closed:?}"
+        );
+    }
+
+    let listed = services.run("ana", &["link", "list", job]);
+    assert!(
+        listed.contains(id) && listed.contains("last opened"),
+        "{listed}"
+    );
+    assert!(!listed.contains(secret), "{listed}");
+    services.run("ana", &["link", "revoke", job, id]);
+    let late = services.command("ben", &["link", "show", "--link-file", "link.txt"]);
+    assert!(!late.status.success());
+    let told = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(!told.contains(secret), "{told}");
+    assert_eq!(services.run("ana", &["link", "list", job]), "");
+    for service in 0..3 {
+        assert!(!services.log(service).contains(secret));
+    }
+}
+
+/// A link of another server is not shown to this one.
+#[test]
+fn a_link_of_another_server_is_not_sent() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ben");
+    let link = "https://fhaim.example/shared/0198c0de-0000-7000-8000-000000000001#abc";
+    for (text, words) in [(link, "sign in there"), ("abc", "not a link")] {
+        fs::write(services.folder.path().join("link.txt"), text).unwrap();
+        let refused = services.command("ben", &["link", "show", "--link-file", "link.txt"]);
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains(words), "{told}");
+    }
+}
