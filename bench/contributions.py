@@ -1,10 +1,12 @@
 """From `dataset upload` to the synthetic table, through the services, by records and by counts.
 
-    python3 bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records ...]
+    python3 bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records|counts+witness|records+witness ...]
 
 FHAIM is the program (a release build), TABLE.csv the records. Starts `FHAIM up` on a folder of its own, makes a
 dataset at epsilon 1 with each contribution in turn, uploads, runs and downloads, and prints seconds by the clock,
-processor seconds of the holder's commands and of the services, megabytes of objects sent, and peak memory of each.
+processor seconds of the holder's commands and of the services, megabytes of objects sent, peak memory of each, and
+the seconds in which `FHAIM verify` then checks every released integer. With `+witness` a second computation service, in
+the same process, copies the upload and computes every batch too.
 The folder is deleted at the end.
 """
 
@@ -39,7 +41,7 @@ class Services:
         self.program, self.folder = program, folder
         self.environment = {**os.environ, "FHAIM_CONFIG_DIR": str(folder / "config"), "NO_COLOR": "1"}
         log = open(folder / "up.log", "w")
-        command = [program, "up", "--data", str(folder / "data"), "--listen", "127.0.0.1:0"]
+        command = [program, "up", "--witness", "--data", str(folder / "data"), "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
         address = self.wait_for(r"http://[\d.]+:\d+")
         password = (folder / "data/first-account").read_text().splitlines()[-1]
@@ -78,7 +80,8 @@ class Services:
 
 def measure(services: Services, table: str, schema: str, contribution: str) -> None:
     create = ["dataset", "create", "--schema", schema, "--data", table, "--epsilon", EPSILON]
-    made = services.run(*create, "--contribution", contribution)
+    what, _, second = contribution.partition("+")
+    made = services.run(*create, "--contribution", what, *(["--witness"] if second else []))
     dataset = made["output"].splitlines()[-1].split()[-1]
     before = processor(services.process.pid)
     upload = services.run("dataset", "upload", dataset, "--data", table, "--yes", "--json", "-q")
@@ -88,11 +91,13 @@ def measure(services: Services, table: str, schema: str, contribution: str) -> N
     out = str(services.folder / "synthetic.csv")
     download = services.run("download", identifier, "--out", out)
     done = processor(services.process.pid)
+    verify = services.run("verify", dataset, "--data", table)
     sent = json.loads(upload["output"])
     print(
         f"| {pathlib.Path(table).stem} | {contribution} | {made['seconds']:.1f} | {upload['seconds']:.1f} "
         f"| {upload['processor']:.1f} + {uploaded - before:.1f} | {job['seconds']:.1f} | {done - uploaded:.1f} "
         f"| {download['seconds']:.1f} | {upload['seconds'] + job['seconds'] + download['seconds']:.1f} "
+        f"| {verify['seconds']:.1f} "
         f"| {sum(part['bytes_present'] for part in sent['contributions']) / 1e6:.0f} | {upload['peak']:.0f} | {status(services.process.pid, 'VmHWM'):.0f} |",
         flush=True,
     )
@@ -103,8 +108,8 @@ def main() -> None:
         sys.exit(__doc__)
     program, table, schema, *contributions = sys.argv[1:]
     print("| table | by | create s | upload s | processor s, holder + services | job s | processor s "
-          "| download s | upload to table s | MB sent | MB holder | MB services |")
-    print("|" + "---|" * 12)
+          "| download s | upload to table s | verify s | MB sent | MB holder | MB services |")
+    print("|" + "---|" * 13)
     for contribution in contributions or ["counts", "records"]:
         with tempfile.TemporaryDirectory() as folder:
             services = Services(program, pathlib.Path(folder))

@@ -1,6 +1,6 @@
 //! Uploads: the plan, names of objects, and the journal that a holder keeps of one.
 
-use crate::files::{KEPT, LANDED, flipped, golden, json};
+use crate::files::{KEPT, LANDED, WITNESS, flipped, golden, json};
 use crate::terms::complete;
 use fhaim_api::Digest;
 use fhaim_domain::{Schema, Table};
@@ -94,13 +94,21 @@ fn a_ladders_key_is_read_for_good() {
         Records::Table(Arc::new(Table::new(schema, vec![codes]).unwrap()))
     };
     let table = records(vec![0, 1, 1]);
-    let golden = golden(KEPT, "upload.ladder", || {
-        KeptLadder::make(&path, DATASET, 1, &table).unwrap();
-        std::fs::read(&path).unwrap()
+    // Of the first version, which does not say what was uploaded: nothing can be checked by it, and an
+    // upload under way goes on with it.
+    let first = golden(KEPT, "upload.ladder", Vec::new);
+    let second = golden(WITNESS, "upload.ladder", || {
+        let text = String::from_utf8(first.clone()).unwrap();
+        let text = text.replace("\"version\":1", "\"version\":2");
+        let end = format!("\"complete\":true,\"manifest\":\"{}\"}}", "ab".repeat(32));
+        text.replace("\"complete\":false}", &end).into_bytes()
     });
-    std::fs::write(&path, &golden).unwrap();
+    std::fs::write(&path, second).unwrap();
+    let second = KeptLadder::read(&path, DATASET).unwrap().unwrap();
+    std::fs::write(&path, &first).unwrap();
     let kept = KeptLadder::read(&path, DATASET).unwrap().unwrap();
     assert_eq!(kept.part(), 1);
+    assert_eq!(second.key().as_bytes(), kept.key().as_bytes());
     assert!(kept.is_of(&table) && !kept.is_of(&records(vec![0, 1, 0])));
     let hex: String = kept
         .key()
@@ -108,10 +116,10 @@ fn a_ladders_key_is_read_for_good() {
         .iter()
         .map(|b| format!("{b:02x}"))
         .collect();
-    assert!(std::str::from_utf8(&golden).unwrap().contains(&hex));
+    assert!(std::str::from_utf8(&first).unwrap().contains(&hex));
     assert!(KeptLadder::read(&path, Uuid::nil()).is_err());
-    for length in 0..golden.len() {
-        std::fs::write(&path, &golden[..length]).unwrap();
+    for length in 0..first.len() {
+        std::fs::write(&path, &first[..length]).unwrap();
         assert!(KeptLadder::read(&path, DATASET).is_err());
     }
 }

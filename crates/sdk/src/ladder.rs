@@ -1,7 +1,8 @@
 //! The key of an upload's noise, kept in a file of its own so that releases can be checked later.
 //!
 //! One JSON object: version, dataset, the holder's number in it, the 32 bytes of the key in hexadecimal,
-//! a digest of the table under that key, and whether the upload came to its end. The file is its owner's
+//! a digest of the table under that key, whether the upload came to its end, and, from the second version
+//! on, the digest of what was then uploaded. The file is its owner's
 //! alone: whoever has it can take the noise off what was released.
 
 use fhaim_api::Digest;
@@ -16,8 +17,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Records};
 
-/// The version that is written, the only one so far.
-const VERSION: u8 = 1;
+/// The version that is written; those from 1 on are read.
+const VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +29,8 @@ struct Kept {
     key: Digest,
     table: Digest,
     complete: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    manifest: Option<Digest>,
 }
 
 impl Drop for Kept {
@@ -45,6 +48,7 @@ pub struct KeptLadder {
     key: LadderKey,
     table: Digest,
     complete: bool,
+    manifest: Option<Digest>,
 }
 
 impl KeptLadder {
@@ -63,6 +67,7 @@ impl KeptLadder {
             table: digest(&key, records),
             key,
             complete: false,
+            manifest: None,
         };
         kept.write()?;
         Ok(kept)
@@ -85,10 +90,10 @@ impl KeptLadder {
         // What serde says of a text may quote it.
         let kept = serde_json::from_slice::<Kept>(&text);
         let kept = kept.map_err(|_| fault("not a key of a ladder".to_owned()))?;
-        if kept.version != VERSION {
+        if !(1..=VERSION).contains(&kept.version) {
             let version = kept.version;
             return Err(fault(format!(
-                "version {version} of a ladder's key: this program knows {VERSION}"
+                "version {version} of a ladder's key: this program knows 1 to {VERSION}"
             )));
         }
         if kept.dataset != dataset {
@@ -101,6 +106,7 @@ impl KeptLadder {
             key: LadderKey::from_bytes(dataset.into_bytes(), &kept.key.0),
             table: kept.table,
             complete: kept.complete,
+            manifest: kept.manifest,
         }))
     }
 
@@ -151,6 +157,20 @@ impl KeptLadder {
         }
     }
 
+    /// The digest of the upload that it was made for, once that is all sent.
+    pub(crate) fn manifest(&self) -> Option<Digest> {
+        self.manifest
+    }
+
+    /// Notes what is uploaded with it, before the service is told that this is all.
+    ///
+    /// # Errors
+    /// [`Error::Ladder`] where the file cannot be written.
+    pub(crate) fn sent(&mut self, manifest: Digest) -> Result<(), Error> {
+        self.manifest = Some(manifest);
+        self.write()
+    }
+
     /// Notes that the upload came to its end: no other goes on with this key.
     ///
     /// # Errors
@@ -168,6 +188,7 @@ impl KeptLadder {
             key: Digest(*self.key.as_bytes()),
             table: self.table,
             complete: self.complete,
+            manifest: self.manifest,
         };
         // Numbers, names and digests: writing them cannot fail.
         let text = Zeroizing::new(serde_json::to_vec(&kept).unwrap_or_default());
@@ -292,7 +313,7 @@ mod tests {
         KeptLadder::make(&path, id, 0, &records(vec![0])).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let secret = &text[text.find("\"key\":\"").unwrap() + 7..][..64];
-        let newer = text.replace("\"version\":1", "\"version\":2");
+        let newer = text.replace("\"version\":2", "\"version\":3");
         let more = text.replace("\"part\":0", "\"part\":0,\"more\":1");
         let cut = &text[..text.len() - 3];
         let odd = text.replace(secret, &secret[1..]);

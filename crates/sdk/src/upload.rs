@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
+use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, fork, generator};
@@ -156,7 +157,7 @@ impl Client {
         }
         // Nothing that was sent counts any more: its noise need not be that of what is there.
         let begins = journal.sent().is_empty();
-        let kept = source.noise.key(part, &source.records, begins)?;
+        let mut kept = source.noise.key(part, &source.records, begins)?;
         let key = kept.as_ref().map(|kept| kept.key().clone());
         let mut state = Progress {
             done: plan.object_count() - missing.len(),
@@ -182,6 +183,9 @@ impl Client {
             state.done += 1;
             state.bytes_sent += size;
             progress(state);
+        }
+        if let Some(kept) = &mut kept {
+            kept.sent(manifest(journal.sent()))?;
         }
         let upload = self.complete(dataset, part, journal).await?;
         if let Some(kept) = kept {
@@ -243,6 +247,28 @@ impl Client {
         self.make_ready(part, &upload).await?;
         journal.finish();
         Ok(upload)
+    }
+
+    /// Whether the account's part, which is complete, is the upload of a manifest: to say so again changes
+    /// nothing, and of another the service says that it is not.
+    pub(crate) async fn is_upload(
+        &self,
+        dataset: &Dataset,
+        number: u32,
+        manifest: Digest,
+    ) -> Result<bool, Error> {
+        let part = Part {
+            dataset: dataset.id,
+            number,
+            of: dataset.terms.0.part_count(),
+        };
+        let address = format!("{}/complete", self.contribution(part));
+        let body = Body::json(&Complete { manifest });
+        match self.json::<Upload>(Method::POST, &address, body).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == Some(ProblemKind::DigestMismatch) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Has the second computation service copy the part from the first: it holds what it gets against the

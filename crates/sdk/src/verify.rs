@@ -8,10 +8,11 @@
 use fhaim_api::dataset::Dataset;
 use fhaim_api::keys::{ReleasedBatch, RunLedger};
 use fhaim_domain::Counted;
-use fhaim_dp::{Debit, KeyedLadder, LadderKey, Span};
+use fhaim_dp::{Debit, Entry, KeyedLadder, LadderKey, Span};
+use fhaim_protocol::crypto::judge::{Replay, Rules};
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::terms::Outline;
-use fhaim_protocol::window::{Placed, Placement, Window};
+use fhaim_protocol::window::Placement;
 use fhaim_release::ReleaseRequest;
 use fhaim_synth::verify::{Difference, difference, expected};
 use serde::Serialize;
@@ -58,6 +59,8 @@ pub enum Fault {
     Unanswered,
     /// It was released before the key service kept what was asked.
     Unkept,
+    /// The ledger has no such debit.
+    Undebited,
     /// What is said to have been asked is not what was debited.
     Statement,
     /// A square is no sum over holders: what each has says nothing of it.
@@ -133,6 +136,7 @@ impl Client {
         if !kept.is_of(records) {
             return Err(refuse(OTHER_TABLE));
         }
+        self.check_kept(dataset, kept).await?;
         let told = self.told(dataset.id).await?;
         let (records, key) = (records.clone(), kept.key().clone());
         let checking = tokio::task::spawn_blocking(move || {
@@ -145,13 +149,34 @@ impl Client {
         checking.await.map_err(|_| Error::Interrupted)?
     }
 
+    /// Refuses a key that is not of the upload that the services have: with another's noise a release would be
+    /// a second answer.
+    async fn check_kept(&self, dataset: &Dataset, kept: &KeptLadder) -> Result<(), Error> {
+        let refused = Err(Error::Unverifiable {
+            dataset: dataset.id,
+            reason: OTHER_UPLOAD,
+        });
+        match kept.manifest() {
+            Some(manifest) if self.is_upload(dataset, kept.part(), manifest).await? => Ok(()),
+            _ => refused,
+        }
+    }
+
+    /// Ledger and answers, of one moment where a job under way lets them be.
     async fn told(&self, dataset: Uuid) -> Result<Told, Error> {
-        let ledger = self.ledger(dataset).await?;
-        Ok(Told {
+        let mut told = Told {
             dataset,
-            runs: ledger.runs,
-            batches: self.released(dataset).await?,
-        })
+            runs: Vec::new(),
+            batches: Vec::new(),
+        };
+        for _ in 0..MOMENTS {
+            told.batches = self.released(dataset).await?;
+            told.runs = self.ledger(dataset).await?.runs;
+            if told.is_of_one_moment() {
+                break;
+            }
+        }
+        Ok(told)
     }
 
     /// Everything that was released of a dataset, as the key service has it, oldest first.
@@ -165,9 +190,16 @@ impl Client {
     }
 }
 
+/// How often ledger and answers are asked for again, where something is released in between.
+const MOMENTS: usize = 3;
+
 /// Why holders of columns cannot check what was released.
 const BY_COLUMNS: &str = "its holders have columns of the same records: what was released are products over several \
      tables, and no holder can work its share of them out alone";
+
+/// Why nothing is compared by another upload's key.
+const OTHER_UPLOAD: &str = "the key of the noise here is not that of the upload that the services have: this one did not \
+     come to its end, or another was made since, from elsewhere. Only where that was made can its releases be checked";
 
 /// Why nothing is compared with another table.
 const OTHER_TABLE: &str = "this is not the table that was uploaded: nothing is compared, since under one upload's \
@@ -203,6 +235,9 @@ impl<'a> Own<'a> {
 
 /// A release that was debited as it is shown.
 struct Asked<'a> {
+    /// Whether where it lies and what it costs follow from what was asked of its run, from the first release
+    /// on, within the budget. Else both rest on what the key service claims of releases before it.
+    derived: bool,
     run: u32,
     request: &'a ReleaseRequest,
     spans: &'a [Span],
@@ -218,6 +253,12 @@ struct Told {
 }
 
 impl Told {
+    fn is_of_one_moment(&self) -> bool {
+        let debits = self.runs.iter().map(|run| run.entries.len());
+        let answered = self.batches.iter().map(|batch| batch.entries.len());
+        debits.sum::<usize>() == answered.sum::<usize>()
+    }
+
     /// Holds what was released against the ledger, and every release that is as it was debited against
     /// `judge`.
     fn check(
@@ -230,11 +271,10 @@ impl Told {
             of_run.map(|debit| ((run.job, debit.number), debit))
         });
         let mut check = Check {
-            dataset: DatasetId(self.dataset.into_bytes()),
-            outline,
+            rules: Rules::of(DatasetId(self.dataset.into_bytes()), outline),
             judge,
             debits: debits.collect(),
-            placed: BTreeMap::new(),
+            kept: BTreeMap::new(),
             runs: BTreeMap::new(),
             found: Verification::default(),
         };
@@ -249,15 +289,28 @@ impl Told {
     }
 }
 
+/// A job's run, as what was asked of it makes it.
+struct Kept {
+    replay: Replay,
+    /// Whether all of it follows from what was asked.
+    derived: bool,
+}
+
+/// A batch, placed and priced.
+struct Derived {
+    placement: Placement,
+    entries: Vec<Entry>,
+    derived: bool,
+}
+
 /// A check under way.
 struct Check<'a, J> {
-    dataset: DatasetId,
-    outline: &'a Outline,
+    rules: Rules,
     judge: J,
     /// The ledger's debits that no answer was shown for yet, by job and number.
     debits: BTreeMap<(Uuid, u32), &'a Debit>,
-    /// What was placed of each job so far.
-    placed: BTreeMap<Uuid, Vec<Placed>>,
+    /// What was released of each job so far.
+    kept: BTreeMap<Uuid, Kept>,
     /// Which job has a run: two would have the same noise.
     runs: BTreeMap<u32, Uuid>,
     found: Verification,
@@ -273,39 +326,55 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
         });
     }
 
-    /// Where a batch's releases lie, behind those of its job before it; nothing where they cannot.
-    fn place(&mut self, batch: &ReleasedBatch) -> Option<Placement> {
-        let job = JobId(batch.job.into_bytes());
-        let mut window = Window::new(self.dataset, job, batch.run, self.outline.run_ladder);
-        let placed = self.placed.entry(batch.job).or_default();
-        window.catch_up(placed).ok()?;
-        placed.extend(batch.entries.iter().map(|entry| Placed {
-            cells: usize::try_from(entry.debit.cells).unwrap_or(usize::MAX),
-            statement: entry.debit.digest,
-        }));
-        if *self.runs.entry(batch.run).or_insert(batch.job) != batch.job {
+    /// Where a batch's releases lie and what they cost, behind those of its job before it; nothing where
+    /// that does not follow from what was asked. What is behind then rests on what the ledger claims.
+    fn derive(&mut self, batch: &ReleasedBatch) -> Option<Derived> {
+        let (job, run) = (JobId(batch.job.into_bytes()), batch.run);
+        let another = *self.runs.entry(run).or_insert(batch.job) != batch.job;
+        let rules = &self.rules;
+        let kept = self.kept.entry(batch.job).or_insert_with(|| Kept {
+            replay: Replay::new(rules, job, run),
+            derived: true,
+        });
+        if another || run >= rules.runs || kept.replay.run() != run {
+            kept.derived = false;
             return None;
         }
-        window.place(batch.requests.as_deref()?).ok()
+        let requests = batch.requests.as_deref();
+        let replayed = requests.and_then(|requests| kept.replay.batch(rules, requests).ok());
+        let Some((placement, entries)) = replayed else {
+            kept.derived = false;
+            // Where that cannot be placed either, nothing behind it will be.
+            let _ = kept.replay.claimed(&batch.entries);
+            return None;
+        };
+        kept.derived &= entries == batch.entries;
+        Some(Derived {
+            placement,
+            entries,
+            derived: kept.derived,
+        })
     }
 
     fn batch(&mut self, batch: &ReleasedBatch) {
-        let placement = self.place(batch);
+        let derived = self.derive(batch);
         for (index, entry) in batch.entries.iter().enumerate() {
             let debit = &entry.debit;
             let known = self.debits.remove(&(batch.job, debit.number));
-            let debited = known.is_none_or(|known| known.digest == debit.digest);
             let asked = batch.requests.as_ref().and_then(|all| all.get(index));
-            let place = placement.as_ref().and_then(|placement| {
-                let placed = placement.placed.get(index)?;
-                let same = debited && placed.statement == debit.digest;
-                same.then_some(placement.spans.get(index)?)
+            let place = derived.as_ref().and_then(|derived| {
+                let same = derived.entries.get(index) == Some(entry);
+                let spans = derived.placement.spans.get(index)?;
+                same.then_some((spans, derived.derived))
             });
             let fault = match (asked, place, batch.answers.get(index)) {
+                _ if known.is_none() => Some(Fault::Undebited),
+                _ if known != Some(debit) => Some(Fault::Statement),
                 (_, _, None) => Some(Fault::Unanswered),
-                (Some(request), Some(spans), Some(released)) => {
+                (Some(request), Some((spans, derived)), Some(released)) => {
                     self.found.integers += released.len();
                     (self.judge)(&Asked {
+                        derived,
                         run: batch.run,
                         request,
                         spans,

@@ -24,10 +24,11 @@ pub async fn show(
     after: u32,
 ) -> Result<Page<ReleasedBatch>, Failure> {
     keys::find_held(state, dataset, holder).await?;
+    let batches = store::batches(&state.base.store, dataset, after.into(), PAGE as i64).await?;
+    // Behind the batches: whatever they are of has begun by then.
     let mut tx = state.base.store.begin().await?;
     let standing = ledger::standing(&mut tx, dataset).await?;
     tx.commit().await?;
-    let batches = store::batches(&state.base.store, dataset, after.into(), PAGE as i64).await?;
     let full = batches.len() == PAGE;
     let next = batches.last().filter(|_| full);
     let next = next.map(|batch| batch.height.to_string());

@@ -140,6 +140,7 @@ fn line(finding: &Finding) -> String {
         Fault::Unkept => {
             "cannot be checked: the key service did not keep what was asked".to_owned()
         }
+        Fault::Undebited => "was released, and the ledger has no debit of it".to_owned(),
         Fault::Statement => "what is said to have been asked is not what was debited".to_owned(),
         Fault::Square => "cannot be checked: a square is no sum over holders".to_owned(),
         Fault::Unshared(holder) => format!("holder {} shared nothing of it", holder + 1),

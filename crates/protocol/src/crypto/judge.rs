@@ -235,6 +235,65 @@ impl Book {
     }
 }
 
+/// A run as it follows from what was asked of it, for whoever checks what a key service shows: where each
+/// release lies and what it costs are worked out here, and not read.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    window: Window,
+    ledger: Ledger,
+}
+
+impl Replay {
+    /// Of a run that has released nothing.
+    pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
+        Self {
+            window: Window::new(rules.dataset, job, run, rules.run_ladder),
+            ledger: Ledger::new(rules.run_budget),
+        }
+    }
+
+    /// The run's number.
+    pub fn run(&self) -> u32 {
+        self.window.run()
+    }
+
+    /// The next batch: its placement and debits.
+    ///
+    /// # Errors
+    /// As [`Book::judge`], the run being unchanged then.
+    pub fn batch(
+        &mut self,
+        rules: &Rules,
+        requests: &[ReleaseRequest],
+    ) -> Result<(Placement, Vec<Entry>), Error> {
+        let placement = self.window.place(requests)?;
+        if placement.repeated {
+            return Err(Error::Request("a batch that is not the next of its run"));
+        }
+        let grant = price(&self.ledger, rules, requests, placement.clone())?;
+        let entries = grant.entries().to_vec();
+        grant.take(&mut self.window, &mut self.ledger);
+        Ok((placement, entries))
+    }
+
+    /// The next batch as it is claimed to have been, where what was asked is not known.
+    ///
+    /// # Errors
+    /// Debits that are not the next of the run, or do not fit it.
+    pub fn claimed(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        let mut placed = self.window.placed().to_vec();
+        for Entry { debit, .. } in entries {
+            let cells = usize::try_from(debit.cells);
+            placed.push(Placed {
+                cells: cells.map_err(|_| Error::Request("more cells than there are"))?,
+                statement: debit.digest,
+            });
+            self.ledger.debit(debit.clone())?;
+        }
+        self.window.catch_up(&placed)
+    }
+}
+
 /// What a run with this window and ledger grants a request; nothing where all of it was placed before.
 ///
 /// # Errors
@@ -253,15 +312,25 @@ pub(crate) fn assess<C>(
     if placement.repeated {
         return Ok(None);
     }
+    price(ledger, rules, &request.releases, placement).map(Some)
+}
+
+/// The debits of releases that were placed.
+fn price(
+    ledger: &Ledger,
+    rules: &Rules,
+    releases: &[ReleaseRequest],
+    placement: Placement,
+) -> Result<Grant, Error> {
     let mut ledger = ledger.clone();
-    for (release, placed) in request.releases.iter().zip(&placement.placed) {
+    for (release, placed) in releases.iter().zip(&placement.placed) {
         ledger.debit(rules.debit(release, placed)?)?;
     }
-    Ok(Some(Grant {
+    Ok(Grant {
         placement,
         ledger,
-        debited: request.releases.len(),
-    }))
+        debited: releases.len(),
+    })
 }
 
 impl Grant {

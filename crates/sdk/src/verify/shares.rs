@@ -9,6 +9,7 @@ use fhaim_release::Statistic;
 use fhaim_synth::verify::difference;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use uuid::Uuid;
 
@@ -38,6 +39,7 @@ impl Client {
                 reason: OTHER_TABLE,
             });
         }
+        self.check_kept(dataset, kept).await?;
         let masks = Masks::new(kept.part(), &outline.members, key)?;
         let mut share = Share {
             version: SHARE_VERSION,
@@ -47,11 +49,13 @@ impl Client {
         };
         let told = self.told(dataset.id).await?;
         let (records, key) = (records.clone(), kept.key().clone());
-        let mut given = Given::read(kept.path().with_extension("shared"))?;
+        let notes = kept.path().with_extension("shared");
         let sharing = tokio::task::spawn_blocking(move || {
+            let mut given = Given::read(notes)?;
             let mut own = Own::new(&records, &key, &outline)?;
             told.check(&outline, |asked| {
-                if is_square(asked) || !given.may(asked) {
+                // Noted of every release, shared or not: it decides where those behind it lie.
+                if !asked.derived || !given.may(asked) || is_square(asked) {
                     return None;
                 }
                 let summands = own.summands(asked)?;
@@ -179,6 +183,8 @@ struct Given {
     /// By `run/number`.
     statements: BTreeMap<String, Digest>,
     refused: bool,
+    /// Held until the note is written: of two that share at once, the other waits and reads it.
+    _lock: File,
 }
 
 impl Given {
@@ -188,6 +194,9 @@ impl Given {
     }
 
     fn read(path: PathBuf) -> Result<Self, Error> {
+        let lock = File::create(path.with_extension("lock"));
+        let lock = lock.and_then(|file| file.lock().map(|()| file));
+        let lock = lock.map_err(|error| Self::fault(&path, error.to_string()))?;
         let statements = match std::fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text)
                 .map_err(|_| Self::fault(&path, "not a note of shares".to_owned()))?,
@@ -198,6 +207,7 @@ impl Given {
             path,
             statements,
             refused: false,
+            _lock: lock,
         })
     }
 
@@ -239,6 +249,7 @@ mod tests {
         };
         let may = |given: &mut Given, run, number, statement: &[u8; 32]| {
             given.may(&Asked {
+                derived: true,
                 run,
                 request: &request(number),
                 spans: &[],
@@ -251,11 +262,13 @@ mod tests {
         assert!(may(&mut given, 0, 1, &[2; 32]));
         assert!(may(&mut given, 1, 0, &[3; 32]));
         given.keep().unwrap();
+        drop(given);
         let mut again = Given::read(path.clone()).unwrap();
         assert!(may(&mut again, 0, 0, &[1; 32]));
         again.keep().unwrap();
         assert!(!may(&mut again, 0, 1, &[9; 32]));
         assert!(again.keep().is_err());
+        drop(again);
         std::fs::write(&path, "{").unwrap();
         assert!(Given::read(path).is_err());
     }

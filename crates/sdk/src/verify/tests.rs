@@ -1,13 +1,12 @@
 use super::*;
 use fhaim_domain::{Schema, Table};
-use fhaim_dp::{Ledger, Rho};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Axis, Statistic};
 use std::sync::Arc;
 
 const DATASET: Uuid = Uuid::from_u128(5);
 const JOB: Uuid = Uuid::from_u128(6);
-const UNITS: u64 = 7;
+const UNITS: u64 = 1000;
 
 struct Setting {
     outline: Outline,
@@ -34,9 +33,8 @@ impl Setting {
         }
     }
 
-    fn window(&self) -> Window {
-        let (dataset, job) = (DATASET.into_bytes(), JOB.into_bytes());
-        Window::new(DatasetId(dataset), JobId(job), 0, self.outline.run_ladder)
+    fn rules(&self) -> Rules {
+        Rules::of(DatasetId(DATASET.into_bytes()), &self.outline)
     }
 
     /// What a key service shows of two honest batches, and its ledger.
@@ -44,10 +42,11 @@ impl Setting {
         let pair = Statistic::Product(Axis::identity(0, 2), Axis::identity(1, 3));
         let one_way = Statistic::OneWay(Axis::identity(1, 3));
         let batches = [vec![Statistic::Total, one_way], vec![pair]];
-        let mut ledger = Ledger::new(Rho::from_f64_down(1e6).unwrap());
+        let rules = self.rules();
+        let mut replay = Replay::new(&rules, JobId(JOB.into_bytes()), 0);
         let mut noise = KeyedLadder::new(&self.key, self.outline.ladder().unwrap());
-        let (mut window, mut number) = (self.window(), 0);
-        let mut shown = Vec::new();
+        let mut number = 0;
+        let (mut shown, mut debited) = (Vec::new(), Vec::new());
         for (height, statistics) in (1..).zip(batches) {
             let request = |statistic| {
                 number += 1;
@@ -58,42 +57,28 @@ impl Setting {
                 }
             };
             let requests: Vec<_> = statistics.into_iter().map(request).collect();
-            let placement = window.place(&requests).unwrap();
-            window.take(&placement);
-            for (request, placed) in requests.iter().zip(&placement.placed) {
-                let debit = Debit {
-                    number: request.number,
-                    description: "what".to_owned(),
-                    digest: placed.statement,
-                    delta2_squared: 1,
-                    variance_units: UNITS,
-                    honest: 1,
-                    cells: placed.cells as u64,
-                    leak: Rho::ZERO,
-                };
-                ledger.debit(debit).unwrap();
-            }
+            let (placement, entries) = replay.batch(&rules, &requests).unwrap();
+            debited.extend(entries.iter().cloned());
             let answer = |(request, spans): (&ReleaseRequest, _)| {
                 let noise = noise.release_noise(spans, UNITS).unwrap();
                 expected(&self.table, &request.statistic, &noise).unwrap()
             };
             let spans = placement.spans.iter().map(Vec::as_slice);
             let answers = requests.iter().zip(spans).map(answer).collect();
-            let debited = ledger.entries().len() - requests.len();
             shown.push(ReleasedBatch {
                 height,
                 job: JOB,
                 run: 0,
-                entries: ledger.entries()[debited..].to_vec(),
+                entries,
                 requests: Some(requests),
                 answers,
             });
         }
         let run = RunLedger {
             job: JOB,
-            budget: ledger.budget().into(),
-            spent: ledger.spent().into(),
-            entries: ledger.entries().to_vec(),
+            budget: rules.run_budget.into(),
+            spent: rules.run_budget.into(),
+            entries: debited,
         };
         (vec![run], shown)
     }
@@ -154,8 +139,11 @@ fn every_lie_about_a_release_is_found() {
     });
     let other = told(&|b| asked(b, &|request| request.statistic = other.clone()));
     assert_eq!(other, [statement(1)]);
-    let less = told(&|b| asked(b, &|request| request.variance_units = 1));
+    let less = told(&|b| asked(b, &|request| request.variance_units = 999));
     assert_eq!(less, [statement(1)]);
+    // Past the budget nothing follows from what was asked.
+    let little = told(&|b| asked(b, &|request| request.variance_units = 1));
+    assert_eq!(little, [statement(0), statement(1)]);
     assert_eq!(told(&|b| b[1].run = 1), [statement(2)]);
     let both = [statement(0), statement(1)];
     assert_eq!(told(&|b| asked(b, &|request| request.number = 5)), both);
@@ -165,6 +153,49 @@ fn every_lie_about_a_release_is_found() {
     );
     let unkept = told(&|b| b[1].requests = None);
     assert_eq!(unkept, [(2, Fault::Unkept)]);
+}
+
+/// Which releases a holder of several would share.
+fn shared(setting: &Setting, runs: &[RunLedger], batches: &[ReleasedBatch]) -> Vec<u32> {
+    let told = Told {
+        dataset: DATASET,
+        runs: runs.to_vec(),
+        batches: batches.to_vec(),
+    };
+    let mut shared = Vec::new();
+    told.check(&setting.outline, |asked| {
+        shared.extend(asked.derived.then_some(asked.request.number));
+        None
+    });
+    shared
+}
+
+/// A key service that claims other cells than a release has, or that does not say what was asked, would have
+/// the next one lie on its noise: the two sums would differ by exact counts. One that shows what no ledger
+/// paid for would have it for nothing.
+#[test]
+fn nothing_is_shared_that_does_not_follow_from_what_was_asked_and_paid() {
+    let setting = Setting::new();
+    let (runs, honest) = setting.released();
+    assert_eq!(shared(&setting, &runs, &honest), [0, 1, 2]);
+    let mut unkept = honest.clone();
+    unkept[0].requests = None;
+    assert!(shared(&setting, &runs, &unkept).is_empty());
+
+    let (mut short, mut claimed) = (runs.clone(), honest.clone());
+    short[0].entries[0].debit.cells = 2;
+    claimed[0].entries[0].debit.cells = 2;
+    assert!(shared(&setting, &short, &claimed).is_empty());
+    assert_eq!(setting.faults(&short, &claimed)[0], (0, Fault::Statement));
+
+    let undebited = |number| (number, Fault::Undebited);
+    assert!(shared(&setting, &[], &honest).is_empty());
+    let all = [undebited(0), undebited(1), undebited(2)];
+    assert_eq!(setting.faults(&[], &honest), all);
+    // A run that the terms do not have, and one of another job.
+    let mut beyond = honest.clone();
+    beyond.iter_mut().for_each(|batch| batch.run = 1);
+    assert!(shared(&setting, &runs, &beyond).is_empty());
 }
 
 /// Without the positions of a batch that was not kept, no later one could be checked.
