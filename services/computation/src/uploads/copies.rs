@@ -55,8 +55,8 @@ pub async fn object(
 ) -> Result<Bytes, Failure> {
     must_be_witnessed(stored)?;
     let object: Object = name.parse().map_err(|_| Failure::not_found())?;
-    let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
-    let kept = present.get(name).ok_or_else(Failure::not_found)?;
+    let found = store::object(&state.base.store, stored.dataset, contribution, name);
+    let kept = found.await?.ok_or_else(Failure::not_found)?;
     let blob = stored.blob(contribution, object, kept.version);
     Ok(state.base.blobs.get(&blob).await?)
 }

@@ -211,6 +211,27 @@ pub async fn objects(
     present(store.pool(), dataset, contribution).await
 }
 
+/// One of them, if it is there.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn object(
+    store: &Store,
+    dataset: Uuid,
+    contribution: u32,
+    name: &str,
+) -> Result<Option<Kept>, StoreError> {
+    let select = "SELECT digest, version FROM objects \
+         WHERE dataset = $1 AND contribution = $2 AND name = $3";
+    let found = sqlx::query(select)
+        .bind(dataset.to_string())
+        .bind(i64::from(contribution))
+        .bind(name)
+        .fetch_optional(store.pool())
+        .await?;
+    found.as_ref().map(Kept::from_row).transpose()
+}
+
 /// The same within a transaction.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ pub use self::computed::{
     Prepared, lock_receipts, prepare, prepared, receipts, set_receipts, unprepared,
 };
 pub use self::contributions::{
-    Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, lock, objects,
+    Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, lock, object, objects,
     objects_in, parts, parts_in, put_object,
 };
 pub use self::deletion::{
