@@ -164,6 +164,7 @@ fn jobs() {
         LANDED,
         "job.json",
         &Job {
+            note: String::new(),
             id: JOB,
             dataset: DATASET,
             state: JobState::Running,
