@@ -254,7 +254,27 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
     first.delete_dataset(lone)
 
 
-def strangers(server: str, dataset: Dataset, job: Job) -> None:
+def handed_over(server: str, owner: fhaim.Client, job: Job, other: fhaim.Client) -> None:
+    """A result in another account's hands, which has nothing else of the dataset."""
+    link = owner.make_link(job, "other")
+    card = other.open_link(link)
+    check("a link shows a data card", card.job == job.id and len(card.caveats) > 0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "theirs.csv"
+        drawn = other.download_link(link, path, rows=30, seed=5)
+        own = owner.download(job, Path(folder) / "own.csv", rows=30, seed=5)
+        same = path.read_bytes() == own.path.read_bytes()
+        check("and draws the very tables", same and drawn.rows == 30)
+    elsewhere = link.replace(server, "https://evil.example")
+    refused("a link of another server", "invalid", lambda: other.open_link(elsewhere))
+    refused("what is no link", "invalid", lambda: other.open_link("https://x/shared/y"))
+    (listed,) = owner.links(job)
+    check("its owner sees that it was opened", listed.last_opened_at is not None)
+    owner.revoke_link(job, listed)
+    refused("a link that was revoked", "not-found", lambda: other.open_link(link))
+
+
+def strangers(server: str, client: fhaim.Client, dataset: Dataset, job: Job) -> None:
     other = fhaim.Client(server)
     other.sign_up("other@example.org", "correct horse battery")
     other.sign_in("other@example.org", "correct horse battery")
@@ -263,6 +283,7 @@ def strangers(server: str, dataset: Dataset, job: Job) -> None:
     refused("another's ledger", "not-found", lambda: other.ledger(dataset))
     refused("another's job", "not-found", lambda: other.wait(job))
     refused("another's table", "not-found", lambda: other.download(job, "never.csv"))
+    handed_over(server, client, job, other)
     other.sign_out()
     refused("a call after signing out", "signed-out", other.datasets)
 
@@ -277,7 +298,7 @@ def main() -> None:
         download(client, job, Path(folder))
         same_records(client, dataset, Path(folder))
         several(server, client, Path(folder))
-    strangers(server, dataset, job)
+    strangers(server, client, dataset, job)
     client.delete_dataset(dataset)
     refused("a dataset that was deleted", "not-found", lambda: client.dataset(dataset))
     check("the ledger outlives it", client.ledger(dataset).spent.rho > 0)

@@ -5,6 +5,7 @@ import type { Planned } from "../../../web/src/crypto/messages.ts";
 import { checkTerms } from "../../../web/src/api/terms.ts";
 import { Holder, type Schema } from "./holder.ts";
 import { Job } from "./job.ts";
+import { Linked } from "./link.ts";
 import { answered, Session } from "./session.ts";
 
 export type Terms = components["schemas"]["Terms"];
@@ -102,6 +103,11 @@ export class Client {
   /** A job that was started before. */
   job(id: string): Job {
     return new Job(this.session, id);
+  }
+
+  /** What another account's link opens: its data card, and tables. */
+  open(link: string): Linked {
+    return new Linked(this.session, link);
   }
 
   /** Deletes a dataset everywhere: its keys first, so that nothing of it can be decrypted. */

@@ -6,5 +6,7 @@
  */
 export { Client, type Login, type Progress, type UploadOptions } from "./client.ts";
 export { Holder, type Draft, type Schema } from "./holder.ts";
-export { Job, type SyntheticOptions } from "./job.ts";
+export { type SyntheticOptions } from "./draw.ts";
+export { Job } from "./job.ts";
+export { Linked, type DataCard, type LinkEntry } from "./link.ts";
 export { Refusal } from "./session.ts";

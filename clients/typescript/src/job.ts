@@ -1,18 +1,10 @@
 // A job: one run over a dataset, and the tables that can be drawn from its model.
 import type { components } from "../../../web/src/api/generated/generation.ts";
-import { answered, Refusal, type Session } from "./session.ts";
+import { written, type LinkEntry } from "./link.ts";
+import { asked, bytes, type SyntheticOptions } from "./draw.ts";
+import { answered, type Session } from "./session.ts";
 
 type State = components["schemas"]["Job"];
-
-export interface SyntheticOptions {
-  /** As many as the model says that there are, if it is left out. */
-  rows?: number;
-  /** The same seed draws the same records. */
-  seed?: number;
-  /** Conditions that every record meets: `{ race: "Asian" }`. */
-  where?: Record<string, string | number>;
-  format?: "csv" | "parquet";
-}
 
 const FINAL: State["state"][] = ["done", "failed", "cancelled"];
 
@@ -44,20 +36,39 @@ export class Job {
   }
 
   /** Draws a synthetic table. It costs nothing: draw as many as are wanted. */
-  async synthetic({ rows, seed, where = {}, format = "csv" }: SyntheticOptions = {}): Promise<Uint8Array> {
-    const all = Object.entries(where).map(([column, value]) => `${column}=${value}`);
-    // Commas and quotes inside of a condition are quoted (RFC 4180).
-    const conditions = all.map((text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(",");
-    const query = {
-      format,
-      ...(rows === undefined ? {} : { rows }),
-      ...(seed === undefined ? {} : { seed }),
-      ...(conditions === "" ? {} : { where: conditions }),
-    };
-    const drawn = await this.session.generation.GET("/v1/jobs/{job}/synthetic", {
-      params: { path: { job: this.id }, query }, parseAs: "arrayBuffer",
-    });
-    if (!drawn.response.ok) throw new Refusal((drawn.error ?? {}) as { detail?: string }, drawn.response.status);
-    return new Uint8Array(drawn.data as unknown as ArrayBuffer);
+  async synthetic(options: SyntheticOptions = {}): Promise<Uint8Array> {
+    return bytes(this.session.generation.GET("/v1/jobs/{job}/synthetic", {
+      params: { path: { job: this.id }, query: asked(options) }, parseAs: "arrayBuffer",
+    }));
+  }
+
+  /**
+   * Makes a link to its result, once it is done; it is known this once. Whoever opens it, signed in to any
+   * account, sees a data card and draws tables, and nothing else of the dataset.
+   */
+  async link(name: string): Promise<string> {
+    const { link, secret } = await answered(this.session.generation.PUT("/v1/jobs/{job}/links/{link}", {
+      params: { path: { job: this.id, link: crypto.randomUUID() } }, body: { name },
+    }));
+    return written(this.session.server, link.id, secret);
+  }
+
+  /** The links to its result, the newest first, and when they were last opened. */
+  async links(): Promise<LinkEntry[]> {
+    const path = { job: this.id };
+    const items: LinkEntry[] = [];
+    for (let after: string | null | undefined; ;) {
+      const page = await answered(this.session.generation.GET("/v1/jobs/{job}/links", {
+        params: { path, query: after ? { after } : {} },
+      }));
+      items.push(...page.items);
+      after = page.next;
+      if (!after) return items;
+    }
+  }
+
+  /** Revokes a link, by its identifier: it opens nothing after. */
+  async revoke(link: string): Promise<void> {
+    await answered(this.session.generation.DELETE("/v1/jobs/{job}/links/{link}", { params: { path: { job: this.id, link } } }));
   }
 }

@@ -31,6 +31,8 @@ export async function answered<T>(call: Promise<{ data?: T; error?: unknown; res
 }
 
 export class Session {
+  /** Where the three services are. */
+  readonly server: string;
   readonly generation: Calls<Generation>;
   readonly computation: Calls<Computation>;
   readonly crypto: Calls<Crypto>;
@@ -40,6 +42,7 @@ export class Session {
 
   constructor(private readonly address: string, private readonly login: Login) {
     const base = address.replace(/\/$/, "");
+    this.server = base;
     this.generation = this.authorised(createClient<Generation>({ baseUrl: `${base}/generation` }), "generation");
     this.computation = this.authorised(createClient<Computation>({ baseUrl: `${base}/computation` }), "computation");
     this.crypto = this.authorised(createClient<Crypto>({ baseUrl: `${base}/crypto` }), "crypto");

@@ -39,6 +39,27 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** A result in another account's hands. */
+async function handedOver(job, csv) {
+  const link = await job.link("Ben");
+  const headers = { "content-type": "application/json" };
+  const credentials = { email: "ben@example.org", password: PASSWORD };
+  await fetch(`${address}/generation/v1/accounts`, { method: "POST", headers, body: JSON.stringify(credentials) });
+  const ben = await Client.signIn(address, credentials);
+  const linked = ben.open(link);
+  const card = await linked.card();
+  assert.deepEqual([card.job, card.epsilon, card.runs], [job.id, 10, 2]);
+  const drawn = new TextDecoder().decode(await linked.synthetic({ rows: 200, seed: 7, where: { sold: "no" } }));
+  assert.equal(drawn, csv, "it draws the very tables");
+  await assert.rejects(ben.job(job.id).state(), Refusal);
+  assert.throws(() => ben.open(link.replace(address, "https://evil.example")), /sign in there/);
+  assert.throws(() => ben.open("https://x/shared/y"), /no link/);
+  const [entry] = await job.links();
+  assert.ok(entry.last_opened_at);
+  await job.revoke(entry.id);
+  await assert.rejects(linked.card(), Refusal);
+}
+
 test("encrypts, runs and downloads", async () => {
   const { schema, notes } = (await Holder.start()).draft(table, "small");
   assert.deepEqual(schema.columns.map(({ name }) => name), table.toString().split("\n")[0].split(","));
@@ -61,6 +82,7 @@ test("encrypts, runs and downloads", async () => {
   assert.ok(rows.every((row) => row.endsWith(",no")));
   const again = new TextDecoder().decode(await client.job(job.id).synthetic({ rows: 200, seed: 7, where: { sold: "no" } }));
   assert.equal(again, csv, "the same seed draws the same records");
+  await handedOver(job, csv);
   // The second run: the client holds the crypto service to what it saw of the ledger.
   const second = await client.run(dataset);
   await second.done();

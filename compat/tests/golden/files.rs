@@ -29,6 +29,9 @@ pub const LADDER: &str = "67b03a2";
 /// The release in which schemas may have constraints.
 pub const CONSTRAINTS: &str = "67b03a2";
 
+/// The release in which results have links, and jobs have notes.
+pub const LINKS: &str = "820786a";
+
 /// The release in which holders keep the key of their noise, and see what was released.
 pub const KEPT: &str = "6e76476";
 

@@ -10,6 +10,7 @@ mod encryption;
 mod files;
 mod history;
 mod ledger;
+mod links;
 mod model;
 mod parties;
 mod request;

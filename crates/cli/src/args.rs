@@ -6,7 +6,6 @@ use clap::{
     Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use clap_complete::Shell;
 use fhaim_synth::MechanismName;
 
 use crate::align::{ALIGN_EXAMPLES, AlignArguments};
@@ -18,15 +17,17 @@ use crate::input::Data;
 use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
-    AccountCommand, DOWNLOAD_EXAMPLES, DatasetCommand, DownloadArguments, JobCommand,
-    LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES, LinkCommand, LoginArguments, LogoutArguments,
-    ShowArguments,
+    AccountCommand, DatasetCommand, JobCommand, LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES,
+    LoginArguments, LogoutArguments, ShowArguments,
 };
+use crate::remote::job::{DOWNLOAD_EXAMPLES, DownloadArguments};
+use crate::remote::link::LinkCommand;
 use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
 use crate::serve::{
     AdminCommand, BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments,
     ServeCommand, UP_EXAMPLES, UpArguments,
 };
+use crate::shell::{COMPLETIONS_EXAMPLES, CompletionsArguments, MAN_EXAMPLES, ManArguments};
 
 /// delta unless another is asked for.
 pub const DEFAULT_DELTA: f64 = 1e-9;
@@ -144,33 +145,6 @@ pub enum SchemaCommand {
     /// Say what a schema costs and, given a table, whether the table fits it
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
-}
-
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  fhaim completions bash > ~/.local/share/bash-completion/completions/fhaim
-  fhaim completions zsh > ~/.zfunc/_fhaim
-  fhaim completions fish > ~/.config/fish/completions/fhaim.fish";
-
-const MAN_EXAMPLES: &str = "\
-Examples:
-  fhaim man ~/.local/share/man/man1
-  fhaim man man && man -l man/fhaim-dataset-create.1
-
-A page a command: fhaim.1, fhaim-dataset.1, fhaim-dataset-create.1 and so on.";
-
-/// Flags of `man`.
-#[derive(Debug, Args)]
-pub struct ManArguments {
-    /// The folder; it is made where there is none
-    pub folder: PathBuf,
-}
-
-/// Flags of `completions`.
-#[derive(Debug, Args)]
-pub struct CompletionsArguments {
-    /// The shell
-    pub shell: Shell,
 }
 
 const DEMO_EXAMPLES: &str = "\

@@ -37,16 +37,17 @@ mod remote;
 mod sample;
 mod schema;
 mod serve;
+mod shell;
 mod size;
 mod summary;
 mod wine;
 
-use std::{fs, io, path::Path, process::ExitCode};
+use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, error::ErrorKind};
+use clap::{Parser, error::ErrorKind};
 
 use crate::{
-    args::{Arguments, Command, CompletionsArguments, ManArguments, SchemaCommand, VERSION},
+    args::{Arguments, Command, SchemaCommand},
     bench::args::BenchCommand,
     error::Error,
     progress::Progress,
@@ -98,40 +99,6 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// `fhaim` alone prints its help, as an error.
 const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
-/// Prints what a shell needs to complete commands and flags.
-fn completions<R: Randomness>(arguments: &CompletionsArguments) -> Result<(), Error> {
-    let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Arguments::<R>::command(),
-        "fhaim",
-        &mut script,
-    );
-    output::print(&String::from_utf8_lossy(&script))
-}
-
-/// Writes a manual page for every command.
-fn man<R: Randomness>(arguments: &ManArguments) -> Result<(), Error> {
-    let folder = &arguments.folder;
-    let mut command = Arguments::<R>::command().disable_help_subcommand(true);
-    command.build();
-    let written = fs::create_dir_all(folder).and_then(|()| pages(&command, folder));
-    written.map_err(|source| Error::Write {
-        path: folder.clone(),
-        source,
-    })
-}
-
-/// The pages of a command and of those below it.
-fn pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
-    for below in command.get_subcommands() {
-        pages(below, folder)?;
-    }
-    let page = clap_mangen::Man::new(command.clone());
-    let page = page.source(format!("fhaim {VERSION}"));
-    page.manual("fhaim").generate_to(folder).map(drop)
-}
-
 fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
     let progress = Progress::new(arguments.quiet);
     match &arguments.command {
@@ -161,8 +128,8 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
         Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
         Command::Bench(BenchCommand::Siege(arguments)) => bench::siege::run(arguments, &progress),
-        Command::Completions(arguments) => completions::<R>(arguments),
-        Command::Man(arguments) => man::<R>(arguments),
+        Command::Completions(arguments) => shell::completions::<R>(arguments),
+        Command::Man(arguments) => shell::man::<R>(arguments),
         command @ (Command::Up(_)
         | Command::Serve(_)
         | Command::Admin(_)

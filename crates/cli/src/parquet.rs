@@ -48,8 +48,8 @@ pub fn is_parquet(file: &mut File) -> io::Result<bool> {
 /// A Parquet file's table as CSV, in memory.
 ///
 /// # Errors
-/// [`Error::Content`] for a file that is broken, compressed otherwise than by Snappy, or has columns of lists,
-/// records or bytes.
+/// [`Error::Content`] for a file that is broken, compressed otherwise than by Snappy, Zstandard, gzip or LZ4, or
+/// has columns of lists, records or bytes.
 pub fn csv(path: &Path, file: File) -> Result<Zeroizing<Vec<u8>>, Error> {
     let content = |problem: String| Error::Content {
         path: path.to_owned(),
@@ -94,7 +94,7 @@ pub fn csv(path: &Path, file: File) -> Result<Zeroizing<Vec<u8>>, Error> {
 fn problem(error: &ParquetError) -> String {
     let text = error.to_string();
     if text.contains("Disabled feature at compile time") {
-        return format!("{text}: write the file with Snappy compression, or as CSV");
+        return format!("{text}: write the file with Snappy or Zstandard compression, or as CSV");
     }
     format!("this Parquet file cannot be read: {text}")
 }
@@ -241,10 +241,18 @@ mod tests {
         message: &str,
         fill: impl FnOnce(&mut SerializedFileWriter<File>),
     ) -> tempfile::NamedTempFile {
+        write_by(Compression::SNAPPY, message, fill)
+    }
+
+    fn write_by(
+        compression: Compression,
+        message: &str,
+        fill: impl FnOnce(&mut SerializedFileWriter<File>),
+    ) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         let schema = Arc::new(parse_message_type(message).unwrap());
         let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
+            .set_compression(compression)
             .build();
         let handle = file.reopen().unwrap();
         let mut writer = SerializedFileWriter::new(handle, schema, Arc::new(properties)).unwrap();
@@ -301,6 +309,52 @@ mod tests {
              7,70,\"S\u{fc}d, alt\",2024-01-01,2024-01-01 01:02:03,2024-01-01,9223372036854775807\n\
              ,61.5,,1969-12-31,1970-01-01 00:00:00,1970-01-01,-5\n"
         );
+    }
+
+    /// A file of `tests/parquet`.
+    fn kept(name: &str) -> Result<String, String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parquet");
+        let path = folder.join(format!("{name}.parquet"));
+        let mut file = File::open(&path).unwrap();
+        assert!(is_parquet(&mut file).unwrap());
+        let text = csv(&path, file).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(text.to_vec()).unwrap())
+    }
+
+    /// One table, as pyarrow and polars write it.
+    #[test]
+    fn files_of_other_programs_read_alike_whatever_compressed_them() {
+        let row = |row: i64| {
+            let age = match row % 7 {
+                3 => String::new(),
+                _ => (row % 90).to_string(),
+            };
+            let weight = (row % 50) as f64 / 2.0;
+            let ward = ["\"S\u{fc}d, alt\"", "Nord"][(row % 2) as usize];
+            format!("{age},{weight},{ward},{}\n", date(DAYS + row % 30))
+        };
+        let table: String = (0..400).map(row).collect();
+        let table = format!("age,weight,ward,seen\n{table}");
+        for compression in ["none", "snappy", "zstd", "gzip", "lz4"] {
+            let read = kept(&format!("pyarrow-{compression}"));
+            assert_eq!(read.as_ref(), Ok(&table), "{compression}");
+        }
+        assert_eq!(kept("polars"), Ok(table));
+        let refused = kept("pyarrow-brotli").unwrap_err();
+        let way_out = "write the file with Snappy or Zstandard compression, or as CSV";
+        assert!(refused.contains(way_out), "{refused}");
+    }
+
+    /// The older of two ways to frame LZ4, which pyarrow no longer writes.
+    #[test]
+    fn the_older_lz4_is_read() {
+        let message = "message t { required int64 id; }";
+        let file = write_by(Compression::LZ4, message, |writer| {
+            let mut group = writer.next_row_group().unwrap();
+            column::<Int64Type>(&mut group, &[7; 1000], None);
+            group.close().unwrap();
+        });
+        assert_eq!(read(&file).unwrap(), format!("id\n{}", "7\n".repeat(1000)));
     }
 
     #[test]

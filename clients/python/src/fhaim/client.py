@@ -13,6 +13,7 @@ from typing import Any, Union, overload
 from uuid import UUID, uuid4
 
 from fhaim import holders as parties
+from fhaim import links as handed
 from fhaim import native, upload
 from fhaim.api import Computation, Crypto, Generation
 from fhaim.codec import decode
@@ -28,12 +29,15 @@ from fhaim.models import (
     DatasetLedger,
     Job,
     JobEvent,
+    Link,
+    LinkedResult,
     Member,
     ModelView,
     NewApiKey,
     NewDataset,
     NewJob,
     NewKeySet,
+    NewLink,
     Receipt,
     ReleasedStatistic,
     TableFormat,
@@ -671,6 +675,53 @@ class Client:
             text = b"".join(drawn)
         table = native.call("Nothing was drawn", "table", text, schema.to_json())
         return native.of_library(self._libraries.get(shown.dataset, ""), table)
+
+    # Links
+
+    def make_link(self, job: JobId, name: str, *, id: UUID | str | None = None) -> str:
+        """Makes a link to a finished job's result; it is known this once. Whoever opens it, signed in
+        to any account, sees a data card and draws tables, and nothing else of the dataset. Made again
+        under the same ``id``, before it was opened, it has another secret."""
+        made = self.generation.make_link(_identifier(job), _new(id), NewLink(name=name))
+        return handed.written(self._generation, made)
+
+    def links(self, job: JobId) -> list[Link]:
+        """The links to a job's result, newest first, and when they were last opened."""
+        return _all(lambda **page: self.generation.list_links(_identifier(job), **page))
+
+    def revoke_link(self, job: JobId, link: Link | UUID | str) -> None:
+        """Revokes a link: it opens nothing after."""
+        self.generation.revoke_link(_identifier(job), _identifier(link))
+
+    def open_link(self, link: str) -> LinkedResult:
+        """The data card of what another account's link opens."""
+        identifier, secret = handed.read(self._generation, link)
+        return self.generation.open_link(identifier, fhaim_link=secret)
+
+    def download_link(
+        self,
+        link: str,
+        path: str | os.PathLike[str],
+        *,
+        format: TableFormat | None = None,
+        rows: int | None = None,
+        where: Mapping[str, object] | str | None = None,
+        seed: int | None = None,
+    ) -> Download:
+        """Draws a synthetic table of what another account's link opens, as `download` does."""
+        path = Path(path)
+        identifier, secret = handed.read(self._generation, link)
+        drawn = self.generation.draw_linked_table(
+            identifier,
+            format=format or ("parquet" if path.suffix == ".parquet" else "csv"),
+            rows=rows,
+            seed=seed,
+            where=None if where is None else conditions(where),
+            fhaim_link=secret,
+        )
+        with drawn:
+            size = _written(drawn, path)
+            return Download(path, size, *(_number(drawn, f"fhaim-{n}") for n in ("rows", "seed")))
 
     def _drawn(
         self,

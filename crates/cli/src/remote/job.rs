@@ -1,15 +1,16 @@
 //! `fhaim job ...` and `fhaim download`.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic};
+use clap::Args;
+use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic, TableFormat};
 use fhaim_domain::counted;
 use fhaim_dp::accounting;
 use fhaim_sdk::Client;
 use uuid::Uuid;
 
 use super::{
-    args::{DownloadArguments, JobArguments, JobCommand, JobRunArguments},
+    args::{JobArguments, JobCommand, JobRunArguments},
     holders, link, login,
 };
 use crate::{
@@ -222,6 +223,47 @@ fn ended(job: &Job, json: bool) -> Result<(), Error> {
         (JobState::Done, _) => Ok(()),
         (_, Some(error)) => Err(Error::Job(format!("the job failed: {error}"))),
         (other, None) => Err(Error::Job(format!("the job is {}", state(other)))),
+    }
+}
+
+pub const DOWNLOAD_EXAMPLES: &str = "\
+Examples:
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv
+  fhaim download --link-file link.txt --out synthetic.csv
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet --format parquet \\
+      --rows 1000000 --where race=Asian --draw-seed 7";
+
+/// Flags of `download`.
+#[derive(Debug, Args)]
+pub struct DownloadArguments {
+    /// The job
+    #[arg(required_unless_present = "link_file")]
+    pub job: Option<Uuid>,
+    /// File with a link to another account's result, instead of a job
+    #[arg(long, value_name = "FILE", conflicts_with = "job")]
+    pub link_file: Option<PathBuf>,
+    /// Where the synthetic table goes
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// csv or parquet
+    #[arg(long, default_value = "csv", value_parser = table_format)]
+    pub format: TableFormat,
+    /// Number of records; the model's estimate unless given
+    #[arg(long)]
+    pub rows: Option<u64>,
+    /// The same number draws the same table
+    #[arg(long, value_name = "SEED")]
+    pub draw_seed: Option<u64>,
+    /// Condition that every record meets (may be repeated)
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub conditions: Vec<String>,
+}
+
+fn table_format(text: &str) -> Result<TableFormat, String> {
+    match text {
+        "csv" => Ok(TableFormat::Csv),
+        "parquet" => Ok(TableFormat::Parquet),
+        _ => Err("csv or parquet".to_owned()),
     }
 }
 

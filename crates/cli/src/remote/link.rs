@@ -1,7 +1,11 @@
 //! `fhaim link ...`: results for other accounts.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use clap::{Args, Subcommand};
 use fhaim_api::account::Secret;
 use fhaim_api::link::{Link, LinkedResult};
 use fhaim_domain::Field;
@@ -11,11 +15,81 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{
-    args::{LinkCommand, LinkMakeArguments, LinkShowArguments},
-    login,
-};
+use super::{args::JobArguments, login};
 use crate::{error::Error, output};
+
+/// What to do with links to results.
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Make a link to a finished job's result, which any other account can open
+    #[command(after_help = LINK_MAKE_EXAMPLES)]
+    Make(LinkMakeArguments),
+    /// All links to a job's result, newest first, and when they were last opened
+    #[command(after_help = LINK_LIST_EXAMPLES)]
+    List(JobArguments),
+    /// Revoke a link: it opens nothing after
+    #[command(after_help = LINK_REVOKE_EXAMPLES)]
+    Revoke(LinkRevokeArguments),
+    /// The data card of what another account's link opens
+    #[command(after_help = LINK_SHOW_EXAMPLES)]
+    Show(LinkShowArguments),
+}
+
+const LINK_MAKE_EXAMPLES: &str = "\
+Examples:
+  fhaim link make 0198c0de-0000-7000-8000-000000000001 --name \"Ben, statistics\" > link.txt
+
+Whoever has the link and an account here sees a data card and draws synthetic tables, in the page or by
+`fhaim download --link-file`: not the releases, and nothing else of the dataset. The link is shown this
+once; the service keeps a digest of its secret. Send it as you would a password.";
+
+const LINK_LIST_EXAMPLES: &str = "\
+Examples:
+  fhaim link list 0198c0de-0000-7000-8000-000000000001";
+
+const LINK_REVOKE_EXAMPLES: &str = "\
+Examples:
+  fhaim link revoke 0198c0de-0000-7000-8000-000000000001 0198c0de-0000-7000-8000-000000000002
+
+`fhaim link list` has the links' identifiers. Tables that were drawn stay with whoever drew them.";
+
+const LINK_SHOW_EXAMPLES: &str = "\
+Examples:
+  fhaim link show --link-file link.txt
+  fhaim link show --link-file link.txt --json > card.json";
+
+/// Flags of `link make`.
+#[derive(Debug, Args)]
+pub struct LinkMakeArguments {
+    /// The job
+    pub job: Uuid,
+    /// Whom it is for; only the dataset's holders see it
+    #[arg(long)]
+    pub name: String,
+    /// Print the link's entry as JSON, with the whole link as `address`
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `link revoke`.
+#[derive(Debug, Args)]
+pub struct LinkRevokeArguments {
+    /// The job
+    pub job: Uuid,
+    /// The link
+    pub link: Uuid,
+}
+
+/// Flags of `link show`.
+#[derive(Debug, Args)]
+pub struct LinkShowArguments {
+    /// File with the link
+    #[arg(long, value_name = "FILE")]
+    pub link_file: PathBuf,
+    /// Print the data card as JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Labels of a column that a data card names.
 const MAX_LABELS: usize = 8;

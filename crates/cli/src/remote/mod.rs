@@ -4,8 +4,8 @@ mod account;
 pub mod args;
 pub mod dataset;
 mod holders;
-mod job;
-mod link;
+pub mod job;
+pub mod link;
 pub mod login;
 pub mod verify;
 

@@ -1,10 +1,11 @@
 //! Datasets of several holders, as the accounts that hold them see them.
 
 use crate::common::{Kind, Service, User, fresh, problem, read, terms};
-use fhaim_api::Digest;
 use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
 use fhaim_api::job::{Job, JobState};
 use fhaim_api::keys::Receipt;
+use fhaim_api::link::{Link, LinkMade};
+use fhaim_api::{Digest, Page};
 use fhaim_platform::program::Program;
 use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
 use fhaim_protocol::request::DatasetId;
@@ -13,11 +14,15 @@ use fhaim_protocol::terms::Terms;
 use fhaim_release::MAX_HOLDERS;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 use uuid::Uuid;
 
-over_both!(a_forged_receipt_keeps_no_others_away, rosters_are_bounded);
+over_both!(
+    a_forged_receipt_keeps_no_others_away,
+    links_and_notes_are_all_holders,
+    rosters_are_bounded,
+);
 
 /// Terms of these accounts, which hold records.
 fn of(accounts: &[Uuid]) -> Terms {
@@ -95,6 +100,35 @@ async fn a_forged_receipt_keeps_no_others_away(kind: Kind) {
         .await
         .unwrap();
     assert_eq!(serde_json::from_str::<Receipt>(&kept).unwrap(), later);
+}
+
+/// Whichever holder handed a result over, the others know of it and can end it; the name is its maker's
+/// to change.
+async fn links_and_notes_are_all_holders(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let terms = of(&[ana.account.id, ben.account.id]);
+    let dataset: Dataset = ana.new_dataset(terms).await;
+    let ready = sqlx::query("UPDATE datasets SET state = 'ready'");
+    let pool = service.state.base().store.pool();
+    ready.execute(pool).await.unwrap();
+    let job = new_job(&ana, dataset.id, &receipt(dataset.id, 3, 1)).await;
+    service.wait_done(&ana, job.id).await;
+    let links = format!("/v1/jobs/{}/links", job.id);
+    let made = ana.put(&fresh(&links), json!({ "name": "Carl" })).await;
+    let made: LinkMade = read(made, StatusCode::CREATED).await;
+    let seen: Page<Link> = ben.get(&links).await;
+    assert_eq!(seen.items[0].id, made.link.id);
+    let path = format!("{links}/{}", made.link.id);
+    let revoked = ben.send(Method::DELETE, &path, None).await;
+    assert_eq!(revoked.status(), StatusCode::NO_CONTENT);
+    assert!(ana.get::<Page<Link>>(&links).await.items.is_empty());
+    let note = format!("/v1/jobs/{}/note", job.id);
+    let noted = ben.put(&note, json!({ "note": "ours" })).await;
+    assert_eq!(read::<Job>(noted, StatusCode::OK).await.note, "ours");
+    let name = format!("/v1/datasets/{}/name", dataset.id);
+    problem(ben.put(&name, json!({ "name": "Ben's" })).await, 404).await;
 }
 
 impl Service {

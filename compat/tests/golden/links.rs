@@ -1,0 +1,98 @@
+//! Links to results, and what people note on jobs.
+
+use crate::files::{LINKS, golden, refuses_unknown_fields, text};
+use crate::terms::terms;
+use fhaim_api::account::Secret;
+use fhaim_api::dataset::NewName;
+use fhaim_api::job::{Job, JobState, NewNote};
+use fhaim_api::link::{Link, LinkMade, LinkedAttribute, LinkedResult, NewLink};
+use fhaim_dp::Rho;
+use fhaim_sdk::{Endpoints, LinkAddress};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+const ID: Uuid = Uuid::from_bytes([0x11; 16]);
+
+fn at(seconds: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_795_000_000 + seconds).unwrap()
+}
+
+fn link(opened: bool) -> Link {
+    Link {
+        id: ID,
+        name: "Ben, statistics".to_owned(),
+        created_at: at(0),
+        last_opened_at: opened.then(|| at(60)),
+    }
+}
+
+fn made() -> LinkMade {
+    LinkMade {
+        link: link(false),
+        secret: Secret("aB-_9".to_owned()),
+    }
+}
+
+#[test]
+fn links() {
+    let name = "Ben, statistics".to_owned();
+    text(LINKS, "new-link.json", &NewLink { name });
+    refuses_unknown_fields::<NewLink>(LINKS, "new-link.json");
+    text(LINKS, "link.json", &link(true));
+    text(LINKS, "link-made.json", &made());
+    let terms = terms("staged");
+    let labels = ["a", "b"].map(str::to_owned).into();
+    let result = LinkedResult {
+        job: ID,
+        name: "people".to_owned(),
+        attributes: vec![LinkedAttribute {
+            name: "x".to_owned(),
+            labels,
+        }],
+        total: 1999.5,
+        epsilon: terms.epsilon,
+        delta: terms.delta,
+        runs: terms.runs,
+        mechanism: terms.mechanism,
+        spent: Rho::ratio_up(1, 3).unwrap().into(),
+        made_at: at(60),
+        caveats: vec!["No record is a person's.".to_owned()],
+        schema: terms.schema,
+    };
+    text(LINKS, "linked-result.json", &result);
+}
+
+/// What people send each other.
+#[test]
+fn addresses() {
+    let endpoints = Endpoints::behind("https://fhaim.example/");
+    let written = LinkAddress::new(&endpoints, &made());
+    let kept = golden(LINKS, "link", || written.text().0.clone().into_bytes());
+    let read = LinkAddress::parse(std::str::from_utf8(&kept).unwrap()).unwrap();
+    assert_eq!(read, written);
+    assert_eq!(read.text().0.as_bytes(), kept);
+}
+
+#[test]
+fn names_and_notes() {
+    let name = "Admissions 2026".to_owned();
+    text(LINKS, "new-name.json", &NewName { name });
+    refuses_unknown_fields::<NewName>(LINKS, "new-name.json");
+    let note = "fewer columns".to_owned();
+    text(LINKS, "new-note.json", &NewNote { note: note.clone() });
+    refuses_unknown_fields::<NewNote>(LINKS, "new-note.json");
+    let job = Job {
+        id: ID,
+        dataset: ID,
+        note,
+        state: JobState::Done,
+        progress: None,
+        releases: 17,
+        spent: Rho::ZERO.into(),
+        attempts: 1,
+        error: None,
+        created_at: at(0),
+        updated_at: at(9),
+    };
+    text(LINKS, "job.noted.json", &job);
+}
