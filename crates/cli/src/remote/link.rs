@@ -208,3 +208,51 @@ fn values(result: &LinkedResult, field: &Field) -> String {
         more => format!("{shown} and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_api::link::LinkedAttribute;
+    use fhaim_domain::Schema;
+
+    #[test]
+    fn a_card_has_what_its_reader_needs() {
+        let categories: Vec<String> = (0..10).map(|n| format!("c{n}")).collect();
+        let schema = serde_json::json!({ "name": "t", "version": 2, "columns": [
+            { "name": "ward", "kind": "categorical", "categories": ["S\u{fc}d, alt", "Nord"] },
+            { "name": "code", "kind": "categorical", "categories": categories },
+            { "name": "id", "kind": "identifier", "pattern": "P[0-9]{5}" },
+        ] });
+        let schema: Schema = serde_json::from_value(schema).unwrap();
+        let attribute = |column: &fhaim_domain::Column| LinkedAttribute {
+            name: column.name().to_owned(),
+            labels: (0..column.size() as u32).map(|c| column.label(c)).collect(),
+        };
+        let text = card(&LinkedResult {
+            job: Uuid::nil(),
+            name: "Admissions".to_owned(),
+            attributes: schema.columns().iter().map(attribute).collect(),
+            schema,
+            total: 1999.6,
+            epsilon: 0.5,
+            delta: 1e-9,
+            runs: 2,
+            mechanism: "staged".to_owned(),
+            spent: fhaim_dp::Rho::ZERO.into(),
+            made_at: OffsetDateTime::UNIX_EPOCH,
+            caveats: vec!["Mind the gap.".to_owned()],
+        });
+        for words in [
+            "Synthetic table: Admissions\n",
+            "which ended 1970-01-01.",
+            "epsilon 0.5 at delta 1e-9 for all of the dataset's jobs together (2)",
+            "Records, by the model: 2000.",
+            "- Mind the gap.\n",
+            "- ward: S\u{fc}d, alt, Nord\n",
+            "- code: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more\n",
+            "- id: identifiers, made anew\n",
+        ] {
+            assert!(text.contains(words), "{words:?}: {text}");
+        }
+    }
+}
