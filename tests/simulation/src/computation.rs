@@ -1,4 +1,4 @@
-//! The computation service: `services/computation`'s batches, runs and worker over a simulated
+//! The computation services: `services/computation`'s batches, runs and worker over a simulated
 //! store.
 
 use crate::Mutant;
@@ -8,10 +8,11 @@ use crate::lease::{self, Policy};
 use crate::receipts;
 use crate::setting::DATASET;
 use crate::world::{Envelope, Failure, Node, W};
+use fhaim_api::Digest;
 use fhaim_api::batch::{Batch, BatchStatus};
-use fhaim_api::keys::{Decrypted, Receipt, RunStanding};
+use fhaim_api::keys::{Decrypted, Receipt, RunStanding, Witnessed};
 use fhaim_api::problem::ProblemKind;
-use fhaim_protocol::request::JobId;
+use fhaim_protocol::request::{JobId, asked};
 use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::window::{Placed, Window};
 use fhaim_release::ReleaseRequest;
@@ -145,25 +146,31 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
 }
 
 /// Answers a call.
-pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
+pub(crate) async fn handle(w: &W, node: Node, envelope: &Envelope) -> Result<Envelope, Failure> {
     match envelope.open()? {
-        Call::Ask { job, first, batch } => ask(w, (job, first), &batch, envelope.known).await,
+        Call::Ask { job, first, batch } => ask(w, node, (job, first), &batch, envelope.known).await,
         Call::Look {
             job,
             first,
             receipts,
-        } => look(w, (job, first), &receipts, envelope.known).await,
+        } => look(w, node, (job, first), &receipts, envelope.known).await,
     }
 }
 
 /// Asks for a batch. The same again changes nothing, but that one that was refused begins anew
 /// where whoever asks wants it to.
-async fn ask(w: &W, name: Name, batch: &Batch, asker: Known) -> Result<Envelope, Failure> {
+async fn ask(
+    w: &W,
+    node: Node,
+    name: Name,
+    batch: &Batch,
+    asker: Known,
+) -> Result<Envelope, Failure> {
     let queued = |known| Ok(Envelope::new(&BatchStatus::Queued, known));
     w.pause().await;
-    let known = w.computation.get().batches.get(&name).cloned();
+    let known = w.computing(node).get().batches.get(&name).cloned();
     let Some(row) = known else {
-        enqueue(w, name, batch, asker).await?;
+        enqueue(w, node, name, batch, asker).await?;
         return queued(0);
     };
     if read::<Vec<ReleaseRequest>>(&row.requests)? != batch.requests {
@@ -172,24 +179,35 @@ async fn ask(w: &W, name: Name, batch: &Batch, asker: Known) -> Result<Envelope,
     }
     let again = batch.again && row.state == State::Refused;
     if again || !row.has_ended() {
-        take_in(w, name, &row, &batch.receipts, asker).await?;
+        take_in(w, node, name, &row, &batch.receipts, asker).await?;
     }
     if again {
-        reopen(w, name).await?;
+        reopen(w, node, name).await?;
+        return queued(row.known);
+    }
+    if batch.again && node == Node::Witness && row.state == State::Released {
+        // The crypto service may have been set back to before it was told.
+        repeat(w, node, name).await?;
         return queued(row.known);
     }
     Ok(Envelope::new(&status(&row)?, row.known))
 }
 
 /// Looks at a batch that was asked for, and waits a little for its end.
-async fn look(w: &W, name: Name, receipts: &[Receipt], asker: Known) -> Result<Envelope, Failure> {
-    let row = find(w, name).await?;
+async fn look(
+    w: &W,
+    node: Node,
+    name: Name,
+    receipts: &[Receipt],
+    asker: Known,
+) -> Result<Envelope, Failure> {
+    let row = find(w, node, name).await?;
     if row.has_ended() {
         return Ok(Envelope::new(&status(&row)?, row.known));
     }
-    take_in(w, name, &row, receipts, asker).await?;
+    take_in(w, node, name, &row, receipts, asker).await?;
     w.sleep(PATIENCE).await;
-    let row = find(w, name).await?;
+    let row = find(w, node, name).await?;
     Ok(Envelope::new(&status(&row)?, row.known))
 }
 
@@ -197,9 +215,9 @@ fn not_found() -> Failure {
     Failure::new(ProblemKind::NotFound, "no such batch")
 }
 
-async fn find(w: &W, name: Name) -> Result<Row, Failure> {
+async fn find(w: &W, node: Node, name: Name) -> Result<Row, Failure> {
     w.pause().await;
-    let row = w.computation.get().batches.get(&name).cloned();
+    let row = w.computing(node).get().batches.get(&name).cloned();
     row.ok_or_else(not_found)
 }
 
@@ -207,6 +225,7 @@ async fn find(w: &W, name: Name) -> Result<Row, Failure> {
 /// it asked before.
 async fn take_in(
     w: &W,
+    node: Node,
     name: Name,
     row: &Row,
     receipts: &[Receipt],
@@ -216,7 +235,7 @@ async fn take_in(
     if receipts.iter().all(|receipt| shown.contains(receipt)) {
         return Ok(());
     }
-    w.tx(&w.computation, |db| {
+    w.tx(w.computing(node), |db| {
         let row = db.batches.get_mut(&name).ok_or_else(not_found)?;
         let shown = receipts::read(&row.shown).into_iter();
         let all = receipts::distinct(shown.chain(receipts.iter().cloned()));
@@ -227,8 +246,8 @@ async fn take_in(
     .await
 }
 
-async fn reopen(w: &W, name: Name) -> Result<(), Failure> {
-    w.tx(&w.computation, |db| {
+async fn reopen(w: &W, node: Node, name: Name) -> Result<(), Failure> {
+    w.tx(w.computing(node), |db| {
         if let Some(row) = db.batches.get_mut(&name)
             && row.state == State::Refused
         {
@@ -244,8 +263,27 @@ async fn reopen(w: &W, name: Name) -> Result<(), Failure> {
     .await
 }
 
-async fn enqueue(w: &W, name: Name, batch: &Batch, asker: Known) -> Result<(), Failure> {
-    w.tx(&w.computation, |db| {
+async fn repeat(w: &W, node: Node, name: Name) -> Result<(), Failure> {
+    w.tx(w.computing(node), |db| {
+        if let Some(row) = db.batches.get_mut(&name)
+            && row.state == State::Released
+        {
+            row.state = State::Queued;
+            row.lease.reset();
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn enqueue(
+    w: &W,
+    node: Node,
+    name: Name,
+    batch: &Batch,
+    asker: Known,
+) -> Result<(), Failure> {
+    w.tx(w.computing(node), |db| {
         db.batches.entry(name).or_insert_with(|| Row {
             requests: text(&batch.requests),
             state: State::Queued,
@@ -280,33 +318,33 @@ fn status(row: &Row) -> Result<BatchStatus, Failure> {
 }
 
 /// Begins the process's workers.
-pub(crate) fn start(w: &W) {
+pub(crate) fn start(w: &W, node: Node) {
     for _ in 0..2 {
         let world = Rc::clone(w);
-        w.spawn(Node::Computation, async move { worker(&world).await });
+        w.spawn(node, async move { worker(&world, node).await });
     }
 }
 
-async fn worker(w: &W) {
+async fn worker(w: &W, node: Node) {
     loop {
-        match take(w).await {
+        match take(w, node).await {
             Some(lease) => {
                 let _renewed = w.at_work(lease.token);
-                work(w, &lease).await;
+                work(w, node, &lease).await;
             }
             None => w.sleep(15).await,
         }
     }
 }
 
-async fn take(w: &W) -> Option<Lease> {
+async fn take(w: &W, node: Node) -> Option<Lease> {
     w.pause().await;
     let free = |row: &Row| !row.has_ended() && row.lease.is_free(w);
-    if !w.computation.get().batches.values().any(free) {
+    if !w.computing(node).get().batches.values().any(free) {
         return None;
     }
     let token = w.fresh();
-    let taken = w.tx(&w.computation, |db| {
+    let taken = w.tx(w.computing(node), |db| {
         let (&id, row) = db.batches.iter_mut().find(|(_, row)| free(row)).ok_or(())?;
         row.state = State::Running;
         Ok::<_, ()>(row.lease.take(w, id, token))
@@ -314,19 +352,19 @@ async fn take(w: &W) -> Option<Lease> {
     taken.await.ok()
 }
 
-async fn work(w: &W, lease: &Lease) {
+async fn work(w: &W, node: Node, lease: &Lease) {
     if POLICY.gives_up(lease) {
-        return end(w, lease, given_up()).await;
+        return end(w, node, lease, given_up()).await;
     }
-    match attempt(w, lease).await {
+    match attempt(w, node, lease).await {
         Ok(None) => {}
-        Ok(Some(ended)) => end(w, lease, ended).await,
+        Ok(Some(ended)) => end(w, node, lease, ended).await,
         Err(failure) => {
-            w.trace(|| format!("Computation: {:?} {}", failure.kind, failure.detail));
+            w.trace(|| format!("{node:?}: {:?} {}", failure.kind, failure.detail));
             if is_final(failure.kind) {
-                end(w, lease, End::Refused(failure.detail)).await;
+                end(w, node, lease, End::Refused(failure.detail)).await;
             } else {
-                put_off(w, lease, failure.kind).await;
+                put_off(w, node, lease, failure.kind).await;
             }
         }
     }
@@ -350,8 +388,8 @@ fn given_up() -> End {
 }
 
 /// Tries a batch again after a pause; one that has met too many faults of this service's own ends.
-async fn put_off(w: &W, lease: &Lease, kind: ProblemKind) {
-    let put_off = w.tx(&w.computation, |db| {
+async fn put_off(w: &W, node: Node, lease: &Lease, kind: ProblemKind) {
+    let put_off = w.tx(w.computing(node), |db| {
         let row = db.hold(w, lease).ok_or(())?;
         if kind != ProblemKind::Internal {
             row.lease.put_off_for_outage(w, &POLICY);
@@ -362,12 +400,12 @@ async fn put_off(w: &W, lease: &Lease, kind: ProblemKind) {
         Ok::<_, ()>(true)
     });
     if put_off.await == Ok(false) {
-        end(w, lease, given_up()).await;
+        end(w, node, lease, given_up()).await;
     }
 }
 
-async fn end(w: &W, lease: &Lease, end: End) {
-    let ended = w.tx(&w.computation, |db| {
+async fn end(w: &W, node: Node, lease: &Lease, end: End) {
+    let ended = w.tx(w.computing(node), |db| {
         let row = db.hold(w, lease).ok_or(())?;
         row.lease.step();
         match end {
@@ -387,9 +425,9 @@ async fn end(w: &W, lease: &Lease, end: End) {
     let _ = ended.await; // lost: someone else ends it
 }
 
-async fn attempt(w: &W, lease: &Lease) -> Result<Option<End>, Failure> {
+async fn attempt(w: &W, node: Node, lease: &Lease) -> Result<Option<End>, Failure> {
     w.pause().await;
-    let task = w.computation.get().batches.get(&lease.id).cloned();
+    let task = w.computing(node).get().batches.get(&lease.id).cloned();
     let Some(task) = task else { return Ok(None) };
     let stored = task
         .sealed
@@ -400,18 +438,27 @@ async fn attempt(w: &W, lease: &Lease) -> Result<Option<End>, Failure> {
     }
     let sealed = match stored {
         Some(sealed) => sealed,
-        None => match compute(w, lease, &task).await? {
+        None => match compute(w, node, lease, &task).await? {
             Some(sealed) => sealed,
             None => return Ok(None),
         },
     };
-    decrypt(w, lease.id.0, &task, sealed).await.map(Some)
+    let done = match node {
+        Node::Witness => attest(w, node, lease.id.0, &task, &sealed).await,
+        _ => decrypt(w, node, lease.id.0, &task, sealed).await,
+    };
+    done.map(Some)
 }
 
 /// Computes and seals a batch, and makes that durable with the window after it.
-async fn compute(w: &W, lease: &Lease, task: &Row) -> Result<Option<Rc<[u8]>>, Failure> {
-    let (window, before) = window(w, lease.id.0, task).await?;
-    let key = sealing_key(w).await?;
+async fn compute(
+    w: &W,
+    node: Node,
+    lease: &Lease,
+    task: &Row,
+) -> Result<Option<Rc<[u8]>>, Failure> {
+    let (window, before) = window(w, node, lease.id.0, task).await?;
+    let key = sealing_key(w, node).await?;
     let requests: Vec<ReleaseRequest> = read(&task.requests)?;
     let sealed = w.setting.engine.seal(&window, &requests, &key);
     let invalid = |error| Failure::new(ProblemKind::Invalid, error);
@@ -420,7 +467,7 @@ async fn compute(w: &W, lease: &Lease, task: &Row) -> Result<Option<Rc<[u8]>>, F
     w.pause().await;
     let blob = w.fresh();
     w.blobs.borrow_mut().insert(blob, Rc::clone(&bytes));
-    let stored = w.tx(&w.computation, |db| {
+    let stored = w.tx(w.computing(node), |db| {
         if db.hold(w, lease).is_none() {
             return Err(None);
         }
@@ -444,19 +491,24 @@ async fn compute(w: &W, lease: &Lease, task: &Row) -> Result<Option<Rc<[u8]>>, F
 }
 
 /// The run's window, caught up with the crypto service, and the text it was stored as.
-async fn window(w: &W, job: JobId, task: &Row) -> Result<(Window, Option<Rc<str>>), Failure> {
-    let (shown, receipts, known) = show(w, task).await;
+async fn window(
+    w: &W,
+    node: Node,
+    job: JobId,
+    task: &Row,
+) -> Result<(Window, Option<Rc<str>>), Failure> {
+    let (shown, receipts, known) = show(w, node, task).await;
     let call = CryptoCall::Begin {
         job,
         new: crypto::new_run(),
         receipts,
     };
     let envelope = Envelope::new(&call, known);
-    let answer = w.call(Node::Computation, Node::Crypto, envelope).await?;
+    let answer = w.call(node, Node::Crypto, envelope).await?;
     let standing: RunStanding = answer.open()?;
-    keep_receipt(w, &shown, &standing.receipt).await?;
+    keep_receipt(w, node, &shown, &standing.receipt).await?;
     w.pause().await;
-    let before = w.computation.get().windows.get(&job).cloned();
+    let before = w.computing(node).get().windows.get(&job).cloned();
     let mut window = match &before {
         Some(text) => read(text)?,
         None => Window::new(DATASET, job, standing.run, w.setting.plan.run_ladder),
@@ -472,10 +524,12 @@ async fn window(w: &W, job: JobId, task: &Row) -> Result<(Window, Option<Rc<str>
     Ok((window, before))
 }
 
-async fn sealing_key(w: &W) -> Result<SealingKey, Failure> {
+async fn sealing_key(w: &W, node: Node) -> Result<SealingKey, Failure> {
     let fresh = w.is(Mutant::FreshSealing).then(|| w.key());
+    let own = w.is(Mutant::WitnessHasItsOwnKey) && node == Node::Witness;
+    let fresh = fresh.or(own.then_some([8; 32]));
     let late = w.is(Mutant::LateSealingKey).then(|| w.key());
-    let key = w.tx(&w.computation, |db| {
+    let key = w.tx(w.computing(node), |db| {
         if db.sealing_key.is_none() {
             db.sealing_key = late;
         }
@@ -487,9 +541,9 @@ async fn sealing_key(w: &W) -> Result<SealingKey, Failure> {
 }
 
 /// The receipts to be shown, as such and as headers, and what those know who show them.
-async fn show(w: &W, task: &Row) -> (Vec<Receipt>, Vec<String>, Known) {
+async fn show(w: &W, node: Node, task: &Row) -> (Vec<Receipt>, Vec<String>, Known) {
     w.pause().await;
-    let db = w.computation.get();
+    let db = w.computing(node).get();
     let own = receipts::read(&db.receipts).into_iter();
     let own = own.filter(|_| !w.is(Mutant::ComputationShowsNoReceipt));
     let shown = receipts::distinct(own.chain(receipts::read(&task.shown)));
@@ -497,24 +551,54 @@ async fn show(w: &W, task: &Row) -> (Vec<Receipt>, Vec<String>, Known) {
     (shown, headers, db.known() | task.asker)
 }
 
-async fn keep_receipt(w: &W, shown: &[Receipt], receipt: &Receipt) -> Result<(), Failure> {
-    w.tx(&w.computation, |db| {
+async fn keep_receipt(
+    w: &W,
+    node: Node,
+    shown: &[Receipt],
+    receipt: &Receipt,
+) -> Result<(), Failure> {
+    w.tx(w.computing(node), |db| {
         db.receipts = receipts::keep(w, &db.receipts, shown, receipt);
         Ok(())
     })
     .await
 }
 
-async fn decrypt(w: &W, job: JobId, task: &Row, sealed: Rc<[u8]>) -> Result<End, Failure> {
-    let (shown, receipts, known) = show(w, task).await;
+async fn decrypt(
+    w: &W,
+    node: Node,
+    job: JobId,
+    task: &Row,
+    sealed: Rc<[u8]>,
+) -> Result<End, Failure> {
+    let (shown, receipts, known) = show(w, node, task).await;
     let call = CryptoCall::Decrypt { job, receipts };
     let mut envelope = Envelope::new(&call, known);
     let look = w.setting.engine.look(&sealed);
     let look = look.map_err(|error| Failure::new(ProblemKind::Internal, error))?;
     w.ghost.borrow_mut().sent(&look);
     envelope.body = Some(sealed);
-    let answer = w.call(Node::Computation, Node::Crypto, envelope).await?;
+    let answer = w.call(node, Node::Crypto, envelope).await?;
     let Decrypted { answers, receipt } = answer.open()?;
-    keep_receipt(w, &shown, &receipt).await?;
+    keep_receipt(w, node, &shown, &receipt).await?;
     Ok(End::Released(answers, receipt, answer.known))
+}
+
+/// Says what a batch was computed to, as the second computation service.
+async fn attest(w: &W, node: Node, job: JobId, task: &Row, sealed: &[u8]) -> Result<End, Failure> {
+    let (shown, receipts, known) = show(w, node, task).await;
+    let look = w.setting.engine.look(sealed);
+    let look = look.map_err(|error| Failure::new(ProblemKind::Internal, error))?;
+    let new = Witnessed {
+        asked: Digest(asked(&look.releases)),
+        request: Digest::of(sealed),
+    };
+    w.ghost.borrow_mut().witnessed.insert(new.request.0);
+    let call = CryptoCall::Witnessed { job, new, receipts };
+    let answer = w
+        .call(node, Node::Crypto, Envelope::new(&call, known))
+        .await?;
+    let receipt: Receipt = answer.open()?;
+    keep_receipt(w, node, &shown, &receipt).await?;
+    Ok(End::Released(Vec::new(), receipt, answer.known))
 }

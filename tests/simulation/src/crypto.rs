@@ -5,23 +5,26 @@ use crate::setting::DATASET;
 use crate::world::{Envelope, Failure, Node, W};
 use crate::{Mutant, pages::Look};
 use fhaim_api::Digest;
-use fhaim_api::keys::{Decrypted, NewRun, Receipt, RunStanding};
+use fhaim_api::keys::{Decrypted, NewRun, Receipt, RunStanding, Witnessed};
 use fhaim_api::problem::ProblemKind;
 use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_protocol::Error;
-use fhaim_protocol::crypto::Outcome;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
 use fhaim_protocol::crypto::history::{Begun, Link, Released, Ruling, Standing};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::request::JobId;
+use fhaim_protocol::crypto::{Digests, Outcome};
+use fhaim_protocol::request::{self, JobId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The chain's rows; a row's height is one more than its index.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
     rows: Vec<Rc<Row>>,
+    /// What the second computation service computed batches to, by job and what was asked.
+    witnessed: BTreeMap<(JobId, [u8; 32]), [u8; 32]>,
 }
 
 struct Row {
@@ -53,6 +56,12 @@ pub(crate) enum Call {
         job: JobId,
         receipts: Vec<String>,
     },
+    /// By the second computation service.
+    Witnessed {
+        job: JobId,
+        new: Witnessed,
+        receipts: Vec<String>,
+    },
     Show {
         receipts: Vec<String>,
     },
@@ -75,7 +84,7 @@ fn failure(error: Error) -> Failure {
         Error::Frozen(_) => ProblemKind::Frozen,
         Error::FrozenForGood(_) | Error::NotFrozen | Error::OtherUpload => ProblemKind::Conflict,
         Error::NoRunLeft(_) => ProblemKind::BudgetSpent,
-        Error::Overtaken => ProblemKind::Unavailable,
+        Error::Overtaken | Error::Unwitnessed => ProblemKind::Unavailable,
         _ => ProblemKind::Internal,
     };
     Failure::new(kind, error)
@@ -197,6 +206,10 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
                 }
             })
         }
+        Call::Witnessed { job, new, receipts } => {
+            check_receipts(w, &receipts).await?;
+            witness(w, job, &new, envelope.known).await
+        }
         Call::Show { receipts } => {
             check_receipts(w, &receipts).await?;
             w.pause().await;
@@ -214,10 +227,43 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
 async fn thaw(w: &W) -> Result<Envelope, Failure> {
     w.tx(&w.crypto, |db| {
         let link = db.standing()?.thaw().map_err(failure)?;
+        db.witnessed.clear();
         db.append(w, &link, None)
     })
     .await?;
     Ok(Envelope::new(&(), 0))
+}
+
+async fn witness(w: &W, job: JobId, new: &Witnessed, asked: Known) -> Result<Envelope, Failure> {
+    let standing = w
+        .tx(&w.crypto, |db| {
+            let mut standing = db.standing()?;
+            standing.check_open().map_err(failure)?;
+            let known = db.witnessed.insert((job, new.asked.0), new.request.0);
+            if known.is_some_and(|known| known != new.request.0) {
+                freeze_for_witness(w);
+                if let Some(link) = standing.freeze(Freeze::Witness).map_err(failure)? {
+                    db.append(w, &link, None)?;
+                }
+                return Ok(None);
+            }
+            let mut ghost = w.ghost.borrow_mut();
+            ghost.answered("a digest", knowledge(w, db, asked));
+            Ok::<_, Failure>(Some((standing.tip(), db.known())))
+        })
+        .await?;
+    match standing {
+        Some((tip, known)) => Ok(Envelope::new(&receipt(tip), known)),
+        None => Err(failure(Error::Frozen(Freeze::Witness))),
+    }
+}
+
+/// Nobody deviates but who spoils a page.
+fn freeze_for_witness(w: &W) {
+    let mut ghost = w.ghost.borrow_mut();
+    if !ghost.spoilt {
+        ghost.violation("9: two services that follow the protocol do not agree".to_owned());
+    }
 }
 
 async fn begin(w: &W, job: JobId, new: &NewRun, asked: Known) -> Result<Envelope, Failure> {
@@ -278,12 +324,22 @@ async fn attempt(
         .engine
         .look(body)
         .map_err(|e| refused(&e.to_string()))?;
+    let sent: [u8; 32] = Sha256::digest(body).into();
+    let witness = db.witnessed.get(&(job, request::asked(&look.releases)));
+    let witness = match w.is(Mutant::CryptoDoesNotWait) {
+        true => Some(&sent),
+        false => witness,
+    };
+    let digests = witness.map(|&witness| Digests { sent, witness });
     let outcome = if w.is(Mutant::CryptoTrustsSpans) {
         trusting(w, &before, &look, body)
     } else {
-        w.setting.engine.judge(rules, &before, body)
+        w.setting.engine.judge(rules, &before, body, digests)
     };
-    let outcome = outcome.map_err(|e| refused(&e.to_string()))?;
+    let outcome = outcome.map_err(|e| match e {
+        Error::Unwitnessed => failure(e),
+        e => refused(&e.to_string()),
+    })?;
     let ruling = match outcome {
         Outcome::Repeated(answers) => {
             let known = knowledge(w, &db, envelope.known);
@@ -292,6 +348,18 @@ async fn attempt(
         }
         Outcome::Ruled(ruling) => ruling,
     };
+    let by_witness = Act::Frozen {
+        reason: Freeze::Witness,
+    };
+    if *ruling.act() == by_witness {
+        freeze_for_witness(w);
+    }
+    if w.has_witness() && ruling.answers().is_some() {
+        let mut ghost = w.ghost.borrow_mut();
+        if !ghost.witnessed.contains(&sent) {
+            ghost.violation("8: what one service alone computed was decrypted".to_owned());
+        }
+    }
     if w.is(Mutant::CryptoAnswersFirst)
         && let Some(answers) = ruling.answers()
     {

@@ -35,7 +35,7 @@ struct Restore {
 }
 
 impl Faults {
-    pub(crate) fn new(rng: &mut ChaCha8Rng) -> Self {
+    pub(crate) fn new(rng: &mut ChaCha8Rng, witness: bool) -> Self {
         let until = rng.random_range(100..2500);
         let often = |rng: &mut ChaCha8Rng, of: &[f64]| of[rng.random_range(0..of.len())];
         let weather = Weather {
@@ -47,7 +47,9 @@ impl Faults {
             0 => 0,
             _ => rng.random_range(1..=3),
         };
-        let restores: Vec<_> = (0..restores).map(|_| Restore::new(rng, until)).collect();
+        let restores: Vec<_> = (0..restores)
+            .map(|_| Restore::new(rng, until, witness))
+            .collect();
         Self {
             weather,
             until,
@@ -83,7 +85,8 @@ impl Faults {
             return;
         }
         if w.chance(self.crash) {
-            let node = Node::ALL[w.below(4) as usize];
+            let nodes = Node::all(w.has_witness());
+            let node = nodes[w.below(nodes.len() as u64) as usize];
             w.count(|c| c.killed[node as usize] += 1);
             self.end(w, tasks, node);
         }
@@ -140,16 +143,17 @@ fn name(node: Node) -> &'static str {
         Node::Computation => "CE",
         Node::Crypto => "CSE",
         Node::Generation => "GE",
+        Node::Witness => "CE2",
     }
 }
 
 impl Restore {
-    fn new(rng: &mut ChaCha8Rng, until: u64) -> Self {
-        // Any set of the four but none; the three services together rarely without the holder.
-        let set = rng.random_range(1..16);
-        let nodes = Node::ALL
-            .into_iter()
-            .filter(|&node| set >> node as u32 & 1 == 1);
+    fn new(rng: &mut ChaCha8Rng, until: u64, witness: bool) -> Self {
+        // Any set of them but none; the three services together rarely without the holder.
+        let all = Node::all(witness);
+        let set = rng.random_range(1..1 << all.len());
+        let nodes = all.iter().copied();
+        let nodes = nodes.filter(|&node| set >> node as u32 & 1 == 1);
         Self {
             at: rng.random_range(50..until + 50),
             nodes: nodes.collect(),
@@ -163,6 +167,7 @@ impl Restore {
 fn end_leases(w: &W) {
     let now = w.now.get();
     w.computation.alter(now, computation::Db::end_leases);
+    w.witness.alter(now, computation::Db::end_leases);
     w.generation.alter(now, generation::Db::end_leases);
 }
 

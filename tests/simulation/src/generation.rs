@@ -384,12 +384,12 @@ async fn ask(
     batch: &Batch,
 ) -> Result<(Vec<Vec<i64>>, Option<Receipt>, Known), Stop> {
     let contradiction = || Stop::Failed("a batch without a release".to_owned());
-    let (job, first) = (lease.id, batch.first().ok_or_else(contradiction)?);
+    let (job, number) = (lease.id, batch.first().ok_or_else(contradiction)?);
     let put = |again| {
         let requests = batch.requests.clone();
         move |receipts| ComputationCall::Ask {
             job,
-            first,
+            first: number,
             batch: batch::Batch {
                 requests,
                 receipts,
@@ -398,7 +398,12 @@ async fn ask(
         }
     };
     let mut wait = 6;
-    let mut answer = call(w, put(true)).await;
+    let mut said = None;
+    if w.has_witness() {
+        second(w, call(w, Node::Witness, put(true)).await, &mut said)?;
+    }
+    let first = Node::Computation;
+    let mut answer = call(w, first, put(true)).await;
     loop {
         let found = answer.map_err(|failure| stop_of(&failure))?;
         match found.open()? {
@@ -415,27 +420,61 @@ async fn ask(
         wait = (wait * 3 / 2).min(40);
         let look = |receipts| ComputationCall::Look {
             job,
-            first,
+            first: number,
             receipts,
         };
-        answer = match call(w, look).await {
-            Err(failure) if failure.kind == ProblemKind::NotFound => call(w, put(false)).await,
+        // As long as the first waits, the second is looked at, and says again what it has said.
+        let again = said.is_none_or(|at| at + SAY_AGAIN_AFTER < w.now.get());
+        if w.has_witness() && again && !w.is(Mutant::WitnessIsAskedOnce) {
+            let answer = match said {
+                Some(_) => call(w, Node::Witness, put(true)).await,
+                None => match call(w, Node::Witness, look).await {
+                    Err(failure) if failure.kind == ProblemKind::NotFound => {
+                        call(w, Node::Witness, put(true)).await
+                    }
+                    answer => answer,
+                },
+            };
+            second(w, answer, &mut said)?;
+        }
+        answer = match call(w, first, look).await {
+            Err(failure) if failure.kind == ProblemKind::NotFound => {
+                call(w, first, put(false)).await
+            }
             answer => answer,
         };
     }
 }
 
-/// Calls the computation service with the receipts that there are now: other jobs may have brought
+/// Ticks after which the second computation service says again what it computed.
+const SAY_AGAIN_AFTER: u64 = 100;
+
+/// What the second computation service answers: since when it has said what a batch comes to.
+fn second(w: &W, answer: Result<Envelope, Failure>, said: &mut Option<u64>) -> Result<(), Stop> {
+    let found = answer.map_err(|failure| stop_of(&failure))?;
+    *said = match found.open()? {
+        BatchStatus::Released { .. } => Some(w.now.get()),
+        BatchStatus::Refused { reason, .. } => {
+            let reason = format!("the second computation service refused a release: {reason}");
+            return Err(Stop::Failed(reason));
+        }
+        BatchStatus::Queued | BatchStatus::Running { .. } => None,
+    };
+    Ok(())
+}
+
+/// Calls a computation service with the receipts that there are now: other jobs may have brought
 /// later ones.
 async fn call(
     w: &W,
+    to: Node,
     of: impl FnOnce(Vec<Receipt>) -> ComputationCall,
 ) -> Result<Envelope, Failure> {
     w.pause().await;
     let db = w.generation.get();
     let envelope = Envelope::new(&of(db.receipts(w)), db.known());
     drop(db);
-    w.call(Node::Generation, Node::Computation, envelope).await
+    w.call(Node::Generation, to, envelope).await
 }
 
 fn stop_of(failure: &Failure) -> Stop {

@@ -4,7 +4,7 @@ use crate::pages::Look;
 use fhaim_protocol::request::JobId;
 use fhaim_release::ReleaseRequest;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A set of entries of the ledger, in whatever copy they were made: runs begun and batches
 /// released.
@@ -40,6 +40,8 @@ pub(crate) struct Ghost {
     pub generation_restored: bool,
     /// Whether a page was spoilt.
     pub spoilt: bool,
+    /// Digests of what the second computation service computed.
+    pub witnessed: HashSet<[u8; 32]>,
 }
 
 type Statement = [u8; 32];

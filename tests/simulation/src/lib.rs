@@ -18,6 +18,10 @@
 //! 6. No run is given to two jobs.
 //! 7. A job is refused for a reason: unless the crypto service was set back or a page was spoilt,
 //!    as many jobs are done as were wanted, or as the dataset has runs.
+//! 8. Where there is a second computation service, nothing is decrypted that it did not compute to the
+//!    same bytes.
+//! 9. Two computation services that follow the protocol never come to different bytes, so that the dataset
+//!    is frozen for that only where a page was spoilt.
 //!
 //! Where the crypto service was set back, 1 and 6 are excused if nobody who was asked since knows of
 //! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.
@@ -78,13 +82,19 @@ pub enum Mutant {
     /// CE, GE and holders keep the highest receipt alone, whether or not the call that it came
     /// with showed the one before.
     HighestReceiptAlone,
+    /// CSE decrypts what the second computation service has said nothing of.
+    CryptoDoesNotWait,
+    /// The second computation service seals with a key of its own.
+    WitnessHasItsOwnKey,
+    /// GE asks the second computation service for a batch once.
+    WitnessIsAskedOnce,
     /// A job that is tried again needs a run that no other job waits for, though it may have one.
     RetryClaimsARun,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
         Self::FreshSealing,
@@ -97,6 +107,9 @@ impl Mutant {
         Self::CryptoAppendsBlindly,
         Self::LostBlobsAreFaults,
         Self::HighestReceiptAlone,
+        Self::CryptoDoesNotWait,
+        Self::WitnessHasItsOwnKey,
+        Self::WitnessIsAskedOnce,
         Self::RetryClaimsARun,
     ];
 }
@@ -106,6 +119,8 @@ impl Mutant {
 pub struct Options {
     /// With real ciphertexts.
     pub encrypted: bool,
+    /// With a second computation service.
+    pub witness: bool,
     /// Print what happens.
     pub trace: bool,
     /// A fault that is built in.
@@ -124,7 +139,7 @@ pub struct Played {
 /// Plays schedules, which share tables, ladders, keys and fits.
 #[derive(Default)]
 pub struct Simulation {
-    settings: HashMap<(MechanismName, u32, bool), Rc<Setting>>,
+    settings: HashMap<(MechanismName, u32, bool, bool), Rc<Setting>>,
 }
 
 /// Steps after the last fault within which every job must end.
@@ -141,12 +156,16 @@ impl Simulation {
         } else {
             rng.random_range(1..=3)
         };
-        let setting = self.settings.entry((mechanism, runs, options.encrypted));
-        let new = || Rc::new(Setting::new(mechanism, runs, options.encrypted));
+        let Options {
+            encrypted, witness, ..
+        } = *options;
+        let name = (mechanism, runs, encrypted, witness);
+        let setting = self.settings.entry(name);
+        let new = || Rc::new(Setting::new(mechanism, runs, encrypted, witness));
         let setting = Rc::clone(setting.or_insert_with(new));
         let world = Rc::new(World::new(setting, options.mutant, seed, options.trace));
         let mut schedule = Schedule {
-            faults: Faults::new(&mut rng),
+            faults: Faults::new(&mut rng, witness),
             world,
             tasks: Vec::new(),
         };
@@ -170,7 +189,8 @@ impl Schedule {
             world.upload([6; 32]);
         }
         world.weather.set(self.faults.weather);
-        Node::ALL.into_iter().for_each(|node| world.start(node));
+        let nodes = Node::all(world.has_witness()).iter();
+        nodes.for_each(|&node| world.start(node));
         let mut steps = 0;
         while !self.is_over() {
             self.faults.step(&world, &mut self.tasks);

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         .arg(number("from", "0").help("The first seed"))
         .arg(number("seeds", "1000").help("How many"))
         .arg(flag("encrypted").help("With real ciphertexts"))
+        .arg(flag("witness").help("With a second computation service"))
         .arg(flag("trace").help("Print what happens"))
         .arg(
             Arg::new("seed")
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         .get_matches();
     let options = Options {
         encrypted: arguments.get_flag("encrypted"),
+        witness: arguments.get_flag("witness"),
         trace: arguments.get_flag("trace"),
         mutant: arguments.get_one("mutant").copied(),
     };

@@ -9,7 +9,7 @@ use fhaim_he::{Parameters, SecretKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Answer, Computation};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{Decryptor, Outcome, decrypt};
+use fhaim_protocol::crypto::{Decryptor, Digests, Outcome, decrypt};
 use fhaim_protocol::holder::{self, Holder, Noise};
 use fhaim_protocol::request::{DecryptRequest, JobId, PageCodec, Part, SealedPage};
 use fhaim_protocol::sealing::{Context, SealingKey};
@@ -41,7 +41,13 @@ pub(crate) trait Engine {
     ) -> Result<(Bytes, Window), Error>;
 
     /// What the crypto service does with a request.
-    fn judge(&self, rules: &Rules, book: &Book, body: &[u8]) -> Result<Outcome, Error>;
+    fn judge(
+        &self,
+        rules: &Rules,
+        book: &Book,
+        body: &[u8],
+        digests: Option<Digests>,
+    ) -> Result<Outcome, Error>;
 
     /// What a request asks for, for whoever checks.
     fn look(&self, body: &[u8]) -> Result<Look, Error>;
@@ -238,9 +244,15 @@ impl Engine for Clear {
         Ok((request.to_bytes(&ClearCodec).into(), window))
     }
 
-    fn judge(&self, rules: &Rules, book: &Book, body: &[u8]) -> Result<Outcome, Error> {
+    fn judge(
+        &self,
+        rules: &Rules,
+        book: &Book,
+        body: &[u8],
+        digests: Option<Digests>,
+    ) -> Result<Outcome, Error> {
         let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
-        decrypt(&ClearKey, rules, book, &request, None)
+        decrypt(&ClearKey, rules, book, &request, digests)
     }
 
     fn look(&self, body: &[u8]) -> Result<Look, Error> {
@@ -336,9 +348,15 @@ impl Engine for Encrypted {
         Ok((bytes, after))
     }
 
-    fn judge(&self, rules: &Rules, book: &Book, body: &[u8]) -> Result<Outcome, Error> {
+    fn judge(
+        &self,
+        rules: &Rules,
+        book: &Book,
+        body: &[u8],
+        digests: Option<Digests>,
+    ) -> Result<Outcome, Error> {
         let request = DecryptRequest::from_bytes(&self.params, body)?;
-        decrypt(&self.secret, rules, book, &request, None)
+        decrypt(&self.secret, rules, book, &request, digests)
     }
 
     fn look(&self, body: &[u8]) -> Result<Look, Error> {

@@ -57,13 +57,14 @@ pub(crate) struct Batch {
 }
 
 impl Setting {
-    pub(crate) fn new(mechanism: MechanismName, runs: u32, encrypted: bool) -> Self {
+    pub(crate) fn new(mechanism: MechanismName, runs: u32, encrypted: bool, witness: bool) -> Self {
         let mut terms = Terms::new(schema(), 8.0, 1e-9, 64);
         terms.mechanism = mechanism.to_string();
         terms.options = mechanism
             .options_to_name()
             .expect("options that can be written");
         terms.runs = runs;
+        terms.witness = witness;
         // Schedules of two runs have the dense form, and others the loose one.
         if runs == 2 {
             terms.ladder = LadderForm::Dense;

@@ -29,15 +29,26 @@ pub(crate) enum Node {
     Computation,
     Crypto,
     Generation,
+    /// The second computation service, in schedules that have one.
+    Witness,
 }
 
 impl Node {
-    pub(crate) const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Holder,
         Self::Computation,
         Self::Crypto,
         Self::Generation,
+        Self::Witness,
     ];
+
+    /// All that a schedule has.
+    pub(crate) fn all(witness: bool) -> &'static [Self] {
+        match witness {
+            true => &Self::ALL,
+            false => &Self::ALL[..4],
+        }
+    }
 }
 
 /// A service's refusal, or that it cannot be reached.
@@ -167,6 +178,7 @@ pub(crate) struct World {
     pub computation: Store<computation::Db>,
     pub crypto: Store<crypto::Db>,
     pub generation: Store<generation::Db>,
+    pub witness: Store<computation::Db>,
     /// Sealed requests by number; a number is used once.
     pub blobs: RefCell<HashMap<u64, Rc<[u8]>>>,
     pub ghost: RefCell<Ghost>,
@@ -179,7 +191,7 @@ pub(crate) struct World {
     /// Whether faults still come.
     pub faulty: Cell<bool>,
     pub now: Cell<u64>,
-    pub up: [Cell<bool>; 4],
+    pub up: [Cell<bool>; 5],
     rng: RefCell<ChaCha8Rng>,
     wait: Cell<Wait>,
     spawned: RefCell<Vec<(Node, Work)>>,
@@ -226,6 +238,7 @@ impl World {
             computation: Store::new(),
             crypto: Store::new(),
             generation: Store::new(),
+            witness: Store::new(),
             blobs: RefCell::default(),
             ghost: RefCell::default(),
             counts: RefCell::default(),
@@ -234,7 +247,7 @@ impl World {
             wanted,
             faulty: Cell::new(true),
             now: Cell::new(0),
-            up: [const { Cell::new(true) }; 4],
+            up: [const { Cell::new(true) }; 5],
             rng: RefCell::new(rng),
             wait: Cell::new(Wait::Ready),
             spawned: RefCell::default(),
@@ -402,7 +415,9 @@ impl World {
                 let work = async move {
                     let answer = match to {
                         Node::Holder => return,
-                        Node::Computation => computation::handle(&world, &envelope).await,
+                        Node::Computation | Node::Witness => {
+                            computation::handle(&world, to, &envelope).await
+                        }
                         Node::Crypto => crypto::handle(&world, &envelope).await,
                         Node::Generation => generation::handle(&world, &envelope).await,
                     };
@@ -460,7 +475,7 @@ impl World {
         self.up[node as usize].set(true);
         match node {
             Node::Holder => holder::start(self),
-            Node::Computation => computation::start(self),
+            Node::Computation | Node::Witness => computation::start(self, node),
             Node::Generation => generation::start(self),
             Node::Crypto => {}
         }
@@ -473,13 +488,28 @@ impl World {
             Node::Computation => self.computation.restore(time),
             Node::Crypto => self.crypto.restore(time),
             Node::Generation => self.generation.restore(time),
+            Node::Witness => self.witness.restore(time),
         }
     }
 
-    /// The upload is complete, and the computation service has a key to seal with: the earliest
+    /// The upload is complete, and the computation services have a key to seal with: the earliest
     /// state that any store is set back to.
     pub(crate) fn upload(&self, key: [u8; 32]) {
         self.computation.alter(0, |db| db.uploaded(key));
+        self.witness.alter(0, |db| db.uploaded(key));
+    }
+
+    /// Whether there is a second computation service.
+    pub(crate) fn has_witness(&self) -> bool {
+        self.setting.rules.witness
+    }
+
+    /// What one of the computation services stores.
+    pub(crate) fn computing(&self, node: Node) -> &Store<computation::Db> {
+        match node {
+            Node::Witness => &self.witness,
+            _ => &self.computation,
+        }
     }
 
     /// Verifies a receipt, or remembers that it did.
@@ -494,7 +524,8 @@ impl World {
 
     /// What anyone but the crypto service has stored knowledge of.
     pub(crate) fn everyone_knows(&self) -> Known {
-        self.holder.get().known() | self.computation.get().known() | self.generation.get().known()
+        let computing = self.computation.get().known() | self.witness.get().known();
+        self.holder.get().known() | computing | self.generation.get().known()
     }
 }
 

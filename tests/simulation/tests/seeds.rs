@@ -39,10 +39,28 @@ fn schedules_with_ciphertexts_hold() {
     assert!(counts.done > 0, "{counts}");
 }
 
+#[test]
+fn schedules_with_a_second_computation_service_hold() {
+    let with_witness = Options {
+        witness: true,
+        ..Options::default()
+    };
+    let (counts, violations) = play(0..300, with_witness);
+    assert_eq!(violations, Vec::<String>::new(), "{counts}");
+    assert!(counts.done > 300 && counts.killed[4] > 0, "{counts}");
+    let encrypted = Options {
+        encrypted: true,
+        ..with_witness
+    };
+    let (counts, violations) = play(0..1, encrypted);
+    assert_eq!(violations, Vec::<String>::new(), "{counts}");
+}
+
 /// Whether a built-in fault is found, by the invariant of this number, in this schedule.
 fn is_found(mutant: Mutant, seed: u64, number: u8) -> bool {
     let options = Options {
         mutant: Some(mutant),
+        witness: needs_witness(mutant),
         ..Options::default()
     };
     let (_, violations) = play(seed..seed + 1, options);
@@ -52,8 +70,15 @@ fn is_found(mutant: Mutant, seed: u64, number: u8) -> bool {
         .any(|violation| violation.starts_with(&name))
 }
 
+fn needs_witness(mutant: Mutant) -> bool {
+    matches!(
+        mutant,
+        Mutant::CryptoDoesNotWait | Mutant::WitnessHasItsOwnKey | Mutant::WitnessIsAskedOnce
+    )
+}
+
 /// Each of these schedules holds without the fault that is built in, and not with it. Those of
-/// the last four were found in the services as they were.
+/// the four before a second computation service were found in the services as they were.
 #[test]
 fn every_fault_that_is_built_in_is_found() {
     let found = [
@@ -72,10 +97,17 @@ fn every_fault_that_is_built_in_is_found() {
         (Mutant::LostBlobsAreFaults, 13, 7),
         (Mutant::HighestReceiptAlone, 1018, 3),
         (Mutant::RetryClaimsARun, 105688, 7),
+        (Mutant::CryptoDoesNotWait, 2, 8),
+        (Mutant::WitnessHasItsOwnKey, 0, 9),
+        (Mutant::WitnessIsAskedOnce, 801, 4),
     ];
     for (mutant, seed, number) in found {
         assert!(is_found(mutant, seed, number), "{mutant:?}, seed {seed}");
-        let (_, violations) = play(seed..seed + 1, Options::default());
+        let without = Options {
+            witness: needs_witness(mutant),
+            ..Options::default()
+        };
+        let (_, violations) = play(seed..seed + 1, without);
         assert_eq!(violations, Vec::<String>::new(), "seed {seed}");
     }
     let tried = |mutant: &Mutant| found.iter().any(|(tried, ..)| tried == mutant);
