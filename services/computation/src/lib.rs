@@ -195,7 +195,7 @@ pub(crate) enum Role {
     },
 }
 
-/// The second computation service: the same program under another name, with another [`Role`].
+/// The second computation service: the same program under another name, in another role.
 #[derive(Clone, Debug)]
 pub struct Witness(State);
 

@@ -104,6 +104,9 @@ pub enum Refusal {
     /// A manifest of other objects.
     #[error("the objects here are not those of the manifest")]
     Manifest,
+    /// A dataset of one computation service, at the second.
+    #[error("the terms of this dataset have no second computation service, which this is")]
+    Unwitnessed,
     /// An object sent to the second computation service.
     #[error(
         "this is the second computation service, which copies objects from the first: send them there, \
@@ -143,6 +146,7 @@ impl Refusal {
             | Self::Counts { .. }
             | Self::ContentDigest
             | Self::Second
+            | Self::Unwitnessed
             | Self::Object(_)
             | Self::Address
             | Self::Batch(_) => ProblemKind::Invalid,

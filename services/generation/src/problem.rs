@@ -205,6 +205,11 @@ pub enum Refusal {
     /// Conditions that no record meets.
     #[error("where: the model has no records with {0}")]
     Impossible(String),
+    /// Conditions that the schema's constraints exclude.
+    #[error(
+        "where: the schema's constraints allow next to no record of {0:?}: they say what never is so"
+    )]
+    Excluded(String),
     /// A table that the format cannot hold.
     #[error("{0}")]
     Format(String),
@@ -251,6 +256,7 @@ impl Refusal {
             | Self::Rows(_)
             | Self::Conditions(_)
             | Self::Impossible(_)
+            | Self::Excluded(_)
             | Self::Format(_) => ProblemKind::Invalid,
             Self::AccountExists
             | Self::HasDatasets(_)

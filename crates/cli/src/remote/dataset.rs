@@ -282,6 +282,7 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
         return output::print_json(&dataset);
     }
     let mut text = line(&dataset);
+    text.push_str(holders::watched(&dataset.terms.0));
     let set = client.key_set(dataset.id).await.ok();
     text.push_str(&holders::standings(&client, &dataset, set.as_ref()).await);
     if dataset.terms.0.roster.is_none()

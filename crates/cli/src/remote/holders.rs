@@ -172,6 +172,7 @@ fn agreement(dataset: &Dataset) -> String {
         terms.record_bound
     );
     text.push_str(&trust(terms));
+    text.push_str(watched(terms));
     for (number, member) in terms.roster.iter().flat_map(|r| &r.holders).enumerate() {
         let email = dataset.holders.get(number).map_or("", String::as_str);
         let columns = match member.columns.is_empty() {
@@ -186,6 +187,16 @@ fn agreement(dataset: &Dataset) -> String {
         ));
     }
     text
+}
+
+/// Whether one computation service must be believed, in words.
+pub fn watched(terms: &Terms) -> &'static str {
+    match terms.witness {
+        true => {
+            "a second computation service computes everything too: nothing is decrypted that the two do not agree on\n"
+        }
+        false => "",
+    }
 }
 
 /// On whose noise the price relies, in words.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{KeyDigests, Part, Stored, find, foreign, number_of, outline, part_plan, show, store};
 use crate::problem::Refusal;
 use crate::store::uploads::NewPart;
-use crate::{State, limits};
+use crate::{Role, State, limits};
 
 /// Refuses terms that cannot be met.
 async fn check_terms(terms: &Terms) -> Result<(), Failure> {
@@ -41,6 +41,9 @@ pub async fn register(
     new: NewUpload,
 ) -> Result<(Upload, bool), Failure> {
     let terms = new.terms.0;
+    if matches!(state.role, Role::Second { .. }) && !terms.witness {
+        return Err(Refusal::Unwitnessed.into());
+    }
     let (owner, number) = match place(state, dataset, user, (&terms, new.layout)).await? {
         Place::Taken(stored, layout) => {
             return existing(state, &stored, layout, new.layout).await;

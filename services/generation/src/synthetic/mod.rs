@@ -18,9 +18,10 @@ use fhaim_api::job::{Draw, TableFormat};
 use fhaim_domain::{Field, Schema, WriteOptions, write_csv};
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
-use fhaim_synth::FittedModel;
-use rand::TryRngCore;
+use fhaim_synth::{FittedModel, sample_allowed};
 use rand::rngs::OsRng;
+use rand::{SeedableRng, TryRngCore};
+use rand_chacha::ChaCha20Rng;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,7 +124,30 @@ async fn blocks(
         let given = given.ok_or(Refusal::NoConditions)?;
         given.map_err(|error| conditions::explain(&error, &conditions, &schema))?
     };
+    check_allowed(&schema, &model, wanted).await?;
     Ok(Blocks::new(schema, model, rows, seed))
+}
+
+/// Refuses what the schema's constraints allow next to nothing of: found out while the table is sent, it
+/// would break the answer off.
+async fn check_allowed(
+    schema: &Arc<Schema>,
+    model: &Arc<dyn FittedModel>,
+    wanted: &str,
+) -> Result<(), Failure> {
+    if schema.constraints().is_empty() {
+        return Ok(());
+    }
+    let (schema, model) = (schema.clone(), model.clone());
+    let one = move || {
+        let mut rng = ChaCha20Rng::seed_from_u64(0);
+        sample_allowed(model.as_ref(), &schema, 1, &mut rng).map(drop)
+    };
+    let drawn = blocking(one).await?;
+    Ok(drawn.map_err(|error| match wanted {
+        "" => Refusal::Format(error.to_string()),
+        _ => Refusal::Excluded(wanted.to_owned()),
+    })?)
 }
 
 /// Refuses more rows than a column has identifiers for.
@@ -209,4 +233,66 @@ fn write_blocks(pipe: &mut Pipe, blocks: Blocks) -> io::Result<()> {
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Domain;
+    use rand::RngCore;
+
+    /// All of whose records are red and new.
+    #[derive(Debug)]
+    struct Red(Domain);
+
+    impl FittedModel for Red {
+        fn domain(&self) -> &Domain {
+            &self.0
+        }
+
+        fn total(&self) -> f64 {
+            10.0
+        }
+
+        fn bytes(&self) -> usize {
+            0
+        }
+
+        fn sample(&self, records: usize, _: &mut dyn RngCore) -> Vec<Vec<u32>> {
+            vec![vec![0; records], vec![1; records]]
+        }
+
+        fn save(&self) -> Vec<u8> {
+            Vec::new()
+        }
+    }
+
+    /// Such a table broke off after its first line.
+    #[tokio::test]
+    async fn what_constraints_exclude_is_refused_before_the_table_begins() {
+        let of = |constraints: &str| {
+            let json = format!(
+                r#"{{"version": 4, "name": "t", "columns": [
+                {{"name": "c", "kind": "categorical", "categories": ["red", "green"]}},
+                {{"name": "y", "kind": "categorical", "categories": ["old", "new"]}}]
+                {constraints}}}"#
+            );
+            Arc::new(Schema::from_json("t", json.as_bytes()).unwrap())
+        };
+        let never = of(r#", "constraints": [{"never": {"c": "red", "y": "new"}}]"#);
+        let model: Arc<dyn FittedModel> = Arc::new(Red(never.domain().clone()));
+        check_allowed(&of(""), &model, "c=red").await.unwrap();
+        for (wanted, words) in [("c=red", "c=red"), ("", "constraints allow 0")] {
+            let refused = check_allowed(&never, &model, wanted).await.unwrap_err();
+            let text = refused.problem.to_string();
+            assert!(text.contains(words), "{text}");
+        }
+        let wanted = Draw {
+            rows: Some(3),
+            seed: Some(1),
+            format: TableFormat::Csv,
+            r#where: None,
+        };
+        assert!(blocks(never, model, &wanted).await.is_err());
+    }
 }

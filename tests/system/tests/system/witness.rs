@@ -47,6 +47,8 @@ fn blobs(services: &Services, service: usize) -> Vec<std::path::PathBuf> {
 fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--witness"]);
+    let shown = services.run("ana", &["dataset", "show", &dataset]);
+    assert!(shown.contains("second computation service"), "{shown}");
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     assert_eq!(released(services, "ana", &job), own(services));
