@@ -44,7 +44,9 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
         Error::Unsigned(_) | Error::Withdrawn(_) => Refusal::Consent(error.to_string()),
         Error::Signature(_) => Refusal::Signature(error.to_string()),
         Error::NoRunLeft(_) => Refusal::Spent(error.to_string()),
-        Error::Overtaken | Error::Unwitnessed => return Failure::overtaken(error),
+        Error::Overtaken => return Failure::overtaken(error),
+        // No fault of anyone's: it is on its way.
+        Error::Unwitnessed => return Failure::new(ProblemKind::Unavailable, error.to_string()),
         fault => return Failure::internal(fault),
     };
     refusal.into()

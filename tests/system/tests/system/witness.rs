@@ -52,6 +52,8 @@ fn whole(services: &Services) {
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     assert_eq!(released(services, "ana", &job), own(services));
+    // That the first waits for the second is no fault.
+    assert_eq!(services.log(2), "");
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
 }
 
