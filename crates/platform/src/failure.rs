@@ -56,6 +56,11 @@ impl Failure {
         failure
     }
 
+    /// What is on its way is not here yet, which is no fault of anyone's: worth another try soon.
+    pub fn not_yet(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Unavailable, detail)
+    }
+
     fn full() -> Self {
         let detail = "the service's disk is full: it goes on when its operator has made room";
         let mut failure = Self::new(ProblemKind::Full, detail);

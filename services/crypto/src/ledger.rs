@@ -45,8 +45,7 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
         Error::Signature(_) => Refusal::Signature(error.to_string()),
         Error::NoRunLeft(_) => Refusal::Spent(error.to_string()),
         Error::Overtaken => return Failure::overtaken(error),
-        // No fault of anyone's: it is on its way.
-        Error::Unwitnessed => return Failure::new(ProblemKind::Unavailable, error.to_string()),
+        Error::Unwitnessed => return Failure::not_yet(error.to_string()),
         fault => return Failure::internal(fault),
     };
     refusal.into()
