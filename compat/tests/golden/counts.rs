@@ -93,18 +93,20 @@ fn a_contribution_of_counts_is_read_as_it_was_written() {
     assert!(plan.decode(&params, beyond, &bytes).is_err());
 }
 
+/// The same terms, which name a dense ladder.
+pub fn dense(terms: Terms) -> Terms {
+    let terms = Terms {
+        ladder: LadderForm::Dense,
+        need: None,
+        version: 1,
+        ..terms
+    };
+    terms.complete(&Mechanisms).unwrap()
+}
+
 /// The same terms in either form mean the same releases; only the noise lies elsewhere.
 #[test]
 fn terms_that_name_a_dense_ladder_are_of_the_fifth_version() {
-    let dense = |terms: Terms| {
-        let terms = Terms {
-            ladder: LadderForm::Dense,
-            need: None,
-            version: 1,
-            ..terms
-        };
-        terms.complete(&Mechanisms).unwrap()
-    };
     let watched = Terms {
         witness: true,
         need: None,

@@ -38,6 +38,9 @@ pub const KEPT: &str = "6e76476";
 /// The release with a second computation service.
 pub const WITNESS: &str = "5dc0dbd";
 
+/// The release whose services can share keys.
+pub const SHARED: &str = "6159faf";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

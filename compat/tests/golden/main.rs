@@ -15,6 +15,7 @@ mod model;
 mod parties;
 mod request;
 mod secrets;
+mod shares;
 mod terms;
 mod upload;
 mod wire;

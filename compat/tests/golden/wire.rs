@@ -25,7 +25,7 @@ use fhaim_sdk::{Endpoints, Login};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
+pub const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 const JOB: Uuid = Uuid::from_bytes([0x0b; 16]);
 const LAYOUT: WireLayout = WireLayout {
     chunks: 2,
@@ -292,6 +292,7 @@ fn keys() {
         receipt_key: "a2V5".to_owned(),
         receipt: receipt(),
         holders: Vec::new(),
+        confirmation: None,
         created_at: time(),
     };
     json(CHAIN, "key-set.json", &set);

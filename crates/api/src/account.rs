@@ -77,7 +77,8 @@ impl Session {
     /// What a call to a service carries.
     pub fn token(&self, service: Service) -> &Secret {
         let own = match service {
-            Service::Generation => None,
+            // A key-share service knows no users.
+            Service::Generation | Service::Keyshare1 | Service::Keyshare2 => None,
             Service::Computation => self.computation_token.as_ref(),
             Service::Witness => self.witness_token.as_ref(),
             Service::Crypto => self.crypto_token.as_ref(),

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_dp::Entry;
 use fhaim_protocol::crypto::chain::{self, Tip};
+use fhaim_protocol::panel::{KeyService, Panel, confirmation};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{Agreement, MemberSignature};
 use fhaim_protocol::window::Placed;
@@ -56,12 +57,141 @@ pub struct KeySet {
     /// The holders of the roster, in its order; none where one holder has the whole table.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub holders: Vec<HolderStanding>,
+    /// What all services said of the keys, where several share them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub confirmation: Option<Confirmation>,
     /// When it was made.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }
 
+/// What all services that share a key said of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confirmation {
+    /// What the attempt to make the key was named by: base64url.
+    pub attempt: String,
+    /// A signed message of each service: base64url.
+    pub messages: Vec<String>,
+}
+
+/// Makes a share of a dataset's key: what the first key service asks of another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewShare {
+    /// The account that makes the dataset's keys.
+    pub owner: Uuid,
+    /// The dataset's terms.
+    pub terms: WireTerms,
+    /// What names this attempt: base64url of 16 random bytes.
+    pub attempt: String,
+}
+
+/// A service that can share a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyServiceDocument {
+    /// What people call it.
+    pub name: String,
+    /// The Ed25519 public key that it signs with: 64 hexadecimal digits.
+    pub key: Digest,
+}
+
+/// The services that can share a key here, the first of them first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyServices {
+    /// In the order of their numbers.
+    pub services: Vec<KeyServiceDocument>,
+}
+
+impl From<KeyService> for KeyServiceDocument {
+    fn from(service: KeyService) -> Self {
+        Self {
+            name: service.name,
+            key: Digest(service.key),
+        }
+    }
+}
+
+impl From<KeyServiceDocument> for KeyService {
+    fn from(service: KeyServiceDocument) -> Self {
+        Self {
+            name: service.name,
+            key: service.key.0,
+        }
+    }
+}
+
+impl Confirmation {
+    /// Of an attempt and what was said at its end.
+    pub fn new(attempt: &[u8; 16], messages: &[Vec<u8>]) -> Self {
+        let text = |message: &Vec<u8>| URL_SAFE_NO_PAD.encode(message);
+        Self {
+            attempt: URL_SAFE_NO_PAD.encode(attempt),
+            messages: messages.iter().map(text).collect(),
+        }
+    }
+
+    /// The attempt.
+    ///
+    /// # Errors
+    /// Text that is none.
+    pub fn attempt(&self) -> Result<[u8; 16], &'static str> {
+        read_attempt(&self.attempt)
+    }
+
+    /// The messages.
+    ///
+    /// # Errors
+    /// Text that is no bytes.
+    pub fn messages(&self) -> Result<Vec<Vec<u8>>, &'static str> {
+        let read = |text: &String| {
+            URL_SAFE_NO_PAD
+                .decode(text)
+                .map_err(|_| "it is not base64url")
+        };
+        self.messages.iter().map(read).collect()
+    }
+}
+
+/// What names an attempt to make a key: 16 bytes, base64url.
+///
+/// # Errors
+/// Text that is none.
+pub fn read_attempt(text: &str) -> Result<[u8; 16], &'static str> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or("an attempt is 16 bytes, base64url")
+}
+
 impl KeySet {
+    /// Refuses keys that the terms say several services share, and that not all of them have confirmed: the
+    /// one that shows them could have made them alone.
+    ///
+    /// # Errors
+    /// What is missing, or said of other keys.
+    pub fn check_confirmed(&self) -> Result<(), String> {
+        let services = &self.terms.0.key_services;
+        if services.is_empty() {
+            return Ok(());
+        }
+        let confirmation = self.confirmation.as_ref();
+        let confirmation = confirmation.ok_or("no key service has confirmed the keys")?;
+        let Agreement {
+            dataset,
+            terms,
+            public_key,
+            evaluation_keys,
+        } = self.agreement();
+        let panel = Panel::new(dataset, &terms, &confirmation.attempt()?, services.clone());
+        let messages = confirmation.messages()?;
+        let checked = panel.and_then(|panel| {
+            confirmation::check(&panel, &public_key, &evaluation_keys, &messages)
+        });
+        checked.map(|_| ()).map_err(|error| error.to_string())
+    }
+
     /// What every holder signs, as this key set has it.
     pub fn agreement(&self) -> Agreement {
         // Text, numbers and digests: writing them cannot fail.

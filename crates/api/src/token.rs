@@ -15,9 +15,16 @@ pub enum Service {
     Witness,
     /// Keys and the ledger.
     Crypto,
+    /// A share of keys, and a ledger of its own: the second of the key services that share a key.
+    Keyshare1,
+    /// The third.
+    Keyshare2,
 }
 
 impl Service {
+    /// The key services beside the first, in the order of their numbers.
+    pub const KEYSHARES: [Self; 2] = [Self::Keyshare1, Self::Keyshare2];
+
     /// The name in configurations, tokens and logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -25,6 +32,8 @@ impl Service {
             Self::Computation => "computation",
             Self::Witness => "witness",
             Self::Crypto => "crypto",
+            Self::Keyshare1 => "keyshare1",
+            Self::Keyshare2 => "keyshare2",
         }
     }
 }

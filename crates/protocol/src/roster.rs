@@ -35,6 +35,14 @@ pub enum Partition {
 /// The most bytes of an account's name.
 const MAX_ACCOUNT_BYTES: usize = 320;
 
+/// What people compare of a public key: eight groups of four hexadecimal digits.
+pub fn fingerprint(key: &[u8; 32]) -> String {
+    let digest: [u8; 32] = Sha256::digest(key).into();
+    let pairs = digest.as_chunks::<2>().0.iter().take(8);
+    let groups: Vec<String> = pairs.map(|[x, y]| format!("{x:02x}{y:02x}")).collect();
+    groups.join("-")
+}
+
 /// One holder of a roster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,12 +60,9 @@ pub struct Member {
 }
 
 impl Member {
-    /// What people compare of a key: eight groups of four hexadecimal digits.
+    /// What people compare of its key.
     pub fn fingerprint(&self) -> String {
-        let digest: [u8; 32] = Sha256::digest(self.key).into();
-        let pairs = digest.as_chunks::<2>().0.iter().take(8);
-        let groups: Vec<String> = pairs.map(|[x, y]| format!("{x:02x}{y:02x}")).collect();
-        groups.join("-")
+        fingerprint(&self.key)
     }
 
     /// The schema's fields that it has, in the schema's order; `numbers` are those of all fields.

@@ -6,13 +6,15 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of six versions. Version 1 has what the holder chose, version 2 the
+//! Terms are kept as JSON, in one of seven versions. Version 1 has what the holder chose, version 2 the
 //! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
 //! 4 a roster or another contribution than records, with options or without, version 5 a dense
-//! ladder, with any of these or without, and version 6 a second computation service, likewise.
+//! ladder, with any of these or without, version 6 a second computation service, likewise, and version 7 the key
+//! services that share the key.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
+use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderForm, LadderPlan, Leak, PAGE, Rho, accounting};
@@ -46,6 +48,9 @@ const LADDER_VERSION: u8 = 5;
 /// The version of terms that name a second computation service.
 const WITNESS_VERSION: u8 = 6;
 
+/// The version of terms that name the services that share the key.
+const SPLIT_VERSION: u8 = 7;
+
 /// The version of terms before all of these.
 const FIRST_VERSION: u8 = 1;
 
@@ -58,7 +63,7 @@ const DEFAULT_MECHANISM: &str = "staged";
 pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
     /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
-    /// [`Terms::ladder`], 6 with a [`Terms::witness`].
+    /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`].
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -98,6 +103,10 @@ pub struct Terms {
     /// the two do not agree on. Which it is, the services' operators say.
     #[serde(skip_serializing_if = "is_alone", default)]
     pub witness: bool,
+    /// The services that share the secret key, each of which must have debited a batch before it is decrypted;
+    /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub key_services: Vec<KeyService>,
 }
 
 #[expect(
@@ -133,6 +142,8 @@ pub struct Plan {
     pub members: Vec<Member>,
     /// Whether a second computation service must have computed a batch before it is decrypted.
     pub witness: bool,
+    /// The services that share the secret key; none where one has the whole.
+    pub key_services: Vec<KeyService>,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -159,6 +170,8 @@ pub struct Outline {
     pub members: Vec<Member>,
     /// Whether a second computation service must have computed a batch before it is decrypted.
     pub witness: bool,
+    /// The services that share the secret key; none where one has the whole.
+    pub key_services: Vec<KeyService>,
 }
 
 impl Terms {
@@ -182,12 +195,15 @@ impl Terms {
             contribution: Contribution::Records,
             ladder: LadderForm::Loose,
             witness: false,
+            key_services: Vec::new(),
         }
     }
 
     /// The version of their form once they are complete.
     fn complete_version(&self) -> u8 {
-        if self.witness {
+        if !self.key_services.is_empty() {
+            SPLIT_VERSION
+        } else if self.witness {
             WITNESS_VERSION
         } else if !self.ladder.is_loose() {
             LADDER_VERSION
@@ -272,6 +288,7 @@ impl Terms {
             runs: self.runs,
             members: self.members(),
             witness: self.witness,
+            key_services: self.key_services.clone(),
         })
     }
 
@@ -297,30 +314,31 @@ impl Terms {
             holders,
             members: self.members(),
             witness: self.witness,
+            key_services: self.key_services.clone(),
         })
     }
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (version @ NEED_VERSION..=WITNESS_VERSION, Some(need))
+            (version @ NEED_VERSION..=SPLIT_VERSION, Some(need))
                 if version == self.complete_version() =>
             {
                 Ok(need)
             }
-            (FIRST_VERSION..=WITNESS_VERSION, Some(_)) => Err(Error::Terms(format!(
+            (FIRST_VERSION..=SPLIT_VERSION, Some(_)) => Err(Error::Terms(format!(
                 "version: these terms are of version {}, and what they say takes version {}: leave \
                  out version and need to have them filled in",
                 self.version,
                 self.complete_version()
             ))),
-            (FIRST_VERSION..=WITNESS_VERSION, None) => Err(Error::Terms(
+            (FIRST_VERSION..=SPLIT_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {WITNESS_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {SPLIT_VERSION}: use a newer one"
             ))),
         }
     }
@@ -351,6 +369,7 @@ impl Terms {
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
+        self.check_key_services()?;
         if !(1..=MAX_RUNS).contains(&self.runs) {
             return Err(Error::Terms(format!(
                 "{} runs: there must be 1 to {MAX_RUNS}",
@@ -367,6 +386,22 @@ impl Terms {
             }
         }
         Ok(())
+    }
+
+    /// Refuses services that cannot share a key, and a mechanism that no shared key serves.
+    fn check_key_services(&self) -> Result<(), Error> {
+        if self.key_services.is_empty() {
+            return Ok(());
+        }
+        check_services(&self.key_services)?;
+        match self.need {
+            Some(need) if need.squares => Err(Error::Terms(format!(
+                "key_services: {} releases squared scores, whose noise under a shared key is too large: take \
+                 another mechanism, or one key service",
+                self.mechanism
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses what would keep a service busy before it is known to be possible.
@@ -390,7 +425,7 @@ impl Plan {
     /// # Errors
     /// What their validation refuses.
     pub fn parameters(&self) -> Result<Parameters, Error> {
-        Ok(Parameters::shared(self.set)?)
+        parameters(self.set, &self.key_services)
     }
 
     /// Noise of all runs: run r uses the pages from `r * run_ladder.pages()` on.
@@ -408,7 +443,7 @@ impl Outline {
     /// # Errors
     /// What their validation refuses.
     pub fn parameters(&self) -> Result<Parameters, Error> {
-        Ok(Parameters::shared(self.set)?)
+        parameters(self.set, &self.key_services)
     }
 
     /// Noise of all runs.
@@ -458,6 +493,15 @@ pub fn encryption(
     let largest = need.largest_cell.saturating_add(noise);
     let set = ParameterSet::choose(record_bound, largest, need.squares)?;
     Ok((set, need.ladder.plan(form)?))
+}
+
+/// The parameters of a set, with their tables, for a key that these services share.
+fn parameters(set: ParameterSet, key_services: &[KeyService]) -> Result<Parameters, Error> {
+    let params = Parameters::shared(set)?;
+    match key_services.len() {
+        0 => Ok(params),
+        shares => Ok(params.with_shares(shares)?),
+    }
 }
 
 #[cfg(test)]

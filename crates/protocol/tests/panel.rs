@@ -124,7 +124,11 @@ fn setting_with(set: ParameterSet, count: usize, witness: bool) -> Setting {
     let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let params = public.params().clone();
-    let reader = Reader::new(key.panel().clone(), params.clone(), *key.transcript());
+    let reader = Reader::new(
+        key.seat().panel().clone(),
+        params.clone(),
+        *key.seat().transcript(),
+    );
     let domain = table.domain().clone();
     Setting {
         computation: Computation::new(DATASET, domain, public, evaluation, upload),
@@ -390,7 +394,7 @@ fn all_but_one_cannot_read_a_planted_page() {
     let positions: Vec<usize> = (0..PAGE).collect();
     let opened = [Opening::new(&setting.params, &planted[0], &positions).unwrap()];
     let share = |n: usize| {
-        let share = setting.services[n].key().share();
+        let share = setting.services[n].key().seat().key_share();
         let share = share.decryption_share(&planted[0], &positions, &[0; 32], 0);
         vec![share.unwrap()]
     };

@@ -2,10 +2,11 @@
 
 use fhaim_api::Digest;
 use fhaim_api::dataset::{Dataset, NewDataset, NewName, Voucher, WireTerms};
-use fhaim_api::keys::{AuditEntry, DatasetLedger, KeySet, NewKeySet};
+use fhaim_api::keys::{AuditEntry, DatasetLedger, KeyServices, KeySet, NewKeySet};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_he::{Layout, PublicKey};
+use fhaim_protocol::panel::KeyService;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_synth::Mechanisms;
 use reqwest::Method;
@@ -121,10 +122,29 @@ impl Client {
         if set.terms != dataset.terms {
             return Err(Error::Disagreement("the keys were made with other terms"));
         }
+        let confirmed = set.check_confirmed();
+        confirmed.map_err(|reason| Error::Unconfirmed(dataset.id, reason))?;
         if set.parameter_set != plan.set.id || set.budget != plan.budget.into() {
             return Err(Error::Disagreement("another budget or other parameters"));
         }
         Ok((plan, set))
+    }
+
+    /// The first `most` of the services that can share a key: what terms name.
+    ///
+    /// # Errors
+    /// [`Error::KeyServices`] where there are fewer; what the service refuses.
+    pub async fn key_services(&self, most: usize) -> Result<Vec<KeyService>, Error> {
+        let address = format!("{}/v1/key-services", self.endpoints().crypto);
+        let known: KeyServices = self.json(Method::GET, &address, Body::Empty).await?;
+        let known: Vec<KeyService> = known.services.into_iter().map(Into::into).collect();
+        match known.get(..most) {
+            Some(first) => Ok(first.to_vec()),
+            None => Err(Error::KeyServices {
+                known: known.len(),
+                wanted: most,
+            }),
+        }
     }
 
     /// What the crypto service says of a dataset's keys, and of who has agreed to them.

@@ -36,6 +36,23 @@ pub enum Error {
          `fhaim login --witness URL`"
     )]
     NoWitness(Uuid),
+    /// Keys that the terms say several services share, and that not all of them say they do.
+    #[error(
+        "the keys of dataset {0} are not used: several services are to share them, and {1}. Whoever runs the \
+         crypto service may have made them alone: do not upload"
+    )]
+    Unconfirmed(Uuid, String),
+    /// Fewer key services than are to share a key.
+    #[error(
+        "{wanted} services are to share the key, and there are {known}: ask who runs the crypto service for \
+         more, or run `fhaim up --keys {wanted}`"
+    )]
+    KeyServices {
+        /// How many there are.
+        known: usize,
+        /// How many were asked for.
+        wanted: usize,
+    },
     /// Nobody is signed in.
     #[error("nobody is signed in")]
     SignedOut,

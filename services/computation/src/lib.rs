@@ -192,6 +192,9 @@ pub(crate) enum Role {
     Second {
         /// Where it copies from.
         first: PeerClient,
+        /// The services that share keys with the crypto service, in the order of their numbers: each waits for its
+        /// word.
+        keyshares: Vec<PeerClient>,
     },
 }
 
@@ -232,6 +235,13 @@ impl Program for Witness {
     }
 }
 
+/// Clients of the services that share keys, as far as the configuration names them.
+fn keyshares(base: &Base, common: &Common) -> Result<Vec<PeerClient>, Failure> {
+    let named = Service::KEYSHARES.into_iter();
+    let named = named.filter(|service| common.peers.contains_key(service));
+    named.map(|service| base.peer(service)).collect()
+}
+
 impl State {
     async fn open_as(service: Service, config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
@@ -241,6 +251,7 @@ impl State {
             role: match service {
                 Service::Witness => Role::Second {
                     first: base.peer(Service::Computation)?,
+                    keyshares: keyshares(&base, common)?,
                 },
                 _ => Role::First,
             },

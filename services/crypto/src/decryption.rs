@@ -22,7 +22,9 @@ use crate::audit::Asked;
 use crate::keys::{self, Stored};
 use crate::ledger;
 use crate::problem::Refusal;
+use crate::shares::first;
 use crate::store::chain::Answered;
+use crate::store::shares;
 use crate::witness;
 
 /// The largest request: a few hundred ciphertexts.
@@ -202,7 +204,10 @@ async fn attempt(
     let digests = witness::digests(state, call, &asked_for).await?;
     let requests = asked_for.request.releases.clone();
     let judging = (rules.clone(), before.clone());
-    let outcome = judge(state, &stored, &plan, judging, (asked_for, digests)).await?;
+    let outcome = match stored.terms.key_services.is_empty() {
+        true => judge(state, &stored, &plan, judging, (asked_for, digests)).await?,
+        false => first::judge(state, call, (&stored, &plan), judging, (asked_for, digests)).await?,
+    };
     let ruling = match outcome {
         Outcome::Repeated(answers) => {
             let receipt = ledger::receipt(state, &stored, standing.tip())?;
@@ -220,6 +225,7 @@ async fn attempt(
     });
     ledger::append(&mut tx, call.dataset, &link, answered).await?;
     asked.write(&mut tx, ruling.answers().is_some()).await?;
+    shares::forget_promise(&mut tx, call.dataset, call.job).await?;
     tx.commit().await?;
     let act = ruling.act().clone();
     let Ok(Released { answers, .. }) = ruling.into_released() else {
@@ -249,17 +255,20 @@ async fn book(
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) request: DecryptRequest,
+    /// Its bytes, which others are shown.
+    pub(crate) bytes: Bytes,
     /// Of its bytes.
     pub(crate) digest: Digest,
 }
 
 /// Decodes a request, on a thread for long work.
-async fn read(plan: &Outline, body: Bytes) -> Result<Sent, Failure> {
+pub(crate) async fn read(plan: &Outline, body: Bytes) -> Result<Sent, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let reading = move || {
         Ok::<_, Error>(Sent {
             request: DecryptRequest::from_bytes(&params, &body)?,
             digest: Digest::of(&body),
+            bytes: body,
         })
     };
     let read = blocking(reading).await?;
@@ -277,9 +286,14 @@ async fn judge(
     let params = plan.parameters().map_err(Failure::internal)?;
     let secret = stored.secret(state, &params)?;
     let judging = move || crypto::decrypt(&secret, &rules, &book, &sent.request, digests);
-    blocking(judging).await?.map_err(|error| match error {
+    blocking(judging).await?.map_err(refused)
+}
+
+/// The protocol's refusal: the reason is for the log alone.
+pub(crate) fn refused(error: Error) -> Failure {
+    match error {
         // It will have: whoever asks tries again.
         Error::Unwitnessed => ledger::failure(error),
         error => Failure::refused().because(error),
-    })
+    }
 }

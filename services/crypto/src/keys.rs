@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::account::Secret;
 use fhaim_api::dataset::WireTerms;
-use fhaim_api::keys::{KeySet, NewKeySet, Receipt};
+use fhaim_api::keys::{Confirmation, KeySet, NewKeySet, Receipt};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
@@ -27,7 +27,9 @@ use crate::holders;
 use crate::ledger;
 use crate::limits;
 use crate::problem::Refusal;
+use crate::shares;
 pub use crate::store::keys::Stored;
+use crate::store::shares::{self as shared, SharedKey};
 use crate::store::{keys as store, witnessed};
 
 impl Stored {
@@ -75,12 +77,19 @@ impl Stored {
     /// # Errors
     /// Never: terms are text.
     pub fn made(&self) -> Result<Act, Failure> {
-        let terms = serde_json::to_string(&self.terms)?;
         Ok(Act::KeysMade {
-            terms: Digest::of(terms.as_bytes()).0,
+            terms: self.terms_digest()?,
             public_key: self.public_key.0,
             evaluation_keys: self.evaluation_keys.0,
         })
+    }
+
+    /// Digest of the terms as they are stored.
+    ///
+    /// # Errors
+    /// Never: terms are text.
+    pub(crate) fn terms_digest(&self) -> Result<[u8; 32], Failure> {
+        Ok(Digest::of(&serde_json::to_vec(&self.terms)?).0)
     }
 
     /// Whether an account is the owner, or a holder of the roster.
@@ -92,6 +101,7 @@ impl Stored {
         let mut tx = state.base.store.begin().await?;
         let runs = ledger::runs(&mut tx, self.dataset, plan.run_budget).await?;
         let standing = ledger::standing(&mut tx, self.dataset).await?;
+        let shared = shared::find(&mut tx, self.dataset).await?;
         tx.commit().await?;
         let holders = holders::standings(&self, plan, &standing);
         let receipt_key = URL_SAFE_NO_PAD.encode(self.receipt_key(state)?.public());
@@ -109,6 +119,7 @@ impl Stored {
             receipt_key,
             receipt,
             holders,
+            confirmation: shared.and_then(|shared| shared.confirmation),
             created_at: clock::date(self.created_at),
         })
     }
@@ -120,6 +131,14 @@ fn context(dataset: Uuid) -> String {
 
 fn receipts(dataset: Uuid) -> String {
     format!("receipt key of {dataset}")
+}
+
+/// Seals a dataset's secret key, or this service's share of it.
+///
+/// # Errors
+/// A sealing key that cannot be used.
+pub(crate) fn seal_secret(state: &State, dataset: Uuid, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    Ok(state.base.sealer.seal(&context(dataset), bytes)?)
 }
 
 /// Seals what signs a dataset's receipts.
@@ -213,11 +232,14 @@ pub fn outline(terms: &Terms) -> Result<Outline, Refusal> {
 }
 
 /// A key set just made, before it is stored.
-struct Fresh {
-    secret: Zeroizing<Vec<u8>>,
-    receipt_key: ReceiptKey,
-    public_key: Vec<u8>,
-    evaluation_keys: Vec<u8>,
+pub(crate) struct Fresh {
+    /// The secret key, or this service's share of it.
+    pub(crate) secret: Zeroizing<Vec<u8>>,
+    pub(crate) receipt_key: ReceiptKey,
+    pub(crate) public_key: Vec<u8>,
+    pub(crate) evaluation_keys: Vec<u8>,
+    /// What all services said of the keys, where several share them.
+    pub(crate) shared: Option<Confirmation>,
 }
 
 fn make(plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
@@ -229,6 +251,7 @@ fn make(plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
         evaluation_keys: secret.evaluation_keys(&mut rng)?.to_bytes(),
         receipt_key: ReceiptKey::random(&mut rng),
         secret: secret.to_bytes(),
+        shared: None,
     })
 }
 
@@ -260,16 +283,11 @@ pub async fn create(
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner).await?;
     drop(tx); // counted again where the key set is stored
-    let planned = terms.clone();
-    let making = move || {
-        let plan = planned.plan();
-        let plan = plan.map_err(|error| Refusal::Terms(error.to_string()))?;
-        make(&plan).map_err(Failure::internal)
-    };
-    let fresh = state.making.blocking(owner, making).await??;
+    let fresh = fresh(state, dataset, owner, &terms).await?;
     let stored = seal(state, dataset, owner, (&terms, &fresh))?;
+    let shared = fresh.shared.clone();
     store_public(state, &stored.folder, fresh).await?;
-    match insert(state, &stored).await {
+    match insert(state, &stored, shared).await {
         Ok(true) => {
             let outline = outline(&terms)?;
             return Ok((stored.describe(state, &outline).await?, true));
@@ -285,6 +303,21 @@ pub async fn create(
     // Someone else was faster; their key set stands.
     let stored = find_owned(state, dataset, owner).await?;
     existing(state, stored, &terms).await
+}
+
+/// Makes a key set, alone or with the services that the terms name.
+async fn fresh(state: &State, dataset: Uuid, owner: Uuid, terms: &Terms) -> Result<Fresh, Failure> {
+    let planned = terms.clone();
+    let planning = move || {
+        let plan = planned.plan();
+        plan.map_err(|error| Failure::from(Refusal::Terms(error.to_string())))
+    };
+    if !terms.key_services.is_empty() {
+        let plan = state.making.blocking(owner, planning).await??;
+        return shares::first::make(state, dataset, owner, (terms, &plan)).await;
+    }
+    let making = move || make(&planning()?).map_err(Failure::internal);
+    state.making.blocking(owner, making).await?
 }
 
 /// Refuses a roster of another's dataset: its first holder makes the keys, and every service counts the
@@ -340,7 +373,7 @@ fn seal(
         owner,
         terms: terms.clone(),
         folder: format!("keys/{dataset}/{}", Uuid::new_v4()),
-        secret: Some(state.base.sealer.seal(&context(dataset), &fresh.secret)?),
+        secret: Some(seal_secret(state, dataset, &fresh.secret)?),
         public_key: Digest::of(&fresh.public_key),
         evaluation_keys: Digest::of(&fresh.evaluation_keys),
         receipt_key: Some(seal_receipt_key(state, dataset, &fresh.receipt_key)?),
@@ -369,13 +402,24 @@ async fn existing(state: &State, stored: Stored, terms: &Terms) -> Result<(KeySe
     Ok((stored.describe(state, &outline).await?, false))
 }
 
-async fn insert(state: &State, stored: &Stored) -> Result<bool, Failure> {
+async fn insert(
+    state: &State,
+    stored: &Stored,
+    shared: Option<Confirmation>,
+) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, stored.owner).await?;
     if !store::insert(&mut tx, stored).await? {
         return Ok(false);
     }
     let (dataset, made) = (stored.dataset, stored.made()?);
+    if let Some(confirmation) = shared {
+        let key = SharedKey {
+            attempt: confirmation.attempt.clone(),
+            confirmation: Some(confirmation),
+        };
+        shared::insert(&mut tx, dataset, &key).await?;
+    }
     let made = Standing::new(DatasetId(dataset.into_bytes())).append(made);
     ledger::append(&mut tx, dataset, &made.map_err(ledger::failure)?, None).await?;
     let asked = Asked {
@@ -425,17 +469,28 @@ pub async fn part(state: &State, stored: &Stored, part: Part) -> Result<Bytes, F
 /// [`ProblemKind::NotFound`].
 pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Failure> {
     find_owned(state, dataset, owner).await?;
+    forget(state, dataset, Caller::User(owner)).await?;
+    shares::first::tell(state).await;
+    Ok(())
+}
+
+/// Forgets a dataset's secret key, or this service's share of it, for `actor`.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`].
+pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let stored = lock(state, &mut tx, dataset).await?;
     if !stored.is_destroyed() {
         store::forget_secret(&mut tx, dataset).await?;
         witnessed::forget(&mut tx, dataset).await?;
+        shares::first::orphan(state, &mut tx, &stored).await?;
         let mut standing = ledger::standing(&mut tx, dataset).await?;
         let destroyed = standing.append(Act::KeysDestroyed);
         ledger::append(&mut tx, dataset, &destroyed.map_err(ledger::failure)?, None).await?;
         let asked = Asked {
             dataset,
-            actor: Caller::User(owner),
+            actor,
             action: "destroy the keys",
         };
         asked.write(&mut tx, true).await?;

@@ -7,13 +7,14 @@
 //! | [`limits`] | what an account may have |
 //! | [`decryption`] | runs assigned, releases judged and debited, and only then answered |
 //! | [`witness`] | what a second computation service computed |
+//! | [`shares`] | keys that several services share |
 //! | [`ledger`] | each dataset's chain of acts, and receipts for it |
 //! | [`landed`] | ledgers of the release before |
 //! | [`audit`] | everything that was asked |
 //! | [`store`] | all statements |
 //! | [`problem`] | all refusals |
 //!
-//! It calls no one. It refuses past a dataset's budget whatever the other services say, and says
+//! It calls no one but the services that [share keys](shares) with it. It refuses past a dataset's budget whatever the other services say, and says
 //! the same whatever the reason.
 
 pub mod answers;
@@ -26,6 +27,7 @@ pub mod ledger;
 pub mod limits;
 pub mod problem;
 pub mod routes;
+pub mod shares;
 pub mod store;
 pub mod witness;
 
@@ -44,13 +46,14 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 6] = [
+pub const STEPS: [Step; 7] = [
     COMMON,
     step!("crypto", 2, "key_sets"),
     step!("crypto", 3, "chain"),
     step!("crypto", 4, "limits"),
     step!("crypto", 5, "requests"),
     step!("crypto", 6, "witnessed"),
+    step!("crypto", 7, "shares"),
 ];
 
 /// Configuration.
@@ -64,6 +67,9 @@ pub struct Config {
     /// Bounds on what one account may have.
     #[serde(default)]
     pub limits: Limits,
+    /// How it shares keys with other services: those of its peers that are key-share services, for the crypto service.
+    #[serde(default)]
+    pub sharing: shares::Settings,
 }
 
 /// Bounds on what one account may have.
@@ -96,6 +102,9 @@ pub struct State {
     pub(crate) making: Arc<Shared>,
     /// Whether there is a second computation service, whose tokens can be checked.
     pub(crate) has_witness: bool,
+    /// Which of the services that share keys it is.
+    pub(crate) service: Service,
+    pub(crate) office: Arc<shares::Office>,
 }
 
 impl Program for State {
@@ -114,16 +123,7 @@ impl Program for State {
     }
 
     async fn open(config: &Config) -> Result<Self, Failure> {
-        let trusted = [Service::Generation, Service::Computation, Service::Witness];
-        let base = Base::open(Self::SERVICE, &config.common, &STEPS, &trusted).await?;
-        let state = Self {
-            base,
-            limits: config.limits,
-            making: Arc::new(Shared::new(KEY_SETS_AT_ONCE)),
-            has_witness: config.common.peers.contains_key(&Service::Witness),
-        };
-        landed::adopt(&state).await?;
-        Ok(state)
+        Self::open_as(Self::SERVICE, config).await
     }
 
     fn handlers(self) -> Self {
@@ -139,12 +139,78 @@ impl Program for State {
     }
 }
 
+/// A service that shares keys with the crypto service, as its number `N` among those after it: the same
+/// program, of which that service asks for shares, and which knows no accounts.
+#[derive(Clone, Debug)]
+pub struct Keyshare<const N: usize>(State);
+
+impl<const N: usize> Program for Keyshare<N> {
+    type Config = Config;
+    type Handlers = State;
+    const SERVICE: Service = Service::KEYSHARES[N - 1];
+    const NAME: &'static str = "fhaim-keyshare";
+    const ABOUT: &'static str = "A share of keys, and a ledger of its own";
+
+    fn common(config: &Config) -> &Common {
+        &config.common
+    }
+
+    fn base(&self) -> &Base {
+        &self.0.base
+    }
+
+    async fn open(config: &Config) -> Result<Self, Failure> {
+        Ok(Self(State::open_as(Self::SERVICE, config).await?))
+    }
+
+    fn handlers(self) -> State {
+        self.0
+    }
+
+    fn routes() -> OpenApiRouter<State> {
+        shares::routes::documented()
+    }
+
+    async fn work(self, shutdown: Shutdown) {
+        self.0.work(shutdown).await;
+    }
+}
+
+impl State {
+    async fn open_as(service: Service, config: &Config) -> Result<Self, Failure> {
+        let common = &config.common;
+        let trusted = match service {
+            Service::Crypto => [Service::Generation, Service::Computation, Service::Witness],
+            _ => [Service::Crypto, Service::Crypto, Service::Witness],
+        };
+        let base = Base::open(service, common, &STEPS, &trusted).await?;
+        let mut peers = Vec::new();
+        for peer in Service::KEYSHARES {
+            if service == Service::Crypto && common.peers.contains_key(&peer) {
+                peers.push((peer, base.peer(peer)?));
+            }
+        }
+        let office = shares::Office::open(service, &base, &config.sharing, peers).await?;
+        let state = Self {
+            base,
+            limits: config.limits,
+            making: Arc::new(Shared::new(KEY_SETS_AT_ONCE)),
+            has_witness: common.peers.contains_key(&Service::Witness),
+            service,
+            office: Arc::new(office),
+        };
+        landed::adopt(&state).await?;
+        Ok(state)
+    }
+}
+
 impl From<Common> for Config {
     /// What a configuration that says nothing more has.
     fn from(common: Common) -> Self {
         Self {
             common,
             limits: Limits::default(),
+            sharing: shares::Settings::default(),
         }
     }
 }
@@ -158,6 +224,7 @@ impl Housekeeping for State {
     }
 
     async fn tidy(&self) -> Result<(), Failure> {
+        shares::first::tell(self).await;
         Ok(())
     }
 

@@ -8,8 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
-    AuditEntry, DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt,
-    ReleasedBatch, RunStanding, Witnessed,
+    AuditEntry, DatasetLedger, Decrypted, KeyServices, KeySet, NewKeySet, NewRun, NewSignature,
+    Receipt, ReleasedBatch, RunStanding, Witnessed,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -28,7 +28,7 @@ use crate::decryption::Call;
 use crate::holders::Consent;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, answers, decryption, holders, keys, ledger, limits, witness};
+use crate::{State, answers, decryption, holders, keys, ledger, limits, shares, witness};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -46,21 +46,42 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(decrypt))
         .layer(DefaultBodyLimit::max(decryption::BODY_LIMIT));
     OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(jwks))
         .routes(routes!(document))
+        .routes(routes!(key_services))
+        .merge(of_every_key_service())
         .routes(routes!(create, show, destroy))
         .routes(routes!(sign))
         .routes(routes!(withdraw))
         .routes(routes!(public_key))
         .routes(routes!(evaluation_keys))
         .routes(routes!(begin))
-        .routes(routes!(attest))
         .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
         .routes(routes!(show_answers))
         .routes(routes!(show_audit))
         .routes(routes!(show_usage))
         .merge(decryptions)
+}
+
+/// What the services that share keys with another have too.
+pub(crate) fn of_every_key_service() -> OpenApiRouter<State> {
+    OpenApiRouter::new()
+        .routes(routes!(jwks))
+        .routes(routes!(attest))
+}
+
+/// The services that can share a dataset's key here, this one first: what terms name.
+#[utoipa::path(get, path = "/v1/key-services", tag = "keys", security(("bearer" = [])),
+    responses(
+        (status = 200, description = "Names and keys", body = KeyServices),
+        (status = "4XX", description = "Not signed in", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn key_services(
+    Shared(state): Shared<State>,
+    User(_user): User,
+) -> Result<axum::Json<KeyServices>, Failure> {
+    Ok(axum::Json(shares::first::services(&state).await?))
 }
 
 /// Keys that this service signs its tokens with.

@@ -10,6 +10,7 @@ use fhaim_platform::Failure;
 use fhaim_protocol::crypto::Digests;
 use fhaim_protocol::crypto::chain::Freeze;
 use fhaim_protocol::request::asked;
+use uuid::Uuid;
 
 use crate::decryption::{self, Call, Sent};
 use crate::store::witnessed as store;
@@ -51,12 +52,23 @@ pub(crate) async fn digests(
     call: &Call,
     sent: &Sent,
 ) -> Result<Option<Digests>, Failure> {
+    let witness = word(state, (call.dataset, call.job), sent).await?;
+    let sent = sent.digest.0;
+    Ok(witness.map(|witness| Digests { sent, witness }))
+}
+
+/// Digest of what the second computation service computed instead of a request of this dataset and job, where it has.
+///
+/// # Errors
+/// A failure of the store.
+pub(crate) async fn word(
+    state: &State,
+    (dataset, job): (Uuid, Uuid),
+    sent: &Sent,
+) -> Result<Option<[u8; 32]>, Failure> {
     let asked = Digest(asked(&sent.request.releases));
     let mut tx = state.base.store.begin().await?;
-    let witness = store::find(&mut tx, call.dataset, call.job, asked).await?;
+    let witness = store::find(&mut tx, dataset, job, asked).await?;
     tx.commit().await?;
-    Ok(witness.map(|witness| Digests {
-        sent: sent.digest.0,
-        witness: witness.0,
-    }))
+    Ok(witness.map(|witness| witness.0))
 }

@@ -19,5 +19,5 @@ mod wait;
 
 pub use backing::{Backing, postgres_server};
 pub use capture::{Capture, Message};
-pub use services::{Between, HOLDER, NAMES, PASSWORD, Services, Setting, WITNESS};
+pub use services::{Between, HOLDER, KEYSHARE, NAMES, PASSWORD, Services, Setting, WITNESS};
 pub use wait::until;

@@ -25,9 +25,22 @@ pub const NAMES: [&str; 3] = ["generation", "computation", "crypto"];
 /// The number of the second computation service, where a [`Setting`] has one.
 pub const WITNESS: usize = NAMES.len();
 
+/// The number of the first service that shares keys with the crypto service, where a [`Setting`] has any.
+pub const KEYSHARE: usize = WITNESS + 1;
+
+/// All that there can be.
+const ALL: [&str; 6] = [
+    NAMES[0],
+    NAMES[1],
+    NAMES[2],
+    "witness",
+    "keyshare1",
+    "keyshare2",
+];
+
 /// A service's name.
 fn name_of(service: usize) -> &'static str {
-    NAMES.get(service).copied().unwrap_or("witness")
+    ALL[service]
 }
 
 /// The holder, who runs the command.
@@ -54,6 +67,8 @@ pub struct Setting {
     pub variables: [Vec<(String, String)>; 3],
     /// Whether there is a second computation service.
     pub witness: bool,
+    /// How many key services there are, which can share keys.
+    pub keys: usize,
 }
 
 impl Setting {
@@ -65,16 +80,17 @@ impl Setting {
             homes: None,
             variables: Default::default(),
             witness: false,
+            keys: 1,
         }
     }
 }
 
-/// Three services as processes of their own, or four.
+/// Three services as processes of their own, or up to six.
 pub struct Services {
     /// Where the command runs: it has a table, `t.csv`, of 300 records, and its schema.
     pub folder: TempDir,
-    ports: [u16; 4],
-    children: [Mutex<Option<Child>>; 4],
+    ports: [u16; ALL.len()],
+    children: [Mutex<Option<Child>>; ALL.len()],
     setting: Setting,
     capture: Option<Arc<Capture>>,
 }
@@ -107,7 +123,7 @@ impl Services {
     pub fn start_in(backing: &Backing, setting: Setting) -> Self {
         let services = Self {
             folder: TempDir::new().unwrap(),
-            ports: [0; 4].map(|_| free_port()),
+            ports: [0; ALL.len()].map(|_| free_port()),
             children: Default::default(),
             setting,
             capture: None,
@@ -124,8 +140,10 @@ impl Services {
     }
 
     /// The services by number.
-    fn numbers(&self) -> std::ops::Range<usize> {
-        0..NAMES.len() + usize::from(self.setting.witness)
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        let witness = Some(WITNESS).filter(|_| self.setting.witness);
+        let keyshares = KEYSHARE..KEYSHARE + self.setting.keys - 1;
+        (0..NAMES.len()).chain(witness).chain(keyshares)
     }
 
     /// Folder of a service's configuration, database and blobs.
@@ -174,7 +192,8 @@ impl Services {
                 },
             ),
         };
-        let peers: String = (self.numbers())
+        let peers: String = self
+            .numbers()
             .filter(|&peer| peer != service)
             .map(|peer| {
                 let address = self.link(name_of(service), peer);
@@ -221,8 +240,15 @@ impl Services {
             .open(self.log_path(service))
             .unwrap();
         let variables = self.setting.variables.get(service).into_iter().flatten();
+        let number = service.saturating_sub(WITNESS).to_string();
+        let which = match service {
+            KEYSHARE.. => vec!["keyshare", "--number", &number],
+            _ => vec![name_of(service)],
+        };
         let child = Command::new(&self.setting.program)
-            .args(["serve", name_of(service), "--config"])
+            .arg("serve")
+            .args(which)
+            .arg("--config")
             .arg(self.home(service).join("config.toml"))
             .envs(variables.cloned())
             .stderr(log)

@@ -192,7 +192,9 @@ async fn ask(
                 Service::Computation | Service::Witness => {
                     client.upload_state(dataset).await.is_ok()
                 }
-                Service::Crypto => client.ledger(dataset).await.is_ok(),
+                Service::Crypto | Service::Keyshare1 | Service::Keyshare2 => {
+                    client.ledger(dataset).await.is_ok()
+                }
             };
             samples.push((service, started.elapsed().as_secs_f64() * 1e3, answered));
         }

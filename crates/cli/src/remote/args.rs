@@ -289,6 +289,9 @@ pub struct CreateArguments {
     /// not agree on
     #[arg(long)]
     pub witness: bool,
+    /// Have so many key services share the key: nothing is decrypted that one of them does not pay for
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub keys: u8,
     /// Use records again without asking, where they were used before
     #[arg(long)]
     pub yes: bool,

@@ -12,7 +12,9 @@ use fhaim_api::{
 use fhaim_domain::{Claim, Schema, counted};
 use fhaim_dp::{Ladder, LadderForm, Rho};
 use fhaim_he::Layout;
-use fhaim_protocol::{holder::check_records, roster::Contribution, terms::Terms};
+use fhaim_protocol::{
+    holder::check_records, panel::KeyService, roster::Contribution, terms::Terms,
+};
 use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
 use fhaim_synth::Mechanisms;
 use sha2::{Digest as _, Sha256};
@@ -102,6 +104,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         contribution,
         ladder: LadderForm::Dense,
         witness: arguments.witness,
+        key_services: key_services(arguments.keys).await?,
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
     };
     let terms = terms.complete(&Mechanisms)?;
@@ -127,6 +130,16 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         return output::print_json(&dataset);
     }
     output::print(&format!("{}\n", dataset.id))
+}
+
+/// The services that are to share the key, where there are to be several, for people to compare.
+async fn key_services(keys: u8) -> Result<Vec<KeyService>, Error> {
+    if keys < 2 {
+        return Ok(Vec::new());
+    }
+    let services = login::client()?.key_services(keys.into()).await?;
+    eprint!("{}", holders::sharing(&services));
+    Ok(services)
 }
 
 async fn upload(
@@ -282,7 +295,7 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
         return output::print_json(&dataset);
     }
     let mut text = line(&dataset);
-    text.push_str(holders::watched(&dataset.terms.0));
+    text.push_str(&holders::watched(&dataset.terms.0));
     let set = client.key_set(dataset.id).await.ok();
     text.push_str(&holders::standings(&client, &dataset, set.as_ref()).await);
     if dataset.terms.0.roster.is_none()

@@ -5,6 +5,7 @@ use std::path::Path;
 use fhaim_api::{dataset::Dataset, keys::KeySet, upload::UploadState};
 use fhaim_domain::Schema;
 use fhaim_protocol::{
+    panel::KeyService,
     roster::{Contribution, Member, Partition, Roster},
     terms::Terms,
 };
@@ -172,7 +173,7 @@ fn agreement(dataset: &Dataset) -> String {
         terms.record_bound
     );
     text.push_str(&trust(terms));
-    text.push_str(watched(terms));
+    text.push_str(&watched(terms));
     for (number, member) in terms.roster.iter().flat_map(|r| &r.holders).enumerate() {
         let email = dataset.holders.get(number).map_or("", String::as_str);
         let columns = match member.columns.is_empty() {
@@ -189,14 +190,25 @@ fn agreement(dataset: &Dataset) -> String {
     text
 }
 
-/// Whether one computation service must be believed, in words.
-pub fn watched(terms: &Terms) -> &'static str {
-    match terms.witness {
+/// Whether one computation service and one key service must be believed, in words.
+pub fn watched(terms: &Terms) -> String {
+    let second = match terms.witness {
         true => {
             "a second computation service computes everything too: nothing is decrypted that the two do not agree on\n"
         }
         false => "",
+    };
+    format!("{second}{}", sharing(&terms.key_services))
+}
+
+/// Which services share the key, in words; nothing where one has it.
+pub fn sharing(services: &[KeyService]) -> String {
+    let mut text = String::new();
+    for (number, service) in (1..).zip(services) {
+        let (name, key) = (&service.name, service.fingerprint());
+        text.push_str(&format!("key service {number}: {name}, key {key}\n"));
     }
+    text
 }
 
 /// On whose noise the price relies, in words.

@@ -61,10 +61,10 @@ pub struct RestoreArguments {
 
 /// The services that a folder has parts of, the crypto service last.
 fn order(folder: &Path) -> Vec<Service> {
-    let second = folder.join(Service::Witness.as_str()).exists();
-    let second = second.then_some(Service::Witness);
+    let is_there = |service: &Service| folder.join(service.as_str()).exists();
     let mut all = vec![Service::Generation, Service::Computation];
-    all.extend(second);
+    all.extend(Some(Service::Witness).filter(is_there));
+    all.extend(Service::KEYSHARES.into_iter().filter(is_there));
     all.push(Service::Crypto);
     all
 }

@@ -33,7 +33,18 @@ pub enum ServeCommand {
     /// Keys, the privacy ledger, decryption
     #[command(after_help = SERVE_EXAMPLES)]
     Crypto(ServeArguments),
+    /// A share of keys, and a ledger of its own: nothing is decrypted without it
+    #[command(after_help = KEYSHARE_EXAMPLES)]
+    Keyshare(KeyshareArguments),
 }
+
+const KEYSHARE_EXAMPLES: &str = "\
+Examples:
+  fhaim serve keyshare --config keyshare.toml
+  fhaim serve keyshare --number 2 --config third.toml
+
+Whoever runs it has one of two or three shares of every key that the crypto service makes with it. Its
+configuration names the crypto service and, if there is one, the second computation service as peers.";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -53,11 +64,22 @@ pub struct ServeArguments {
     pub openapi: bool,
 }
 
+/// Flags of `serve keyshare`.
+#[derive(Debug, Args)]
+pub struct KeyshareArguments {
+    /// Which of the services that share keys with the crypto service it is
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub number: u8,
+    /// What every service takes.
+    #[command(flatten)]
+    pub serve: ServeArguments,
+}
+
 pub const UP_EXAMPLES: &str = "\
 Examples:
   fhaim up
   fhaim up --data /srv/fhaim --listen 0.0.0.0:8080
-  fhaim up --witness";
+  fhaim up --witness --keys 2";
 
 /// The runtime of everything that waits for a network.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
@@ -89,6 +111,10 @@ fn serve(command: &ServeCommand) -> Result<(), Error> {
         ServeCommand::Computation(arguments) => one::<fhaim_computation::State>(arguments),
         ServeCommand::Witness(arguments) => one::<fhaim_computation::Witness>(arguments),
         ServeCommand::Crypto(arguments) => one::<fhaim_crypto::State>(arguments),
+        ServeCommand::Keyshare(arguments) => match arguments.number {
+            1 => one::<fhaim_crypto::Keyshare<1>>(&arguments.serve),
+            _ => one::<fhaim_crypto::Keyshare<2>>(&arguments.serve),
+        },
     }
 }
 

@@ -14,7 +14,7 @@ pub async fn complete(service: Service, base: &Base) -> Result<(), Failure> {
     let (table, key) = match service {
         Service::Generation => ("datasets", "id"),
         Service::Computation | Service::Witness => ("uploads", "dataset"),
-        Service::Crypto => ("key_sets", "dataset"),
+        Service::Crypto | Service::Keyshare1 | Service::Keyshare2 => ("key_sets", "dataset"),
     };
     let changed = base.store.rewrite(table, key, "terms", completed).await?;
     if changed > 0 {

@@ -43,6 +43,10 @@ pub struct UpArguments {
     /// folder, it always is
     #[arg(long)]
     pub witness: bool,
+    /// Serve so many key services, which share the keys of datasets that are made so; once served from a folder, they
+    /// always are
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub keys: u8,
     /// Refuse sign-ups
     #[arg(long)]
     pub closed: bool,
@@ -57,13 +61,26 @@ pub struct UpArguments {
     pub web: Option<PathBuf>,
 }
 
-/// The second computation service last: not every folder has it.
-pub const ALL: [Service; 4] = [
+/// Those that not every folder has last.
+pub const ALL: [Service; 6] = [
     Service::Generation,
     Service::Computation,
     Service::Crypto,
     Service::Witness,
+    Service::Keyshare1,
+    Service::Keyshare2,
 ];
+
+/// Whether a service is served: asked for, or there from before.
+fn is_served(arguments: &UpArguments, service: Service) -> bool {
+    let asked = match service {
+        Service::Generation | Service::Computation | Service::Crypto => return true,
+        Service::Witness => arguments.witness,
+        Service::Keyshare1 => arguments.keys > 1,
+        Service::Keyshare2 => arguments.keys > 2,
+    };
+    asked || folder(&arguments.data, service).exists()
+}
 
 /// How long work under way may take once it is told to stop.
 const WORK_GRACE: Duration = Duration::from_secs(10);
@@ -85,10 +102,9 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let address = listener.local_addr();
     let address = address.map_err(|error| Error::Service(error.to_string()))?;
     let lease_seconds = arguments.lease_seconds;
-    let second = arguments.witness || folder(&arguments.data, Service::Witness).exists();
-    let all: Vec<Service> = ALL
-        .into_iter()
-        .filter(|&service| second || service != Service::Witness)
+    let all = ALL.into_iter();
+    let all: Vec<Service> = all
+        .filter(|&service| is_served(arguments, service))
         .collect();
     let common = |service| common(&arguments.data, service, &all, address, lease_seconds);
     let crypto = fhaim_crypto::Config::from(common(Service::Crypto)?);
@@ -104,13 +120,15 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let crypto = fhaim_crypto::State::open(&crypto).await?;
     let computation = fhaim_computation::State::open(&computation).await?;
     let generation = fhaim_generation::State::open(&generation).await?;
-    let witness = match second {
+    let witness = match all.contains(&Service::Witness) {
         true => {
             let config = of(common(Service::Witness)?);
             Some(fhaim_computation::Witness::open(&config).await?)
         }
         false => None,
     };
+    let second = keyshare::<1>(&all, &common).await?;
+    let third = keyshare::<2>(&all, &common).await?;
     for (service, base) in [
         (Service::Crypto, crypto.base()),
         (Service::Computation, computation.base()),
@@ -124,10 +142,9 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let routes = start(page, crypto, &mut workers, &signal);
     let routes = start(routes, computation, &mut workers, &signal);
     let routes = start(routes, generation, &mut workers, &signal);
-    let routes = match witness {
-        Some(witness) => start(routes, witness, &mut workers, &signal),
-        None => routes,
-    };
+    let routes = start_some(routes, witness, &mut workers, &signal);
+    let routes = start_some(routes, second, &mut workers, &signal);
+    let routes = start_some(routes, third, &mut workers, &signal);
     say(address, arguments, account)?;
     let stopping = program::stop_when_told(stopper);
     connections::serve(listener, routes, connections::capacity(), signal).await;
@@ -166,6 +183,32 @@ fn start<P: Program>(
 ) -> Router {
     workers.spawn(state.clone().work(signal.clone()));
     routes.nest(&format!("/{}", P::SERVICE), state.router())
+}
+
+/// The same with a service that is not always served.
+fn start_some<P: Program>(
+    routes: Router,
+    state: Option<P>,
+    workers: &mut JoinSet<()>,
+    signal: &Shutdown,
+) -> Router {
+    match state {
+        Some(state) => start(routes, state, workers, signal),
+        None => routes,
+    }
+}
+
+/// A service that shares keys with the crypto service, where it is served.
+async fn keyshare<const N: usize>(
+    all: &[Service],
+    common: &impl Fn(Service) -> Result<Common, Error>,
+) -> Result<Option<fhaim_crypto::Keyshare<N>>, Error> {
+    let service = fhaim_crypto::Keyshare::<N>::SERVICE;
+    if !all.contains(&service) {
+        return Ok(None);
+    }
+    let config = fhaim_crypto::Config::from(common(service)?);
+    Ok(Some(fhaim_crypto::Keyshare::open(&config).await?))
 }
 
 /// What a service keeps in a data folder that `fhaim up` has made, for work without serving.

@@ -184,6 +184,11 @@ impl Standing {
         Ok(())
     }
 
+    /// Digest of the upload that the runs are over, once one has begun.
+    pub fn upload(&self) -> Option<[u8; 32]> {
+        self.upload
+    }
+
     /// The run of a job; a job that has none is given the next one.
     ///
     /// # Errors

@@ -257,6 +257,11 @@ impl Replay {
         self.window.run()
     }
 
+    /// Its window and its ledger.
+    pub(crate) fn into_parts(self) -> (Window, Ledger) {
+        (self.window, self.ledger)
+    }
+
     /// The next batch: its placement and debits.
     ///
     /// # Errors

@@ -6,7 +6,8 @@
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
 //! | [`history`] | what the chain says, and what may be appended to it next |
 //!
-//! [`decrypt`] puts a judgement and a decryption together. A service with a database loads the
+//! [`decrypt`] puts a judgement and a decryption together; where a key is split, [`judge`](judge()) and [`rule`] stand
+//! around what its shares add up to. A service with a database loads the
 //! job's [`Book`], calls it, appends what the [`Ruling`] says to the dataset's chain by compare and
 //! set, and only then answers; [`CryptoService`] does the same in memory.
 
@@ -23,7 +24,7 @@ use fhaim_he::{
     Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, SecretKey, coefficient,
 };
 use history::{Begun, Released, Ruling, Standing};
-use judge::{Book, Rules, Verdict};
+use judge::{Book, Grant, Rules, Verdict};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
@@ -70,15 +71,59 @@ pub struct Digests {
     pub witness: [u8; 32],
 }
 
-/// Judges and decrypts a batch of the job whose run is `book`. Where the rules have a second
-/// computation service, nothing is decrypted that it did not compute as well: `digests` are of both
-/// requests, once there are both.
+/// What is to be done with a request, before anything is decrypted.
+#[derive(Clone, Debug)]
+pub enum Judged {
+    /// Nothing more: it was released before, or freezes the dataset.
+    Done(Outcome),
+    /// It may be decrypted, and what is read is to be [ruled](rule) on.
+    Granted(Box<Grant>),
+}
+
+/// Judges a batch of the job whose run is `book`. Where the rules have a second computation service, nothing is
+/// granted that it did not compute as well: `digests` are of both requests, once there are both.
+///
+/// # Errors
+/// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
+pub fn judge<C>(
+    rules: &Rules,
+    book: &Book,
+    request: &DecryptRequest<C>,
+    digests: Option<Digests>,
+) -> Result<Judged, Error> {
+    let grant = match book.judge(rules, request)? {
+        Verdict::Repeated(answers) => return Ok(Judged::Done(Outcome::Repeated(answers))),
+        Verdict::Granted(grant) => grant,
+    };
+    if rules.witness {
+        let Digests { sent, witness } = digests.ok_or(Error::Unwitnessed)?;
+        if sent != witness {
+            let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
+            return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
+        }
+    }
+    Ok(Judged::Granted(Box::new(grant)))
+}
+
+/// What is to be appended for a batch that was granted, with the integers of its releases; nothing but a freeze where
+/// they could not be read.
+pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling {
+    let before = book.clone();
+    let Some(answers) = answers else {
+        return Ruling::freeze(before, Freeze::Noise);
+    };
+    let entries = grant.entries().to_vec();
+    let book = book.clone().with(grant, answers.clone());
+    Ruling::release(before, entries, Released { answers, book })
+}
+
+/// [Judges](judge) and decrypts a batch of the job whose run is `book`.
 ///
 /// Decryption comes before the debit, in memory, so that pages that cannot be decrypted cost
 /// nothing.
 ///
 /// # Errors
-/// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
+/// As [`judge`].
 pub fn decrypt<C>(
     decryptor: &impl Decryptor<C>,
     rules: &Rules,
@@ -86,26 +131,12 @@ pub fn decrypt<C>(
     request: &DecryptRequest<C>,
     digests: Option<Digests>,
 ) -> Result<Outcome, Error> {
-    let grant = match book.judge(rules, request)? {
-        Verdict::Repeated(answers) => return Ok(Outcome::Repeated(answers)),
-        Verdict::Granted(grant) => grant,
+    let grant = match judge(rules, book, request, digests)? {
+        Judged::Done(outcome) => return Ok(outcome),
+        Judged::Granted(grant) => grant,
     };
-    let before = book.clone();
-    let frozen = |before, reason| Ok(Outcome::Ruled(Box::new(Ruling::freeze(before, reason))));
-    if rules.witness {
-        let Digests { sent, witness } = digests.ok_or(Error::Unwitnessed)?;
-        if sent != witness {
-            return frozen(before, Freeze::Witness);
-        }
-    }
-    let Ok(answers) = read(decryptor, request) else {
-        return frozen(before, Freeze::Noise);
-    };
-    let entries = grant.entries().to_vec();
-    let book = book.clone().with(grant, answers.clone());
-    let released = Released { answers, book };
-    let ruling = Ruling::release(before, entries, released);
-    Ok(Outcome::Ruled(Box::new(ruling)))
+    let answers = read(decryptor, request).ok();
+    Ok(Outcome::Ruled(Box::new(rule(book, *grant, answers))))
 }
 
 /// The cells of each release, from the pages that carry them.

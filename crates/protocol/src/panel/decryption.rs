@@ -1,10 +1,10 @@
 //! Decryption by all services of a panel, and reading what their shares add up to.
 //!
-//! The computation service sends the same sealed request to every key service, and what
-//! [`Opened::of`] takes of it to the generation entity. For a batch each key service
+//! The same sealed request is shown to every key service, and what [`Opened::of`] takes of it to who reads:
+//! the first of them, where services run. For a batch each key service
 //!
 //! 1. judges it and promises it to all ([`Service::judge`]),
-//! 2. once all have promised it debits it, and sends its share to the generation entity
+//! 2. once all have promised it debits it, and sends its share to who reads
 //!    ([`Service::hear`], [`Service::share`]).
 //!
 //! The [`Reader`] adds up all shares, measures the noise, and rounds. The first page that is noisier
@@ -13,13 +13,14 @@
 //!
 //! **What this does not withstand** is a computation service that deviates: for a second half of
 //! q / 64 a share shows the service's key (`a_chosen_second_half_shows_the_share` in `fhaim-he`). No key
-//! service can tell such a page from one that was computed. A second computation service, whose digest
-//! every key service waits for, would; there is none yet.
+//! service can tell such a page from one that was computed, but for the digest of a second computation
+//! service, which every key service waits for where the terms have one.
 
 use super::Panel;
 use super::docket::Record;
 use super::generation::SplitKey;
-use super::message::{Message, Step, write};
+use super::message::Step;
+use super::seat::{Assignment, Promised, Seat, positions, read};
 use crate::Error;
 use crate::crypto::chain::Freeze;
 use crate::crypto::judge::Rules;
@@ -27,17 +28,12 @@ use crate::request::{DecryptRequest, JobId, Part, SealedPage};
 use fhaim_he::Parameters;
 use fhaim_he::shares::{DecryptionShare, Opening, combine};
 use fhaim_release::ReleaseRequest;
-use fhaim_release::codec::{Reader as Bytes, Writer};
+use fhaim_release::codec::Reader as Bytes;
 use sha2::{Digest, Sha256};
 
 /// What names a request: the SHA-256 of its bytes.
 pub fn request_digest(params: &Parameters, request: &DecryptRequest) -> [u8; 32] {
     Sha256::digest(request.to_bytes(params)).into()
-}
-
-/// Where a page's releases lie, in the order of their cells.
-fn positions(parts: &[Part]) -> Vec<usize> {
-    parts.iter().flat_map(|part| part.span.range()).collect()
 }
 
 /// One key service, in memory. What changes [`Service::record`] has it stored before what is returned
@@ -54,11 +50,12 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for rules of another dataset or parameter set.
     pub fn new(key: SplitKey, rules: Rules) -> Result<Self, Error> {
-        let params = key.share.params();
-        if rules.dataset != key.panel.dataset() || rules.residues != params.residues() {
+        let params = key.seat.key_share().params();
+        let panel = key.seat.panel();
+        if rules.dataset != panel.dataset() || rules.residues != params.residues() {
             return Err(Error::Panel("rules of another dataset or parameter set"));
         }
-        let record = Record::new(rules, key.panel.services().len());
+        let record = Record::new(rules, panel.services().len());
         Ok(Self { key, record })
     }
 
@@ -77,19 +74,12 @@ impl Service {
         &self.key
     }
 
-    fn write(&self, step: Step, body: &[u8]) -> Vec<u8> {
-        let SplitKey {
-            panel,
-            number,
-            key,
-            seen,
-            ..
-        } = &self.key;
-        write(panel, key, (step, *number), seen, body)
+    fn seat(&self) -> &Seat {
+        &self.key.seat
     }
 
-    fn read<'a>(&self, step: Step, bytes: &'a [u8]) -> Result<Message<'a>, Error> {
-        read(&self.key.panel, &self.key.seen, step, bytes)
+    fn digest(&self, request: &DecryptRequest) -> [u8; 32] {
+        request_digest(self.seat().key_share().params(), request)
     }
 
     /// The first service's word on which run a job has, for the others; the same however often it is
@@ -98,12 +88,11 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for another service; what [`Record::assign`] refuses.
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Vec<u8>, Error> {
-        if self.key.number != 0 {
+        if self.seat().number() != 0 {
             return Err(Error::Panel("the first service assigns runs"));
         }
-        let run = self.record.assign(job, upload)?;
-        let body = [&job.0[..], &run.to_le_bytes(), &upload].concat();
-        Ok(self.write(Step::Assignment, &body))
+        let run = self.record.assign(job, upload)?.run;
+        self.seat().assignment(&Assignment { job, run, upload })
     }
 
     /// Takes the first service's word, where it is what this service would have said.
@@ -111,14 +100,8 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for another's message; what [`Record::follow`] refuses.
     pub fn follow(&mut self, assignment: &[u8]) -> Result<(), Error> {
-        let message = self.read(Step::Assignment, assignment)?;
-        if message.sender != 0 {
-            return Err(Error::Panel("the first service assigns runs"));
-        }
-        let body: [u8; 16 + 4 + 32] = message.fixed()?;
-        let mut body = Bytes(&body);
-        let (job, run) = (JobId(body.take()?), u32::from_le_bytes(body.take()?));
-        self.record.follow(job, run, body.take()?)
+        let assignment = self.seat().read_assignment(assignment)?;
+        self.record.follow(&assignment).map(|_| ())
     }
 
     /// Judges a batch: this service's promise, for all others. The same however often it is asked for.
@@ -131,11 +114,15 @@ impl Service {
         request: &DecryptRequest,
         witness: Option<[u8; 32]>,
     ) -> Result<Vec<u8>, Error> {
-        let digest = request_digest(self.key.share.params(), request);
+        let digest = self.digest(request);
         self.record.judge(request, &digest, witness)?;
-        self.record.hear(self.key.number, request.job, &digest)?;
-        let body = [&request.job.0[..], &digest].concat();
-        Ok(self.write(Step::Verdict, &body))
+        let (service, job) = (self.seat().number(), request.job);
+        self.record.hear(&Promised {
+            service,
+            job,
+            request: digest,
+        })?;
+        Ok(self.seat().verdict(job, &digest))
     }
 
     /// Takes a service's promise.
@@ -143,11 +130,8 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for bytes that are none; what [`Record::hear`] refuses.
     pub fn hear(&mut self, verdict: &[u8]) -> Result<(), Error> {
-        let message = self.read(Step::Verdict, verdict)?;
-        let body: [u8; 16 + 32] = message.fixed()?;
-        let mut body = Bytes(&body);
-        let job = JobId(body.take()?);
-        self.record.hear(message.sender, job, &body.take()?)
+        let promised = self.seat().read_verdict(verdict)?;
+        self.record.hear(&promised)
     }
 
     /// Debits a batch that all have promised, and has this service's share of it, for who reads. The
@@ -157,34 +141,11 @@ impl Service {
     /// [`Error::Early`] while a promise is missing; [`Error::Encryption`] for pages of other parameters,
     /// which cost nothing.
     pub fn share(&mut self, request: &DecryptRequest) -> Result<Vec<u8>, Error> {
-        let share = &self.key.share;
-        let params = share.params();
-        let digest = request_digest(params, request);
+        let digest = self.digest(request);
         self.record.check_promised(request.job, &digest)?;
-        let mut pages = Vec::with_capacity(request.pages.len());
-        for (number, page) in (0..).zip(&request.pages) {
-            let SealedPage {
-                ciphertexts, parts, ..
-            } = page;
-            if ciphertexts.len() != params.residues() {
-                return Err(Error::Request(
-                    "a page has a ciphertext a plaintext modulus",
-                ));
-            }
-            let positions = positions(parts);
-            let of = |c| share.decryption_share(c, &positions, &digest, number);
-            pages.push(ciphertexts.iter().map(of).collect::<Result<Vec<_>, _>>()?);
-        }
-        let mut body = Writer(digest.to_vec());
-        body.list(&pages, |out, page| {
-            out.list(page, |out, share| {
-                let bytes = share.to_bytes(params);
-                out.number(bytes.len());
-                out.0.extend_from_slice(&bytes);
-            });
-        });
+        let share = self.seat().share(request)?;
         self.record.debit(request, &digest)?;
-        Ok(self.write(Step::Share, &body.0))
+        Ok(share)
     }
 
     /// See [`Record::freeze`].
@@ -194,23 +155,6 @@ impl Service {
     pub fn freeze(&mut self) -> Result<(), Error> {
         self.record.freeze()
     }
-}
-
-/// A message of one step, by who holds shares of the key that was made.
-fn read<'a>(
-    panel: &Panel,
-    key: &[u8; 32],
-    step: Step,
-    bytes: &'a [u8],
-) -> Result<Message<'a>, Error> {
-    let message = Message::read(panel, bytes)?;
-    if message.step != step {
-        return Err(Error::Panel("a message of another step"));
-    }
-    if message.seen != *key {
-        return Err(panel.deviation(message.sender, "has a share of another key"));
-    }
-    Ok(message)
 }
 
 /// What the computation service sends who reads: the first halves of a request's ciphertexts at
@@ -263,7 +207,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of the key that was made with these messages ([`SplitKey::transcript`]).
+    /// Of the key that was made with these messages ([`Seat::transcript`]).
     ///
     /// # Errors
     /// [`Error::Panel`] for parameters of another number of shares.

@@ -11,8 +11,9 @@
 
 use crate::Error;
 use crate::crypto::chain::{Act, Freeze};
-use crate::crypto::history::Standing;
-use crate::crypto::judge::{Rules, assess};
+use crate::crypto::history::{Begun, Link, Standing};
+use crate::crypto::judge::{Replay, Rules, assess};
+use crate::panel::seat::{Assignment, Promised};
 use crate::request::{DecryptRequest, JobId};
 use crate::window::Window;
 use fhaim_dp::Ledger;
@@ -56,6 +57,62 @@ impl Docket {
         &self.ledger
     }
 
+    fn new(rules: &Rules, job: JobId, run: u32) -> Self {
+        Self {
+            window: Window::new(rules.dataset, job, run, rules.run_ladder),
+            ledger: Ledger::new(rules.run_budget),
+            promise: None,
+            shared: Vec::new(),
+        }
+    }
+
+    /// Of a run that was stored: its acts of release, in order, which are debited again, and the digest of the
+    /// request that this service has promised and not debited yet. Which others had promised it is not
+    /// stored: they say so again.
+    ///
+    /// # Errors
+    /// [`Error::Stored`] for acts that are no releases of the run, or do not fit it.
+    pub fn read(
+        record: &Record,
+        job: JobId,
+        acts: impl IntoIterator<Item = Act>,
+        promised: Option<[u8; 32]>,
+    ) -> Result<Self, Error> {
+        let rules = &record.rules;
+        let run = record.standing.run(job);
+        let run = run.ok_or_else(|| Error::stored(&"a job without a run"))?;
+        let mut replay = Replay::new(rules, job, run);
+        let mut shared = Vec::new();
+        for act in acts {
+            match act {
+                Act::Released {
+                    job: of,
+                    entries,
+                    answers,
+                } if of == job => {
+                    let claimed = replay.claimed(&entries);
+                    claimed.map_err(|error| Error::stored(&error))?;
+                    shared.push(answers);
+                }
+                _ => return Err(Error::stored(&"an act that is no release of the run")),
+            }
+        }
+        let (window, ledger) = replay.into_parts();
+        let by = vec![false; record.services];
+        let promise = promised.map(|request| Promise { request, by });
+        Ok(Self {
+            window,
+            ledger,
+            promise,
+            shared,
+        })
+    }
+
+    /// Digest of the request that was promised and is not debited yet.
+    pub fn promised(&self) -> Option<[u8; 32]> {
+        self.promise.as_ref().map(|promise| promise.request)
+    }
+
     fn is_shared(&self, request: &[u8; 32]) -> bool {
         self.shared.contains(request)
     }
@@ -70,6 +127,21 @@ impl Record {
             services,
             dockets: Vec::new(),
         }
+    }
+
+    /// Of a stored dataset, without its runs: each is added by [`Record::restore`].
+    pub fn read(rules: Rules, services: usize, standing: Standing) -> Self {
+        Self {
+            rules,
+            services,
+            standing,
+            dockets: Vec::new(),
+        }
+    }
+
+    /// Adds a run that was [read](Docket::read).
+    pub fn restore(&mut self, docket: Docket) {
+        self.dockets.push(docket);
     }
 
     /// Where the dataset's chain is.
@@ -96,18 +168,13 @@ impl Record {
     ///
     /// # Errors
     /// As [`Standing::begin`].
-    pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<u32, Error> {
+    pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         let begun = self.standing.begin(&self.rules, job, upload)?;
         if begun.link.is_some() {
-            let rules = &self.rules;
-            self.dockets.push(Docket {
-                window: Window::new(rules.dataset, job, begun.run, rules.run_ladder),
-                ledger: Ledger::new(rules.run_budget),
-                promise: None,
-                shared: Vec::new(),
-            });
+            let docket = Docket::new(&self.rules, job, begun.run);
+            self.dockets.push(docket);
         }
-        Ok(begun.run)
+        Ok(begun)
     }
 
     /// Takes a run that the first service assigned. For the others.
@@ -115,7 +182,8 @@ impl Record {
     /// # Errors
     /// [`Error::Early`] where runs before it are missing; [`Error::Panel`] for another run than the job
     /// has, or one that another job has; what [`Record::assign`] refuses.
-    pub fn follow(&mut self, job: JobId, run: u32, upload: [u8; 32]) -> Result<(), Error> {
+    pub fn follow(&mut self, assignment: &Assignment) -> Result<Begun, Error> {
+        let &Assignment { job, run, upload } = assignment;
         let next = self.standing.jobs().len();
         match self.standing.run(job) {
             Some(known) if known != run => return Err(Error::Panel("the job has another run")),
@@ -123,7 +191,7 @@ impl Record {
             None if next > run as usize => return Err(Error::Panel("another job has the run")),
             _ => {}
         }
-        self.assign(job, upload).map(|_| ())
+        self.assign(job, upload)
     }
 
     /// Promises a batch, or says that it was promised or released before. `witness` is the digest of
@@ -173,16 +241,16 @@ impl Record {
     ///
     /// # Errors
     /// [`Error::Early`] before this service has; [`Error::Panel`] where it has promised another.
-    pub fn hear(&mut self, service: usize, job: JobId, digest: &[u8; 32]) -> Result<(), Error> {
-        let docket = self.docket_mut(job)?;
-        if docket.is_shared(digest) {
+    pub fn hear(&mut self, promised: &Promised) -> Result<(), Error> {
+        let docket = self.docket_mut(promised.job)?;
+        if docket.is_shared(&promised.request) {
             return Ok(());
         }
         let promise = docket.promise.as_mut().ok_or(Error::Early)?;
-        if promise.request != *digest {
+        if promise.request != promised.request {
             return Err(Error::Panel("another service promised another request"));
         }
-        let by = promise.by.get_mut(service);
+        let by = promise.by.get_mut(promised.service);
         *by.ok_or(Error::Panel("a sender that the panel does not have"))? = true;
         Ok(())
     }
@@ -203,7 +271,7 @@ impl Record {
         }
     }
 
-    /// Debits a batch that all have promised; nothing where it was debited before.
+    /// Debits a batch that all have promised: what was appended; nothing where it was debited before.
     ///
     /// # Errors
     /// As [`Record::check_promised`]; what [`Record::judge`] refuses.
@@ -211,12 +279,12 @@ impl Record {
         &mut self,
         request: &DecryptRequest<C>,
         digest: &[u8; 32],
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Link>, Error> {
         self.check_promised(request.job, digest)?;
         let rules = self.rules.clone();
         let docket = self.docket_mut(request.job)?;
         if docket.is_shared(digest) {
-            return Ok(());
+            return Ok(None);
         }
         let grant = assess(&docket.window, &docket.ledger, &rules, request)?;
         let grant = grant.ok_or(Error::Request("another request had these releases"))?;
@@ -225,12 +293,12 @@ impl Record {
             entries: grant.entries().to_vec(),
             answers: *digest,
         };
-        self.standing.append(act)?;
+        let link = self.standing.append(act)?;
         let docket = self.docket_mut(request.job)?;
         grant.take(&mut docket.window, &mut docket.ledger);
         docket.promise = None;
         docket.shared.push(*digest);
-        Ok(())
+        Ok(Some(link))
     }
 
     /// Lets nothing more be judged or shared: for who reads was shown a page that could not be

@@ -15,13 +15,16 @@
 //! revealed, and a service that tells two others different things is found out by the next message
 //! that passes between these.
 //!
-//! **What is stored.** The share and the signing key before anything; then every message, own ones
-//! before they are sent and others' once [`KeyGeneration::take`] took them, in that order. Taking the
-//! stored messages again, in any order that [`Error::Early`] allows, comes to the same state. A
+//! **What is stored.** One of two. Either the share and the signing key before anything, then every message,
+//! own ones before they are sent and others' once [`KeyGeneration::take`] took them, in that order: taking
+//! the stored messages again, in any order that [`Error::Early`] allows, comes to the same state. But a
 //! service that was set back to an older copy of its store must not go on, for its peers know messages
-//! that they should have committed to first: it begins another attempt. It cannot tell by itself.
+//! that they should have committed to first, and it cannot tell by itself. Or, as the key services do it,
+//! nothing before [`KeyGeneration::made`]: then whoever stops begins another attempt, with another share, and no
+//! store that was set back has part of one.
 
 use super::message::{Message, Step, write};
+use super::seat::Seat;
 use super::{Panel, ServiceKey};
 use crate::Error;
 use fhaim_he::shares::{Common, FirstRound, KeyShare, RoundSums, SecondRound};
@@ -95,12 +98,7 @@ pub enum Taken {
 /// What a service has of a key that was made.
 #[derive(Debug)]
 pub struct SplitKey {
-    pub(super) panel: Panel,
-    pub(super) number: usize,
-    pub(super) share: KeyShare,
-    pub(super) key: ServiceKey,
-    /// Digest of all messages of the key generation.
-    pub(super) seen: [u8; 32],
+    pub(super) seat: Seat,
     public: PublicKey,
     evaluation: EvaluationKeys,
 }
@@ -116,19 +114,9 @@ impl SplitKey {
         &self.evaluation
     }
 
-    /// The services.
-    pub fn panel(&self) -> &Panel {
-        &self.panel
-    }
-
-    /// A digest of all messages of the key generation: which key it is.
-    pub fn transcript(&self) -> &[u8; 32] {
-        &self.seen
-    }
-
-    /// This service's share, to be stored sealed.
-    pub fn share(&self) -> &KeyShare {
-        &self.share
+    /// What decryption takes of it.
+    pub fn seat(&self) -> &Seat {
+        &self.seat
     }
 }
 
@@ -140,9 +128,7 @@ impl KeyGeneration {
     /// [`Error::Panel`] for a key that the panel does not have, and a share of another number.
     pub fn new(panel: Panel, share: KeyShare, key: ServiceKey) -> Result<Self, Error> {
         panel.check_params(share.params())?;
-        let public = key.public();
-        let number = panel.services().iter().position(|s| s.key == public);
-        let number = number.ok_or(Error::Panel("the panel does not have this service's key"))?;
+        let number = panel.number_of(&key.public())?;
         Ok(Self {
             received: vec![None; panel.services().len()],
             seen: *panel.context(),
@@ -164,6 +150,14 @@ impl KeyGeneration {
     /// Whether the key is made: [`KeyGeneration::finish`] has it.
     pub fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// This service's share and the keys, once they are made and before anybody has confirmed them: what is to be
+    /// stored before this service does. Where it is, nothing more of the key generation has to be: whoever
+    /// holds the [confirmations](super::confirmation) can go on.
+    pub fn made(&self) -> Option<(&KeyShare, &PublicKey, &EvaluationKeys)> {
+        let keys = self.keys.as_ref()?;
+        Some((&self.share, &keys.public, &keys.evaluation))
     }
 
     /// The services whose message of this step is missing.
@@ -300,14 +294,11 @@ impl KeyGeneration {
     fn advance(&mut self) -> Result<(), Error> {
         let services = self.panel.services().len();
         let received = std::mem::replace(&mut self.received, vec![None; services]);
-        let mut hash = Sha256::new();
-        hash.update(b"fhaim panel step 1");
-        hash.update(self.seen);
         let (mut commitments, mut seeds) = (Vec::new(), Vec::new());
         let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut digests = Vec::with_capacity(services);
         for Received { digest, content } in received.into_iter().flatten() {
-            hash.update(digest);
-            self.taken.push(digest);
+            digests.push(digest);
             match content {
                 Content::Commitment(commitment) => commitments.push(commitment),
                 Content::Seed(seed) => seeds.push(seed),
@@ -316,7 +307,8 @@ impl KeyGeneration {
                 Content::Confirmation => {}
             }
         }
-        self.seen = hash.finalize().into();
+        self.seen = step_digest(&self.seen, &digests);
+        self.taken.extend(digests);
         self.commitments = commitments;
         match self.step {
             Step::Seed => {
@@ -364,15 +356,21 @@ impl KeyGeneration {
     pub fn finish(self) -> Result<SplitKey, Error> {
         let keys = self.keys.filter(|_| self.done).ok_or(Error::Early)?;
         Ok(SplitKey {
-            panel: self.panel,
-            number: self.number,
-            share: self.share,
-            key: self.key,
-            seen: self.seen,
+            seat: Seat::new(self.panel, self.share, self.key, self.seen)?,
             public: keys.public,
             evaluation: keys.evaluation,
         })
     }
+}
+
+/// What a message carries of all before its step: `seen` until the step, and the digests of its messages, in the
+/// order of their senders.
+pub(super) fn step_digest(seen: &[u8; 32], messages: &[[u8; 32]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"fhaim panel step 1");
+    hash.update(seen);
+    messages.iter().for_each(|digest| hash.update(digest));
+    hash.finalize().into()
 }
 
 /// What a service commits to before it sends `body` in a later step. Bodies have 32 bytes of

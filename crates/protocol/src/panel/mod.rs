@@ -1,29 +1,37 @@
 //! Several key services, each with a share of the secret key, which nobody holds (docs/DESIGN.md,
-//! section 10). No service uses this yet.
+//! section 10).
 //!
 //! | module | for |
 //! |---|---|
 //! | this | the [`Panel`]: who the key services of a dataset are |
 //! | `message` | what they send each other: signed bytes |
 //! | [`generation`] | making the keys: seven steps, every round committed to before any of it is revealed |
+//! | [`confirmation`] | what all say of the keys that were made, for whoever uses them |
+//! | [`call`] | what the first service asks of the others for a batch |
+//! | [`seat`] | what a service has of a key that was made, and says and shares with it |
 //! | [`docket`] | what a key service keeps of a dataset: runs, promises, debits |
-//! | [`decryption`] | judging, debiting and sharing by each service; reading by the generation entity |
+//! | [`decryption`] | judging, debiting and sharing by each service, in memory; reading what all shares add up to |
 //!
 //! As everywhere in this crate there is no I/O: whoever owns the values moves the messages, and stores
 //! what has to outlive a crash before anything that follows from it is sent.
 
+pub mod call;
+pub mod confirmation;
 pub mod decryption;
 pub mod docket;
 pub mod generation;
 mod message;
+pub mod seat;
 #[cfg(test)]
 mod tests;
 
 use crate::Error;
 use crate::request::DatasetId;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use fhaim_dp::hex_digest;
 use fhaim_he::{MAX_SHARES, Parameters};
 use rand::{CryptoRng, RngCore};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -31,12 +39,49 @@ use zeroize::Zeroizing;
 const MAX_NAME_BYTES: usize = 320;
 
 /// One key service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeyService {
     /// What people call it.
     pub name: String,
     /// The public half of the key that it signs with: Ed25519.
+    #[serde(with = "hex_digest")]
     pub key: [u8; 32],
+}
+
+impl KeyService {
+    /// What people compare of its key.
+    pub fn fingerprint(&self) -> String {
+        crate::roster::fingerprint(&self.key)
+    }
+}
+
+/// Refuses key services that no panel can have.
+///
+/// # Errors
+/// [`Error::Panel`] for fewer than two services or more than [`MAX_SHARES`], for names that are
+/// empty, too long or taken, and for keys that are none or taken.
+pub fn check_services(services: &[KeyService]) -> Result<(), Error> {
+    if !(2..=MAX_SHARES).contains(&services.len()) {
+        return Err(Error::Panel("a split key has two or three services"));
+    }
+    for (number, service) in services.iter().enumerate() {
+        let name = &service.name;
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.trim() != name {
+            return Err(Error::Panel(
+                "a name is empty, too long or has space at its ends",
+            ));
+        }
+        let mut others = services.iter().take(number);
+        if others.any(|other| other.name == *name || other.key == service.key) {
+            return Err(Error::Panel("two services have one name or one key"));
+        }
+        let key = VerifyingKey::from_bytes(&service.key);
+        if !key.is_ok_and(|key| !key.is_weak()) {
+            return Err(Error::Panel("a key is no public key of Ed25519"));
+        }
+    }
+    Ok(())
 }
 
 /// The key services of one dataset, in the order of their numbers; the first assigns runs.
@@ -52,33 +97,14 @@ impl Panel {
     /// generation, by whoever begins it: messages of one are nothing to another.
     ///
     /// # Errors
-    /// [`Error::Panel`] for fewer than two services or more than [`MAX_SHARES`], for names that are
-    /// empty, too long or taken, and for keys that are none or taken.
+    /// As [`check_services`].
     pub fn new(
         dataset: DatasetId,
         terms: &[u8; 32],
         attempt: &[u8; 16],
         services: Vec<KeyService>,
     ) -> Result<Self, Error> {
-        if !(2..=MAX_SHARES).contains(&services.len()) {
-            return Err(Error::Panel("a split key has two or three services"));
-        }
-        for (number, service) in services.iter().enumerate() {
-            let name = &service.name;
-            if name.is_empty() || name.len() > MAX_NAME_BYTES || name.trim() != name {
-                return Err(Error::Panel(
-                    "a name is empty, too long or has space at its ends",
-                ));
-            }
-            let mut others = services.iter().take(number);
-            if others.any(|other| other.name == *name || other.key == service.key) {
-                return Err(Error::Panel("two services have one name or one key"));
-            }
-            let key = VerifyingKey::from_bytes(&service.key);
-            if !key.is_ok_and(|key| !key.is_weak()) {
-                return Err(Error::Panel("a key is no public key of Ed25519"));
-            }
-        }
+        check_services(&services)?;
         let context = context(dataset, terms, attempt, &services);
         Ok(Self {
             dataset,
@@ -100,6 +126,15 @@ impl Panel {
     /// A digest of dataset, terms, attempt, names and keys, which every message is bound to.
     pub fn context(&self) -> &[u8; 32] {
         &self.context
+    }
+
+    /// The number of the service that signs with a key.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] where there is none.
+    pub fn number_of(&self, key: &[u8; 32]) -> Result<usize, Error> {
+        let number = self.services.iter().position(|s| s.key == *key);
+        number.ok_or(Error::Panel("the panel does not have this service's key"))
     }
 
     fn check_params(&self, params: &Parameters) -> Result<(), Error> {

@@ -153,7 +153,7 @@ fn a_key_is_made_in_any_order_and_wherever_services_stop() {
         eprintln!("{services} services: {early} early, {repeated} repeated, {restarts} restarts");
         assert!(repeated > 0 && restarts > 0);
         for (key, other) in finish(nodes).iter().zip(&straight) {
-            assert_eq!(key.transcript(), other.transcript());
+            assert_eq!(key.seat().transcript(), other.seat().transcript());
             assert_eq!(key.public_key().to_bytes().unwrap(), public);
             assert_eq!(key.evaluation_keys().to_bytes(), evaluation);
         }

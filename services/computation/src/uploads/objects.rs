@@ -203,7 +203,7 @@ pub async fn complete(
 ) -> Result<Upload, Failure> {
     let key = match &state.role {
         Role::First => Some(runs::new_key()?),
-        Role::Second { first } => {
+        Role::Second { first, .. } => {
             if !copies::copy(state, first, stored, contribution, complete.manifest).await? {
                 return show(state, stored).await; // open: it is gone on with by the same call
             }

@@ -155,6 +155,41 @@ pub async fn releases(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError
     released.iter().map(|row| rows::json(row, "act")).collect()
 }
 
+/// A job's releases, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn releases_of_job(
+    tx: &mut Tx,
+    dataset: Uuid,
+    job: Uuid,
+) -> Result<Vec<Act>, StoreError> {
+    let released = sqlx::query(
+        "SELECT act FROM chain WHERE dataset = $1 AND job = $2 AND kind = 'released' \
+         ORDER BY height",
+    )
+    .bind(dataset.to_string())
+    .bind(job.to_string())
+    .fetch_all(&mut **tx)
+    .await?;
+    released.iter().map(|row| rows::json(row, "act")).collect()
+}
+
+/// Signatures and withdrawals of a dataset's holders, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn consents(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
+    let acts = sqlx::query(
+        "SELECT act FROM chain WHERE dataset = $1 AND kind IN ('signed', 'withdrawn') \
+         ORDER BY height",
+    )
+    .bind(dataset.to_string())
+    .fetch_all(&mut **tx)
+    .await?;
+    acts.iter().map(|row| rows::json(row, "act")).collect()
+}
+
 /// A job's releases with their integers, in order.
 ///
 /// # Errors

@@ -101,7 +101,10 @@ impl Place {
         let limits = Limits::default();
         Self {
             folder,
-            config: Config { common, limits },
+            config: Config {
+                limits,
+                ..Config::from(common)
+            },
             generation,
         }
     }

@@ -23,6 +23,7 @@ mod outages;
 mod parties;
 mod program;
 mod restores;
+mod shares;
 mod stopping;
 mod tenants;
 mod verify;

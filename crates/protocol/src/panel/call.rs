@@ -1,0 +1,171 @@
+//! What the first key service asks of another for a batch, and what it is answered.
+//!
+//! Byte strings behind their lengths, each checked against the bytes that are left before anything is
+//! allocated; what decodes encodes to the same bytes.
+
+use crate::Error;
+use crate::crypto::chain::Act;
+use fhaim_release::codec::{Malformed, Reader, Writer};
+
+/// Most byte strings of a list.
+const MAX_LIST: usize = 64;
+
+/// What the first service shows another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Signatures and withdrawals of the roster's holders.
+    pub consents: Vec<Act>,
+    /// What named the attempt to make the key.
+    pub attempt: [u8; 16],
+    /// What all services said of the keys ([`super::confirmation`]).
+    pub confirmations: Vec<Vec<u8>>,
+    /// Which run the job has.
+    pub assignment: Vec<u8>,
+    /// Promises so far.
+    pub verdicts: Vec<Vec<u8>>,
+    /// The sealed request, as the computation service sent it.
+    pub request: Vec<u8>,
+}
+
+/// What another service says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its promise.
+    pub verdict: Vec<u8>,
+    /// Its share, where all have promised and it has debited.
+    pub share: Option<Vec<u8>>,
+}
+
+impl Call {
+    /// As it is sent.
+    ///
+    /// # Errors
+    /// Never: acts are text.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let consents = serde_json::to_vec(&self.consents).map_err(|error| Error::stored(&error))?;
+        let mut out = Writer::default();
+        string(&mut out, &consents);
+        out.0.extend_from_slice(&self.attempt);
+        out.list(&self.confirmations, |out, one| string(out, one));
+        string(&mut out, &self.assignment);
+        out.list(&self.verdicts, |out, one| string(out, one));
+        string(&mut out, &self.request);
+        Ok(out.0)
+    }
+
+    /// As it came.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for bytes that are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let mut from = Reader(bytes);
+        let consents = take(&mut from)?;
+        let call = Self {
+            consents: serde_json::from_slice(&consents)
+                .map_err(|_| Error::Request("acts that are none"))?,
+            attempt: from.take()?,
+            confirmations: strings(&mut from)?,
+            assignment: take(&mut from)?,
+            verdicts: strings(&mut from)?,
+            request: take(&mut from)?,
+        };
+        from.end()?;
+        Ok(call)
+    }
+}
+
+impl Answer {
+    /// As it is sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let both = [Some(&self.verdict), self.share.as_ref()];
+        let both: Vec<&Vec<u8>> = both.into_iter().flatten().collect();
+        messages(&both)
+    }
+
+    /// As it came.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for bytes that are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let mut both = read_messages(bytes)?.into_iter();
+        let (verdict, share) = (both.next(), both.next());
+        match (verdict, both.next()) {
+            (Some(verdict), None) => Ok(Self { verdict, share }),
+            _ => Err(Error::Request(
+                "an answer is a promise, or that and a share",
+            )),
+        }
+    }
+}
+
+/// Messages as they are sent.
+pub fn messages(messages: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.list(messages, |out, one| string(out, one.as_ref()));
+    out.0
+}
+
+/// Messages as they came.
+///
+/// # Errors
+/// [`Error::Request`] for bytes that are none, and for more than any panel sends at a time.
+pub fn read_messages(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut from = Reader(bytes);
+    let read = strings(&mut from)?;
+    from.end()?;
+    Ok(read)
+}
+
+fn string(out: &mut Writer, bytes: &[u8]) {
+    out.number(bytes.len());
+    out.0.extend_from_slice(bytes);
+}
+
+fn take(from: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    let length = from.number()?;
+    let split = from.0.split_at_checked(length);
+    let (bytes, rest) = split.ok_or(Malformed("truncated"))?;
+    from.0 = rest;
+    Ok(bytes.to_vec())
+}
+
+fn strings(from: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, Error> {
+    let read = from.list(8, take)?;
+    match read.len() {
+        0..=MAX_LIST => Ok(read),
+        _ => Err(Error::Request("too many messages")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_or_longer_is_refused() {
+        let call = Call {
+            consents: vec![Act::Withdrawn { member: 1 }],
+            attempt: [9; 16],
+            confirmations: vec![vec![1, 2], vec![3]],
+            assignment: vec![4; 10],
+            verdicts: vec![vec![5]],
+            request: vec![6; 20],
+        };
+        let bytes = call.to_bytes().unwrap();
+        assert_eq!(Call::from_bytes(&bytes).unwrap(), call);
+        for end in 0..bytes.len() {
+            assert!(Call::from_bytes(&bytes[..end]).is_err(), "{end}");
+        }
+        assert!(Call::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+        let answer = Answer {
+            verdict: vec![7],
+            share: Some(vec![8, 9]),
+        };
+        let bytes = answer.to_bytes();
+        assert_eq!(Answer::from_bytes(&bytes).unwrap(), answer);
+        assert!(Answer::from_bytes(&messages(&[[0; 0]; 0])).is_err());
+        assert!(Answer::from_bytes(&messages(&[[1], [2], [3]])).is_err());
+        let long = [&(u64::MAX).to_le_bytes()[..], &[0; 8]].concat();
+        assert!(Answer::from_bytes(&long).is_err());
+    }
+}

@@ -1,0 +1,200 @@
+//! What a key service has of a key that was made: its place in the panel, its share, and what it says and
+//! shares with them. Nothing here is a decision: that is the [docket](super::docket)'s.
+
+use super::decryption::request_digest;
+use super::message::{Message, Step, write};
+use super::{Panel, ServiceKey};
+use crate::Error;
+use crate::request::{DecryptRequest, JobId, Part, SealedPage};
+use fhaim_he::shares::KeyShare;
+use fhaim_release::codec::{Reader as Bytes, Writer};
+
+/// A service's place in a panel.
+#[derive(Debug)]
+pub struct Seat {
+    panel: Panel,
+    number: usize,
+    share: KeyShare,
+    key: ServiceKey,
+    /// Digest of all messages of the key generation.
+    transcript: [u8; 32],
+}
+
+/// The first service's word on which run a job has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The job.
+    pub job: JobId,
+    /// Its run.
+    pub run: u32,
+    /// Digest of the upload that the run is over.
+    pub upload: [u8; 32],
+}
+
+/// A service's word that it would release a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promised {
+    /// The number of the service.
+    pub service: usize,
+    /// The job.
+    pub job: JobId,
+    /// Digest of the request.
+    pub request: [u8; 32],
+}
+
+/// Where a page's releases lie, in the order of their cells.
+pub(super) fn positions(parts: &[Part]) -> Vec<usize> {
+    parts.iter().flat_map(|part| part.span.range()).collect()
+}
+
+impl Seat {
+    /// The place of the service that signs with `key`, under the key whose messages have this digest.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for a key that the panel does not have, and a share of another number.
+    pub fn new(
+        panel: Panel,
+        share: KeyShare,
+        key: ServiceKey,
+        transcript: [u8; 32],
+    ) -> Result<Self, Error> {
+        panel.check_params(share.params())?;
+        Ok(Self {
+            number: panel.number_of(&key.public())?,
+            panel,
+            share,
+            key,
+            transcript,
+        })
+    }
+
+    /// The services.
+    pub fn panel(&self) -> &Panel {
+        &self.panel
+    }
+
+    /// This service's number; the first assigns runs.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Its share, to be stored sealed.
+    pub fn key_share(&self) -> &KeyShare {
+        &self.share
+    }
+
+    /// A digest of all messages of the key generation: which key it is.
+    pub fn transcript(&self) -> &[u8; 32] {
+        &self.transcript
+    }
+
+    fn write(&self, step: Step, body: &[u8]) -> Vec<u8> {
+        let place = (step, self.number);
+        write(&self.panel, &self.key, place, &self.transcript, body)
+    }
+
+    fn read<'a>(&self, step: Step, bytes: &'a [u8]) -> Result<Message<'a>, Error> {
+        read(&self.panel, &self.transcript, step, bytes)
+    }
+
+    /// Which run a job has, for the others: the first service's to say.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for another service.
+    pub fn assignment(&self, assignment: &Assignment) -> Result<Vec<u8>, Error> {
+        if self.number != 0 {
+            return Err(Error::Panel("the first service assigns runs"));
+        }
+        let Assignment { job, run, upload } = assignment;
+        let body = [&job.0[..], &run.to_le_bytes(), upload].concat();
+        Ok(self.write(Step::Assignment, &body))
+    }
+
+    /// Reads the first service's word.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for another's message.
+    pub fn read_assignment(&self, bytes: &[u8]) -> Result<Assignment, Error> {
+        let message = self.read(Step::Assignment, bytes)?;
+        if message.sender != 0 {
+            return Err(Error::Panel("the first service assigns runs"));
+        }
+        let body: [u8; 16 + 4 + 32] = message.fixed()?;
+        let mut body = Bytes(&body);
+        Ok(Assignment {
+            job: JobId(body.take()?),
+            run: u32::from_le_bytes(body.take()?),
+            upload: body.take()?,
+        })
+    }
+
+    /// This service's promise, for all others. It is to be stored before it is sent.
+    pub fn verdict(&self, job: JobId, request: &[u8; 32]) -> Vec<u8> {
+        self.write(Step::Verdict, &[&job.0[..], request].concat())
+    }
+
+    /// Reads a service's promise.
+    ///
+    /// # Errors
+    /// [`Error::Panel`] for bytes that are none.
+    pub fn read_verdict(&self, bytes: &[u8]) -> Result<Promised, Error> {
+        let message = self.read(Step::Verdict, bytes)?;
+        let body: [u8; 16 + 32] = message.fixed()?;
+        let mut body = Bytes(&body);
+        Ok(Promised {
+            service: message.sender,
+            job: JobId(body.take()?),
+            request: body.take()?,
+        })
+    }
+
+    /// This service's share of a request, for who reads: the same however often it is worked out. It may
+    /// leave once the request is debited.
+    ///
+    /// # Errors
+    /// [`Error::Encryption`] for pages of other parameters.
+    pub fn share(&self, request: &DecryptRequest) -> Result<Vec<u8>, Error> {
+        let params = self.share.params();
+        let digest = request_digest(params, request);
+        let mut pages = Vec::with_capacity(request.pages.len());
+        for (number, page) in (0..).zip(&request.pages) {
+            let SealedPage {
+                ciphertexts, parts, ..
+            } = page;
+            if ciphertexts.len() != params.residues() {
+                return Err(Error::Request(
+                    "a page has a ciphertext a plaintext modulus",
+                ));
+            }
+            let positions = positions(parts);
+            let of = |c| self.share.decryption_share(c, &positions, &digest, number);
+            pages.push(ciphertexts.iter().map(of).collect::<Result<Vec<_>, _>>()?);
+        }
+        let mut body = Writer(digest.to_vec());
+        body.list(&pages, |out, page| {
+            out.list(page, |out, share| {
+                let bytes = share.to_bytes(params);
+                out.number(bytes.len());
+                out.0.extend_from_slice(&bytes);
+            });
+        });
+        Ok(self.write(Step::Share, &body.0))
+    }
+}
+
+/// A message of one step, by who holds shares of the key that was made.
+pub(super) fn read<'a>(
+    panel: &Panel,
+    key: &[u8; 32],
+    step: Step,
+    bytes: &'a [u8],
+) -> Result<Message<'a>, Error> {
+    let message = Message::read(panel, bytes)?;
+    if message.step != step {
+        return Err(Error::Panel("a message of another step"));
+    }
+    if message.seen != *key {
+        return Err(panel.deviation(message.sender, "has a share of another key"));
+    }
+    Ok(message)
+}

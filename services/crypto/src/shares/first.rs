@@ -1,0 +1,419 @@
+//! What the first of the services that share a key does: it has the others make it, and share releases.
+
+use bytes::Bytes;
+use fhaim_api::Digest;
+use fhaim_api::dataset::WireTerms;
+use fhaim_api::keys::{Confirmation, KeyServiceDocument, KeyServices, NewShare};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use fhaim_dp::generator;
+use fhaim_he::shares::KeyShare;
+use fhaim_platform::Failure;
+use fhaim_platform::peer::{Body, PeerClient, PeerError};
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
+use fhaim_protocol::Error;
+use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey};
+use fhaim_protocol::crypto::judge::{Book, Rules};
+use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
+use fhaim_protocol::panel::KeyService;
+use fhaim_protocol::panel::call::{self, Answer};
+use fhaim_protocol::panel::decryption::{Opened, Reader};
+use fhaim_protocol::panel::generation::KeyGeneration;
+use fhaim_protocol::panel::seat::{Assignment, Seat};
+use fhaim_protocol::terms::{Outline, Plan, Terms};
+use reqwest::Method;
+use std::sync::Arc;
+use uuid::Uuid;
+
+use crate::State;
+use crate::decryption::{self, Call, Sent};
+use crate::keys::{Fresh, Stored};
+use crate::problem::Refusal;
+use crate::shares;
+use crate::store::chain;
+use crate::store::shares as store;
+
+/// Another service that shares a key, by the name it has there.
+struct Member<'a> {
+    name: &'a str,
+    client: &'a PeerClient,
+}
+
+impl Member<'_> {
+    /// What became of a call: its last word is a refusal here too, with its name for the log; anything else may
+    /// pass.
+    fn failure(&self, error: &PeerError) -> Failure {
+        let cause = format!("key service {}: {error}", self.name);
+        match error.refusal().map(|problem| problem.kind) {
+            Some(ProblemKind::Frozen) => Refusal::Frozen(Freeze::Witness).into(),
+            Some(_) => Failure::refused().because(cause),
+            None => Failure::not_yet(format!(
+                "key service {} does not answer, or not yet: nothing is decrypted without it",
+                self.name
+            ))
+            .because(cause),
+        }
+    }
+
+    /// The same where a key is made: whoever wants it is told why it is not.
+    fn refusal(&self, error: &PeerError) -> Failure {
+        let problem = error.refusal().filter(|p| p.kind == ProblemKind::Invalid);
+        match problem.and_then(|problem| problem.detail.clone()) {
+            Some(detail) => Refusal::Terms(format!("key service {}: {detail}", self.name)).into(),
+            None => Failure::unavailable(format!(
+                "key service {} cannot make a key now: try again",
+                self.name
+            ))
+            .because(error),
+        }
+    }
+}
+
+/// The services that can share a key here, this one first.
+///
+/// # Errors
+/// [`ProblemKind::Unavailable`] where one does not answer.
+pub async fn services(state: &State) -> Result<KeyServices, Failure> {
+    let mut services = vec![KeyServiceDocument::from(state.office.me.clone())];
+    for (service, client) in &state.office.peers {
+        let asked = client
+            .json(Method::GET, "/v1/key-service", Body::Empty)
+            .await;
+        services.push(asked.map_err(|error: PeerError| {
+            Failure::unavailable(format!("the {service} service does not answer: try again"))
+                .because(error)
+        })?);
+    }
+    Ok(KeyServices { services })
+}
+
+/// The others of a dataset's services.
+fn members<'a>(state: &'a State, services: &'a [KeyService]) -> Result<Vec<Member<'a>>, Failure> {
+    let others = services.get(1..).unwrap_or_default();
+    if others.len() > state.office.peers.len() {
+        return Err(Failure::internal("peers: a key service is missing"));
+    }
+    let with = others.iter().zip(&state.office.peers);
+    Ok(with
+        .map(|(service, (_, client))| Member {
+            name: &service.name,
+            client,
+        })
+        .collect())
+}
+
+/// Makes a key with the services that the terms name.
+///
+/// # Errors
+/// [`Refusal::Terms`] for services that are not those of this one; [`ProblemKind::Unavailable`] where one does
+/// not answer: then another attempt can be made.
+pub(crate) async fn make(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+    (terms, plan): (&Terms, &Plan),
+) -> Result<Fresh, Failure> {
+    let services = &terms.key_services;
+    check(state, services).await?;
+    let members = members(state, services)?;
+    let attempt = Uuid::new_v4().into_bytes();
+    let digest = Digest::of(&serde_json::to_vec(terms)?).0;
+    let panel = shares::panel(dataset, &digest, services, &attempt)?;
+    let new = serde_json::to_vec(&NewShare {
+        owner,
+        terms: WireTerms(terms.clone()),
+        attempt: Confirmation::new(&attempt, &[]).attempt,
+    })?;
+    let path = format!("/v1/shares/{dataset}");
+    for member in &members {
+        let begun = member
+            .client
+            .bytes(Method::PUT, &path, Body::Json(new.clone()));
+        begun.await.map_err(|error| member.refusal(&error))?;
+    }
+    let params = plan.parameters().map_err(Failure::internal)?;
+    let key = state.office.key.clone();
+    let beginning = move || {
+        let share = KeyShare::random(&params, &mut generator()?)?;
+        KeyGeneration::new(panel, share, key)
+    };
+    let generation = state.making.blocking(owner, beginning).await?;
+    let generation = generation.map_err(Failure::internal)?;
+    let (generation, said) = exchange(state, (dataset, owner), &members, generation).await?;
+    let finishing = move || {
+        let made = generation.finish()?;
+        Ok::<_, Error>(Fresh {
+            secret: made.seat().key_share().to_bytes(),
+            receipt_key: ReceiptKey::random(&mut generator()?),
+            public_key: made.public_key().to_bytes()?,
+            evaluation_keys: made.evaluation_keys().to_bytes(),
+            shared: Some(Confirmation::new(&attempt, &said)),
+        })
+    };
+    blocking(finishing).await?.map_err(Failure::internal)
+}
+
+/// Refuses services that are not this one and those that it has share keys with it.
+async fn check(state: &State, named: &[KeyService]) -> Result<(), Failure> {
+    let refuse = |reason: String| Refusal::Terms(format!("key_services: {reason}"));
+    state.office.check(0, named).map_err(refuse)?;
+    let here: Vec<KeyService> = services(state)
+        .await?
+        .services
+        .into_iter()
+        .map(Into::into)
+        .collect();
+    match here.get(..named.len()) {
+        Some(first) if first == named => Ok(()),
+        _ => {
+            let names: Vec<&str> = here.iter().map(|service| &*service.name).collect();
+            Err(refuse(format!(
+                "the services that share keys here are {}, in this order and with the keys that \
+                 `GET /v1/key-services` says",
+                names.join(", ")
+            ))
+            .into())
+        }
+    }
+}
+
+/// Exchanges the messages of all steps: the key generation at its end, and the confirmations.
+async fn exchange(
+    state: &State,
+    (dataset, owner): (Uuid, Uuid),
+    members: &[Member<'_>],
+    mut generation: KeyGeneration,
+) -> Result<(KeyGeneration, Vec<Vec<u8>>), Failure> {
+    let path = format!("/v1/shares/{dataset}/generation");
+    let mut said: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let making = move || {
+            let own = generation.message()?;
+            if let Some(own) = &own {
+                generation.take(own)?;
+            }
+            Ok::<_, Error>((generation, own))
+        };
+        let (at, own) = state
+            .making
+            .blocking(owner, making)
+            .await?
+            .map_err(Failure::internal)?;
+        generation = at;
+        let Some(own) = own else {
+            return Ok((generation, said));
+        };
+        said.push(own.clone());
+        let send = Bytes::from(call::messages(&said));
+        let mut step = vec![own];
+        for member in members {
+            let sent = member
+                .client
+                .bytes(Method::POST, &path, Body::Bytes(send.clone()));
+            let answer = sent.await.map_err(|error| member.refusal(&error))?;
+            step.extend(call::read_messages(&answer).map_err(Failure::internal)?);
+        }
+        let taken = step.clone();
+        let taking = move || {
+            for message in &taken {
+                generation.take(message)?;
+            }
+            Ok::<_, Error>(generation)
+        };
+        generation = state
+            .making
+            .blocking(owner, taking)
+            .await?
+            .map_err(Failure::internal)?;
+        said = step;
+    }
+}
+
+/// Judges a batch, has the other services share it, and adds up what they share.
+///
+/// # Errors
+/// As `decryption::decrypt`; [`ProblemKind::Unavailable`] while another service does not answer.
+pub(crate) async fn judge(
+    state: &State,
+    call: &Call,
+    (stored, plan): (&Stored, &Outline),
+    (rules, book): (Rules, Book),
+    (sent, digests): (Sent, Option<Digests>),
+) -> Result<Outcome, Failure> {
+    let judged = crypto::judge(&rules, &book, &sent.request, digests);
+    let grant = match judged.map_err(decryption::refused)? {
+        Judged::Done(outcome) => return Ok(outcome),
+        Judged::Granted(grant) => grant,
+    };
+    let params = plan.parameters().map_err(Failure::internal)?;
+    let (seat, said, message) = promise(state, call, (stored, plan), &sent).await?;
+    let members = members(state, &stored.terms.key_services)?;
+    let shares = ask(&members, call, &seat, (said, message, &sent)).await?;
+    let reading = move || {
+        let mut reader = Reader::new(seat.panel().clone(), params.clone(), *seat.transcript())?;
+        let opened = Opened::of(&params, &sent.request)?;
+        let all: Vec<Vec<u8>> = shares
+            .into_iter()
+            .chain([seat.share(&sent.request)?])
+            .collect();
+        reader.read(&sent.request.releases, &opened, &all)
+    };
+    let answers = match blocking(reading).await? {
+        Ok(answers) => Some(answers),
+        Err(Error::Frozen(_) | Error::Request(_)) => None,
+        Err(error) => return Err(Failure::internal(error)),
+    };
+    if answers.is_none() {
+        freeze(&members, call.dataset).await;
+    }
+    Ok(Outcome::Ruled(Box::new(crypto::rule(
+        &book, *grant, answers,
+    ))))
+}
+
+/// What every other service is shown of a batch, beside its request and the promises so far.
+struct Shown {
+    consents: Vec<Act>,
+    attempt: [u8; 16],
+    confirmations: Vec<Vec<u8>>,
+    assignment: Vec<u8>,
+}
+
+/// Promises a batch, for good: this service's seat, what others are shown, and its word.
+async fn promise(
+    state: &State,
+    call: &Call,
+    (stored, plan): (&Stored, &Outline),
+    sent: &Sent,
+) -> Result<(Arc<Seat>, Shown, Vec<u8>), Failure> {
+    let dataset = call.dataset;
+    let mut tx = state.base.store.begin().await?;
+    let standing = decryption::open(state, &mut tx, dataset).await?;
+    match store::promised(&mut tx, dataset, call.job).await? {
+        None => store::promise(&mut tx, dataset, call.job, sent.digest).await?,
+        Some(known) if known == sent.digest => {}
+        Some(_) => {
+            let cause = "another request of these releases was promised";
+            return Err(Failure::refused().because(cause));
+        }
+    }
+    let consents = chain::consents(&mut tx, dataset).await?;
+    let shared = store::find(&mut tx, dataset).await?;
+    tx.commit().await?;
+    let said = shared.and_then(|shared| shared.confirmation);
+    let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
+    let params = plan.parameters().map_err(Failure::internal)?;
+    let seat = shares::seat(state, stored, &params, &said)?;
+    let job = sent.request.job;
+    let (run, upload) = (standing.run(job), standing.upload());
+    let (Some(run), Some(upload)) = (run, upload) else {
+        return Err(Failure::refused().because("the job has no run"));
+    };
+    let assignment = seat.assignment(&Assignment { job, run, upload });
+    let shown = Shown {
+        consents,
+        attempt: said.attempt().map_err(Failure::internal)?,
+        confirmations: said.messages().map_err(Failure::internal)?,
+        assignment: assignment.map_err(Failure::internal)?,
+    };
+    let verdict = seat.verdict(job, &sent.digest.0);
+    Ok((Arc::new(seat), shown, verdict))
+}
+
+/// Shows a batch to all others until each has shared it: none does before all have promised.
+async fn ask(
+    members: &[Member<'_>],
+    call: &Call,
+    seat: &Seat,
+    (shown, verdict, sent): (Shown, Vec<u8>, &Sent),
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let path = format!("/v1/shares/{}/jobs/{}", call.dataset, call.job);
+    let mut verdicts = vec![verdict];
+    let mut shares = vec![None; members.len()];
+    // The first time round the last one asked knows all promises; the second time all do.
+    for _ in 0..2 {
+        for (member, share) in members.iter().zip(&mut shares) {
+            if share.is_some() {
+                continue;
+            }
+            let body = call::Call {
+                consents: shown.consents.clone(),
+                attempt: shown.attempt,
+                confirmations: shown.confirmations.clone(),
+                assignment: shown.assignment.clone(),
+                verdicts: verdicts.clone(),
+                request: sent.bytes.to_vec(),
+            };
+            let body = Body::Bytes(body.to_bytes().map_err(Failure::internal)?.into());
+            let answer = member.client.bytes(Method::POST, &path, body).await;
+            let answer = answer.map_err(|error| member.failure(&error))?;
+            let answer = Answer::from_bytes(&answer).map_err(Failure::internal)?;
+            let promised = seat
+                .read_verdict(&answer.verdict)
+                .map_err(Failure::internal)?;
+            if promised.request != sent.digest.0 {
+                let cause = format!("key service {} promised another request", member.name);
+                return Err(Failure::refused().because(cause));
+            }
+            if !verdicts.contains(&answer.verdict) {
+                verdicts.push(answer.verdict);
+            }
+            *share = answer.share;
+        }
+    }
+    let all: Option<Vec<_>> = shares.into_iter().collect();
+    all.ok_or_else(|| Failure::internal("a key service has all promises and does not share"))
+}
+
+/// Tells the others of a page that could not be decrypted. Who does not hear of it is shown nothing more by this
+/// service: the dataset is frozen here.
+async fn freeze(members: &[Member<'_>], dataset: Uuid) {
+    let path = format!("/v1/shares/{dataset}/freeze");
+    for member in members {
+        if let Err(error) = member.client.bytes(Method::PUT, &path, Body::Empty).await {
+            tracing::warn!(%dataset, service = member.name, %error, "it has not frozen the dataset");
+        }
+    }
+}
+
+/// Notes that the others are to destroy their shares.
+pub(crate) async fn orphan(state: &State, tx: &mut Tx, stored: &Stored) -> Result<(), Failure> {
+    let others = stored.terms.key_services.len().saturating_sub(1);
+    for (service, _) in state.office.peers.iter().take(others) {
+        store::orphan(tx, stored.dataset, *service).await?;
+    }
+    Ok(())
+}
+
+/// Has the others destroy shares of keys that are destroyed here. Who does not answer is told later: without this
+/// service's share, theirs are of no use.
+pub(crate) async fn tell(state: &State) {
+    if let Err(failure) = try_to_tell(state).await {
+        tracing::warn!(%failure, "other key services are not told what to destroy");
+    }
+}
+
+async fn try_to_tell(state: &State) -> Result<(), Failure> {
+    let store = &state.base.store;
+    for (dataset, service) in store::orphaned(store).await? {
+        let Some(client) = client(state, service) else {
+            continue;
+        };
+        let path = format!("/v1/shares/{dataset}");
+        match client.bytes(Method::DELETE, &path, Body::Empty).await {
+            Ok(_) => store::told(store, dataset, service).await?,
+            Err(error) => {
+                tracing::warn!(%dataset, %service, %error, "a share is not destroyed yet");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn client(state: &State, service: Service) -> Option<&PeerClient> {
+    let mut peers = state.office.peers.iter();
+    peers
+        .find(|(peer, _)| *peer == service)
+        .map(|(_, client)| client)
+}

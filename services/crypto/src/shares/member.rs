@@ -1,0 +1,460 @@
+//! What a key service does for the first of those that it shares a key with.
+
+use bytes::Bytes;
+use fhaim_api::Digest;
+use fhaim_api::keys::{Confirmation, NewShare, read_attempt};
+use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
+use fhaim_dp::generator;
+use fhaim_he::shares::KeyShare;
+use fhaim_platform::store::Tx;
+use fhaim_platform::threads::blocking;
+use fhaim_platform::token::Caller;
+use fhaim_platform::{Failure, clock};
+use fhaim_protocol::Error;
+use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey};
+use fhaim_protocol::crypto::history::{Link, Standing};
+use fhaim_protocol::crypto::judge::Rules;
+use fhaim_protocol::panel::call::{self, Answer, Call};
+use fhaim_protocol::panel::docket::{Docket, Record};
+use fhaim_protocol::panel::generation::KeyGeneration;
+use fhaim_protocol::panel::seat::{Assignment, Promised, Seat};
+use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::terms::Terms;
+use std::sync::{Arc, Mutex, PoisonError};
+use uuid::Uuid;
+
+use crate::audit::Asked;
+use crate::decryption::{self, Sent};
+use crate::keys::{self, Stored};
+use crate::problem::Refusal;
+use crate::store::shares::{self as store, SharedKey};
+use crate::store::{chain, keys as key_sets};
+use crate::{State, ledger, limits, shares};
+
+/// Key generations under way at a time, each in some tens of megabytes: the one that has waited longest gives way.
+const ATTEMPTS_AT_ONCE: usize = 4;
+
+/// Key generations under way, by dataset, the newest last.
+#[derive(Debug, Default)]
+pub struct Attempts(Mutex<Vec<(Uuid, Attempt)>>);
+
+/// A key generation under way.
+#[derive(Debug)]
+struct Attempt {
+    new: NewShare,
+    generation: KeyGeneration,
+    /// Whether the share and digests of the keys are stored.
+    kept: bool,
+    /// Digest of the messages that came last, and the answer: a lost answer is asked for again.
+    last: Option<([u8; 32], Vec<u8>)>,
+}
+
+impl Attempts {
+    fn put(&self, dataset: Uuid, attempt: Attempt) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(other, _)| *other != dataset);
+        if all.len() >= ATTEMPTS_AT_ONCE {
+            all.remove(0);
+        }
+        all.push((dataset, attempt));
+    }
+
+    fn take(&self, dataset: Uuid) -> Option<Attempt> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|(other, _)| *other == dataset)?;
+        Some(all.remove(at).1)
+    }
+}
+
+/// Begins an attempt to make a key, with a new share; one that was under way is forgotten.
+///
+/// # Errors
+/// [`Refusal::Terms`] for terms that cannot be met or services that this one shares no key with;
+/// [`ProblemKind::Conflict`] where the key was made and confirmed; [`ProblemKind::Quota`].
+pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Failure> {
+    let terms = &new.terms.0;
+    let number = Service::KEYSHARES.iter().position(|s| *s == state.service);
+    let number = 1 + number.ok_or_else(Failure::forbidden)?;
+    let checked = state.office.check(number, &terms.key_services);
+    checked.map_err(|reason| Refusal::Terms(format!("key_services: {reason}")))?;
+    let mut tx = state.base.store.begin().await?;
+    must_not_be_made(state, &mut tx, dataset).await?;
+    limits::check(state, &mut tx, new.owner).await?;
+    drop(tx); // both are checked again where the share is stored
+    let attempt = read_attempt(&new.attempt).map_err(|reason| Refusal::Terms(reason.to_owned()))?;
+    let panel = shares::panel(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
+    let params = keys::outline(terms)?.parameters();
+    let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
+    let key = state.office.key.clone();
+    let making = move || {
+        let share = KeyShare::random(&params, &mut generator()?)?;
+        KeyGeneration::new(panel, share, key)
+    };
+    let generation = state.making.blocking(new.owner, making).await?;
+    let attempt = Attempt {
+        new,
+        generation: generation.map_err(Failure::internal)?,
+        kept: false,
+        last: None,
+    };
+    state.office.attempts.put(dataset, attempt);
+    Ok(())
+}
+
+/// Digest of terms as they are stored.
+fn digest_of(terms: &Terms) -> Result<[u8; 32], Failure> {
+    Ok(Digest::of(&serde_json::to_vec(terms)?).0)
+}
+
+/// Refuses to make a key again that others may use.
+async fn must_not_be_made(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<(), Failure> {
+    let Some(stored) = key_sets::lock(&state.base.store, tx, dataset).await? else {
+        return Ok(());
+    };
+    if stored.is_destroyed() {
+        return Err(Failure::not_found());
+    }
+    match store::find(tx, dataset).await? {
+        Some(SharedKey {
+            confirmation: None, ..
+        }) => Ok(()),
+        _ => Err(Refusal::OtherTerms.into()),
+    }
+}
+
+/// Takes messages of a key generation, and says this service's next.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`] for an attempt that is not under way, or no longer: another is to be begun.
+pub async fn step(state: &State, dataset: Uuid, body: Bytes) -> Result<Vec<u8>, Failure> {
+    let attempt = state.office.attempts.take(dataset);
+    let mut attempt = attempt.ok_or_else(Failure::not_found)?;
+    let digest = Digest::of(&body).0;
+    if let Some((last, answer)) = &attempt.last
+        && *last == digest
+    {
+        let answer = answer.clone();
+        state.office.attempts.put(dataset, attempt);
+        return Ok(answer);
+    }
+    let working = move || {
+        let answer = advance(&mut attempt.generation, &body)?;
+        Ok::<_, Error>((attempt, answer))
+    };
+    let worked = blocking(working).await?;
+    let (mut attempt, answer) = worked.map_err(|error| Failure::refused().because(error))?;
+    if !attempt.kept && attempt.generation.made().is_some() {
+        keep(state, dataset, &attempt).await?;
+        attempt.kept = true;
+    }
+    attempt.last = Some((digest, answer.clone()));
+    state.office.attempts.put(dataset, attempt);
+    Ok(answer)
+}
+
+/// Takes messages, and makes the next.
+fn advance(generation: &mut KeyGeneration, body: &[u8]) -> Result<Vec<u8>, Error> {
+    for message in call::read_messages(body)? {
+        generation.take(&message)?;
+    }
+    let own = generation.message()?.ok_or(Error::Early)?;
+    generation.take(&own)?;
+    Ok(call::messages(&[own]))
+}
+
+/// Stores the share of a key that was made, before this service confirms it.
+async fn keep(state: &State, dataset: Uuid, attempt: &Attempt) -> Result<(), Failure> {
+    let Attempt {
+        new, generation, ..
+    } = attempt;
+    let absent = || Failure::internal("no key was made");
+    let (share, public, evaluation) = generation.made().ok_or_else(absent)?;
+    let mut rng = generator().map_err(Failure::internal)?;
+    let receipt_key = ReceiptKey::random(&mut rng);
+    let public = public.to_bytes().map_err(Failure::internal)?;
+    let stored = Stored {
+        dataset,
+        owner: new.owner,
+        terms: new.terms.0.clone(),
+        folder: format!("keys/{dataset}"),
+        secret: Some(keys::seal_secret(state, dataset, &share.to_bytes())?),
+        public_key: Digest::of(&public),
+        evaluation_keys: Digest::of(&evaluation.to_bytes()),
+        receipt_key: Some(keys::seal_receipt_key(state, dataset, &receipt_key)?),
+        created_at: clock::now(),
+    };
+    let mut tx = state.base.store.begin().await?;
+    must_not_be_made(state, &mut tx, dataset).await?;
+    store::forget_attempt(&mut tx, dataset).await?;
+    limits::check(state, &mut tx, new.owner).await?;
+    if !key_sets::insert(&mut tx, &stored).await? {
+        return Err(Failure::overtaken("another attempt was stored meanwhile"));
+    }
+    let shared = SharedKey {
+        attempt: new.attempt.clone(),
+        confirmation: None,
+    };
+    store::insert(&mut tx, dataset, &shared).await?;
+    asked(dataset, "make a share of the key")
+        .write(&mut tx, true)
+        .await?;
+    Ok(tx.commit().await?)
+}
+
+fn asked(dataset: Uuid, action: &str) -> Asked<'_> {
+    Asked {
+        dataset,
+        actor: Caller::Service(Service::Crypto),
+        action,
+    }
+}
+
+/// A batch as it came.
+struct Batch {
+    stored: Stored,
+    rules: Rules,
+    job: Uuid,
+    seat: Arc<Seat>,
+    assignment: Assignment,
+    /// What others promised, and this service would.
+    promised: Vec<Promised>,
+    consents: Vec<Act>,
+    sent: Sent,
+    witness: Option<[u8; 32]>,
+}
+
+/// Judges a batch and promises it; where all have, debits it and shares.
+///
+/// # Errors
+/// [`ProblemKind::Refused`], whatever the reason, which goes to the log; [`ProblemKind::Unavailable`] while a second
+/// computation service has not computed it; frozen, destroyed.
+pub async fn share(
+    state: &State,
+    dataset: Uuid,
+    job: Uuid,
+    body: Bytes,
+) -> Result<Vec<u8>, Failure> {
+    let action = format!("share a decryption for job {job}");
+    match attempt(state, dataset, job, body).await {
+        Ok(answer) => Ok(answer.to_bytes()),
+        Err(failure) => {
+            if !matches!(
+                failure.kind(),
+                ProblemKind::Internal | ProblemKind::Unavailable
+            ) {
+                tracing::warn!(%dataset, %job, %failure, "a share was refused");
+                asked(dataset, &action).refused(state).await?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+async fn attempt(state: &State, dataset: Uuid, job: Uuid, body: Bytes) -> Result<Answer, Failure> {
+    let batch = read(state, dataset, job, &body).await?;
+    let by_all = promise(state, &batch).await?;
+    let digest = batch.sent.digest.0;
+    let verdict = batch.seat.verdict(batch.assignment.job, &digest);
+    if !by_all {
+        let share = None;
+        return Ok(Answer { verdict, share });
+    }
+    let batch = Arc::new(batch);
+    let working = batch.clone();
+    let share = blocking(move || working.seat.share(&working.sent.request)).await?;
+    let share = Some(share.map_err(refused)?);
+    debit(state, &batch).await?;
+    Ok(Answer { verdict, share })
+}
+
+/// The protocol's refusal: the reason is for the log alone.
+fn refused(error: Error) -> Failure {
+    match error {
+        Error::Unwitnessed | Error::Frozen(_) | Error::FrozenForGood(_) | Error::Overtaken => {
+            ledger::failure(error)
+        }
+        error => Failure::refused().because(error),
+    }
+}
+
+/// Reads what came, and checks all that is signed.
+async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Batch, Failure> {
+    let Call {
+        consents,
+        attempt,
+        confirmations,
+        assignment,
+        verdicts,
+        request,
+    } = Call::from_bytes(body).map_err(refused)?;
+    let stored = keys::find(state, dataset).await?;
+    let plan = keys::outline(&stored.terms)?;
+    let confirmation = Confirmation::new(&attempt, &confirmations);
+    confirm(state, &stored, &confirmation).await?;
+    let params = plan.parameters().map_err(Failure::internal)?;
+    let seat = shares::seat(state, &stored, &params, &confirmation)?;
+    let sent = decryption::read(&plan, request.into()).await?;
+    let assignment = seat.read_assignment(&assignment).map_err(refused)?;
+    if assignment.job.0 != job.into_bytes() || sent.request.job != assignment.job {
+        return Err(Failure::refused().because("a run of another job"));
+    }
+    let read = verdicts.iter().map(|verdict| seat.read_verdict(verdict));
+    let mut promised = read.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+    promised.push(Promised {
+        service: seat.number(),
+        job: assignment.job,
+        request: sent.digest.0,
+    });
+    let witness = crate::witness::word(state, (dataset, job), &sent).await?;
+    Ok(Batch {
+        rules: decryption::rules(dataset, &plan),
+        stored,
+        job,
+        seat: Arc::new(seat),
+        assignment,
+        promised,
+        consents,
+        sent,
+        witness,
+    })
+}
+
+/// Keeps what all services said of the key, where it was not known: from now on no other is made.
+async fn confirm(state: &State, stored: &Stored, said: &Confirmation) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    let locked = keys::lock(state, &mut tx, stored.dataset).await?;
+    if locked.is_destroyed() {
+        return Err(Failure::not_found());
+    }
+    let shared = store::find(&mut tx, stored.dataset).await?;
+    let shared = shared.ok_or_else(|| Failure::internal("the key is shared with no one"))?;
+    match shared.confirmation {
+        Some(known) if known == *said => return Ok(()),
+        Some(_) => return Err(Failure::refused().because("another key was confirmed")),
+        None if shared.attempt != said.attempt => {
+            return Err(Failure::refused().because("a key of another attempt"));
+        }
+        None => {}
+    }
+    shares::confirmed(stored, said).map_err(|failure| Failure::refused().because(failure))?;
+    store::confirm(&mut tx, stored.dataset, said).await?;
+    let made = Standing::new(DatasetId(stored.dataset.into_bytes())).append(stored.made()?);
+    append(
+        &mut tx,
+        stored.dataset,
+        Some(&made.map_err(ledger::failure)?),
+    )
+    .await?;
+    Ok(tx.commit().await?)
+}
+
+async fn append(tx: &mut Tx, dataset: Uuid, link: Option<&Link>) -> Result<(), Failure> {
+    match link {
+        Some(link) => ledger::append(tx, dataset, link, None).await,
+        None => Ok(()),
+    }
+}
+
+/// What is stored of the dataset and the job, the dataset's row locked.
+async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<Record, Failure> {
+    let dataset = batch.stored.dataset;
+    let mut standing = decryption::open(state, tx, dataset).await?;
+    for consent in &batch.consents {
+        let link = match consent {
+            Act::Signed { member, signature } => standing.sign(&batch.rules, *member, *signature),
+            Act::Withdrawn { member } => standing.withdraw(&batch.rules, *member),
+            _ => Err(Error::Request("an act that is no holder's")),
+        };
+        append(tx, dataset, link.map_err(refused)?.as_ref()).await?;
+    }
+    let job = batch.assignment.job;
+    let has_run = standing.run(job).is_some();
+    let services = batch.seat.panel().services().len();
+    let mut record = Record::read(batch.rules.clone(), services, standing);
+    if has_run {
+        let released = chain::releases_of_job(tx, dataset, batch.job).await?;
+        let promised = store::promised(tx, dataset, batch.job).await?;
+        let docket = Docket::read(&record, job, released, promised.map(|digest| digest.0));
+        record.restore(docket.map_err(ledger::failure)?);
+    }
+    Ok(record)
+}
+
+/// Follows the first service's assignment, judges the batch and promises it. Whether all have.
+async fn promise(state: &State, batch: &Batch) -> Result<bool, Failure> {
+    let (dataset, digest) = (batch.stored.dataset, batch.sent.digest);
+    let mut tx = state.base.store.begin().await?;
+    let mut record = record(state, &mut tx, batch).await?;
+    let begun = record.follow(&batch.assignment).map_err(refused)?;
+    append(&mut tx, dataset, begun.link.as_ref()).await?;
+    let job = batch.assignment.job;
+    let before = record.docket(job).and_then(Docket::promised);
+    match record.judge(&batch.sent.request, &digest.0, batch.witness) {
+        Err(Error::Frozen(reason @ Freeze::Witness)) => {
+            drop(tx);
+            return Err(ledger::freeze(state, dataset, reason).await);
+        }
+        judged => judged.map_err(refused)?,
+    }
+    for promised in &batch.promised {
+        record.hear(promised).map_err(refused)?;
+    }
+    let after = record.docket(job).and_then(Docket::promised);
+    if let (None, Some(request)) = (before, after) {
+        store::promise(&mut tx, dataset, batch.job, Digest(request)).await?;
+    }
+    tx.commit().await?;
+    match record.check_promised(job, &digest.0) {
+        Ok(()) => Ok(true),
+        Err(Error::Early) => Ok(false),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Debits a batch that all have promised.
+async fn debit(state: &State, batch: &Batch) -> Result<(), Failure> {
+    let dataset = batch.stored.dataset;
+    let mut tx = state.base.store.begin().await?;
+    let mut record = record(state, &mut tx, batch).await?;
+    for promised in &batch.promised {
+        record.hear(promised).map_err(refused)?;
+    }
+    let link = record.debit(&batch.sent.request, &batch.sent.digest.0);
+    let Some(link) = link.map_err(refused)? else {
+        return Ok(()); // a repetition
+    };
+    append(&mut tx, dataset, Some(&link)).await?;
+    store::forget_promise(&mut tx, dataset, batch.job).await?;
+    let action = format!("share a decryption for job {}", batch.job);
+    asked(dataset, &action).write(&mut tx, true).await?;
+    tx.commit().await?;
+    let debited = batch.sent.request.releases.len();
+    metrics::counter!("releases_debited_total").increment(debited as u64);
+    Ok(())
+}
+
+/// Lets nothing more be shared: the first service was shown a page that could not be decrypted.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`]; a failure of the store.
+pub async fn freeze(state: &State, dataset: Uuid) -> Result<(), Failure> {
+    let failure = ledger::freeze(state, dataset, Freeze::Noise).await;
+    match failure.kind() {
+        ProblemKind::Frozen => Ok(()),
+        _ => Err(failure),
+    }
+}
+
+/// Destroys a share. The ledger and audit log stay. One that there is not is as good as destroyed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn destroy(state: &State, dataset: Uuid) -> Result<(), Failure> {
+    state.office.attempts.take(dataset);
+    match keys::find(state, dataset).await {
+        Ok(_) => keys::forget(state, dataset, Caller::Service(Service::Crypto)).await,
+        Err(failure) if failure.kind() == ProblemKind::NotFound => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,158 @@
+//! The HTTP surface of a service that shares keys: for the first of them, and for the second computation service.
+
+#![allow(unused_qualifications)] // in what utoipa expands to
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use fhaim_api::keys::{KeyServiceDocument, NewShare};
+use fhaim_api::problem::Problem;
+use fhaim_api::token::Service;
+use fhaim_platform::Failure;
+use fhaim_platform::extract::{Json, Octets, Path};
+use fhaim_platform::token::Peer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use crate::State;
+use crate::decryption;
+use crate::routes as crypto;
+use crate::shares::member;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "fhaim key-share service",
+        description = "A share of keys, and a ledger of its own: nothing is decrypted without it."
+    ),
+    components(schemas(Problem))
+)]
+struct Document;
+
+/// All routes, documented.
+pub fn documented() -> OpenApiRouter<State> {
+    let long = OpenApiRouter::new()
+        .routes(routes!(generation))
+        .routes(routes!(share))
+        .layer(DefaultBodyLimit::max(decryption::BODY_LIMIT));
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(document))
+        .routes(routes!(key_service))
+        .routes(routes!(begin, destroy))
+        .routes(routes!(freeze))
+        .merge(crypto::of_every_key_service())
+        .merge(long)
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "service",
+    responses((status = 200, description = "The OpenAPI document", body = Object)))]
+async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
+    axum::Json(documented().split_for_parts().1)
+}
+
+/// What this service is called, and signs with.
+#[utoipa::path(get, path = "/v1/key-service", tag = "keys",
+    responses((status = 200, description = "Name and key", body = KeyServiceDocument)))]
+async fn key_service(Shared(state): Shared<State>) -> axum::Json<KeyServiceDocument> {
+    axum::Json(state.office.me.clone().into())
+}
+
+/// Begins an attempt to make a dataset's key, with a new share of it.
+#[utoipa::path(put, path = "/v1/shares/{dataset}", tag = "keys", request_body = NewShare,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Begun"),
+        (status = "4XX", description = "Not begun", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn begin(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+    Json(new): Json<NewShare>,
+) -> Result<StatusCode, Failure> {
+    peer.must_be(Service::Crypto)?;
+    member::begin(&state, dataset, new).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes messages of a key generation, and answers with this service's next.
+#[utoipa::path(post, path = "/v1/shares/{dataset}/generation", tag = "keys",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "Messages", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn generation(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+    Octets(body): Octets,
+) -> Result<Response, Failure> {
+    peer.must_be(Service::Crypto)?;
+    Ok(octets(member::step(&state, dataset, body).await?))
+}
+
+/// Judges a batch of releases and promises it; where all services have, debits it and answers with this
+/// service's share as well. The same again is answered alike, and debited once.
+#[utoipa::path(post, path = "/v1/shares/{dataset}/jobs/{job}", tag = "releases",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    params(("dataset" = Uuid, Path), ("job" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "A promise, or that and a share", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "Refused, whatever the reason", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn share(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path((dataset, job)): Path<(Uuid, Uuid)>,
+    Octets(body): Octets,
+) -> Result<Response, Failure> {
+    peer.must_be(Service::Crypto)?;
+    Ok(octets(member::share(&state, dataset, job, body).await?))
+}
+
+/// Lets nothing more of a dataset be shared.
+#[utoipa::path(put, path = "/v1/shares/{dataset}/freeze", tag = "releases",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Frozen"),
+        (status = "4XX", description = "Not frozen", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn freeze(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    peer.must_be(Service::Crypto)?;
+    member::freeze(&state, dataset).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Destroys this service's share of a dataset's key. The ledger stays.
+#[utoipa::path(delete, path = "/v1/shares/{dataset}", tag = "keys",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 204, description = "Destroyed"),
+        (status = "4XX", description = "Not destroyed", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn destroy(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    peer.must_be(Service::Crypto)?;
+    member::destroy(&state, dataset).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn octets(bytes: Vec<u8>) -> Response {
+    let octets = [(header::CONTENT_TYPE, "application/octet-stream")];
+    (octets, Bytes::from(bytes)).into_response()
+}
