@@ -115,6 +115,15 @@ impl PeerClient {
         }
     }
 
+    /// A client that tries so often at most, where somebody waits for the answer.
+    #[must_use]
+    pub fn with_tries(&self, tries: u32) -> Self {
+        Self {
+            tries,
+            ..self.clone()
+        }
+    }
+
     /// A client whose calls carry these headers too.
     #[must_use]
     pub fn with_headers(&self, headers: Vec<(&'static str, String)>) -> Self {

@@ -25,6 +25,7 @@ from fhaim.models import (
     Job,
     JobPage,
     KeyExchange,
+    KeyServices,
     KeySet,
     LinkMade,
     LinkPage,
@@ -606,6 +607,10 @@ class Crypto:
         for good. Runs that have begun go on.
         """
         return self._http.json(KeySet, "PUT", path("/v1/datasets/{}/withdrawal", dataset))
+
+    def key_services(self) -> KeyServices:
+        """The services that can share a dataset's key here, this one first: what terms name."""
+        return self._http.json(KeyServices, "GET", "/v1/key-services")
 
     def show_usage(self) -> Usage:
         """What the account has here, and what it may have."""

@@ -167,6 +167,17 @@ class Complete:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """What all services that share a key said of it."""
+
+    attempt: str
+    """What the attempt to make the key was named by: base64url."""
+
+    messages: list[str]
+    """A signed message of each service: base64url."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contribution:
     """What one holder uploads: records, a rectangle of the dataset's grid (record chunks down,
     columns across), or counts. A dataset of one holder has one, number 0; of several, each
@@ -442,6 +453,25 @@ class KeyExchange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeyServiceDocument:
+    """A service that can share a key."""
+
+    key: str
+    """The Ed25519 public key that it signs with: 64 hexadecimal digits."""
+
+    name: str
+    """What people call it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyServices:
+    """The services that can share a key here, the first of them first."""
+
+    services: list[KeyServiceDocument]
+    """In the order of their numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class KeySet:
     """A dataset's key set."""
 
@@ -477,6 +507,9 @@ class KeySet:
 
     terms: Terms
     """What is fixed for good."""
+
+    confirmation: Confirmation | None = None
+    """What all services said of the keys, where several share them."""
 
     holders: list[HolderStanding] | None = None
     """The holders of the roster, in its order; none where one holder has the whole table."""

@@ -9,7 +9,7 @@ use crate::fhaim;
 #[test]
 fn documents_are_as_the_services_write_them() {
     let documents = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../openapi");
-    for service in ["generation", "computation", "crypto"] {
+    for service in ["generation", "computation", "crypto", "keyshare"] {
         let folder = TempDir::new().unwrap();
         let output = fhaim(folder.path(), &["serve", service, "--openapi"]);
         assert!(output.status.success());

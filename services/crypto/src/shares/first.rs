@@ -34,6 +34,9 @@ use crate::shares;
 use crate::store::chain;
 use crate::store::shares as store;
 
+/// Where a holder waits for the answer: it is told, and tries again itself.
+const TRIES_OF_WHO_WAITS: u32 = 2;
+
 /// Another service that shares a key, by the name it has there.
 struct Member<'a> {
     name: &'a str,
@@ -77,6 +80,7 @@ impl Member<'_> {
 pub async fn services(state: &State) -> Result<KeyServices, Failure> {
     let mut services = vec![KeyServiceDocument::from(state.office.me.clone())];
     for (service, client) in &state.office.peers {
+        let client = client.with_tries(TRIES_OF_WHO_WAITS);
         let asked = client
             .json(Method::GET, "/v1/key-service", Body::Empty)
             .await;

@@ -18,7 +18,7 @@ pub async fn service_key(store: &Store, service: Service) -> Result<Option<Vec<u
         .bind(service.as_str())
         .fetch_optional(store.pool())
         .await?;
-    Ok(row.map(|row| row.try_get("sealed")).transpose()?)
+    row.map(|row| row.try_get("sealed")).transpose()
 }
 
 /// Keeps what a service signs with, unless another replica was faster.

@@ -1,10 +1,11 @@
 //! Key services that share keys, as processes: what one key service would release, and nothing that one of them
 //! does not pay for.
 
-use std::fs;
-
 use fhaim_kit::{
-    Backing, KEYSHARE, Services, Setting, WITNESS, command::stderr, files::read_json, until,
+    Backing, KEYSHARE, Services, Setting, WITNESS,
+    command::stderr,
+    files::{copy, read_json},
+    until,
 };
 
 use super::{
@@ -91,4 +92,210 @@ fn two_release_what_one_does_on_postgres_and_s3() {
     if let Some(backing) = Backing::remote() {
         whole(&services(&backing, 2, true), 2, &["--witness"]);
     }
+}
+
+/// Keys are made although each service is killed at some moment of it, and jobs run to their end.
+#[test]
+fn services_may_be_killed_at_any_moment() {
+    let services = services(&Backing::Local, 3, false);
+    services.sign_up("ana");
+    let mut killed = 0;
+    for (round, victim) in [2, KEYSHARE, KEYSHARE + 1].into_iter().enumerate() {
+        let dataset = services.create("ana", &["--keys", "3"]);
+        let upload = [
+            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5",
+        ];
+        let disturbed = |arguments: &[&str]| {
+            std::thread::scope(|scope| {
+                let working = scope.spawn(|| services.command("ana", arguments));
+                let mut pause = 40 + 35 * round as u64;
+                while !working.is_finished() {
+                    std::thread::sleep(std::time::Duration::from_millis(pause));
+                    services.kill(victim);
+                    killed += 1;
+                    services.launch(victim);
+                    until(|| match services.is_ready(victim) {
+                        true => Ok(()),
+                        false => Err("not ready".to_owned()),
+                    });
+                    pause *= 2;
+                }
+                working.join().unwrap()
+            })
+        };
+        let mut disturbed = disturbed;
+        // A key that could not be made is made by the next attempt, with other shares.
+        if !disturbed(&upload).status.success() {
+            services.run("ana", &upload);
+        }
+        let job = job(&services.run("ana", &["job", "run", &dataset]));
+        disturbed(&["job", "watch", &job]);
+        services.run("ana", &["job", "watch", &job]);
+        assert_eq!(released(&services, "ana", &job), own(&services));
+        let of = |service| {
+            let acts =
+                format!("SELECT kind FROM chain WHERE dataset = '{dataset}' ORDER BY height");
+            on_database(&services, service, &acts).1
+        };
+        assert_eq!(of(2), of(KEYSHARE));
+        assert_eq!(of(2), of(KEYSHARE + 1));
+    }
+    assert!(killed >= 6, "{killed}");
+}
+
+/// How many releases a service has debited.
+fn debited(services: &Services, service: usize) -> usize {
+    let acts = acts(services, service);
+    acts.iter().filter(|kind| *kind == "released").count()
+}
+
+/// While one does not answer nobody debits, and what one refuses nobody does.
+#[test]
+fn nothing_is_released_that_one_does_not_pay_for() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--keys", "2"]);
+    services.kill(KEYSHARE);
+    let waiting = job(&services.run("ana", &["job", "run", &dataset]));
+    until(|| {
+        match on_database(&services, 2, "SELECT request FROM promises")
+            .1
+            .len()
+        {
+            0 => Err("the first has promised nothing yet".to_owned()),
+            _ => Ok(()),
+        }
+    });
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(debited(&services, 2), 0);
+    // It comes back, and whoever runs it has destroyed its share.
+    on_database(&services, KEYSHARE, "UPDATE key_sets SET secret = NULL");
+    services.launch(KEYSHARE);
+    let told = services.command("ana", &["job", "watch", &waiting]);
+    assert!(!told.status.success());
+    assert!(stderr(&told).contains("refused"), "{}", stderr(&told));
+    assert_eq!(debited(&services, 2), 0);
+    assert_eq!(debited(&services, KEYSHARE), 0);
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    assert_eq!(ledger["spent"]["rho"].as_f64(), Some(0.0));
+}
+
+/// The first service is set back behind a release: the other has its own ledger, and shares nothing under the same
+/// noise, although no one shows the first a receipt.
+#[test]
+fn a_service_that_was_set_back_is_held_by_the_other() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--keys", "2"]);
+    services.kill(2);
+    let before = services.folder.path().join("before");
+    copy(&services.home(2), &before);
+    services.launch(2);
+    services.wait_until_ready();
+    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let spent = debited(&services, KEYSHARE);
+    assert!(spent > 0);
+    // Everyone who has a receipt forgets it.
+    services.kill(2);
+    std::fs::remove_dir_all(services.home(2)).unwrap();
+    copy(&before, &services.home(2));
+    for service in [0, 1] {
+        services.kill(service);
+    }
+    on_database(&services, 1, "UPDATE uploads SET receipts = NULL");
+    for service in 0..3 {
+        services.launch(service);
+    }
+    services.wait_until_ready();
+    assert_eq!(acts(&services, 2), ["keys-made"]);
+    let again = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    assert!(!again.status.success());
+    assert_eq!(debited(&services, KEYSHARE), spent);
+    assert_eq!(debited(&services, 2), 0);
+}
+
+/// Who makes the keys alone and says that others share them is found out before anything is uploaded.
+#[test]
+fn keys_that_not_all_have_confirmed_are_not_used() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    let upload = |dataset: &str| {
+        let upload = ["dataset", "upload", dataset, "--data", "t.csv"];
+        stderr(&services.command("ana", &upload))
+    };
+    let confirmation = |dataset: &str| {
+        let select = format!("SELECT confirmation FROM shared_keys WHERE dataset = '{dataset}'");
+        on_database(&services, 2, &select).1.remove(0)
+    };
+    let honest = services.dataset("ana", &["--keys", "2"]);
+    let one = services.dataset("ana", &["--keys", "2"]);
+    let forge = |confirmation: Option<&str>| {
+        let value = confirmation.map_or("NULL".to_owned(), |text| format!("'{text}'"));
+        let forged =
+            format!("UPDATE shared_keys SET confirmation = {value} WHERE dataset = '{one}'");
+        assert_eq!(on_database(&services, 2, &forged).0, 1);
+        on_database(&services, 0, "UPDATE datasets SET state = 'uploading'");
+        upload(&one)
+    };
+    // None at all; those of another key; one service's word alone.
+    let kept = confirmation(&one);
+    let mut alone: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    alone["messages"].as_array_mut().unwrap().truncate(1);
+    for forged in [None, Some(confirmation(&honest)), Some(alone.to_string())] {
+        let told = forge(forged.as_deref());
+        assert!(told.contains("do not upload"), "{told}");
+    }
+    assert!(!forge(Some(&kept)).contains("do not upload"));
+}
+
+/// Who shares keys with whom is in the terms, and a service refuses to be one of others.
+#[test]
+fn there_must_be_as_many_as_are_to_share() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    let create = [
+        "dataset",
+        "create",
+        "--schema",
+        "t.schema.json",
+        "--data",
+        "t.csv",
+    ];
+    let more = ["--epsilon", "1", "--keys", "3"];
+    let told = stderr(&services.command("ana", &[&create[..], &more].concat()));
+    assert!(told.contains("there are 2"), "{told}");
+    let squares = ["--epsilon", "1", "--keys", "2", "--mechanism", "fhaim-l2"];
+    let told = stderr(&services.command("ana", &[&create[..], &squares].concat()));
+    assert!(told.contains("squared scores"), "{told}");
+    services.kill(KEYSHARE);
+    let two = ["--epsilon", "1", "--keys", "2"];
+    let told = stderr(&services.command("ana", &[&create[..], &two].concat()));
+    assert!(told.contains("keyshare1 service does not answer"), "{told}");
+}
+
+/// What the first computation service makes up is shared by none, whatever the first key service says of it.
+#[test]
+fn every_service_asks_the_second_computation_service_itself() {
+    let services = services(&Backing::Local, 2, true);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--keys", "2", "--witness"]);
+    services.kill(KEYSHARE);
+    let job = job(&services.run("ana", &["job", "run", &dataset]));
+    // The second's word reaches no one before it has reached the share: it is told first.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(
+        on_database(&services, 2, "SELECT request FROM witnessed")
+            .1
+            .len(),
+        0
+    );
+    services.kill(WITNESS);
+    services.launch(KEYSHARE);
+    let word =
+        format!("SELECT dataset FROM chain WHERE dataset = '{dataset}' AND kind = 'released'");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(on_database(&services, KEYSHARE, &word).1.len(), 0);
+    services.launch(WITNESS);
+    services.run("ana", &["job", "watch", &job]);
+    assert_eq!(released(&services, "ana", &job), own(&services));
 }

@@ -265,6 +265,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/key-services": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The services that can share a dataset's key here, this one first: what terms name. */
+        get: operations["key_services"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/usage": {
         parameters: {
             query?: never;
@@ -311,6 +328,13 @@ export interface components {
             attribute: number;
             /** @description Each function's value for every category. */
             functions: number[][];
+        };
+        /** @description What all services that share a key said of it. */
+        Confirmation: {
+            /** @description What the attempt to make the key was named by: base64url. */
+            attempt: string;
+            /** @description A signed message of each service: base64url. */
+            messages: string[];
         };
         /**
          * @description What a holder uploads beside its noise.
@@ -368,10 +392,23 @@ export interface components {
             /** @description Whether it lets no further run begin. */
             withdrawn: boolean;
         };
+        /** @description A service that can share a key. */
+        KeyServiceDocument: {
+            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            key: components["schemas"]["Digest"];
+            /** @description What people call it. */
+            name: string;
+        };
+        /** @description The services that can share a key here, the first of them first. */
+        KeyServices: {
+            /** @description In the order of their numbers. */
+            services: components["schemas"]["KeyServiceDocument"][];
+        };
         /** @description A dataset's key set. */
         KeySet: {
             /** @description The budget. */
             budget: components["schemas"]["Cost"];
+            confirmation?: components["schemas"]["Confirmation"] | null;
             /**
              * Format: date-time
              * @description When it was made.
@@ -1369,6 +1406,44 @@ export interface operations {
                 };
             };
             /** @description Not withdrawn */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    key_services: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Names and keys */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyServices"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not signed in */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
