@@ -11,30 +11,51 @@ python3 -m venv "$folder/env"
     compose-spec==0.2.1 kubernetes-validate==1.37.0 PyYAML==6.0.3
 kubectl kustomize "$here" >"$folder/manifests.yaml"
 "$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/manifests.yaml"
+# The same with what its lines that begin with #+ add.
+mkdir "$folder/distrust"
+cp -R "$here/kubernetes" "$here/config" "$folder/distrust"
+sed 's/#+ //' "$here/kustomization.yaml" >"$folder/distrust/kustomization.yaml"
+kubectl kustomize "$folder/distrust" >"$folder/distrust.yaml"
+"$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/distrust.yaml"
 echo "ok: the manifests are what Kubernetes takes"
-"$folder/env/bin/python" - "$here" "$folder/manifests.yaml" <<'PYTHON'
+"$folder/env/bin/python" - "$here" "$folder/manifests.yaml" "$folder/distrust.yaml" <<'PYTHON'
 import pathlib
 import sys
 
 import compose_spec
 import yaml
 
-here, manifests = map(pathlib.Path, sys.argv[1:])
+here, manifests, distrust = map(pathlib.Path, sys.argv[1:])
 compose = yaml.safe_load((here / "compose.yaml").read_text())
 checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(compose))
 checked.validate()
 print("ok: compose.yaml is what Compose takes:", ", ".join(sorted(checked.service_names())))
 
+
+def merged(one, other):
+    """As Compose puts two files together: tables by their names, anything else replaced."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return other
+    return one | {name: merged(one.get(name), value) for name, value in other.items()}
+
+
+wider = merged(compose, yaml.safe_load((here / "compose.distrust.yaml").read_text()))
+checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(wider))
+checked.validate()
+print("ok: so is compose.distrust.yaml over it:", ", ".join(sorted(checked.service_names())))
+
 # No two parties share a file of secrets, a store or a namespace.
 names = ("generation", "computation", "crypto")
-for name in names:
-    service = compose["services"][name]
-    others = [other for other in names if other != name]
+further = ("witness", "keyshare1")
+for name in names + further:
+    service = wider["services"][name]
+    others = [other for other in names + further if other != name]
     assert service["env_file"] == [f"secrets/{name}.env"], service
     assert not {f"s3-{other}" for other in others} & set(service["networks"]), service
     assert service["read_only"] and service["cap_drop"] == ["ALL"], service
 deployed = list(yaml.safe_load_all(manifests.read_text()))
-for manifest in deployed:
+all_deployed = list(yaml.safe_load_all(distrust.read_text()))
+for manifest in all_deployed:
     if manifest["kind"] != "Deployment":
         continue
     name, spec = manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
@@ -43,7 +64,7 @@ for manifest in deployed:
     (container,) = spec["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"], name
     secrets = [source["secretRef"]["name"] for source in container.get("envFrom", [])]
-    assert secrets == ([name] if name in names else []), (name, secrets)
+    assert secrets == ([] if name == "proxy" else [name]), (name, secrets)
 print("ok: each party has its own secrets, store and namespace")
 
 # Two replicas of each service, one of which is there whatever is replaced, or emptied.

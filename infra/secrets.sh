@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws every secret that compose.yaml needs into infra/secrets/, a file for each container, so that
+# Draws every secret that compose.yaml and compose.distrust.yaml need into infra/secrets/, a file for each container, so that
 # each gets its own and no other's. Files that are there are left alone.
 set -eu
 folder=${1:-$(dirname "$0")/secrets}
@@ -12,7 +12,7 @@ if [ -e "$folder/postgres.env" ]; then
     exit 1
 fi
 printf 'POSTGRES_PASSWORD=%s\n' "$(random 24)" >"$folder/postgres.env"
-for service in generation computation crypto; do
+for service in generation computation crypto witness keyshare1; do
     upper=$(echo "$service" | tr '[:lower:]' '[:upper:]')
     password=$(random 24)
     access=$service
@@ -27,4 +27,4 @@ for service in generation computation crypto; do
         printf 'FHAIM_SEALING_KEYS=%s\n' "$(random 32)"
     } >"$folder/$service.env"
 done
-echo "secrets drawn into $folder: keep a copy of the three FHAIM_SEALING_KEYS apart from the backups"
+echo "secrets drawn into $folder: keep a copy of all FHAIM_SEALING_KEYS apart from the backups"
