@@ -238,7 +238,7 @@ async fn attempt(
 }
 
 /// The dataset's standing and the job's book, the dataset's row locked.
-async fn book(
+pub(crate) async fn book(
     state: &State,
     tx: &mut Tx,
     call: &Call,

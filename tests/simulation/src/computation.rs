@@ -4,6 +4,7 @@
 use crate::Mutant;
 use crate::crypto::{self, Call as CryptoCall};
 use crate::ghost::Known;
+use crate::keyshare::Call as Share;
 use crate::lease::{self, Policy};
 use crate::receipts;
 use crate::setting::DATASET;
@@ -594,6 +595,11 @@ async fn attest(w: &W, node: Node, job: JobId, task: &Row, sealed: &[u8]) -> Res
         request: Digest::of(sealed),
     };
     w.ghost.borrow_mut().witnessed.insert(new.request.0);
+    if w.has_keyshare() {
+        let new = new.clone();
+        let call = Envelope::new(&Share::Witnessed { job, new }, 0);
+        w.call(node, Node::Keyshare, call).await?;
+    }
     let call = CryptoCall::Witnessed { job, new, receipts };
     let answer = w
         .call(node, Node::Crypto, Envelope::new(&call, known))

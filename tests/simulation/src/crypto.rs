@@ -1,6 +1,7 @@
 //! The crypto service: `services/crypto`'s ledger and decryption over a simulated store.
 
 use crate::ghost::{Knowledge, Known};
+use crate::keyshare::Call as Share;
 use crate::setting::DATASET;
 use crate::world::{Envelope, Failure, Node, W};
 use crate::{Mutant, pages::Look};
@@ -25,6 +26,8 @@ pub(crate) struct Db {
     rows: Vec<Rc<Row>>,
     /// What the second computation service computed batches to, by job and what was asked.
     witnessed: BTreeMap<(JobId, [u8; 32]), [u8; 32]>,
+    /// Requests promised to the service that shares the key, until they are released.
+    promises: BTreeMap<JobId, [u8; 32]>,
 }
 
 struct Row {
@@ -241,7 +244,7 @@ async fn witness(w: &W, job: JobId, new: &Witnessed, asked: Known) -> Result<Env
             standing.check_open().map_err(failure)?;
             let known = db.witnessed.insert((job, new.asked.0), new.request.0);
             if known.is_some_and(|known| known != new.request.0) {
-                freeze_for_witness(w);
+                w.ghost.borrow_mut().disagreement();
                 if let Some(link) = standing.freeze(Freeze::Witness).map_err(failure)? {
                     db.append(w, &link, None)?;
                 }
@@ -255,14 +258,6 @@ async fn witness(w: &W, job: JobId, new: &Witnessed, asked: Known) -> Result<Env
     match standing {
         Some((tip, known)) => Ok(Envelope::new(&receipt(tip), known)),
         None => Err(failure(Error::Frozen(Freeze::Witness))),
-    }
-}
-
-/// Nobody deviates but who spoils a page.
-fn freeze_for_witness(w: &W) {
-    let mut ghost = w.ghost.borrow_mut();
-    if !ghost.spoilt {
-        ghost.violation("9: two services that follow the protocol do not agree".to_owned());
     }
 }
 
@@ -352,7 +347,19 @@ async fn attempt(
         reason: Freeze::Witness,
     };
     if *ruling.act() == by_witness {
-        freeze_for_witness(w);
+        w.ghost.borrow_mut().disagreement();
+    } else if w.has_keyshare() && !w.is(Mutant::CryptoSharesWithNoOne) {
+        have_shared(w, &before, body).await?;
+        if ruling.answers().is_none() {
+            let frozen = Envelope::new(&Share::Freeze, 0);
+            w.post(Node::Crypto, Node::Keyshare, w.fresh(), frozen);
+        }
+    }
+    if w.has_keyshare() && ruling.answers().is_some() {
+        let mut ghost = w.ghost.borrow_mut();
+        if !ghost.shared.contains(&sent) {
+            ghost.violation("10: what one service alone paid for was released".to_owned());
+        }
     }
     if w.has_witness() && ruling.answers().is_some() {
         let mut ghost = w.ghost.borrow_mut();
@@ -388,6 +395,7 @@ async fn attempt(
         let known = knowledge(w, db, envelope.known);
         let link = ruling.append_to(&mut standing, now).map_err(failure)?;
         let record = db.append(w, &link, ruling.answers())?;
+        db.promises.remove(&job);
         if ruling.answers().is_some() {
             let mut ghost = w.ghost.borrow_mut();
             ghost.decrypted(&look, record, known);
@@ -401,6 +409,35 @@ async fn attempt(
     };
     check_answers(w, run, &look, &answers);
     Ok(decrypted(answers, tip, known))
+}
+
+/// Promises a batch, and has the service that shares the key pay for it.
+async fn have_shared(w: &W, judged: &Book, body: &[u8]) -> Result<(), Failure> {
+    let refused = |detail: &str| Failure::new(ProblemKind::Refused, detail);
+    let sent: [u8; 32] = Sha256::digest(body).into();
+    let job = judged.window().job();
+    let promised = w.tx(&w.crypto, |db| {
+        let standing = db.standing()?;
+        standing.check_open().map_err(failure)?;
+        let run = standing
+            .run(job)
+            .ok_or_else(|| refused("the job has no run"))?;
+        // Released meanwhile, by the same request that came twice: its promise was kept, and another would be of nothing.
+        if db.book(&w.setting.rules, job, run)? != *judged && !w.is(Mutant::CryptoPromisesLate) {
+            return Err(failure(Error::Overtaken));
+        }
+        if *db.promises.entry(job).or_insert(sent) != sent {
+            return Err(refused("another request of these releases was promised"));
+        }
+        w.ghost.borrow_mut().promised.insert(sent);
+        let upload = standing.upload();
+        Ok((run, upload.ok_or_else(|| refused("there is no upload"))?))
+    });
+    let (run, upload) = promised.await?;
+    let mut envelope = Envelope::new(&Share::Share { job, run, upload }, 0);
+    envelope.body = Some(body.into());
+    w.call(Node::Crypto, Node::Keyshare, envelope).await?;
+    Ok(())
 }
 
 fn decrypted(answers: Vec<Vec<i64>>, tip: Tip, known: Known) -> Envelope {

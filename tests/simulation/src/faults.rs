@@ -35,7 +35,7 @@ struct Restore {
 }
 
 impl Faults {
-    pub(crate) fn new(rng: &mut ChaCha8Rng, witness: bool) -> Self {
+    pub(crate) fn new(rng: &mut ChaCha8Rng, all: &[Node]) -> Self {
         let until = rng.random_range(100..2500);
         let often = |rng: &mut ChaCha8Rng, of: &[f64]| of[rng.random_range(0..of.len())];
         let weather = Weather {
@@ -48,7 +48,7 @@ impl Faults {
             _ => rng.random_range(1..=3),
         };
         let restores: Vec<_> = (0..restores)
-            .map(|_| Restore::new(rng, until, witness))
+            .map(|_| Restore::new(rng, until, all))
             .collect();
         Self {
             weather,
@@ -85,7 +85,7 @@ impl Faults {
             return;
         }
         if w.chance(self.crash) {
-            let nodes = Node::all(w.has_witness());
+            let nodes = Node::all(w.has_witness(), w.has_keyshare());
             let node = nodes[w.below(nodes.len() as u64) as usize];
             w.count(|c| c.killed[node as usize] += 1);
             self.end(w, tasks, node);
@@ -133,6 +133,7 @@ impl Faults {
             let mut ghost = w.ghost.borrow_mut();
             ghost.crypto_restored |= node == Node::Crypto;
             ghost.generation_restored |= node == Node::Generation;
+            ghost.keyshare_restored |= node == Node::Keyshare;
         }
     }
 }
@@ -144,16 +145,17 @@ fn name(node: Node) -> &'static str {
         Node::Crypto => "CSE",
         Node::Generation => "GE",
         Node::Witness => "CE2",
+        Node::Keyshare => "CSE2",
     }
 }
 
 impl Restore {
-    fn new(rng: &mut ChaCha8Rng, until: u64, witness: bool) -> Self {
+    fn new(rng: &mut ChaCha8Rng, until: u64, all: &[Node]) -> Self {
         // Any set of them but none; the three services together rarely without the holder.
-        let all = Node::all(witness);
         let set = rng.random_range(1..1 << all.len());
-        let nodes = all.iter().copied();
-        let nodes = nodes.filter(|&node| set >> node as u32 & 1 == 1);
+        let nodes = all.iter().enumerate();
+        let nodes = nodes.filter(|(bit, _)| set >> bit & 1 == 1);
+        let nodes = nodes.map(|(_, &node)| node);
         Self {
             at: rng.random_range(50..until + 50),
             nodes: nodes.collect(),

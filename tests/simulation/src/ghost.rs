@@ -1,7 +1,7 @@
 //! Who checks: sees everything, and has a part in nothing.
 
 use crate::pages::Look;
-use fhaim_protocol::request::JobId;
+use fhaim_protocol::request::{DecryptRequest, JobId};
 use fhaim_release::ReleaseRequest;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -42,6 +42,13 @@ pub(crate) struct Ghost {
     pub spoilt: bool,
     /// Digests of what the second computation service computed.
     pub witnessed: HashSet<[u8; 32]>,
+    /// Digests of the requests that the crypto service promised, and of those that the other service debited.
+    pub promised: HashSet<[u8; 32]>,
+    pub shared: HashSet<[u8; 32]>,
+    /// Which release the other service debited each position for.
+    debited: HashMap<(usize, usize), Statement>,
+    /// Whether the service that shares the key was set back.
+    pub keyshare_restored: bool,
 }
 
 type Statement = [u8; 32];
@@ -145,6 +152,45 @@ impl Ghost {
                     self.again(earlier, knowledge, what);
                 }
             }
+        }
+    }
+
+    /// The service that shares the key debits a request.
+    pub(crate) fn debited(&mut self, request: &DecryptRequest<()>, digest: [u8; 32]) {
+        self.shared.insert(digest);
+        if !self.promised.contains(&digest) {
+            self.violation("11: one debited what the other had not promised".to_owned());
+        }
+        for part in request.pages.iter().flat_map(|page| &page.parts) {
+            let release = request.releases.iter().find(|r| r.number == part.number);
+            let Some(release) = release else { continue };
+            let statement = statement(request.job, release);
+            for position in part.span.range() {
+                let place = (part.span.page, position);
+                let before = self.debited.insert(place, statement);
+                let other = before.is_some_and(|before| before != statement);
+                if other && !self.keyshare_restored {
+                    self.violation(format!(
+                        "12: page {} position {position} is shared for two releases",
+                        part.span.page
+                    ));
+                }
+            }
+        }
+    }
+
+    /// A dataset is frozen as the computation services do not agree. Nobody deviates but who spoils a page.
+    pub(crate) fn disagreement(&mut self) {
+        if !self.spoilt {
+            self.violation("9: two services that follow the protocol do not agree".to_owned());
+        }
+    }
+
+    /// The same at the service that shares the key, which remembers what a batch was computed to in the run that its
+    /// job had before the crypto service was set back.
+    pub(crate) fn disagreement_at_share(&mut self) {
+        if !self.crypto_restored {
+            self.disagreement();
         }
     }
 

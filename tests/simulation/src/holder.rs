@@ -4,6 +4,7 @@
 use crate::crypto::Call as CryptoCall;
 use crate::generation::{Call, Shown, State};
 use crate::ghost::Known;
+use crate::keyshare::Call as Share;
 use crate::receipts;
 use crate::world::{Envelope, Failure, Node, W};
 use fhaim_api::keys::Receipt;
@@ -62,12 +63,18 @@ pub(crate) fn start(w: &W) {
     }
 }
 
-/// An operator of the key service looks into a frozen dataset, and lets it go on.
+/// Operators of the key services look into a frozen dataset, and let it go on.
 pub(crate) fn thaw(w: &W) {
+    thaw_at(w, Node::Crypto, Envelope::new(&CryptoCall::Thaw, 0));
+    if w.has_keyshare() {
+        thaw_at(w, Node::Keyshare, Envelope::new(&Share::Thaw, 0));
+    }
+}
+
+fn thaw_at(w: &W, node: Node, envelope: Envelope) {
     let world = Rc::clone(w);
     w.spawn(Node::Holder, async move {
-        let envelope = || Envelope::new(&CryptoCall::Thaw, 0);
-        while let Err(failure) = world.call(Node::Holder, Node::Crypto, envelope()).await {
+        while let Err(failure) = world.call(Node::Holder, node, envelope.clone()).await {
             if failure.kind == ProblemKind::Conflict {
                 return;
             }

@@ -16,12 +16,17 @@
 //! 4. Once faults have stopped, every job ends within a bounded number of steps.
 //! 5. One call of a client makes one job.
 //! 6. No run is given to two jobs.
-//! 7. A job is refused for a reason: unless the crypto service was set back or a page was spoilt,
+//! 7. A job is refused for a reason: unless a key service was set back or a page was spoilt,
 //!    as many jobs are done as were wanted, or as the dataset has runs.
 //! 8. Where there is a second computation service, nothing is decrypted that it did not compute to the
 //!    same bytes.
 //! 9. Two computation services that follow the protocol never come to different bytes, so that the dataset
-//!    is frozen for that only where a page was spoilt.
+//!    is frozen for that only where a page was spoilt; by a service that shares the key, also where the crypto
+//!    service was set back and gave a job another run.
+//! 10. Where a service shares the key, nothing is released that it has not debited.
+//! 11. It debits nothing that the crypto service has not promised.
+//! 12. It debits no position of the ladder for two releases, unless it was set back itself: not where the crypto
+//!     service was, and no one knows.
 //!
 //! Where the crypto service was set back, 1 and 6 are excused if nobody who was asked since knows of
 //! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.
@@ -32,6 +37,7 @@ mod faults;
 mod generation;
 mod ghost;
 mod holder;
+mod keyshare;
 mod lease;
 mod pages;
 mod receipts;
@@ -88,13 +94,19 @@ pub enum Mutant {
     WitnessHasItsOwnKey,
     /// GE asks the second computation service for a batch once.
     WitnessIsAskedOnce,
+    /// CSE releases what the service that shares the key has not paid for.
+    CryptoSharesWithNoOne,
+    /// CSE promises a request that it judged before the same one came to its end.
+    CryptoPromisesLate,
+    /// The service that shares the key forgets its own ledger where the crypto service's contradicts it.
+    KeyshareBelievesTheFirst,
     /// A job that is tried again needs a run that no other job waits for, though it may have one.
     RetryClaimsARun,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
         Self::FreshSealing,
@@ -110,6 +122,9 @@ impl Mutant {
         Self::CryptoDoesNotWait,
         Self::WitnessHasItsOwnKey,
         Self::WitnessIsAskedOnce,
+        Self::CryptoSharesWithNoOne,
+        Self::CryptoPromisesLate,
+        Self::KeyshareBelievesTheFirst,
         Self::RetryClaimsARun,
     ];
 }
@@ -121,6 +136,8 @@ pub struct Options {
     pub encrypted: bool,
     /// With a second computation service.
     pub witness: bool,
+    /// With a service that shares the key with the crypto service; pages are clear then.
+    pub keyshare: bool,
     /// Print what happens.
     pub trace: bool,
     /// A fault that is built in.
@@ -157,15 +174,19 @@ impl Simulation {
             rng.random_range(1..=3)
         };
         let Options {
-            encrypted, witness, ..
+            encrypted,
+            witness,
+            keyshare,
+            ..
         } = *options;
         let name = (mechanism, runs, encrypted, witness);
         let setting = self.settings.entry(name);
         let new = || Rc::new(Setting::new(mechanism, runs, encrypted, witness));
         let setting = Rc::clone(setting.or_insert_with(new));
-        let world = Rc::new(World::new(setting, options.mutant, seed, options.trace));
+        let with = (options.mutant, keyshare);
+        let world = Rc::new(World::new(setting, with, seed, options.trace));
         let mut schedule = Schedule {
-            faults: Faults::new(&mut rng, witness),
+            faults: Faults::new(&mut rng, &Node::all(witness, keyshare)),
             world,
             tasks: Vec::new(),
         };
@@ -189,8 +210,8 @@ impl Schedule {
             world.upload([6; 32]);
         }
         world.weather.set(self.faults.weather);
-        let nodes = Node::all(world.has_witness()).iter();
-        nodes.for_each(|&node| world.start(node));
+        let nodes = Node::all(world.has_witness(), world.has_keyshare());
+        nodes.into_iter().for_each(|node| world.start(node));
         let mut steps = 0;
         while !self.is_over() {
             self.faults.step(&world, &mut self.tasks);
@@ -279,6 +300,7 @@ impl Schedule {
         // A generation service that was set back may have forgotten a job that has a run, and
         // taken another in its place, whose holder waited longer.
         let excused = ghost.crypto_restored
+            || ghost.keyshare_restored
             || ghost.spoilt
             || ghost.generation_restored && world.wanted > due;
         if runs.len() < due && refused > 0 && !excused {

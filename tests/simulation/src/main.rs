@@ -19,6 +19,11 @@ fn main() -> ExitCode {
         .arg(number("seeds", "1000").help("How many"))
         .arg(flag("encrypted").help("With real ciphertexts"))
         .arg(flag("witness").help("With a second computation service"))
+        .arg(
+            flag("keyshare")
+                .conflicts_with("encrypted")
+                .help("With a service that shares the key with the crypto service"),
+        )
         .arg(flag("trace").help("Print what happens"))
         .arg(
             Arg::new("seed")
@@ -36,6 +41,7 @@ fn main() -> ExitCode {
     let options = Options {
         encrypted: arguments.get_flag("encrypted"),
         witness: arguments.get_flag("witness"),
+        keyshare: arguments.get_flag("keyshare"),
         trace: arguments.get_flag("trace"),
         mutant: arguments.get_one("mutant").copied(),
     };

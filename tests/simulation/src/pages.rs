@@ -49,6 +49,9 @@ pub(crate) trait Engine {
         digests: Option<Digests>,
     ) -> Result<Outcome, Error>;
 
+    /// A request without its pages' contents: what a service judges that reads none.
+    fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error>;
+
     /// What a request asks for, for whoever checks.
     fn look(&self, body: &[u8]) -> Result<Look, Error>;
 
@@ -255,6 +258,10 @@ impl Engine for Clear {
         decrypt(&ClearKey, rules, book, &request, digests)
     }
 
+    fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
+        bare(&ClearCodec, body)
+    }
+
     fn look(&self, body: &[u8]) -> Result<Look, Error> {
         look(&ClearCodec, body)
     }
@@ -359,6 +366,10 @@ impl Engine for Encrypted {
         decrypt(&self.secret, rules, book, &request, digests)
     }
 
+    fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
+        bare(&self.params, body)
+    }
+
     fn look(&self, body: &[u8]) -> Result<Look, Error> {
         look(&self.params, body)
     }
@@ -373,6 +384,22 @@ impl Engine for Encrypted {
         }
         forge(&self.params, body, forgery, |_| ())
     }
+}
+
+/// A request without its pages' contents.
+fn bare<C: PageCodec>(codec: &C, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
+    let request = DecryptRequest::from_bytes(codec, body)?;
+    let page = |page: SealedPage<C::Page>| SealedPage {
+        ciphertexts: (),
+        variance_units: page.variance_units,
+        parts: page.parts,
+    };
+    Ok(DecryptRequest {
+        dataset: request.dataset,
+        job: request.job,
+        releases: request.releases,
+        pages: request.pages.into_iter().map(page).collect(),
+    })
 }
 
 fn look<K: PageCodec>(codec: &K, body: &[u8]) -> Result<Look, Error> {

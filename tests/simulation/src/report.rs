@@ -18,8 +18,8 @@ pub struct Counts {
     pub repeated: u64,
     /// Of these, late.
     pub delayed: u64,
-    /// Kills: holder, CE, CSE, GE, CE2.
-    pub killed: [u64; 5],
+    /// Kills: holder, CE, CSE, GE, CE2, CSE2.
+    pub killed: [u64; 6],
     /// Times that stores were set back, by whose.
     pub restored: BTreeMap<String, u64>,
     /// Times that all leases ended.
@@ -113,7 +113,10 @@ impl fmt::Display for Counts {
         row("messages lost", self.dropped)?;
         row("messages repeated", self.repeated)?;
         row("messages late", self.delayed)?;
-        for (name, count) in ["holder", "CE", "CSE", "GE", "CE2"].iter().zip(self.killed) {
+        for (name, count) in ["holder", "CE", "CSE", "GE", "CE2", "CSE2"]
+            .iter()
+            .zip(self.killed)
+        {
             row(&format!("killed: {name}"), count)?;
         }
         for (name, count) in &self.restored {

@@ -6,7 +6,7 @@
 
 use crate::ghost::{Ghost, Known};
 use crate::setting::Setting;
-use crate::{Counts, Mutant, computation, crypto, generation, holder};
+use crate::{Counts, Mutant, computation, crypto, generation, holder, keyshare};
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::Receipt;
@@ -31,23 +31,28 @@ pub(crate) enum Node {
     Generation,
     /// The second computation service, in schedules that have one.
     Witness,
+    /// The service that shares the key with the crypto service, in schedules that have one.
+    Keyshare,
 }
 
 impl Node {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Holder,
         Self::Computation,
         Self::Crypto,
         Self::Generation,
         Self::Witness,
+        Self::Keyshare,
     ];
 
     /// All that a schedule has.
-    pub(crate) fn all(witness: bool) -> &'static [Self] {
-        match witness {
-            true => &Self::ALL,
-            false => &Self::ALL[..4],
-        }
+    pub(crate) fn all(witness: bool, keyshare: bool) -> Vec<Self> {
+        let has = |node: &Self| match node {
+            Self::Witness => witness,
+            Self::Keyshare => keyshare,
+            _ => true,
+        };
+        Self::ALL.into_iter().filter(has).collect()
     }
 }
 
@@ -179,6 +184,8 @@ pub(crate) struct World {
     pub crypto: Store<crypto::Db>,
     pub generation: Store<generation::Db>,
     pub witness: Store<computation::Db>,
+    pub keyshare: Store<keyshare::Db>,
+    has_keyshare: bool,
     /// Sealed requests by number; a number is used once.
     pub blobs: RefCell<HashMap<u64, Rc<[u8]>>>,
     pub ghost: RefCell<Ghost>,
@@ -191,7 +198,7 @@ pub(crate) struct World {
     /// Whether faults still come.
     pub faulty: Cell<bool>,
     pub now: Cell<u64>,
-    pub up: [Cell<bool>; 5],
+    pub up: [Cell<bool>; 6],
     rng: RefCell<ChaCha8Rng>,
     wait: Cell<Wait>,
     spawned: RefCell<Vec<(Node, Work)>>,
@@ -225,7 +232,7 @@ const PATIENCE: u64 = 120;
 impl World {
     pub(crate) fn new(
         setting: Rc<Setting>,
-        mutant: Option<Mutant>,
+        (mutant, has_keyshare): (Option<Mutant>, bool),
         seed: u64,
         trace: bool,
     ) -> Self {
@@ -239,6 +246,8 @@ impl World {
             crypto: Store::new(),
             generation: Store::new(),
             witness: Store::new(),
+            keyshare: Store::new(),
+            has_keyshare,
             blobs: RefCell::default(),
             ghost: RefCell::default(),
             counts: RefCell::default(),
@@ -247,7 +256,7 @@ impl World {
             wanted,
             faulty: Cell::new(true),
             now: Cell::new(0),
-            up: [const { Cell::new(true) }; 5],
+            up: [const { Cell::new(true) }; 6],
             rng: RefCell::new(rng),
             wait: Cell::new(Wait::Ready),
             spawned: RefCell::default(),
@@ -419,6 +428,7 @@ impl World {
                             computation::handle(&world, to, &envelope).await
                         }
                         Node::Crypto => crypto::handle(&world, &envelope).await,
+                        Node::Keyshare => keyshare::handle(&world, &envelope).await,
                         Node::Generation => generation::handle(&world, &envelope).await,
                     };
                     world.reply(to, from, call, answer);
@@ -477,7 +487,7 @@ impl World {
             Node::Holder => holder::start(self),
             Node::Computation | Node::Witness => computation::start(self, node),
             Node::Generation => generation::start(self),
-            Node::Crypto => {}
+            Node::Crypto | Node::Keyshare => {}
         }
     }
 
@@ -489,6 +499,7 @@ impl World {
             Node::Crypto => self.crypto.restore(time),
             Node::Generation => self.generation.restore(time),
             Node::Witness => self.witness.restore(time),
+            Node::Keyshare => self.keyshare.restore(time),
         }
     }
 
@@ -502,6 +513,11 @@ impl World {
     /// Whether there is a second computation service.
     pub(crate) fn has_witness(&self) -> bool {
         self.setting.rules.witness
+    }
+
+    /// Whether a service shares the key with the crypto service.
+    pub(crate) fn has_keyshare(&self) -> bool {
+        self.has_keyshare
     }
 
     /// What one of the computation services stores.

@@ -56,11 +56,26 @@ fn schedules_with_a_second_computation_service_hold() {
     assert_eq!(violations, Vec::<String>::new(), "{counts}");
 }
 
+#[test]
+fn schedules_with_a_service_that_shares_the_key_hold() {
+    for (witness, seeds) in [(false, 0..300), (true, 1000..1200)] {
+        let options = Options {
+            witness,
+            keyshare: true,
+            ..Options::default()
+        };
+        let (counts, violations) = play(seeds, options);
+        assert_eq!(violations, Vec::<String>::new(), "{counts}");
+        assert!(counts.done > 200 && counts.killed[5] > 0, "{counts}");
+    }
+}
+
 /// Whether a built-in fault is found, by the invariant of this number, in this schedule.
 fn is_found(mutant: Mutant, seed: u64, number: u8) -> bool {
     let options = Options {
         mutant: Some(mutant),
         witness: needs_witness(mutant),
+        keyshare: needs_keyshare(mutant),
         ..Options::default()
     };
     let (_, violations) = play(seed..seed + 1, options);
@@ -74,6 +89,15 @@ fn needs_witness(mutant: Mutant) -> bool {
     matches!(
         mutant,
         Mutant::CryptoDoesNotWait | Mutant::WitnessHasItsOwnKey | Mutant::WitnessIsAskedOnce
+    )
+}
+
+fn needs_keyshare(mutant: Mutant) -> bool {
+    matches!(
+        mutant,
+        Mutant::CryptoSharesWithNoOne
+            | Mutant::CryptoPromisesLate
+            | Mutant::KeyshareBelievesTheFirst
     )
 }
 
@@ -100,11 +124,15 @@ fn every_fault_that_is_built_in_is_found() {
         (Mutant::CryptoDoesNotWait, 2, 8),
         (Mutant::WitnessHasItsOwnKey, 0, 9),
         (Mutant::WitnessIsAskedOnce, 801, 4),
+        (Mutant::CryptoSharesWithNoOne, 0, 10),
+        (Mutant::CryptoPromisesLate, 44, 7),
+        (Mutant::KeyshareBelievesTheFirst, 1040, 12),
     ];
     for (mutant, seed, number) in found {
         assert!(is_found(mutant, seed, number), "{mutant:?}, seed {seed}");
         let without = Options {
             witness: needs_witness(mutant),
+            keyshare: needs_keyshare(mutant),
             ..Options::default()
         };
         let (_, violations) = play(seed..seed + 1, without);

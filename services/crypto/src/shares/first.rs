@@ -13,7 +13,7 @@ use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::Error;
-use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey};
+use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
 use fhaim_protocol::panel::KeyService;
@@ -48,8 +48,10 @@ impl Member<'_> {
     /// pass.
     fn failure(&self, error: &PeerError) -> Failure {
         let cause = format!("key service {}: {error}", self.name);
-        match error.refusal().map(|problem| problem.kind) {
-            Some(ProblemKind::Frozen) => Refusal::Frozen(Freeze::Witness).into(),
+        match error.refusal() {
+            Some(problem) if problem.kind == ProblemKind::Frozen => {
+                Failure::passed_on(Box::new(problem.clone())).because(cause)
+            }
             Some(_) => Failure::refused().because(cause),
             None => Failure::not_yet(format!(
                 "key service {} does not answer, or not yet: nothing is decrypted without it",
@@ -251,7 +253,8 @@ pub(crate) async fn judge(
         Judged::Granted(grant) => grant,
     };
     let params = plan.parameters().map_err(Failure::internal)?;
-    let (seat, said, message) = promise(state, call, (stored, plan), &sent).await?;
+    let (seat, said, message) =
+        promise(state, call, (stored, plan), (&rules, &book, &sent)).await?;
     let members = members(state, &stored.terms.key_services)?;
     let shares = ask(&members, call, &seat, (said, message, &sent)).await?;
     let reading = move || {
@@ -289,11 +292,17 @@ async fn promise(
     state: &State,
     call: &Call,
     (stored, plan): (&Stored, &Outline),
-    sent: &Sent,
+    (rules, judged, sent): (&Rules, &Book, &Sent),
 ) -> Result<(Arc<Seat>, Shown, Vec<u8>), Failure> {
     let dataset = call.dataset;
     let mut tx = state.base.store.begin().await?;
-    let standing = decryption::open(state, &mut tx, dataset).await?;
+    let (standing, now) = decryption::book(state, &mut tx, call, rules).await?;
+    // Released meanwhile, by the same request that came twice: its promise was kept, and another would be of nothing.
+    if now != *judged {
+        return Err(Failure::overtaken(
+            "the job has released something meanwhile",
+        ));
+    }
     match store::promised(&mut tx, dataset, call.job).await? {
         None => store::promise(&mut tx, dataset, call.job, sent.digest).await?,
         Some(known) if known == sent.digest => {}

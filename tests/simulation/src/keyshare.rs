@@ -1,0 +1,211 @@
+//! A service that shares keys with the crypto service: `services/crypto/src/shares/member.rs` over a simulated store.
+//! Pages are clear values, so that its share is a word: that it has debited.
+
+use crate::Mutant;
+use crate::setting::DATASET;
+use crate::world::{Envelope, Failure, W};
+use fhaim_api::keys::Witnessed;
+use fhaim_api::problem::ProblemKind;
+use fhaim_protocol::Error;
+use fhaim_protocol::crypto::chain::{Act, Freeze, Tip};
+use fhaim_protocol::crypto::history::{Link, Standing};
+use fhaim_protocol::panel::docket::{Docket, Record};
+use fhaim_protocol::panel::seat::{Assignment, Promised};
+use fhaim_protocol::request::{self, DecryptRequest, JobId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The services that share the key: the crypto service, and this one.
+const SERVICES: usize = 2;
+
+/// What is stored.
+#[derive(Clone, Default)]
+pub(crate) struct Db {
+    acts: Vec<Rc<Act>>,
+    tip: Tip,
+    promises: BTreeMap<JobId, [u8; 32]>,
+    /// What the second computation service computed batches to, by job and what was asked.
+    witnessed: BTreeMap<(JobId, [u8; 32]), [u8; 32]>,
+}
+
+/// What is asked.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Call {
+    /// By the crypto service, which has promised the request in the body.
+    Share {
+        job: JobId,
+        run: u32,
+        upload: [u8; 32],
+    },
+    /// By the crypto service, which was shown a page that cannot be decrypted.
+    Freeze,
+    /// By the second computation service.
+    Witnessed { job: JobId, new: Witnessed },
+    /// By its operator.
+    Thaw,
+}
+
+/// The protocol's refusal, for the first service.
+fn refused(error: Error) -> Failure {
+    let kind = match &error {
+        Error::Unwitnessed | Error::Overtaken => ProblemKind::Unavailable,
+        Error::Frozen(_) => ProblemKind::Frozen,
+        Error::NotFrozen => ProblemKind::Conflict,
+        _ => ProblemKind::Refused,
+    };
+    Failure::new(kind, error)
+}
+
+impl Db {
+    fn standing(&self) -> Result<Standing, Failure> {
+        let acts = self.acts.iter().map(|act| Act::clone(act));
+        let acts = acts.filter(|act| !matches!(act, Act::Released { .. }));
+        Standing::read(DATASET, self.tip, acts.collect::<Vec<_>>()).map_err(refused)
+    }
+
+    fn record(&self, w: &W, job: JobId) -> Result<Record, Failure> {
+        let (rules, standing) = (w.setting.rules.clone(), self.standing()?);
+        standing.check_open().map_err(refused)?;
+        let has_run = standing.run(job).is_some();
+        let mut record = Record::read(rules, SERVICES, standing);
+        if has_run {
+            let acts = self.acts.iter().map(|act| Act::clone(act));
+            let of = |act: &Act| matches!(act, Act::Released { job: of, .. } if *of == job);
+            let released = acts.filter(|act| of(act));
+            let promised = self.promises.get(&job).copied();
+            let docket = Docket::read(&record, job, released, promised).map_err(refused)?;
+            record.restore(docket);
+        }
+        Ok(record)
+    }
+
+    fn append(&mut self, link: Option<Link>) {
+        if let Some(link) = link {
+            self.tip = link.tip;
+            self.acts.push(Rc::new(link.act));
+        }
+    }
+}
+
+/// Answers a call.
+pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
+    match envelope.open()? {
+        Call::Share { job, run, upload } => {
+            let assignment = Assignment { job, run, upload };
+            let body = envelope.body.as_deref().unwrap_or_default();
+            share(w, &assignment, body).await
+        }
+        Call::Freeze => freeze(w, Freeze::Noise).await,
+        Call::Witnessed { job, new } => witness(w, job, &new).await,
+        Call::Thaw => {
+            let thawed = w.tx(&w.keyshare, |db| {
+                let link = db.standing()?.thaw().map_err(refused)?;
+                db.witnessed.clear();
+                db.append(Some(link));
+                Ok::<_, Failure>(())
+            });
+            thawed.await?;
+            Ok(Envelope::new(&(), 0))
+        }
+    }
+}
+
+/// Judges and promises a batch, and debits it: the first has promised it, and there are two.
+async fn share(w: &W, assignment: &Assignment, body: &[u8]) -> Result<Envelope, Failure> {
+    let request = w.setting.engine.bare(body).map_err(refused)?;
+    let digest: [u8; 32] = Sha256::digest(body).into();
+    let job = assignment.job;
+    if request.job != job {
+        return Err(Failure::new(ProblemKind::Refused, "a run of another job"));
+    }
+    w.tx(&w.keyshare, |db| {
+        promise(w, db, assignment, (&request, digest))
+    })
+    .await?;
+    w.tx(&w.keyshare, |db| debit(w, db, (&request, digest)))
+        .await?;
+    Ok(Envelope::new(&(), 0))
+}
+
+fn hear(record: &mut Record, job: JobId, request: [u8; 32]) -> Result<(), Failure> {
+    for service in 0..SERVICES {
+        let promised = Promised {
+            service,
+            job,
+            request,
+        };
+        record.hear(&promised).map_err(refused)?;
+    }
+    Ok(())
+}
+
+fn promise(
+    w: &W,
+    db: &mut Db,
+    assignment: &Assignment,
+    (request, digest): (&DecryptRequest<()>, [u8; 32]),
+) -> Result<(), Failure> {
+    let job = assignment.job;
+    let mut record = db.record(w, job)?;
+    let mut followed = record.follow(assignment);
+    if followed.is_err() && w.is(Mutant::KeyshareBelievesTheFirst) {
+        *db = Db::default();
+        record = db.record(w, job)?;
+        followed = record.follow(assignment);
+    }
+    db.append(followed.map_err(refused)?.link);
+    let asked = request::asked(&request.releases);
+    let witness = db.witnessed.get(&(job, asked)).copied();
+    let judged = record.judge(request, &digest, witness);
+    if matches!(judged, Err(Error::Frozen(Freeze::Witness))) {
+        w.ghost.borrow_mut().disagreement_at_share();
+    }
+    judged.map_err(refused)?;
+    hear(&mut record, job, digest)?;
+    if let Some(promised) = record.docket(job).and_then(Docket::promised) {
+        db.promises.insert(job, promised);
+    }
+    Ok(())
+}
+
+fn debit(
+    w: &W,
+    db: &mut Db,
+    (request, digest): (&DecryptRequest<()>, [u8; 32]),
+) -> Result<(), Failure> {
+    let mut record = db.record(w, request.job)?;
+    hear(&mut record, request.job, digest)?;
+    let link = record.debit(request, &digest).map_err(refused)?;
+    if link.is_some() {
+        db.promises.remove(&request.job);
+        w.ghost.borrow_mut().debited(request, digest);
+    }
+    db.append(link);
+    Ok(())
+}
+
+async fn freeze(w: &W, reason: Freeze) -> Result<Envelope, Failure> {
+    let frozen = w.tx(&w.keyshare, |db| {
+        let link = db.standing()?.freeze(reason).map_err(refused)?;
+        db.append(link);
+        Ok::<_, Failure>(())
+    });
+    frozen.await?;
+    Ok(Envelope::new(&(), 0))
+}
+
+async fn witness(w: &W, job: JobId, new: &Witnessed) -> Result<Envelope, Failure> {
+    let same = w.tx(&w.keyshare, |db| {
+        db.standing()?.check_open().map_err(refused)?;
+        let known = db.witnessed.insert((job, new.asked.0), new.request.0);
+        Ok::<_, Failure>(known.is_none_or(|known| known == new.request.0))
+    });
+    if !same.await? {
+        w.ghost.borrow_mut().disagreement_at_share();
+        freeze(w, Freeze::Witness).await?;
+        return Err(refused(Error::Frozen(Freeze::Witness)));
+    }
+    Ok(Envelope::new(&(), 0))
+}
