@@ -1,12 +1,13 @@
 """From `dataset upload` to the synthetic table, through the services, by records and by counts.
 
-    python3 bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records|counts+witness|records+witness ...]
+    python3 bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records][+witness][+keys2|+keys3] ...
 
 FHAIM is the program (a release build), TABLE.csv the records. Starts `FHAIM up` on a folder of its own, makes a
 dataset at epsilon 1 with each contribution in turn, uploads, runs and downloads, and prints seconds by the clock,
 processor seconds of the holder's commands and of the services, megabytes of objects sent, peak memory of each, and
 the seconds in which `FHAIM verify` then checks every released integer. With `+witness` a second computation service, in
-the same process, copies the upload and computes every batch too.
+the same process, copies the upload and computes every batch too; with `+keys2` or `+keys3` so many key services, in the same
+process, share the key.
 The folder is deleted at the end.
 """
 
@@ -41,7 +42,7 @@ class Services:
         self.program, self.folder = program, folder
         self.environment = {**os.environ, "FHAIM_CONFIG_DIR": str(folder / "config"), "NO_COLOR": "1"}
         log = open(folder / "up.log", "w")
-        command = [program, "up", "--witness", "--data", str(folder / "data"), "--listen", "127.0.0.1:0"]
+        command = [program, "up", "--witness", "--keys", "3", "--data", str(folder / "data"), "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
         address = self.wait_for(r"http://[\d.]+:\d+")
         password = (folder / "data/first-account").read_text().splitlines()[-1]
@@ -80,8 +81,10 @@ class Services:
 
 def measure(services: Services, table: str, schema: str, contribution: str) -> None:
     create = ["dataset", "create", "--schema", schema, "--data", table, "--epsilon", EPSILON]
-    what, _, second = contribution.partition("+")
-    made = services.run(*create, "--contribution", what, *(["--witness"] if second else []))
+    what, *measures = contribution.split("+")
+    flags = {"witness": ["--witness"], "keys2": ["--keys", "2"], "keys3": ["--keys", "3"]}
+    more = [flag for measure in measures for flag in flags[measure]]
+    made = services.run(*create, "--contribution", what, *more)
     dataset = made["output"].splitlines()[-1].split()[-1]
     before = processor(services.process.pid)
     upload = services.run("dataset", "upload", dataset, "--data", table, "--yes", "--json", "-q")

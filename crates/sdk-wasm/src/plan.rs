@@ -68,6 +68,20 @@ impl Planned {
     }
 }
 
+/// Refuses what only the command does yet: it holds keys against the confirmations of all that share them, and has the
+/// second computation service copy the upload.
+fn check_services(terms: &Terms) -> Result<(), Error> {
+    let more = match terms {
+        Terms { witness: true, .. } => "has a second computation service",
+        Terms { key_services, .. } if !key_services.is_empty() => {
+            "has a key that several services share"
+        }
+        _ => return Ok(()),
+    };
+    let refused = format!("this dataset {more}: upload to it with `fhaim dataset upload`");
+    Err(fhaim_protocol::Error::Terms(refused).into())
+}
+
 /// A holder's part of a dataset.
 #[derive(Debug, Serialize)]
 pub(crate) struct Part {
@@ -149,6 +163,7 @@ fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
 
 /// What a holder of so many records uploads.
 pub(crate) fn part_plan(terms: &Terms, part: u32, records: usize) -> Result<PartPlan, Error> {
+    check_services(terms)?;
     Ok(terms.part_plan(part, layout(terms, records)?)?)
 }
 

@@ -108,7 +108,10 @@ pub enum Named {
 pub struct ThawArguments {
     /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Where the crypto service's store is.
+    /// At the key-share service of this number, which froze it too, and not at the crypto service
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub keyshare: Option<u8>,
+    /// Where the service's store is.
     #[command(flatten)]
     pub place: Place,
 }

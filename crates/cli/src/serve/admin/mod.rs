@@ -13,9 +13,10 @@ use fhaim_platform::program::Program;
 use fhaim_platform::runner::Work;
 use fhaim_platform::seal::Sealer;
 use serde::de::DeserializeOwned;
-use uuid::Uuid;
 
-use self::args::{AccountArguments, AdminCommand, BatchArguments, LeaseArguments, Named, Place};
+use self::args::{
+    AccountArguments, AdminCommand, BatchArguments, LeaseArguments, Named, Place, ThawArguments,
+};
 use super::{runtime, up};
 use crate::{error::Error, output};
 
@@ -23,7 +24,7 @@ use crate::{error::Error, output};
 pub fn run(command: &AdminCommand) -> Result<(), Error> {
     runtime()?.block_on(async {
         match command {
-            AdminCommand::Thaw(arguments) => thaw(&arguments.place, arguments.dataset).await,
+            AdminCommand::Thaw(arguments) => thaw(arguments).await,
             AdminCommand::Release(arguments) => release_lease(arguments).await,
             AdminCommand::Reopen(arguments) => reopen_batch(arguments).await,
             AdminCommand::Orphans(arguments) => orphans::run(arguments).await,
@@ -49,8 +50,13 @@ where
     Ok(P::open(&config).await?)
 }
 
-async fn thaw(place: &Place, dataset: Uuid) -> Result<(), Error> {
-    let state: fhaim_crypto::State = open(place).await?;
+async fn thaw(arguments: &ThawArguments) -> Result<(), Error> {
+    let (place, dataset) = (&arguments.place, arguments.dataset);
+    let state = match arguments.keyshare {
+        None => open::<fhaim_crypto::State>(place).await?,
+        Some(1) => open::<fhaim_crypto::Keyshare<1>>(place).await?.handlers(),
+        Some(_) => open::<fhaim_crypto::Keyshare<2>>(place).await?.handlers(),
+    };
     fhaim_crypto::ledger::thaw(&state, dataset).await?;
     output::print(&format!("{dataset} goes on\n"))
 }
