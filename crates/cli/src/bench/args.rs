@@ -131,9 +131,9 @@ Examples:
 pub struct MechanismsArguments {
     /// Datasets to run on; all of them if none is named
     pub datasets: Vec<String>,
-    /// Run only mechanisms with this in their names
+    /// Run only the mechanism of this name, or those with this in their names (may be repeated)
     #[arg(long, value_name = "TEXT")]
-    pub mechanism: Option<String>,
+    pub mechanism: Vec<String>,
     /// A program to run on the same rows, beside --mechanism or instead of all mechanisms (may be
     /// repeated): it reads the rows seen as JSON and writes records and marginals; see bench/anchor.py
     #[arg(long, value_name = "NAME=COMMAND")]

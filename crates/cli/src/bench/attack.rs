@@ -12,9 +12,10 @@ use fhaim_synth::MechanismName;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
+use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use super::{Dataset, datasets};
-use crate::{args::mechanism, attack::attack, error::Error, output, progress::Progress};
+use crate::{args::mechanism, attack::attack, error::Error, progress::Progress};
 
 /// What `--help` ends with.
 pub const BENCH_ATTACK_EXAMPLES: &str = "\
@@ -60,7 +61,7 @@ pub struct BenchAttackArguments {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Found {
     mean: f64,
-    standard_error: f64,
+    standard_error: Option<f64>,
     chance: f64,
 }
 
@@ -81,17 +82,14 @@ struct Row {
 
 /// Attacks models of every table at every budget.
 pub fn run(arguments: &BenchAttackArguments, progress: &Progress) -> Result<(), Error> {
-    let mut rows = Vec::new();
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for dataset in datasets(&arguments.datasets)? {
         let budgets = arguments.epsilon.iter().copied().map(Some);
         for epsilon in budgets.chain(std::iter::once(None)) {
-            rows.push(measure(arguments, &dataset, epsilon, progress)?);
+            rows.push(&measure(arguments, &dataset, epsilon, progress)?)?;
         }
     }
-    if arguments.json {
-        return output::print_json(&rows);
-    }
-    output::print(&text(&rows))
+    rows.end("")
 }
 
 fn measure(
@@ -178,31 +176,29 @@ fn trial(
     Ok((all, records))
 }
 
-fn text(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "table          mechanism  epsilon  members    white box (s.e.)  chance    variation (s.e.)  chance   \
-         likelihood (s.e.)  chance  monte carlo (s.e.)  chance\n",
+const HEADING: &str = "table          mechanism  epsilon  members    white box (s.e.)  chance    variation (s.e.)  chance   \
+     likelihood (s.e.)  chance  monte carlo (s.e.)  chance\n";
+
+fn line(row: &Row) -> String {
+    let epsilon = row
+        .epsilon
+        .map_or("none".to_owned(), |epsilon| epsilon.to_string());
+    let mut text = format!(
+        "{:14} {:9} {epsilon:>8} {:>8}",
+        row.dataset, row.mechanism, row.members
     );
-    for row in rows {
-        let epsilon = row
-            .epsilon
-            .map_or("none".to_owned(), |epsilon| epsilon.to_string());
+    for found in [
+        row.white_box,
+        row.total_variation,
+        row.likelihood,
+        row.monte_carlo,
+    ] {
+        let error = bracketed(found.standard_error, 3);
         text.push_str(&format!(
-            "{:14} {:9} {epsilon:>8} {:>8}",
-            row.dataset, row.mechanism, row.members
+            "  {:>10.3} {error} {:>7.3}",
+            found.mean, found.chance
         ));
-        for found in [
-            row.white_box,
-            row.total_variation,
-            row.likelihood,
-            row.monte_carlo,
-        ] {
-            text.push_str(&format!(
-                "  {:>10.3} ({:.3}) {:>7.3}",
-                found.mean, found.standard_error, found.chance
-            ));
-        }
-        text.push('\n');
     }
+    text.push('\n');
     text
 }

@@ -9,16 +9,17 @@ use super::families::Family;
 use super::trial::{Contender, MAX_TRIPLES, Setting, TreeScores, Trial, mean_and_error, trial};
 use serde::Serialize;
 
+use super::rows::{Rows, bracketed};
 use super::{Dataset, datasets};
 use crate::{
-    args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error, output, progress::Progress,
+    args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error, progress::Progress,
 };
 
-/// A mean over the seeds, and its standard error: 0 where there is one seed.
+/// A mean over the seeds, and its standard error: none where there is one seed.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Figure {
     mean: f64,
-    standard_error: f64,
+    standard_error: Option<f64>,
 }
 
 /// A contender on a table at one budget and one cap.
@@ -57,8 +58,8 @@ struct Row {
 
 /// Runs every contender on every table.
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
-    let mut rows = Vec::new();
     let contenders = contenders(arguments)?;
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for subject in subjects(arguments)? {
         for contender in &contenders {
             for &epsilon in &arguments.epsilon {
@@ -71,15 +72,15 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
                         trees: arguments.trees,
                     };
                     let seeds = arguments.seeds;
-                    rows.push(measure(&subject, contender, setting, seeds, progress)?);
+                    rows.push(&measure(&subject, contender, setting, seeds, progress)?)?;
                 }
             }
         }
     }
-    if arguments.json {
-        return output::print_json(&rows);
-    }
-    output::print(&text(&rows))
+    rows.end(&format!(
+        "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the rows held out. \
+         Triples: all, or {MAX_TRIPLES} of them, the same for everybody.\n"
+    ))
 }
 
 /// Every cap of the model with every number of holders.
@@ -163,25 +164,31 @@ fn measure(
     Ok(row(name, contender.name.clone(), setting, trials))
 }
 
-/// The mechanisms whose names contain the text that was given, all without one, and the programs;
-/// programs alone where they come without a text.
+/// The mechanisms of the names that were given, or with these texts in their names, all without
+/// any, and the programs; programs alone where they come without a text.
 fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> {
     let programs = arguments.program.iter().cloned().map(Contender::from);
     let mut rows = Contender::table_rows()?;
-    match &arguments.mechanism {
-        Some(wanted) => rows.retain(|contender| contender.name.contains(wanted.as_str())),
-        None if programs.len() > 0 => rows.clear(),
-        None => {}
-    }
-    if let Some(wanted) = arguments.mechanism.as_ref().filter(|_| rows.is_empty()) {
-        let known: Vec<_> = Contender::table_rows()?
-            .into_iter()
-            .map(|c| c.name)
-            .collect();
-        let known = known.join("\", \"");
-        return Err(Error::Usage(format!(
-            "no mechanism has {wanted:?} in its name: there are \"{known}\""
-        )));
+    match arguments.mechanism.as_slice() {
+        [] if programs.len() > 0 => rows.clear(),
+        [] => {}
+        wanted => {
+            let names: Vec<_> = rows.iter().map(|row| row.name.clone()).collect();
+            for text in wanted {
+                if !names.iter().any(|name| name.contains(text.as_str())) {
+                    let known = names.join("\", \"");
+                    return Err(Error::Usage(format!(
+                        "no mechanism has {text:?} in its name: there are \"{known}\""
+                    )));
+                }
+            }
+            // A whole name is its mechanism's alone, though others have it in theirs.
+            let means = |text: &String, name: &str| match names.contains(text) {
+                true => text == name,
+                false => name.contains(text.as_str()),
+            };
+            rows.retain(|row| wanted.iter().any(|text| means(text, &row.name)));
+        }
     }
     Ok(rows.into_iter().chain(programs).collect())
 }
@@ -239,51 +246,42 @@ fn of_holders(row: &Row) -> String {
     }
 }
 
-fn text(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "dataset        mechanism                          epsilon     MB  pairs (s.e.)       \
-         unseen   worst  drawn: pairs triples unseen  accuracy   real  seconds seeds\n",
+const HEADING: &str = "dataset        mechanism                          epsilon     MB  pairs (s.e.)       \
+     unseen   worst  drawn: pairs triples unseen  accuracy   real  seconds seeds\n";
+
+fn line(row: &Row) -> String {
+    let accuracy = row.accuracy.map_or_else(
+        || format!("{:>9} {:>6}", "-", "-"),
+        |[drawn, real]| format!("{:>9.3} {:>6.3}", drawn.mean, real.mean),
     );
-    for row in rows {
-        let accuracy = row.accuracy.map_or_else(
-            || format!("{:>9} {:>6}", "-", "-"),
-            |[drawn, real]| format!("{:>9.3} {:>6.3}", drawn.mean, real.mean),
-        );
+    let mut text = format!(
+        "{:14} {:34} {:>7} {:>6.1}  {:.5} {}  {:>7.4} {:>7.4}       {:>7.4} {:>7.4} \
+         {:>6.4} {accuracy} {:>8.2} {:>5}\n",
+        row.dataset,
+        of_holders(row),
+        row.epsilon,
+        row.model_bytes as f64 / 1e6,
+        row.pairs.mean,
+        bracketed(row.pairs.standard_error, 5),
+        row.pairs_unseen.mean,
+        row.worst_pair.mean,
+        row.sampled_pairs.mean,
+        row.sampled_triples.mean,
+        row.sampled_triples_unseen.mean,
+        row.seconds.mean,
+        row.seeds,
+    );
+    if let Some([accuracy, auc, real_accuracy, real_auc]) = row.trees {
         text.push_str(&format!(
-            "{:14} {:34} {:>7} {:>6.1}  {:.5} ({:.5})  {:>7.4} {:>7.4}       {:>7.4} {:>7.4} \
-             {:>6.4} {accuracy} {:>8.2} {:>5}\n",
-            row.dataset,
-            of_holders(row),
-            row.epsilon,
-            row.model_bytes as f64 / 1e6,
-            row.pairs.mean,
-            row.pairs.standard_error,
-            row.pairs_unseen.mean,
-            row.worst_pair.mean,
-            row.sampled_pairs.mean,
-            row.sampled_triples.mean,
-            row.sampled_triples_unseen.mean,
-            row.seconds.mean,
-            row.seeds,
+            "{:49} trees: accuracy {:.4} {}, AUC {:.4} {}; of the rows seen: {:.4}, {:.4}\n",
+            "",
+            accuracy.mean,
+            bracketed(accuracy.standard_error, 4).trim_end(),
+            auc.mean,
+            bracketed(auc.standard_error, 4).trim_end(),
+            real_accuracy.mean,
+            real_auc.mean,
         ));
-        if let Some([accuracy, auc, real_accuracy, real_auc]) = row.trees {
-            text.push_str(&format!(
-                "{:14} {:34} trees: accuracy {:.4} ({:.4}), AUC {:.4} ({:.4}); of the rows seen: \
-                 {:.4}, {:.4}\n",
-                "",
-                "",
-                accuracy.mean,
-                accuracy.standard_error,
-                auc.mean,
-                auc.standard_error,
-                real_accuracy.mean,
-                real_auc.mean,
-            ));
-        }
     }
-    text.push_str(&format!(
-        "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the rows held out. \
-         Triples: all, or {MAX_TRIPLES} of them, the same for everybody.\n"
-    ));
     text
 }

@@ -17,8 +17,9 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use super::FOLDER;
+use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
-use crate::{error::Error, output, progress::Progress};
+use crate::{error::Error, progress::Progress};
 
 /// What `--help` ends with.
 pub const BENCH_MIX_EXAMPLES: &str = "\
@@ -99,8 +100,8 @@ struct Row {
     /// Nothing where there is no noise.
     epsilon: Option<f64>,
     seeds: usize,
-    /// Accuracy on images that were not mixed, in percent, and its standard error; nothing where there are too few
-    /// images for mixes of that many, or no noise keeps the budget.
+    /// Accuracy on images that were not mixed, in percent, and its standard error, which one run has none of; nothing
+    /// where there are too few images for mixes of that many, or no noise keeps the budget.
     accuracy: Option<f64>,
     standard_error: Option<f64>,
     printed: Option<f64>,
@@ -133,24 +134,17 @@ pub fn run(arguments: &BenchMixArguments, progress: &Progress) -> Result<(), Err
     if arguments.encrypted {
         return time_encryption(arguments, &images, &labels, mixes, progress);
     }
-    let mut rows = Vec::new();
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for &mix in mixes {
         for way in Way::ALL {
             let budgets = std::iter::once(None).chain(arguments.epsilon.iter().copied().map(Some));
             for epsilon in budgets {
-                rows.push(measure(
-                    arguments,
-                    (&images, &labels),
-                    (mix, way, epsilon),
-                    progress,
-                )?);
+                let images = (&images, labels.as_slice());
+                rows.push(&measure(arguments, images, (mix, way, epsilon), progress)?)?;
             }
         }
     }
-    if arguments.json {
-        return output::print_json(&rows);
-    }
-    output::print(&text(&rows))
+    rows.end("")
 }
 
 fn read() -> Result<(idx::Images, Vec<u8>), Error> {
@@ -212,7 +206,7 @@ fn measure(
         epsilon,
         seeds: accuracies.len(),
         accuracy: figures.map(|(mean, _)| mean),
-        standard_error: figures.map(|(_, error)| error),
+        standard_error: figures.and_then(|(_, error)| error),
         printed: printed::mnist(way.name(), mix, epsilon),
         mixes: made,
         seconds: started.elapsed().as_secs_f64() / accuracies.len().max(1) as f64,
@@ -304,27 +298,24 @@ fn train_and_test(mixes: &Mixes, seen: &Points, unseen: &Points, seed: u64) -> R
     })?)
 }
 
-fn text(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "way             l  epsilon  accuracy (s.e.)  printed    mixes  seconds  seeds\n",
-    );
-    for row in rows {
-        let accuracy = match (row.accuracy, row.standard_error) {
-            (Some(accuracy), Some(error)) => format!("{accuracy:>8.2} ({error:.2})"),
-            _ => "not possible".to_owned(),
-        };
-        let epsilon = row
-            .epsilon
-            .map_or("none".to_owned(), |epsilon| epsilon.to_string());
-        let printed = row
-            .printed
-            .map_or(String::new(), |printed| format!("{printed:.2}"));
-        text.push_str(&format!(
-            "{:12} {:>4} {epsilon:>8}  {accuracy:>15}  {printed:>7} {:>8} {:>8.1} {:>6}\n",
-            row.way, row.mix, row.mixes, row.seconds, row.seeds
-        ));
-    }
-    text
+const HEADING: &str =
+    "way             l  epsilon  accuracy (s.e.)  printed    mixes  seconds  seeds\n";
+
+fn line(row: &Row) -> String {
+    let accuracy = match row.accuracy {
+        Some(accuracy) => format!("{accuracy:>8.2} {}", bracketed(row.standard_error, 2)),
+        None => "not possible".to_owned(),
+    };
+    let epsilon = row
+        .epsilon
+        .map_or("none".to_owned(), |epsilon| epsilon.to_string());
+    let printed = row
+        .printed
+        .map_or(String::new(), |printed| format!("{printed:.2}"));
+    format!(
+        "{:12} {:>4} {epsilon:>8}  {accuracy:>15}  {printed:>7} {:>8} {:>8.1} {:>6}\n",
+        row.way, row.mix, row.mixes, row.seconds, row.seeds
+    )
 }
 
 fn time_encryption(
@@ -337,30 +328,28 @@ fn time_encryption(
     let points = Points::from_images(images, labels, CLASSES, Standard::MNIST, true)?;
     let (seen, _) = split(&points, 0);
     let rho = accounting::rho(arguments.epsilon.last().copied().unwrap_or(10.0), DELTA)?;
-    let mut timed = Vec::new();
+    let heading = "   l    mixes  ciphertexts  equal  encrypt s  compute s  decrypt s\n";
+    let mut timed = Rows::begin(arguments.json, heading, timed_line)?;
     for &mix in mixes {
         let phase = progress.uncounted(format!("encrypted, l {mix}"));
-        timed.push(encrypt(grouped(&seen, mix)?, &seen, rho, mix)?);
+        let row = encrypt(grouped(&seen, mix)?, &seen, rho, mix)?;
         phase.finish();
+        timed.push(&row)?;
     }
-    if arguments.json {
-        return output::print_json(&timed);
-    }
-    let mut text =
-        String::from("   l    mixes  ciphertexts  equal  encrypt s  compute s  decrypt s\n");
-    for row in timed {
-        text.push_str(&format!(
-            "{:>4} {:>8} {:>12} {:>6} {:>10.1} {:>10.1} {:>10.1}\n",
-            row.mix,
-            row.mixes,
-            row.ciphertexts,
-            row.equal_to_clear,
-            row.encrypt_seconds,
-            row.compute_seconds,
-            row.decrypt_seconds
-        ));
-    }
-    output::print(&text)
+    timed.end("")
+}
+
+fn timed_line(row: &Encrypted) -> String {
+    format!(
+        "{:>4} {:>8} {:>12} {:>6} {:>10.1} {:>10.1} {:>10.1}\n",
+        row.mix,
+        row.mixes,
+        row.ciphertexts,
+        row.equal_to_clear,
+        row.encrypt_seconds,
+        row.compute_seconds,
+        row.decrypt_seconds
+    )
 }
 
 fn encrypt(

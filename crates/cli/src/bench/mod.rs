@@ -12,6 +12,7 @@ pub mod mechanisms;
 pub mod mixing;
 pub mod paper;
 pub mod pgm;
+mod rows;
 pub mod siege;
 mod trial;
 

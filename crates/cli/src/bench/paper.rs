@@ -14,9 +14,10 @@ use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 use serde_json::json;
 
+use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use super::{Dataset, datasets};
-use crate::{error::Error, output, progress::Progress};
+use crate::{error::Error, progress::Progress};
 
 /// What `--help` ends with.
 pub const PAPER_EXAMPLES: &str = "\
@@ -134,7 +135,7 @@ pub struct PaperArguments {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Figure {
     mean: f64,
-    standard_error: f64,
+    standard_error: Option<f64>,
     printed: Option<f64>,
 }
 
@@ -157,9 +158,9 @@ pub fn run(arguments: &PaperArguments, progress: &Progress) -> Result<(), Error>
     } else {
         arguments.datasets.clone()
     };
-    let mut rows = Vec::new();
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for dataset in datasets(&wanted)? {
-        rows.push(real(arguments, &dataset)?);
+        rows.push(&real(arguments, &dataset)?)?;
         for (name, mechanism) in contenders()? {
             for (budget, (epsilon, shown)) in BUDGETS.into_iter().enumerate() {
                 let label = format!("{} {name} e{shown}", dataset.name);
@@ -178,7 +179,7 @@ pub fn run(arguments: &PaperArguments, progress: &Progress) -> Result<(), Error>
                 phase.finish();
                 let printed = printed(&dataset.name, name, budget);
                 let figure = |which: usize| figure(&found, which, printed.map(|p| p[which]));
-                rows.push(Row {
+                rows.push(&Row {
                     dataset: dataset.name.clone(),
                     mechanism: name,
                     epsilon: shown,
@@ -186,14 +187,11 @@ pub fn run(arguments: &PaperArguments, progress: &Progress) -> Result<(), Error>
                     error: Some(figure(0)),
                     accuracy: figure(1),
                     f1: figure(2),
-                });
+                })?;
             }
         }
     }
-    if arguments.json {
-        return output::print_json(&rows);
-    }
-    output::print(&text(&rows))
+    rows.end("")
 }
 
 /// A mechanism with its options, under the paper's name.
@@ -288,34 +286,28 @@ fn trial(
     Ok(prediction.map(|p| [error, p.synthetic.accuracy, p.synthetic.f1]))
 }
 
-fn text(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "table          mechanism  epsilon  error (s.e.)   printed  accuracy (s.e.)  printed     F1 (s.e.)     printed  \
-         seeds\n",
-    );
+const HEADING: &str = "table          mechanism  epsilon  error (s.e.)   printed  accuracy (s.e.)  printed     F1 (s.e.)     printed  \
+     seeds\n";
+
+fn line(row: &Row) -> String {
     let shown = |figure: Option<Figure>| match figure {
         Some(figure) => {
             let printed = figure.printed.map_or(String::new(), |p| format!("{p:.3}"));
-            format!(
-                "{:.3} ({:.3}) {printed:>8}",
-                figure.mean, figure.standard_error
-            )
+            let error = bracketed(figure.standard_error, 3);
+            format!("{:.3} {error} {printed:>8}", figure.mean)
         }
         None => String::new(),
     };
-    for row in rows {
-        text.push_str(&format!(
-            "{:14} {:9} {:>8}  {:>22}  {:>24}  {:>22} {:>6}\n",
-            row.dataset,
-            row.mechanism,
-            row.epsilon,
-            shown(row.error),
-            shown(Some(row.accuracy)),
-            shown(Some(row.f1)),
-            row.seeds
-        ));
-    }
-    text
+    format!(
+        "{:14} {:9} {:>8}  {:>22}  {:>24}  {:>22} {:>6}\n",
+        row.dataset,
+        row.mechanism,
+        row.epsilon,
+        shown(row.error),
+        shown(Some(row.accuracy)),
+        shown(Some(row.f1)),
+        row.seeds
+    )
 }
 
 #[cfg(test)]

@@ -362,15 +362,23 @@ fn errors(table: &Table, shares: &[Vec<f64>], cliques: &[Clique]) -> Result<Vec<
     errors.collect()
 }
 
-/// Mean and standard error of the mean.
-pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
+/// Mean and standard error of the mean, which one value has none of.
+pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n.max(1.0);
     let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-    let error = if values.len() > 1 {
-        (squares / (n - 1.0) / n).sqrt()
-    } else {
-        0.0
-    };
+    let error = (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt());
     (mean, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_has_no_standard_error() {
+        assert_eq!(mean_and_error(&[3.0]), (3.0, None));
+        assert_eq!(mean_and_error(&[1.0, 3.0]), (2.0, Some(1.0)));
+        assert_eq!(mean_and_error(&[2.0, 2.0]), (2.0, Some(0.0)));
+    }
 }

@@ -69,6 +69,38 @@ fn mechanisms_are_compared_on_a_table_of_ones_own() {
 }
 
 #[test]
+fn a_bench_of_one_seed_has_a_row_of_one_mechanism_and_no_standard_error() {
+    let folder = folder(table(200), SCHEMA);
+    let bench = "bench mechanisms --data t.csv --schema t.schema.json --seeds 1 --epsilon 1 \
+                 --model-mb 1 --mechanism staged";
+    let bench: Vec<_> = bench.split_whitespace().collect();
+    let output = fhaim(folder.path(), &bench);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("t ")).collect();
+    assert_eq!(rows.len(), 1, "{text}");
+    assert!(rows[0].contains(" staged  ") && rows[0].contains(" (-) "));
+    let output = fhaim(folder.path(), &[&bench[..], &["--json"]].concat());
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(rows[0]["pairs"]["standard_error"].is_null());
+    let none = [&bench[..], &["--mechanism", "nothing"]].concat();
+    let output = fhaim(folder.path(), &none);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no mechanism has \"nothing\""));
+}
+
+#[test]
+fn a_federated_method_is_named_whole() {
+    let folder = folder(table(200), SCHEMA);
+    let output = fhaim(
+        folder.path(),
+        &["bench", "federated", "t", "--method", "aug"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there is no method \"aug\""));
+}
+
+#[test]
 fn a_bench_without_its_tables_says_what_to_set() {
     let folder = TempDir::new().unwrap();
     for (bench, variable) in [

@@ -1,5 +1,7 @@
 //! What is compared.
 
+use std::str::FromStr;
+
 use fhaim_federated::Method;
 
 /// One of the methods, or what they are held against.
@@ -41,5 +43,33 @@ impl Contender {
             Self::Staged => "staged",
             Self::StagedAlone => "staged-h1",
         }
+    }
+}
+
+impl FromStr for Contender {
+    type Err = String;
+
+    /// A whole name: one of them may be a part of another's.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|known| known.name() == name);
+        found.ok_or_else(|| {
+            let known = Self::ALL.map(Self::name).join(", ");
+            format!("there is no method {name:?}: there are {known}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_is_found_by_its_whole_name_alone() {
+        for contender in Contender::ALL {
+            assert_eq!(contender.name().parse(), Ok(contender));
+        }
+        assert_eq!("aim".parse(), Ok(Contender::Aim));
+        let refused = "aug".parse::<Contender>().unwrap_err();
+        assert!(refused.contains("aug-private") && refused.contains("staged-h1"));
     }
 }

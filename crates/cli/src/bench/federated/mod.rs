@@ -18,8 +18,9 @@ use serde::Serialize;
 use self::contender::Contender;
 use self::trial::{Trial, trial};
 use super::FOLDER;
+use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
-use crate::{args::megabytes, error::Error, input, output, progress::Progress};
+use crate::{args::megabytes, error::Error, input, progress::Progress};
 
 /// What `--help` ends with.
 pub const BENCH_FEDERATED_EXAMPLES: &str = "\
@@ -42,9 +43,9 @@ pub struct FederatedArguments {
     /// Measure how unlike the parties are, by rule, and run nothing
     #[arg(long)]
     pub heterogeneity: bool,
-    /// Run only methods with this in their names
-    #[arg(long, value_name = "TEXT")]
-    pub method: Option<String>,
+    /// Run only this method, by its whole name (may be repeated)
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<Contender>,
     /// Privacy budget (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [1.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
@@ -91,12 +92,12 @@ struct Row {
     seeds: usize,
     /// Mean L1 over the workload, and its standard error.
     error: f64,
-    error_standard_error: f64,
+    error_standard_error: Option<f64>,
     /// The same over all subsets of the workload's triples.
     error_subsets: f64,
     /// Mean negative log-likelihood of held-out records, and its standard error.
     nll: f64,
-    nll_standard_error: f64,
+    nll_standard_error: Option<f64>,
     /// Area under the ROC curve of trees that were trained on synthetic records, if the target is binary.
     auc: Option<f64>,
     /// Printed error and NLL, where there are any.
@@ -113,7 +114,7 @@ struct Skew {
     rule: &'static str,
     seeds: u64,
     heterogeneity: f64,
-    standard_error: f64,
+    standard_error: Option<f64>,
     printed: Option<f64>,
 }
 
@@ -122,7 +123,7 @@ pub fn run(arguments: &FederatedArguments, progress: &Progress) -> Result<(), Er
     if arguments.heterogeneity {
         return measure_partitions(arguments, progress);
     }
-    let mut rows = Vec::new();
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for name in &arguments.tables {
         let table = read(name)?;
         for contender in Contender::ALL {
@@ -138,19 +139,15 @@ pub fn run(arguments: &FederatedArguments, progress: &Progress) -> Result<(), Er
                     phase.reach(seed + 1);
                 }
                 phase.finish();
-                rows.push(row(name, contender, epsilon, trials));
+                rows.push(&row(name, contender, epsilon, trials))?;
             }
         }
     }
-    if arguments.json {
-        return output::print_json(&rows);
-    }
-    output::print(&text(&rows))
+    rows.end("")
 }
 
 fn wanted(arguments: &FederatedArguments, contender: Contender) -> bool {
-    let part = arguments.method.as_deref().unwrap_or("");
-    contender.name().contains(part)
+    arguments.method.is_empty() || arguments.method.contains(&contender)
 }
 
 fn read(name: &str) -> Result<Table, Error> {
@@ -190,33 +187,30 @@ fn row(table: &str, contender: Contender, epsilon: f64, trials: Vec<Trial>) -> R
     }
 }
 
-fn text(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "table      method        epsilon  error (s.e.)    printed  subsets  NLL (s.e.)       printed    AUC  seconds  seeds\n",
-    );
+const HEADING: &str = "table      method        epsilon  error (s.e.)    printed  subsets  NLL (s.e.)       printed    AUC  \
+     seconds  seeds\n";
+
+fn line(row: &Row) -> String {
     let optional = |value: Option<f64>, digits| match value {
         Some(value) => format!("{value:.digits$}"),
         None => String::new(),
     };
-    for row in rows {
-        text.push_str(&format!(
-            "{:10} {:13} {:>7}  {:.3} ({:.3}) {:>10}  {:>7.3}  {:>7.2} ({:.2}) {:>10}  {:>5} {:>8.1} {:>6}\n",
-            row.table,
-            row.method,
-            row.epsilon,
-            row.error,
-            row.error_standard_error,
-            optional(row.printed_error, 2),
-            row.error_subsets,
-            row.nll,
-            row.nll_standard_error,
-            optional(row.printed_nll, 2),
-            optional(row.auc, 3),
-            row.seconds,
-            row.seeds
-        ));
-    }
-    text
+    format!(
+        "{:10} {:13} {:>7}  {:.3} {} {:>10}  {:>7.3}  {:>7.2} {} {:>10}  {:>5} {:>8.1} {:>6}\n",
+        row.table,
+        row.method,
+        row.epsilon,
+        row.error,
+        bracketed(row.error_standard_error, 3),
+        optional(row.printed_error, 2),
+        row.error_subsets,
+        row.nll,
+        bracketed(row.nll_standard_error, 2),
+        optional(row.printed_nll, 2),
+        optional(row.auc, 3),
+        row.seconds,
+        row.seeds
+    )
 }
 
 /// The rules that FLAIM prints figures of.
@@ -228,7 +222,8 @@ const RULES: [(&str, Rule); 4] = [
 ];
 
 fn measure_partitions(arguments: &FederatedArguments, progress: &Progress) -> Result<(), Error> {
-    let mut skews = Vec::new();
+    let heading = "table      rule      heterogeneity (s.e.)  printed\n";
+    let mut skews = Rows::begin(arguments.json, heading, skew_line)?;
     for name in &arguments.tables {
         let table = read(name)?;
         let cliques: Vec<Clique> = (1..=3).flat_map(|k| table.domain().subsets(k)).collect();
@@ -243,30 +238,27 @@ fn measure_partitions(arguments: &FederatedArguments, progress: &Progress) -> Re
             }
             phase.finish();
             let (mean, standard_error) = mean_and_error(&found);
-            skews.push(Skew {
+            skews.push(&Skew {
                 table: name.clone(),
                 rule: rule_name,
                 seeds: arguments.seeds,
                 heterogeneity: mean,
                 standard_error,
                 printed: printed::heterogeneity(name, rule_name),
-            });
+            })?;
         }
     }
-    if arguments.json {
-        return output::print_json(&skews);
-    }
-    let mut text = String::from("table      rule      heterogeneity (s.e.)  printed\n");
-    for skew in &skews {
-        let printed = skew.printed.map(|figure| format!("{figure:.3}"));
-        text.push_str(&format!(
-            "{:10} {:9} {:>13.3} ({:.3}) {:>8}\n",
-            skew.table,
-            skew.rule,
-            skew.heterogeneity,
-            skew.standard_error,
-            printed.unwrap_or_default()
-        ));
-    }
-    output::print(&text)
+    skews.end("")
+}
+
+fn skew_line(skew: &Skew) -> String {
+    let printed = skew.printed.map(|figure| format!("{figure:.3}"));
+    format!(
+        "{:10} {:9} {:>13.3} {} {:>8}\n",
+        skew.table,
+        skew.rule,
+        skew.heterogeneity,
+        bracketed(skew.standard_error, 3),
+        printed.unwrap_or_default()
+    )
 }
