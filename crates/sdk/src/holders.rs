@@ -49,11 +49,15 @@ impl Client {
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => None,
             withdrawn => Some(withdrawn?),
         };
-        if let Some(second) = self.second(dataset)? {
-            self.take_back(second, dataset, number).await?;
-        }
+        let kept_by_second = match self.second(dataset)? {
+            Some(second) => self.take_back(second, dataset, number).await? == WithdrawnPart::Kept,
+            None => false,
+        };
         let first = &self.endpoints().computation;
-        let part = self.take_back(first, dataset, number).await?;
+        let part = match self.take_back(first, dataset, number).await? {
+            _ if kept_by_second => WithdrawnPart::Kept,
+            part => part,
+        };
         Ok(Withdrawal { set, part })
     }
 

@@ -73,6 +73,11 @@ impl KeptLadder {
         Ok(kept)
     }
 
+    /// Whether its upload came to its end.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     /// The key in a file; nothing where there is no file.
     ///
     /// # Errors

@@ -241,10 +241,12 @@ impl Client {
             manifest: manifest(journal.sent()),
         });
         let upload = self.json(Method::POST, &address, body.clone()).await?;
-        if let Some(second) = self.second(dataset)? {
-            self.have_copied(second, part, &body).await?;
-        }
-        self.make_ready(part, &upload).await?;
+        // Whether this was the last part, the second says, where there is one: it has each after the first has.
+        let last = match self.second(dataset)? {
+            Some(second) => &self.have_copied(second, part, &body).await?,
+            None => &upload,
+        };
+        self.make_ready(part, last).await?;
         journal.finish();
         Ok(upload)
     }
@@ -273,7 +275,7 @@ impl Client {
 
     /// Has the second computation service copy the part from the first: it holds what it gets against the
     /// manifest that it is told here.
-    async fn have_copied(&self, second: &str, part: Part, body: &Body) -> Result<(), Error> {
+    async fn have_copied(&self, second: &str, part: Part, body: &Body) -> Result<Upload, Error> {
         let Part {
             dataset, number, ..
         } = part;
@@ -281,7 +283,7 @@ impl Client {
         loop {
             let upload: Upload = self.json(Method::POST, &address, body.clone()).await?;
             if part.is_complete(&upload) {
-                return Ok(());
+                return Ok(upload);
             }
         }
     }

@@ -8,7 +8,7 @@ CREATE TABLE shared_keys (
     dataset TEXT PRIMARY KEY,
     -- What named the attempt to make the key.
     attempt TEXT NOT NULL,
-    -- What all services said of the key, as JSON; absent where this service has not seen that.
+    -- What all services said of the key, as JSON. Absent where this service has not seen that.
     confirmation TEXT
 );
 -- Requests that this service would release, and will release no other in the place of, until they are debited.

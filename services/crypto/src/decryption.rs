@@ -73,6 +73,7 @@ pub(crate) fn rules(dataset: Uuid, plan: &Outline) -> Rules {
 /// [`ProblemKind::NotFound`].
 pub async fn begin(state: &State, call: &Call, new: &NewRun) -> Result<RunStanding, Failure> {
     let stored = keys::find(state, call.dataset).await?;
+    stored.must_be_computed_by(call.peer.0)?;
     ledger::check_passed_on(state, &stored, &call.receipts).await?;
     let plan = keys::outline(&stored.terms)?;
     let rules = rules(call.dataset, &plan);

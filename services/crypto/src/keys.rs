@@ -84,6 +84,19 @@ impl Stored {
         })
     }
 
+    /// Refuses a service that is none of the dataset's computation services: the second has no part in datasets
+    /// whose terms have none.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Forbidden`].
+    pub(crate) fn must_be_computed_by(&self, service: Service) -> Result<(), Failure> {
+        match service {
+            Service::Computation => Ok(()),
+            Service::Witness if self.terms.witness => Ok(()),
+            _ => Err(Failure::forbidden()),
+        }
+    }
+
     /// Digest of the terms as they are stored.
     ///
     /// # Errors
@@ -211,8 +224,11 @@ pub async fn show(
 ) -> Result<KeySet, Failure> {
     let stored = match caller {
         Caller::User(user) => find_held(state, dataset, user).await?,
-        Caller::Service(Service::Computation | Service::Witness) => find(state, dataset).await?,
-        Caller::Service(_) => return Err(Failure::forbidden()),
+        Caller::Service(service) => {
+            let stored = find(state, dataset).await?;
+            stored.must_be_computed_by(service)?;
+            stored
+        }
     };
     if stored.is_destroyed() {
         return Err(Failure::not_found());

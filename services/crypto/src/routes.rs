@@ -216,10 +216,10 @@ async fn public_key(
 ) -> Result<Response, Failure> {
     let stored = match caller {
         Caller::User(user) => keys::find_held(&state, dataset, user).await?,
-        Caller::Service(Service::Computation | Service::Witness) => {
+        Caller::Service(service) => {
+            must_compute(&state, Peer(service), dataset).await?;
             keys::find(&state, dataset).await?
         }
-        Caller::Service(_) => return Err(Failure::forbidden()),
     };
     Ok(octets(keys::part(&state, &stored, Part::Public).await?))
 }
@@ -236,17 +236,17 @@ async fn evaluation_keys(
     peer: Peer,
     Path(dataset): Path<Uuid>,
 ) -> Result<Response, Failure> {
-    must_compute(peer)?;
+    must_compute(&state, peer, dataset).await?;
     let stored = keys::find(&state, dataset).await?;
     Ok(octets(keys::part(&state, &stored, Part::Evaluation).await?))
 }
 
-/// Refuses a service that is none of the computation services.
-fn must_compute(peer: Peer) -> Result<(), Failure> {
-    match peer.0 {
-        Service::Computation | Service::Witness => Ok(()),
-        _ => Err(Failure::forbidden()),
-    }
+/// Refuses a service that is none of the dataset's computation services: the second has no part in datasets
+/// whose terms have none.
+async fn must_compute(state: &State, peer: Peer, dataset: Uuid) -> Result<(), Failure> {
+    keys::find(state, dataset)
+        .await?
+        .must_be_computed_by(peer.0)
 }
 
 fn octets(bytes: Bytes) -> Response {
@@ -296,7 +296,6 @@ async fn begin(
     Receipts(receipts): Receipts,
     Json(new): Json<NewRun>,
 ) -> Result<axum::Json<RunStanding>, Failure> {
-    must_compute(peer)?;
     let call = Call {
         peer,
         dataset,

@@ -21,7 +21,7 @@ use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
 use fhaim_platform::telemetry;
-use fhaim_platform::token::Peer;
+use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::crypto::chain::Freeze;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -84,6 +84,26 @@ async fn a_run_is_given_to_one_job_and_stays_its_own() {
     let upload = Digest::of(b"another");
     let other = decryption::begin(&state, &call, &NewRun { upload }).await;
     assert_eq!(kind(other), ProblemKind::Conflict);
+}
+
+/// A second computation service could begin the runs of datasets that have none, and bind them to an upload of its choice.
+#[tokio::test]
+async fn a_second_computation_service_has_no_part_in_datasets_without_one() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let id = place.dataset(&state, 1).await;
+    let call = Call {
+        peer: Peer(Service::Witness),
+        dataset: id,
+        job: Uuid::from_u128(7),
+        receipts: Vec::new(),
+    };
+    let upload = Digest::of(b"another");
+    let begun = decryption::begin(&state, &call, &NewRun { upload }).await;
+    assert_eq!(kind(begun), ProblemKind::Forbidden);
+    let shown = keys::show(&state, id, Caller::Service(Service::Witness), &[]).await;
+    assert_eq!(kind(shown), ProblemKind::Forbidden);
+    begin(&state, id, 7, &[]).await.unwrap();
 }
 
 /// Every refusal reads alike, and is counted by what became of it.

@@ -407,7 +407,7 @@ impl<'a> Second<'a> {
             .attempt
             .put(self.service, self.path, self.batch, true)
             .await;
-        self.take(status?)
+        self.take(status?).await
     }
 
     /// Looks where it is, now and then.
@@ -422,18 +422,24 @@ impl<'a> Second<'a> {
             None => {}
         }
         match self.attempt.look(self.service, self.path).await? {
-            Some(status) => self.take(status),
+            Some(status) => self.take(status).await,
             None => self.begin().await,
         }
     }
 
-    fn take(&mut self, status: BatchStatus) -> Result<(), Stop> {
+    async fn take(&mut self, status: BatchStatus) -> Result<(), Stop> {
         self.looked = Instant::now();
         self.said = match status {
             BatchStatus::Released { .. } => Some(self.looked),
-            BatchStatus::Refused { reason, .. } => {
+            BatchStatus::Refused {
+                reason,
+                without_run,
+            } => {
                 let reason = format!("the second computation service refused a release: {reason}");
-                return Err(Stop::Failed(reason));
+                return Err(match without_run {
+                    true => self.attempt.end_without_run(&reason).await?,
+                    false => Stop::Failed(reason),
+                });
             }
             BatchStatus::Queued | BatchStatus::Running { .. } => None,
         };

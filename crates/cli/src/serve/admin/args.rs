@@ -8,7 +8,8 @@ use uuid::Uuid;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
-    /// Let a dataset go on that the crypto service froze over a page it could not decrypt
+    /// Let a dataset go on that the crypto service froze: over a page it could not decrypt, or computation services
+    /// that do not agree
     #[command(after_help = THAW_EXAMPLES)]
     Thaw(ThawArguments),
     /// Take a job or a batch from a worker that is known to be gone
