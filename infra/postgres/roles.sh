@@ -1,9 +1,17 @@
 #!/bin/sh
-# Run once by the image of Postgres on an empty volume: a role and a database for each service.
+# Run once by the image of Postgres on an empty volume: a role and a database for each service. Run again, it makes
+# those that are not there, such as those of a second computation service that came later.
 set -eu
-for service in generation computation crypto; do
-    password=$(printenv "$(echo "$service" | tr '[:lower:]' '[:upper:]')_PASSWORD")
-    psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="${POSTGRES_USER:-postgres}" \
+user=${POSTGRES_USER:-postgres}
+for service in generation computation crypto witness; do
+    variable=$(echo "$service" | tr '[:lower:]' '[:upper:]')_PASSWORD
+    # Secrets that were drawn before there was a second computation service have none for it.
+    if [ "$service" = witness ] && ! printenv "$variable" >/dev/null; then continue; fi
+    password=$(printenv "$variable")
+    known=$(psql --no-psqlrc --quiet --tuples-only --no-align --username="$user" \
+        --command="SELECT 1 FROM pg_roles WHERE rolname = '$service'")
+    [ -z "$known" ] || continue
+    psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$user" \
         --set=name="$service" --set=password="$password" <<'SQL'
 CREATE ROLE :"name" LOGIN PASSWORD :'password';
 CREATE DATABASE :"name" OWNER :"name";
