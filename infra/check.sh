@@ -1,7 +1,8 @@
 #!/bin/sh
-# Checks compose.yaml against the Compose specification, and the Kubernetes manifests, as
-# kustomization.yaml puts them together, against Kubernetes' own schemas. Needs Python with a package
-# registry, and kubectl; no cluster and no Docker engine.
+# Checks compose.yaml, alone and with compose.witness.yaml and compose.keyshare.yaml, against the Compose specification, and the
+# Kubernetes manifests, as kustomization.yaml puts them together without a second computation service and
+# with one, against Kubernetes' own schemas. Needs Python with a package registry, and kubectl; no cluster
+# and no Docker engine.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
@@ -9,53 +10,64 @@ trap 'rm -rf "$folder"' EXIT INT TERM
 python3 -m venv "$folder/env"
 "$folder/env/bin/pip" install --quiet --disable-pip-version-check \
     compose-spec==0.2.1 kubernetes-validate==1.37.0 PyYAML==6.0.3
-kubectl kustomize "$here" >"$folder/manifests.yaml"
-"$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/manifests.yaml"
-# The same with what its lines that begin with #+ add.
-mkdir "$folder/distrust"
-cp -R "$here/kubernetes" "$here/config" "$folder/distrust"
-sed 's/#+ //' "$here/kustomization.yaml" >"$folder/distrust/kustomization.yaml"
-kubectl kustomize "$folder/distrust" >"$folder/distrust.yaml"
-"$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/distrust.yaml"
+kubectl kustomize "$here" >"$folder/alone.yaml"
+mkdir "$folder/with"
+cp -R "$here/kustomization.yaml" "$here/kubernetes" "$here/config" "$folder/with/"
+sed -i 's|^# components:|components:|' "$folder/with/kustomization.yaml"
+kubectl kustomize "$folder/with" >"$folder/witness.yaml"
+grep -q '^  namespace: fhaim-witness$' "$folder/witness.yaml"
+grep -q '^  namespace: fhaim-keyshare$' "$folder/witness.yaml"
+for manifests in alone witness; do
+    "$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/$manifests.yaml"
+done
 echo "ok: the manifests are what Kubernetes takes"
-"$folder/env/bin/python" - "$here" "$folder/manifests.yaml" "$folder/distrust.yaml" <<'PYTHON'
+cat >"$folder/check.py" <<'PYTHON'
 import pathlib
 import sys
 
 import compose_spec
 import yaml
 
-here, manifests, distrust = map(pathlib.Path, sys.argv[1:])
-compose = yaml.safe_load((here / "compose.yaml").read_text())
-checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(compose))
-checked.validate()
-print("ok: compose.yaml is what Compose takes:", ", ".join(sorted(checked.service_names())))
-
 
 def merged(one, other):
-    """As Compose puts two files together: tables by their names, anything else replaced."""
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return other
-    return one | {name: merged(one.get(name), value) for name, value in other.items()}
+    """What Compose makes of two files, as far as ours go: no key of both is a list but `depends_on`."""
+    if isinstance(one, dict):
+        both = one.keys() | other.keys()
+        return {k: merged(one[k], other[k]) if k in one and k in other else one.get(k, other.get(k)) for k in both}
+    if isinstance(one, list):
+        return one + other
+    return other
 
 
-wider = merged(compose, yaml.safe_load((here / "compose.distrust.yaml").read_text()))
-checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(wider))
+here, manifests = map(pathlib.Path, sys.argv[1:3])
+files = sys.argv[3:]
+compose = yaml.safe_load((here / files[0]).read_text())
+for file in files[1:]:
+    compose = merged(compose, yaml.safe_load((here / file).read_text()))
+checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(compose))
 checked.validate()
-print("ok: so is compose.distrust.yaml over it:", ", ".join(sorted(checked.service_names())))
+print("ok:", " and ".join(files), "is what Compose takes:", ", ".join(sorted(checked.service_names())))
 
 # No two parties share a file of secrets, a store or a namespace.
-names = ("generation", "computation", "crypto")
-further = ("witness", "keyshare1")
-for name in names + further:
-    service = wider["services"][name]
-    others = [other for other in names + further if other != name]
+names = ("generation", "computation", "crypto", *(["witness"] if len(files) > 1 else []))
+parties = (*names, *(["keyshare1"] if len(files) > 1 else []))
+for name in parties:
+    service = compose["services"][name]
+    others = [other for other in parties if other != name]
     assert service["env_file"] == [f"secrets/{name}.env"], service
     assert not {f"s3-{other}" for other in others} & set(service["networks"]), service
+    assert f"s3-{name}" in service["networks"] and f"s3-{name}" in compose["volumes"], service
     assert service["read_only"] and service["cap_drop"] == ["ALL"], service
+if "witness" in names:
+    for name in names[:-1]:
+        peers = compose["services"][name]["environment"]
+        wanted = {f"FHAIM_{name.upper()}__COMMON__PEERS__WITNESS": "http://witness:8084"}
+        if name == "crypto":
+            wanted["FHAIM_CRYPTO__COMMON__PEERS__KEYSHARE1"] = "http://keyshare1:8085"
+        assert peers == wanted, peers
+    assert compose["services"]["proxy"]["environment"] == {"WITNESS": "witness:8084"}
 deployed = list(yaml.safe_load_all(manifests.read_text()))
-all_deployed = list(yaml.safe_load_all(distrust.read_text()))
-for manifest in all_deployed:
+for manifest in deployed:
     if manifest["kind"] != "Deployment":
         continue
     name, spec = manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
@@ -84,5 +96,7 @@ for manifest in deployed:
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz", name
 print("ok: two replicas of each service, replaced one after the other")
 PYTHON
+"$folder/env/bin/python" "$folder/check.py" "$here" "$folder/alone.yaml" compose.yaml
+"$folder/env/bin/python" "$folder/check.py" "$here" "$folder/witness.yaml" compose.yaml compose.witness.yaml compose.keyshare.yaml
 
 python3 "$(dirname "$0")/monitoring/check.py"

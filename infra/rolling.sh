@@ -85,6 +85,7 @@ both() { printf '%s max_fails=1 fail_timeout=1s; server %s' "${address[$1-a]}" "
 mkdir -p "$folder/page" "$folder/tls"
 sed -e "s|\${LISTEN}|$front|; s|\${PAGE}|$folder/page|; s|/etc/nginx/tls|$folder/tls|" \
     -e "s|\${GENERATION}|$(both generation)|; s|\${COMPUTATION}|$(both computation)|" \
+    -e "s|\${WITNESS}|127.0.0.1:9|" \
     -e "s|\${CRYPTO}|$(both crypto)|" "$here/proxy/fhaim.conf.template" >"$folder/fhaim.conf"
 cat >"$folder/nginx.conf" <<NGINX
 $([ "$(id -u)" != 0 ] || echo 'user root;')

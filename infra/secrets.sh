@@ -1,18 +1,17 @@
 #!/bin/sh
-# Draws every secret that compose.yaml and compose.distrust.yaml need into infra/secrets/, a file for each container, so that
-# each gets its own and no other's. Files that are there are left alone.
+# Draws every secret that compose.yaml, compose.witness.yaml and compose.keyshare.yaml need into infra/secrets/, a
+# file for each container, so that each gets its own and no other's. Files that are there are left alone.
 set -eu
 folder=${1:-$(dirname "$0")/secrets}
 umask 077
 mkdir -p "$folder"
 random() { od -An -N"$1" -tx1 /dev/urandom | tr -d ' \n'; }
 
-if [ -e "$folder/postgres.env" ]; then
-    echo "$folder/postgres.env is there already: nothing was drawn" >&2
-    exit 1
-fi
-printf 'POSTGRES_PASSWORD=%s\n' "$(random 24)" >"$folder/postgres.env"
+[ -e "$folder/postgres.env" ] || printf 'POSTGRES_PASSWORD=%s\n' "$(random 24)" >"$folder/postgres.env"
+drawn=
 for service in generation computation crypto witness keyshare1; do
+    [ ! -e "$folder/$service.env" ] || continue
+    drawn="$drawn $service"
     upper=$(echo "$service" | tr '[:lower:]' '[:upper:]')
     password=$(random 24)
     access=$service
@@ -27,4 +26,5 @@ for service in generation computation crypto witness keyshare1; do
         printf 'FHAIM_SEALING_KEYS=%s\n' "$(random 32)"
     } >"$folder/$service.env"
 done
-echo "secrets drawn into $folder: keep a copy of all FHAIM_SEALING_KEYS apart from the backups"
+[ -n "$drawn" ] || { echo "$folder has all secrets already: nothing was drawn" >&2; exit 1; }
+echo "secrets of$drawn drawn into $folder: keep a copy of each FHAIM_SEALING_KEYS apart from the backups"

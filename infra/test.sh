@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts the three services as programs of their own, with the configurations of infra/config/
+# Starts the three services, and a second computation service, as programs of their own, with the configurations of infra/config/
 # (SQLite and folders in place of Postgres and S3, loopback in place of a network), nginx with the
 # proxy's own file in front of them, and checks what a browser and a client see through it.
 # FHAIM_BIN names the program. Needs nginx (Debian: nginx-light) and Python.
@@ -19,15 +19,15 @@ finish() {
 }
 trap finish EXIT INT TERM
 
-# Four ports that are free now.
+# Five ports that are free now.
 ports=$(python3 -c '
 import socket
-sockets = [socket.socket() for _ in range(4)]
+sockets = [socket.socket() for _ in range(5)]
 for one in sockets: one.bind(("127.0.0.1", 0))
 print(*(one.getsockname()[1] for one in sockets))')
-# shellcheck disable=SC2086 # four words
+# shellcheck disable=SC2086 # five words
 set -- $ports
-generation=127.0.0.1:$1 computation=127.0.0.1:$2 crypto=127.0.0.1:$3 front=127.0.0.1:$4
+generation=127.0.0.1:$1 computation=127.0.0.1:$2 crypto=127.0.0.1:$3 witness=127.0.0.1:$4 front=127.0.0.1:$5
 
 # start SERVICE ADDRESS VARIABLE...: runs a service, its fields overridden.
 start() {
@@ -43,11 +43,16 @@ start() {
     started="$started $!"
 }
 start generation "$generation" FHAIM_GENERATION__COMMON__PEERS__COMPUTATION="http://$computation" \
-    FHAIM_GENERATION__LIMITS__SIGN_INS_PER_ADDRESS=12
+    FHAIM_GENERATION__COMMON__PEERS__WITNESS="http://$witness" FHAIM_GENERATION__LIMITS__SIGN_INS_PER_ADDRESS=12
 start computation "$computation" FHAIM_COMPUTATION__COMMON__PEERS__GENERATION="http://$generation" \
-    FHAIM_COMPUTATION__COMMON__PEERS__CRYPTO="http://$crypto"
+    FHAIM_COMPUTATION__COMMON__PEERS__CRYPTO="http://$crypto" \
+    FHAIM_COMPUTATION__COMMON__PEERS__WITNESS="http://$witness"
 start crypto "$crypto" FHAIM_CRYPTO__COMMON__PEERS__GENERATION="http://$generation" \
-    FHAIM_CRYPTO__COMMON__PEERS__COMPUTATION="http://$computation"
+    FHAIM_CRYPTO__COMMON__PEERS__COMPUTATION="http://$computation" \
+    FHAIM_CRYPTO__COMMON__PEERS__WITNESS="http://$witness"
+start witness "$witness" FHAIM_WITNESS__COMMON__PEERS__GENERATION="http://$generation" \
+    FHAIM_WITNESS__COMMON__PEERS__COMPUTATION="http://$computation" \
+    FHAIM_WITNESS__COMMON__PEERS__CRYPTO="http://$crypto"
 
 # A page that stands in for web/dist.
 mkdir -p "$folder/page/assets" "$folder/tls"
@@ -56,10 +61,10 @@ echo 'export {};' >"$folder/page/assets/page.js"
 gzip -k "$folder/page/assets/page.js"
 printf '\000asm' >"$folder/page/fhaim.wasm"
 
-# configure LISTEN: nginx's own file around the proxy's.
+# configure LISTEN WITNESS: nginx's own file around the proxy's.
 configure() {
     sed -e "s|\${LISTEN}|$1|; s|\${PAGE}|$folder/page|; s|\${GENERATION}|$generation|" \
-        -e "s|\${COMPUTATION}|$computation|; s|\${CRYPTO}|$crypto|; s|/etc/nginx/tls|$folder/tls|" \
+        -e "s|\${COMPUTATION}|$computation|; s|\${CRYPTO}|$crypto|; s|\${WITNESS}|$2|; s|/etc/nginx/tls|$folder/tls|" \
         "$here/proxy/fhaim.conf.template" >"$folder/fhaim.conf"
     cat >"$folder/nginx.conf" <<NGINX
 $([ "$(id -u)" != 0 ] || echo 'user root;')
@@ -86,7 +91,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -su
     -keyout "$folder/key.pem" -out "$folder/cert.pem" 2>/dev/null
 printf 'ssl_certificate %s;\nssl_certificate_key %s;\n' "$folder/cert.pem" "$folder/key.pem" \
     >"$folder/tls/certificate.conf"
-configure "$front ssl"
+configure "$front ssl" 127.0.0.1:9
 nginx -t -q -c "$folder/nginx.conf"
 echo "ok: nginx takes the proxy's file with a certificate"
 nginx -c "$folder/nginx.conf" 2>"$folder/nginx.out" &
@@ -101,11 +106,14 @@ for path in / /generation/openapi.json; do
     [ -n "$header" ] || { echo "no Strict-Transport-Security at $path" >&2; exit 1; }
 done
 echo "ok: browsers keep to TLS"
+status=$(curl -ks -o "$folder/none" -w '%{http_code}' "https://$front/witness/openapi.json")
+[ "$status" = 404 ] || { echo "/witness/ answers $status where there is none" >&2; exit 1; }
+echo "ok: no second computation service where there is none"
 kill "$secure"
 wait "$secure" 2>/dev/null || true
 rm "$folder/tls/certificate.conf"
 
-configure "$front"
+configure "$front" "$witness"
 nginx -c "$folder/nginx.conf" 2>"$folder/nginx.out" &
 started="$started $!"
 status=0

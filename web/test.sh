@@ -11,6 +11,7 @@ node "$here/test/parties.mjs" "$@"
 node "$here/test/account.mjs" "$@"
 node "$here/test/links.mjs" "$@"
 node "$here/test/jobs.mjs" "$@"
+node "$here/test/witness.mjs" "$@"
 [ -z "${FHAIM_QUICK:-}" ] || exit 0
 node "$here/test/recovery.mjs" "$@"
 node "$here/test/journal.mjs"

@@ -30,7 +30,7 @@ cp -R "$here" "$folder/package"
 cd "$folder"
 "$python" "$here/tests/test_offline.py"
 
-"$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 >"$folder/out" 2>"$folder/log" &
+"$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
 server=$!
 address=
 for _ in $(seq 100); do

@@ -35,7 +35,7 @@ cd "$folder"
 "$python" -m mypy.stubtest fhaim._native --ignore-missing-stub --mypy-config-file "$here/stubtest.ini"
 echo "ok: the stub says what the module has"
 
-"$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 >"$folder/out" 2>"$folder/log" &
+"$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
 server=$!
 address=
 for _ in $(seq 100); do

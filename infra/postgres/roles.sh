@@ -1,10 +1,19 @@
 #!/bin/sh
-# Run once by the image of Postgres on an empty volume: a role and a database for each service.
+# Run once by the image of Postgres on an empty volume: a role and a database for each service. Run again, it makes
+# those that are not there, such as those of a second computation service that came later.
 set -eu
+user=${POSTGRES_USER:-postgres}
 for service in generation computation crypto witness keyshare1; do
-    # Secrets of an earlier release have none for the last two.
-    password=$(printenv "$(echo "$service" | tr '[:lower:]' '[:upper:]')_PASSWORD") || continue
-    psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="${POSTGRES_USER:-postgres}" \
+    variable=$(echo "$service" | tr '[:lower:]' '[:upper:]')_PASSWORD
+    # Secrets that were drawn before there were these two have none for them.
+    case $service in
+        witness | keyshare1) printenv "$variable" >/dev/null || continue ;;
+    esac
+    password=$(printenv "$variable")
+    known=$(psql --no-psqlrc --quiet --tuples-only --no-align --username="$user" \
+        --command="SELECT 1 FROM pg_roles WHERE rolname = '$service'")
+    [ -z "$known" ] || continue
+    psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$user" \
         --set=name="$service" --set=password="$password" <<'SQL'
 CREATE ROLE :"name" LOGIN PASSWORD :'password';
 CREATE DATABASE :"name" OWNER :"name";

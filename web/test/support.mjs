@@ -33,11 +33,16 @@ export class Server {
   folder = mkdtempSync(join(tmpdir(), "fhaim-web-"));
   log = "";
 
+  /** @param more Further arguments of `fhaim up`. */
+  constructor(...more) {
+    this.more = more;
+  }
+
   /** Starts it, on the port it had before if it was up before. */
   async start() {
     const listen = this.address ? new URL(this.address).host : "127.0.0.1:0";
     this.process = spawn(program, ["up", "--data", join(this.folder, "data"), "--listen", listen,
-      "--web", join(here, "dist"), "--lease-seconds", "3"]);
+      "--web", join(here, "dist"), "--lease-seconds", "3", ...this.more]);
     this.process.stderr.on("data", (text) => (this.log += text));
     this.exited = new Promise((resolve) => this.process.on("exit", resolve));
     this.address = await new Promise((resolve, reject) => {

@@ -274,6 +274,27 @@ def handed_over(server: str, owner: fhaim.Client, job: Job, other: fhaim.Client)
     refused("a link that was revoked", "not-found", lambda: other.open_link(link))
 
 
+def witnessed(client: fhaim.Client, folder: Path) -> None:
+    """A second computation service, whose copy comes and goes with the dataset."""
+    lone = client.create_dataset(schema(), epsilon=5.0, record_bound=512)
+    refused("a copy of a dataset of one service", "not-found", lambda: client.witness.show(lone.id))
+    client.delete_dataset(lone)
+    dataset = client.create_dataset(schema(), epsilon=5.0, record_bound=512, witness=True)
+    check("its terms have a second computation service", dataset.terms.witness is True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the records were used before
+        dataset = client.upload(dataset, folder / "table.csv", state=folder / "witnessed")
+    (copy,) = client.witness.show(dataset.id).contributions
+    (part,) = client.computation.show(dataset.id).contributions
+    check(
+        f"the second has all {copy.objects} objects",
+        copy.state == "complete" and copy.objects_present == part.objects_present > 0,
+    )
+    check("what both agree on is released", client.wait(client.run(dataset), timeout=300).state == "done")
+    client.delete_dataset(dataset)
+    refused("its copy afterwards", "not-found", lambda: client.witness.show(dataset.id))
+
+
 def strangers(server: str, client: fhaim.Client, dataset: Dataset, job: Job) -> None:
     other = fhaim.Client(server)
     other.sign_up("other@example.org", "correct horse battery")
@@ -298,6 +319,7 @@ def main() -> None:
         download(client, job, Path(folder))
         same_records(client, dataset, Path(folder))
         several(server, client, Path(folder))
+        witnessed(client, Path(folder))
     strangers(server, client, dataset, job)
     client.delete_dataset(dataset)
     refused("a dataset that was deleted", "not-found", lambda: client.dataset(dataset))

@@ -123,6 +123,11 @@ def with_services(address: str, key: str) -> None:
         check("objects are counted", max(told) == told[max(told)] > 0)
         alike("a run of the services", library, client.run(dataset).wait().sample(1000))
         client.delete_dataset(dataset)
+    dataset = client.upload(table, schema, epsilon=5, witness=True)
+    (copy,) = client.witness.show(dataset.id).contributions
+    check("a second computation service has a copy", copy.state == "complete")
+    alike("a run that two services agree on", library, client.run(dataset).wait().sample(1000))
+    client.delete_dataset(dataset)
 
 
 INTERRUPTED = """

@@ -1,5 +1,6 @@
 // What a program does with the services: upload a table, run jobs over it.
 import type { components } from "../../../web/src/api/generated/generation.ts";
+import type { components as ComputationParts } from "../../../web/src/api/generated/computation.ts";
 import type { components as CryptoParts } from "../../../web/src/api/generated/crypto.ts";
 import type { Planned } from "../../../web/src/crypto/messages.ts";
 import { checkTerms } from "../../../web/src/api/terms.ts";
@@ -10,6 +11,7 @@ import { answered, Session } from "./session.ts";
 
 export type Terms = components["schemas"]["Terms"];
 export type Dataset = components["schemas"]["Dataset"];
+type Upload = ComputationParts["schemas"]["Upload"];
 type KeySet = CryptoParts["schemas"]["KeySet"];
 type Receipt = CryptoParts["schemas"]["Receipt"];
 
@@ -34,6 +36,11 @@ export interface UploadOptions {
   mechanism?: string;
   /** What is uploaded, encrypted: every record, or counts of all pairs of columns. */
   contribution?: "records" | "counts";
+  /**
+   * Whether a second computation service computes everything as well, and nothing is decrypted that the two do not
+   * agree on: then neither has to be believed alone. It is refused where the services know no second one.
+   */
+  witness?: boolean;
   /** A name for people: the schema's if it is left out. */
   name?: string;
   onProgress?: (progress: Progress) => void;
@@ -79,15 +86,13 @@ export class Client {
     const dataset = await this.create(options.name ?? options.schema.name, terms);
     const plan = holder.plan(dataset.terms, records);
     holder.prepare(dataset.terms, await this.publicKey(dataset, plan));
-    const id = { dataset: dataset.id };
+    const params = { path: { dataset: dataset.id } };
     const body = plan.layout ? { terms: dataset.terms, layout: plan.layout } : { terms: dataset.terms };
-    await answered(this.session.computation.PUT("/v1/datasets/{dataset}", { params: { path: id }, body }));
+    const both = dataset.terms.witness ? (["witness", "computation"] as const) : (["computation"] as const);
+    for (const service of both) await answered(this.session[service].PUT("/v1/datasets/{dataset}", { params, body }));
     const digests = await this.send(dataset.id, holder, plan, options.onProgress);
-    const contribution = { ...id, contribution: 0 };
-    await answered(this.session.computation.POST("/v1/datasets/{dataset}/contributions/{contribution}/complete", {
-      params: { path: contribution }, body: { manifest: await manifest(digests) },
-    }));
-    return answered(this.session.generation.POST("/v1/datasets/{dataset}/ready", { params: { path: id } }));
+    await this.seal(dataset, await manifest(digests));
+    return answered(this.session.generation.POST("/v1/datasets/{dataset}/ready", { params }));
   }
 
   /** Starts a job: one run over the dataset, which spends its share of the budget. */
@@ -113,9 +118,14 @@ export class Client {
   /** Deletes a dataset everywhere: its keys first, so that nothing of it can be decrypted. */
   async delete(dataset: Dataset | string): Promise<void> {
     const params = { path: { dataset: typeof dataset === "string" ? dataset : dataset.id } };
-    await answered(this.session.crypto.DELETE("/v1/datasets/{dataset}", { params }));
-    await answered(this.session.computation.DELETE("/v1/datasets/{dataset}", { params }));
-    await answered(this.session.generation.DELETE("/v1/datasets/{dataset}", { params }));
+    const known = typeof dataset === "string"
+      ? await answered(this.session.generation.GET("/v1/datasets/{dataset}", { params }))
+      : dataset;
+    const both = known.terms.witness ? (["computation", "witness"] as const) : (["computation"] as const);
+    for (const service of ["crypto", ...both, "generation"] as const) {
+      const calls = this.session[service] as Session["computation"]; // the call is the same at each
+      await answered(calls.DELETE("/v1/datasets/{dataset}", { params }));
+    }
   }
 
   private async create(name: string, terms: Terms): Promise<Dataset> {
@@ -167,6 +177,19 @@ export class Client {
     return digests;
   }
 
+  /** Has an upload sealed: by the first, and by the second, which copies it from there for a while with each call. */
+  private async seal({ id, terms }: Dataset, manifest: string): Promise<void> {
+    const complete = (service: "computation" | "witness"): Promise<Upload> =>
+      answered(this.session[service].POST("/v1/datasets/{dataset}/contributions/{contribution}/complete", {
+        params: { path: { dataset: id, contribution: 0 } }, body: { manifest },
+      }));
+    await complete("computation");
+    while (terms.witness) {
+      const { contributions } = await complete("witness");
+      if (contributions.some(({ number, state }) => number === 0 && state === "complete")) return;
+    }
+  }
+
   /** The end of a dataset's ledger; the crypto service is held to what was seen of it before. */
   private async receipt(dataset: string): Promise<Receipt> {
     const shown = this.receipts.get(dataset);
@@ -188,10 +211,10 @@ export class Client {
 }
 
 function termsOf(options: UploadOptions, record_bound: number): Terms {
-  const { schema, epsilon, delta = 1e-9, runs = 1, mechanism = "staged", contribution = "records" } = options;
+  const { schema, epsilon, delta = 1e-9, runs = 1, mechanism = "staged", contribution = "records", witness } = options;
   return {
     version: 1, schema: schema as never, epsilon, delta, runs, mechanism, contribution, record_bound,
-    model_bytes: 64_000_000, target_weight: 1,
+    model_bytes: 64_000_000, target_weight: 1, ...(witness ? { witness } : {}),
   };
 }
 

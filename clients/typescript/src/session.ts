@@ -1,4 +1,4 @@
-// Calls to the three services, typed by their OpenAPI documents, and the session that they need.
+// Calls to the services, typed by their OpenAPI documents, and the session that they need.
 import createClient, { type Client as Calls } from "openapi-fetch";
 import type { paths as Computation } from "../../../web/src/api/generated/computation.ts";
 import type { paths as Crypto } from "../../../web/src/api/generated/crypto.ts";
@@ -6,7 +6,7 @@ import type { components, paths as Generation } from "../../../web/src/api/gener
 import type { Login } from "./client.ts";
 
 type Tokens = components["schemas"]["Session"];
-type Service = "generation" | "computation" | "crypto";
+type Service = "generation" | "computation" | "witness" | "crypto";
 
 /** A session is renewed so long before it expires. */
 const MARGIN_MS = 30_000;
@@ -31,10 +31,12 @@ export async function answered<T>(call: Promise<{ data?: T; error?: unknown; res
 }
 
 export class Session {
-  /** Where the three services are. */
+  /** Where the services are. */
   readonly server: string;
   readonly generation: Calls<Generation>;
   readonly computation: Calls<Computation>;
+  /** The second computation service, for datasets whose terms have one. */
+  readonly witness: Calls<Computation>;
   readonly crypto: Calls<Crypto>;
   private tokens: Tokens | undefined;
   private expires = 0;
@@ -45,6 +47,7 @@ export class Session {
     this.server = base;
     this.generation = this.authorised(createClient<Generation>({ baseUrl: `${base}/generation` }), "generation");
     this.computation = this.authorised(createClient<Computation>({ baseUrl: `${base}/computation` }), "computation");
+    this.witness = this.authorised(createClient<Computation>({ baseUrl: `${base}/witness` }), "witness");
     this.crypto = this.authorised(createClient<Crypto>({ baseUrl: `${base}/crypto` }), "crypto");
   }
 
@@ -65,8 +68,9 @@ export class Session {
 
   /** Each service has a token of its own, so that none can use it at another. */
   private async token(service: Service): Promise<string> {
-    const { access_token, computation_token, crypto_token } = await this.current();
-    return { generation: null, computation: computation_token, crypto: crypto_token }[service] ?? access_token;
+    const { access_token, computation_token, witness_token, crypto_token } = await this.current();
+    const own = { generation: null, computation: computation_token, witness: witness_token, crypto: crypto_token };
+    return own[service] ?? access_token;
   }
 
   /** One renewal at a time: a refresh token is good until what it was exchanged for is used. */

@@ -2,7 +2,7 @@
 // FHAIM_BIN names the program.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -19,7 +19,7 @@ let address;
 before(async () => {
   const program = process.env.FHAIM_BIN;
   assert.ok(program, "FHAIM_BIN names the fhaim program");
-  server = spawn(program, ["up", "--data", folder, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  server = spawn(program, ["up", "--data", folder, "--listen", "127.0.0.1:0", "--witness"], { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   for await (const text of server.stdout) {
     said += text;
@@ -127,6 +127,26 @@ test("counts do as well, in fewer bytes", async () => {
   const csv = new TextDecoder().decode(await job.synthetic());
   const drawn = csv.trim().split(/\r?\n/).length - 1;
   assert.ok(Math.abs(drawn - records) < records / 4, `${drawn} for ${records}`);
+});
+
+test("a second computation service has a copy, agrees, and forgets it", async () => {
+  const { schema } = (await Holder.start()).draft(table, "small");
+  const client = await Client.signIn(address, { email, password: PASSWORD });
+  const copies = () => readdirSync(join(folder, "witness/blobs"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile()).length;
+  const alone = await client.upload(table, { schema, epsilon: 10 });
+  assert.equal(copies(), 0, "without `witness` nothing is copied");
+  const dataset = await client.upload(table, { schema, epsilon: 10, witness: true });
+  assert.equal(dataset.terms.witness, true);
+  assert.ok(copies() > 0);
+  const listed = await client.datasets();
+  assert.deepEqual(listed.slice(0, 2).map(({ terms }) => terms.witness ?? false), [true, false]);
+  const job = await client.run(dataset);
+  assert.ok((await job.done()).releases > 0);
+  // By its identifier, as a program does that made it another day.
+  await client.delete(dataset.id);
+  assert.equal(copies(), 0);
+  await client.delete(alone);
 });
 
 test("what is wrong is said, with its place", async () => {

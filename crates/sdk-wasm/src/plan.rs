@@ -68,18 +68,13 @@ impl Planned {
     }
 }
 
-/// Refuses what only the command does yet: it holds keys against the confirmations of all that share them, and has the
-/// second computation service copy the upload.
+/// Refuses what only the command does yet: it holds keys against the confirmations of all that share them.
 fn check_services(terms: &Terms) -> Result<(), Error> {
-    let more = match terms {
-        Terms { witness: true, .. } => "has a second computation service",
-        Terms { key_services, .. } if !key_services.is_empty() => {
-            "has a key that several services share"
-        }
-        _ => return Ok(()),
-    };
-    let refused = format!("this dataset {more}: upload to it with `fhaim dataset upload`");
-    Err(fhaim_protocol::Error::Terms(refused).into())
+    if terms.key_services.is_empty() {
+        return Ok(());
+    }
+    let refused = "this dataset has a key that several services share: upload to it with `fhaim dataset upload`";
+    Err(fhaim_protocol::Error::Terms(refused.to_owned()).into())
 }
 
 /// A holder's part of a dataset.

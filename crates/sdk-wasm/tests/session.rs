@@ -279,40 +279,30 @@ fn costs_of_the_same_records_add_up() {
     assert!(twice > 1.4 && twice < 2.0, "{twice}");
 }
 
-/// Nobody but the command holds keys against the confirmations of all that share them, or has a second computation service
-/// copy the upload.
+/// Nobody but the command holds keys against the confirmations of all that share them.
 #[test]
 fn what_only_the_command_uploads_to_is_refused() {
     let service = |number: u8| KeyService {
         name: format!("hospital {number}"),
         key: ServiceKey::from_bytes(&[number; 32]).public(),
     };
-    let shared = Terms {
+    let terms = Terms {
         key_services: vec![service(1), service(2)],
         ..terms().choices()
     };
-    let watched = Terms {
-        witness: true,
-        ..terms().choices()
-    };
-    for (terms, what) in [
-        (shared, "several services share"),
-        (watched, "second computation"),
-    ] {
-        let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
-        let params = terms.plan().unwrap().parameters().unwrap();
-        let mut rng = generator().unwrap();
-        let secret = SecretKey::random(&params, &mut rng).unwrap();
-        let public = secret.public_key(&mut rng).unwrap();
-        let public = public.to_bytes().unwrap();
-        let mut session = Session::default();
-        read(&mut session, TABLE).unwrap();
-        let plan = json!({"op": "plan", "terms": terms, "records": 4});
-        let prepare = json!({"op": "prepare", "terms": terms});
-        for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
-            let refused = ask(&mut session, &request, input).unwrap_err();
-            assert!(refused.contains(what), "{refused}");
-        }
+    let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+    let params = terms.plan().unwrap().parameters().unwrap();
+    let mut rng = generator().unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let public = public.to_bytes().unwrap();
+    let mut session = Session::default();
+    read(&mut session, TABLE).unwrap();
+    let plan = json!({"op": "plan", "terms": terms, "records": 4});
+    let prepare = json!({"op": "prepare", "terms": terms});
+    for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
+        let refused = ask(&mut session, &request, input).unwrap_err();
+        assert!(refused.contains("several services share"), "{refused}");
     }
 }
 

@@ -1,7 +1,7 @@
-// Calls to the three services, which share the page's origin, and the session they need.
+// Calls to the services, which share the page's origin, and the session they need.
 import type { Page, Problem, Session } from "./types";
 
-export type Service = "generation" | "computation" | "crypto";
+export type Service = "generation" | "computation" | "witness" | "crypto";
 
 /** A service's refusal, in its own words. */
 export class Refusal extends Error {
@@ -94,9 +94,14 @@ export async function signOutEverywhere(): Promise<void> {
 
 /** What a call to a service carries: each has its own, so that none can use it at another. */
 async function token(service: Service): Promise<string> {
-  const { access_token, computation_token, crypto_token } = await session();
-  const own = { generation: null, computation: computation_token, crypto: crypto_token }[service];
-  return own ?? access_token;
+  const { access_token, computation_token, witness_token, crypto_token } = await session();
+  const own = { generation: null, computation: computation_token, witness: witness_token, crypto: crypto_token };
+  return own[service] ?? access_token;
+}
+
+/** Whether the services know a second computation service: then sessions have a token for it. */
+export async function hasWitness(): Promise<boolean> {
+  return (await session()).witness_token != null;
 }
 
 /**

@@ -1,5 +1,6 @@
 // The key set of a dataset, at the crypto service: made, signed by its holders, given up by one of them.
 import { call, get, isMissing, Refusal } from "./client";
+import { computationsOf } from "./parts";
 import { ofLedger } from "./receipts";
 import type { Dataset, KeySet, Voucher } from "./types";
 
@@ -21,14 +22,17 @@ export function sign(dataset: string, signature: string): Promise<KeySet> {
 }
 
 /** Lets no further run begin, and takes the holder's part back if no run over it has begun. */
-export async function withdraw(dataset: string, part: number): Promise<void> {
-  await ofLedger<KeySet>("PUT", dataset, "/withdrawal", receipt).catch((error: unknown) => {
+export async function withdraw(dataset: Dataset, part: number): Promise<void> {
+  await ofLedger<KeySet>("PUT", dataset.id, "/withdrawal", receipt).catch((error: unknown) => {
     // Without keys nothing can begin.
     if (!isMissing(error)) throw error;
   });
-  const path = `/v1/datasets/${dataset}/contributions/${part}`;
-  await call("computation", "DELETE", path).catch((error: unknown) => {
-    // Nothing was uploaded, or a run has begun: what it released stays released.
-    if (!(error instanceof Refusal && ["not-found", "conflict"].includes(error.kind))) throw error;
-  });
+  const path = `/v1/datasets/${dataset.id}/contributions/${part}`;
+  // The copy first, as the command does it: while the first has the part, the second can be told again.
+  for (const service of computationsOf(dataset).reverse()) {
+    await call(service, "DELETE", path).catch((error: unknown) => {
+      // Nothing was uploaded, or a run has begun: what it released stays released.
+      if (!(error instanceof Refusal && ["not-found", "conflict"].includes(error.kind))) throw error;
+    });
+  }
 }

@@ -2,10 +2,17 @@
 import { get, isMissing } from "./client";
 import type { Account, Contribution, Dataset, Upload } from "./types";
 
+export type Computation = "computation" | "witness";
+
+/** The computation services of a dataset: the one that is uploaded to, and the second where its terms have one. */
+export function computationsOf({ terms }: Dataset): Computation[] {
+  return terms.witness ? ["computation", "witness"] : ["computation"];
+}
+
 /** The parts that were registered for upload. */
-export async function contributionsOf(dataset: string): Promise<Contribution[]> {
+export async function contributionsOf(dataset: string, service: Computation = "computation"): Promise<Contribution[]> {
   try {
-    return (await get<Upload>("computation", `/v1/datasets/${dataset}`)).contributions;
+    return (await get<Upload>(service, `/v1/datasets/${dataset}`)).contributions;
   } catch (error) {
     if (isMissing(error)) return [];
     throw error;

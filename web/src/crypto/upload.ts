@@ -1,8 +1,8 @@
 // An upload: encrypted in workers while it is sent, paused, gone on with after a break.
-import { backoff, call, get, mayPass, words } from "../api/client";
+import { backoff, call, get, json, mayPass, words } from "../api/client";
 import { keySet, makeKeys } from "../api/keys";
-import { contributionsOf, isComplete } from "../api/parts";
-import type { Dataset, KeySet, Missing } from "../api/types";
+import { computationsOf, contributionsOf, isComplete, type Computation } from "../api/parts";
+import type { Dataset, KeySet, Missing, Upload as Uploaded } from "../api/types";
 import { hexadecimal, Journal } from "./journal";
 import { rememberUse, type Used } from "./memory";
 import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
@@ -23,6 +23,11 @@ export interface Progress {
 
 /** Objects on their way for each worker. */
 const PARALLEL = 2;
+
+/** Said where the first computation service has all, the second has not, and what was sent is not known any more. */
+const UNCOPIED =
+  "The second computation service has no copy of this upload, and this browser does not know any more what it sent: " +
+  "go on in the browser that began it, or make the dataset again.";
 
 /** Milliseconds between two counts that the page is told of. */
 const TELL_MS = 100;
@@ -149,6 +154,7 @@ export class Upload {
     this.journal.forget(missing);
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
     if (this.queue.length > 0 && (await this.isComplete())) {
+      if (this.dataset.terms.witness && !(await this.isComplete("witness"))) throw new Error(UNCOPIED);
       // Complete, and so of no journal any more, and not ready: the generation service was set back.
       this.complete = true;
       this.queue = [];
@@ -183,11 +189,14 @@ export class Upload {
   private async register({ layout }: Planned): Promise<void> {
     const terms = this.dataset.terms;
     const registration = layout ? { terms, layout } : { terms };
-    await this.persist(() => call("computation", "PUT", this.path(""), { json: registration }));
+    // The second before the first, to which objects are sent.
+    for (const service of computationsOf(this.dataset).reverse()) {
+      await this.persist(() => call(service, "PUT", this.path(""), { json: registration }));
+    }
   }
 
-  private async isComplete(): Promise<boolean> {
-    const parts = await this.persist(() => contributionsOf(this.dataset.id));
+  private async isComplete(service: Computation = "computation"): Promise<boolean> {
+    const parts = await this.persist(() => contributionsOf(this.dataset.id, service));
     return parts.some((part) => part.number === this.part && isComplete(part));
   }
 
@@ -237,6 +246,7 @@ export class Upload {
     if (!this.complete) {
       const manifest = await this.journal.manifest();
       await this.persist(() => call("computation", "POST", this.own("/complete"), { json: { manifest } }));
+      if (this.dataset.terms.witness) await this.haveCopied(manifest);
     }
     const parts = await this.persist(() => contributionsOf(this.dataset.id));
     const holders = Math.max(1, this.dataset.holders?.length ?? 0);
@@ -244,6 +254,19 @@ export class Upload {
       await this.persist(() => call("generation", "POST", this.path("/ready")));
     }
     await this.journal.finish();
+  }
+
+  /**
+   * Has the second computation service copy the part from the first, for a while with each call: it holds what it
+   * gets against the manifest that it is told here.
+   */
+  private async haveCopied(manifest: string): Promise<void> {
+    for (;;) {
+      const { contributions } = await this.persist(() =>
+        json<Uploaded>("witness", "POST", this.own("/complete"), { json: { manifest } }),
+      );
+      if (this.stopped || contributions.some((part) => part.number === this.part && isComplete(part))) return;
+    }
   }
 
   /** Does it again and again while the connection is lost. */

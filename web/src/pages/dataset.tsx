@@ -57,6 +57,7 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
         ["Epsilon", terms.epsilon],
         ["Delta", terms.delta.toExponential()],
         ["Jobs left", `${dataset.runs_left} of ${terms.runs}`],
+        ...(terms.witness ? [["Computed by", "two services, which must agree"] as [string, string]] : []),
         ["Made", <When at={dataset.created_at} />],
       ]} />
       {upload && <UploadCard dataset={dataset} progress={upload} />}

@@ -183,7 +183,7 @@ fn record_bound(
 
 /// Encrypts a table here and uploads it, or what is missing of it; remarks.
 #[pyfunction]
-#[pyo3(signature = (table, *, dataset, generation, computation, crypto, api_key, folder, reading, tell))]
+#[pyo3(signature = (table, *, dataset, generation, computation, crypto, witness, api_key, folder, reading, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 fn upload(
     py: Python<'_>,
@@ -192,6 +192,7 @@ fn upload(
     generation: String,
     computation: String,
     crypto: String,
+    witness: Option<String>,
     api_key: String,
     folder: PathBuf,
     reading: &Reading,
@@ -204,7 +205,7 @@ fn upload(
             generation,
             computation,
             crypto,
-            witness: None,
+            witness,
         },
         api_key: Secret(api_key),
         folder: Some(folder),

@@ -81,6 +81,7 @@ def upload(
     generation: str,
     computation: str,
     crypto: str,
+    witness: str | None,
     api_key: str,
     folder: str,
     reading: Reading,

@@ -123,11 +123,12 @@ class Run(Job):
 
 
 class Client:
-    """A client of all three services, signed in where there is an ``api_key``.
+    """A client of all services, signed in where there is an ``api_key``.
 
     ``server`` is the address they are behind, as `fhaim up` and the reverse proxy serve them; each
     can be named by itself where they are not. ``generation``, ``computation`` and ``crypto`` of
-    the client have a method for every operation; its own methods are the ones most wanted.
+    the client have a method for every operation, and ``witness``, the second computation service
+    of datasets that have one, those of ``computation``; its own methods are the ones most wanted.
     Every failure is an `Error`.
     """
 
@@ -138,6 +139,7 @@ class Client:
         generation: str | None = None,
         computation: str | None = None,
         crypto: str | None = None,
+        witness: str | None = None,
         api_key: str | None = None,
         timeout: float = 60.0,
     ) -> None:
@@ -145,11 +147,14 @@ class Client:
         self._generation = generation or f"{base}/generation"
         self._computation = computation or f"{base}/computation"
         self._crypto = crypto or f"{base}/crypto"
+        self._witness = witness or f"{base}/witness"
         self._login = Login(self._generation, timeout)
         self.generation = Generation(Transport(self._generation, self._login.of("generation"), timeout))
         """Accounts, jobs, results: one method an operation."""
         self.computation = Computation(Transport(self._computation, self._login.of("computation"), timeout))
         """Uploads: one method an operation."""
+        self.witness = Computation(Transport(self._witness, self._login.of("witness"), timeout))
+        """The second computation service, for datasets whose terms have one."""
         self._receipts = Receipts(self._crypto)
         self.crypto = Crypto(Transport(self._crypto, self._login.of("crypto"), timeout))
         """Keys and the ledger: one method an operation."""
@@ -215,6 +220,7 @@ class Client:
         holders: Sequence[Member] = (),
         honest: int = 1,
         contribution: ContributionKind = "records",
+        witness: bool = False,
         id: UUID | str | None = None,
     ) -> Dataset:
         """Makes a dataset and fixes, for good, its public schema (or the file that holds it) and
@@ -226,6 +232,10 @@ class Client:
         holders' noise everyone relies: with 1 nobody need trust another's. ``contribution`` is what
         each uploads: encrypted ``"records"``, or encrypted ``"counts"`` of all pairs of columns,
         megabytes for any number of records.
+
+        With ``witness`` a second computation service computes everything as well, and nothing is
+        decrypted that the two do not agree on: then neither has to be believed alone. It costs a
+        copy of the upload there, and jobs wait for both. Refused where the services know none.
         """
         if isinstance(schema, Schema):
             schema = schema.to_dict()
@@ -249,6 +259,7 @@ class Client:
             ladder="dense",
             roster=roster,
             contribution=None if contribution == "records" else contribution,
+            witness=witness or None,
         )
         name = name or str(schema.get("name") or "dataset")
         made = self.generation.make_dataset(_new(id), NewDataset(name=name, terms=terms))
@@ -307,12 +318,13 @@ class Client:
                 way_out="Client.delete_dataset deletes a dataset of one's own.",
             )
         self.crypto.withdraw(shown.id)
-        try:
-            self.computation.take_back(shown.id, numbers[0])
-        except Error as error:
-            # Nothing was uploaded, or a run has begun: what it released stays released.
-            if error.kind not in ("not-found", "conflict"):
-                raise
+        for service in reversed(self._computations(shown)):  # the copy first
+            try:
+                service.take_back(shown.id, numbers[0])
+            except Error as error:
+                # Nothing was uploaded, or a run has begun: what it released stays released.
+                if error.kind not in ("not-found", "conflict"):
+                    raise
         return self.standings(shown)
 
     def standings(self, dataset: DatasetId) -> list[Standing]:
@@ -339,7 +351,12 @@ class Client:
             f"--generation={self._generation}",
             f"--computation={self._computation}",
             f"--crypto={self._crypto}",
+            f"--witness={self._witness}",
         ]
+
+    def _computations(self, dataset: Dataset) -> list[Computation]:
+        """Those that a dataset's terms have: the first, and the second where there is one."""
+        return [self.computation, self.witness] if dataset.terms.witness else [self.computation]
 
     def datasets(self) -> list[Dataset]:
         """All datasets of the account, newest first."""
@@ -469,6 +486,7 @@ class Client:
             generation=self._generation,
             computation=self._computation,
             crypto=self._crypto,
+            witness=self._witness,
             api_key=key,
             folder=str(folder),
             reading=native.reading(),
@@ -480,8 +498,11 @@ class Client:
         """Deletes a dataset everywhere: its keys first, after which nothing of it can be
         decrypted, then its ciphertexts, then its jobs and results."""
         identifier = _identifier(dataset)
-        steps = (self.crypto.destroy, self.computation.delete, self.generation.delete_dataset)
-        for delete in steps:
+        # Where the generation service has forgotten it, all others had before.
+        shown = _if_there(lambda: self.generation.show_dataset(identifier))
+        both = [self.computation] if shown is None else self._computations(shown)
+        deletions = [service.delete for service in both]
+        for delete in (self.crypto.destroy, *deletions, self.generation.delete_dataset):
             try:
                 delete(identifier)
             except Error as error:

@@ -16,7 +16,7 @@ MARGIN = 30.0
 
 
 class Login:
-    """Tokens for all three services, one for each: no service can use elsewhere what it is shown.
+    """Tokens for all services, one for each: no service can use elsewhere what it is shown.
     Threads may share it: a refresh token is good until what it was exchanged for is used, so they
     renew it one at a time."""
 
@@ -108,5 +108,9 @@ class _Of:
 def _token(session: Session, service: str) -> str:
     """What a call to a service carries. A generation service of an earlier release gives one token
     for all three."""
-    own = {"computation": session.computation_token, "crypto": session.crypto_token}
+    own = {
+        "computation": session.computation_token,
+        "witness": session.witness_token,
+        "crypto": session.crypto_token,
+    }
     return own.get(service) or session.access_token

@@ -189,7 +189,7 @@ function Sign({ dataset, member, set, reload }: SignProps) {
 function Withdraw({ dataset, part, reload }: { dataset: Dataset; part: number; reload: () => void }) {
   return (
     <Confirmed label="Withdraw" title={`Withdraw from “${dataset.name}”?`} dismiss="Stay"
-      action={async () => { await withdraw(dataset.id, part); reload(); }}>
+      action={async () => { await withdraw(dataset, part); reload(); }}>
       <p>
         No further job of this dataset begins, for anybody and for good. Before the first job, your encrypted
         records are deleted as well; what jobs have released stays released.

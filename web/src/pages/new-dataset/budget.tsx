@@ -1,6 +1,6 @@
 // Step 3: how much privacy to spend, with what it does to this table's counts.
 import { useState } from "react";
-import { get } from "../../api/client";
+import { get, hasWitness } from "../../api/client";
 import type { Account, Member, Terms } from "../../api/types";
 import { holderKey } from "../../crypto/holder-key";
 import { usesOf, type Used } from "../../crypto/memory";
@@ -11,6 +11,7 @@ import { UsedBefore } from "../../parts/used-before";
 import { targets, termsOf, type Choice } from "./choice";
 import { figures, LargeUpload, useMechanisms, useOffer } from "./estimate";
 import { Holders } from "./holders";
+import { Second } from "./second";
 import { Signal } from "./signal";
 
 interface Props {
@@ -37,6 +38,7 @@ async function ownCard(bound: number): Promise<Member> {
 
 export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCreate }: Props) {
   const { value: used, error: unread } = useLoad(() => usesOf(file), file.name);
+  const { value: second, error: unknown } = useLoad(hasWitness, "");
   const isShared = choice.others.length > 0;
   const { value: own, error: keyless } = useLoad(
     async () => (isShared ? ownCard(table.record_bound) : undefined), `${isShared} ${table.record_bound}`);
@@ -60,6 +62,8 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
       </div>
       <Signal table={table} plan={plan} />
       <Holders choice={choice} own={own} onChange={change} />
+      {second && <Second chosen={choice.witness} onChange={(witness) => change({ witness })} />}
+      <Trouble error={unknown} />
       <Trouble error={keyless} />
       <Trouble error={refused} />
       <Notice>

@@ -17,6 +17,8 @@ export interface Choice {
   others: Member[];
   /** On how many holders' noise everyone relies. */
   honest: number;
+  /** Whether a second computation service is to compute everything too. */
+  witness: boolean;
 }
 
 export function usualChoice({ name, target }: Schema): Choice {
@@ -31,6 +33,7 @@ export function usualChoice({ name, target }: Schema): Choice {
     contribution: "records",
     others: [],
     honest: 1,
+    witness: false,
   };
 }
 
@@ -47,7 +50,7 @@ function targeted(schema: Schema, target: string): Schema {
 
 /** The terms chosen; `own` is this account's card, where there are other holders. */
 export function termsOf(schema: Schema, table: ReadTable, choice: Choice, own: Member | undefined): Terms {
-  const { epsilon, delta, runs, mechanism, weight, contribution, others, honest } = choice;
+  const { epsilon, delta, runs, mechanism, weight, contribution, others, honest, witness } = choice;
   const target = targets(schema).includes(choice.target) ? choice.target : "";
   const holders = own && others.length > 0 ? [own, ...others] : [];
   const bound = holders.reduce((sum, { record_bound }) => sum + record_bound, 0);
@@ -55,6 +58,7 @@ export function termsOf(schema: Schema, table: ReadTable, choice: Choice, own: M
     ...usualTerms(targeted(schema, target), Math.max(bound, table.record_bound)),
     epsilon, delta, runs, mechanism, contribution,
     target_weight: target === "" ? 1 : weight,
+    ...(witness ? { witness } : {}),
   };
   if (holders.length === 0) return terms;
   return { ...terms, roster: { partition: "records", honest: Math.min(honest, holders.length), holders } };
