@@ -99,6 +99,23 @@ async function compare() {
   await look("compare");
 }
 
+/** Whatever stands in the browser's storage, the page goes on as if there were nothing. */
+async function spoilt() {
+  const keys = await page.evaluate(() => {
+    const spoilt = Object.keys(localStorage).filter((key) => key.startsWith("fhaim."));
+    spoilt.forEach((key, at) => localStorage.setItem(key, ["{", "7", '[{"rho":"x"}]', "null"][at % 4]));
+    sessionStorage.setItem("fhaim.draft", '{"drafted": {}}');
+    return spoilt;
+  });
+  check("it keeps receipts, how tables were read, and what was uploaded", keys.length >= 3, keys.join());
+  await page.goto(dataset);
+  await page.getByRole("link", { name: "Compare jobs" }).waitFor();
+  await page.getByText(/spent/).first().waitFor();
+  await page.goto(`${server.address}/datasets/new`);
+  await confirmColumns(page, file);
+  check("a page with spoilt storage goes on", (await page.getByRole("alert").count()) === 0);
+}
+
 async function choose() {
   const address = page.url();
   check("a job is not compared with itself", (await page.getByLabel("Another").locator("option:disabled").count()) === 1);
@@ -111,7 +128,7 @@ async function choose() {
 }
 
 await run(server, browser, page, [
-  begin, rename, notes, compare, choose,
+  begin, rename, notes, compare, choose, spoilt,
   function noErrors() {
     check("no console errors", watch.problems.length === 0, watch.problems.join("; "));
   },

@@ -40,14 +40,19 @@ async function begin() {
 
 async function make() {
   await ana.getByLabel("Whom is it for?").fill("Ben, statistics");
+  check("it ends by itself unless one says otherwise", (await ana.getByLabel("How long is it good?").inputValue()) === "90");
+  await ana.getByLabel("How long is it good?").selectOption("30 days");
   await ana.getByRole("button", { name: "Make a link" }).click();
   await ana.getByText("This is the only time that the link").waitFor();
   link = (await ana.locator(".notice pre").innerText()).trim();
   check("a link is shown once", new RegExp(`^${server.address}/shared/[0-9a-f-]{36}#[\\w-]{43}$`).test(link));
   await ana.getByRole("region", { name: "Synthetic records" }).getByRole("row").nth(3).waitFor();
   await looker(ana)("links");
+  const answers = ana.waitForResponse((answer) => answer.request().method() === "GET" && answer.url().includes("/links")).then((answer) => answer.json());
   await ana.reload();
   await ana.getByRole("row", { name: /Ben, statistics.*never/ }).waitFor();
+  const [entry] = (await answers).items;
+  check("and says its end", Date.parse(entry.expires_at) - Date.parse(entry.created_at) === 30 * 24 * 3600 * 1000);
   check("and not again", !(await ana.content()).includes(link.split("#")[1]));
 }
 

@@ -234,7 +234,10 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
         if number == 2:
             gone = [one.number for one in client.standings(dataset) if not one.ready]
             check("the last is missing", gone == [2])
-        client.sign(dataset)
+        said: list[str] = []
+        client.sign(dataset, show=said.append)
+        shown = [card.key for card in cards if fhaim.fingerprint(card) not in said[0]]
+        check("what was signed is told", "epsilon" in said[0] and not shown)
         part = folder / f"part{number}.csv"
         part.write_text("\n".join([rows[0], *rows[1 + number : RECORDS : 3]]) + "\n")
         client.upload(dataset, part, state=folder / f"state{number}")
@@ -256,7 +259,7 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
 
 def handed_over(server: str, owner: fhaim.Client, job: Job, other: fhaim.Client) -> None:
     """A result in another account's hands, which has nothing else of the dataset."""
-    link = owner.make_link(job, "other")
+    link = owner.make_link(job, "other", days=7)
     card = other.open_link(link)
     check("a link shows a data card", card.job == job.id and len(card.caveats) > 0)
     with tempfile.TemporaryDirectory() as folder:
@@ -270,6 +273,8 @@ def handed_over(server: str, owner: fhaim.Client, job: Job, other: fhaim.Client)
     refused("what is no link", "invalid", lambda: other.open_link("https://x/shared/y"))
     (listed,) = owner.links(job)
     check("its owner sees that it was opened", listed.last_opened_at is not None)
+    ends = listed.expires_at
+    check("and when it ends", ends is not None and (ends - listed.created_at).days == 7)
     owner.revoke_link(job, listed)
     refused("a link that was revoked", "not-found", lambda: other.open_link(link))
 

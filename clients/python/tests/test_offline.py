@@ -134,6 +134,15 @@ class Values(unittest.TestCase):
         made, bound = holders.roster(cards, 2)
         self.assertEqual((made.partition, bound, made.honest), ("columns", 7, 2))
 
+    def test_a_record_bound_of_none_is_not_another(self) -> None:
+        """0 is no bound: it was taken for one that is missing, and the cards' used in its place."""
+        client = fhaim.Client("http://127.0.0.1:9")
+        card = Member(account="a", key="00" * 32, record_bound=5)
+        for bound in (0, -1):
+            with self.assertRaises(fhaim.Error) as refused:
+                client.create_dataset({"columns": []}, epsilon=1, record_bound=bound, holders=[card])
+            self.assertEqual((refused.exception.kind, refused.exception.detail), ("invalid", f"{bound} records"))
+
     def test_who_has_not_signed_is_named(self) -> None:
         one = fhaim.Standing(0, "a@b.example", "", True, False, True, 3, 3)
         other = replace(one, number=1, email="c@d.example", signed=False, objects=None)

@@ -44,11 +44,12 @@ export class Job {
 
   /**
    * Makes a link to its result, once it is done; it is known this once. Whoever opens it, signed in to any
-   * account, sees a data card and draws tables, and nothing else of the dataset.
+   * account, sees a data card and draws tables, and nothing else of the dataset. It is good for so many days,
+   * or, with null, until it is revoked.
    */
-  async link(name: string): Promise<string> {
+  async link(name: string, days: number | null = 90): Promise<string> {
     const { link, secret } = await answered(this.session.generation.PUT("/v1/jobs/{job}/links/{link}", {
-      params: { path: { job: this.id, link: crypto.randomUUID() } }, body: { name },
+      params: { path: { job: this.id, link: crypto.randomUUID() } }, body: { name, ...(days === null ? {} : { days }) },
     }));
     return written(this.session.server, link.id, secret);
   }

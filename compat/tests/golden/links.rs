@@ -23,6 +23,7 @@ fn link(opened: bool) -> Link {
         name: "Ben, statistics".to_owned(),
         created_at: at(0),
         last_opened_at: opened.then(|| at(60)),
+        expires_at: None,
     }
 }
 
@@ -36,7 +37,7 @@ fn made() -> LinkMade {
 #[test]
 fn links() {
     let name = "Ben, statistics".to_owned();
-    text(LINKS, "new-link.json", &NewLink { name });
+    text(LINKS, "new-link.json", &NewLink { name, days: None });
     refuses_unknown_fields::<NewLink>(LINKS, "new-link.json");
     text(LINKS, "link.json", &link(true));
     text(LINKS, "link-made.json", &made());

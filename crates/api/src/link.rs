@@ -19,7 +19,18 @@ pub struct NewLink {
     /// Whom it is for, or what: shown to the dataset's holders alone.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
+    /// Days after which it opens nothing, from when it was first made; absent: it is good until it is
+    /// revoked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(minimum = 1, maximum = 3650)]
+    pub days: Option<u16>,
 }
+
+/// The days of a link whose maker names none: what commands, page and clients ask for.
+pub const DEFAULT_DAYS: u16 = 90;
+
+/// Most days of a link that ends.
+pub const MAX_DAYS: u16 = 3650;
 
 /// A link, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -38,6 +49,13 @@ pub struct Link {
         default
     )]
     pub last_opened_at: Option<OffsetDateTime>,
+    /// From when on it opens nothing; absent: it is good until it is revoked.
+    #[serde(
+        with = "time::serde::rfc3339::option",
+        skip_serializing_if = "Option::is_none",
+        default
+    )]
+    pub expires_at: Option<OffsetDateTime>,
 }
 
 /// A link just made: the only time its secret is shown. Until it is opened, making it again gives

@@ -12,7 +12,6 @@ use crate::{
     },
     error::Error,
     generate,
-    input::Data,
     output::{self, Staged},
     progress::Progress,
     randomness::InsecureTestSeed,
@@ -75,7 +74,7 @@ const REPORT: &str = "report.html";
 fn request(arguments: &DemoArguments) -> GenerateArguments {
     let folder = &arguments.out;
     GenerateArguments {
-        data: Data::File(folder.join(TABLE)),
+        data: folder.join(TABLE).into(),
         schema: folder.join("wine-quality.schema.json"),
         epsilon: arguments.epsilon,
         delta: DEFAULT_DELTA,

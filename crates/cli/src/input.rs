@@ -6,7 +6,7 @@ use std::{
     fs::{self, File},
     io::{self, BufReader, Cursor, Read},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use fhaim_domain::{
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Clone)]
 pub enum Data {
     /// A file.
-    File(PathBuf),
+    File(PathBuf, Piped),
     /// Text in memory: UTF-8, with commas.
     Memory {
         /// What messages call it.
@@ -37,6 +37,10 @@ pub enum Data {
         text: Arc<Zeroizing<Vec<u8>>>,
     },
 }
+
+/// What came out of a pipe, once it was read: a table is looked at before it is read, and may be read twice,
+/// and a pipe gives its bytes once.
+pub type Piped = Arc<OnceLock<Arc<Zeroizing<Vec<u8>>>>>;
 
 impl Data {
     /// Text in memory (UTF-8, with commas), under a name for messages.
@@ -50,7 +54,7 @@ impl Data {
     /// What messages call it.
     pub fn name(&self) -> String {
         match self {
-            Self::File(path) => path.to_string_lossy().into_owned(),
+            Self::File(path, _) => path.to_string_lossy().into_owned(),
             Self::Memory { name, .. } => name.clone(),
         }
     }
@@ -58,7 +62,7 @@ impl Data {
     /// Its file, if it is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
-            Self::File(path) => Some(path),
+            Self::File(path, _) => Some(path),
             Self::Memory { .. } => None,
         }
     }
@@ -66,26 +70,33 @@ impl Data {
     /// Whether its text was written here: in UTF-8, with commas.
     fn is_ours(&self) -> bool {
         match self {
-            Self::File(path) => matches!(parquet_file(path), Ok(Some(_))),
+            Self::File(path, _) => matches!(parquet_file(path), Ok(Some(_))),
             Self::Memory { .. } => true,
         }
     }
 
     /// Its bytes, from the first; those of the CSV that a Parquet file would be.
     pub(crate) fn open(&self) -> Result<Box<dyn Read>, Error> {
-        Ok(match self {
-            Self::File(path) => match parquet_file(path)? {
-                Some(file) => Box::new(MemoryReader {
-                    text: Arc::new(parquet::csv(path, file)?),
-                    read: 0,
-                }),
-                None => Box::new(open(path)?),
+        let text = match self {
+            Self::File(path, piped) => match parquet_file(path)? {
+                Some(file) => Arc::new(parquet::csv(path, file)?),
+                None if is_pipe(path) => self.piped(path, piped)?,
+                None => return Ok(Box::new(open(path)?)),
             },
-            Self::Memory { text, .. } => Box::new(MemoryReader {
-                text: text.clone(),
-                read: 0,
-            }),
-        })
+            Self::Memory { text, .. } => text.clone(),
+        };
+        Ok(Box::new(MemoryReader { text, read: 0 }))
+    }
+
+    /// What comes out of a pipe, or came out of it before.
+    fn piped(&self, path: &Path, piped: &Piped) -> Result<Arc<Zeroizing<Vec<u8>>>, Error> {
+        if let Some(text) = piped.get() {
+            return Ok(text.clone());
+        }
+        let mut text = Zeroizing::new(Vec::new());
+        let read = open(path)?.read_to_end(&mut text);
+        read.map_err(|source| self.fault(source))?;
+        Ok(piped.get_or_init(|| Arc::new(text)).clone())
     }
 
     /// An error of reading it.
@@ -99,25 +110,25 @@ impl Data {
 
 impl From<OsString> for Data {
     fn from(path: OsString) -> Self {
-        Self::File(path.into())
+        PathBuf::from(path).into()
     }
 }
 
 impl From<PathBuf> for Data {
     fn from(path: PathBuf) -> Self {
-        Self::File(path)
+        Self::File(path, Piped::default())
     }
 }
 
 impl From<&Path> for Data {
     fn from(path: &Path) -> Self {
-        Self::File(path.to_owned())
+        path.to_owned().into()
     }
 }
 
 impl From<&PathBuf> for Data {
     fn from(path: &PathBuf) -> Self {
-        Self::File(path.clone())
+        path.clone().into()
     }
 }
 
@@ -148,6 +159,11 @@ impl Read for MemoryReader {
         self.read += bytes;
         Ok(bytes)
     }
+}
+
+/// Whether there is something of this name that is neither a file nor a folder.
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// A Parquet file; nothing where the file is none.

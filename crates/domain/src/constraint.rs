@@ -9,7 +9,8 @@ mod hold;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     Field, Schema, SchemaProblem,
@@ -33,10 +34,39 @@ pub enum Constraint {
     /// The columns have values in the same records.
     MissingTogether([String; 2]),
     /// No record has all of these values.
+    #[serde(deserialize_with = "each_once")]
     Never(BTreeMap<String, String>),
     /// One column's number is the sum of the others': columns of kind `number` with as many decimals, each
     /// in no other sum and in no `at_most`.
     Sum(Sum),
+}
+
+/// Reads values by column, and refuses a column that is named twice: a map alone would keep the last one's
+/// value, and the constraint would be another one than was written.
+fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    struct EachOnce;
+
+    impl<'de> Visitor<'de> for EachOnce {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
+            out.write_str("values by column")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
+            let mut values = BTreeMap::new();
+            while let Some((column, value)) = from.next_entry::<String, String>()? {
+                if values.contains_key(&column) {
+                    let reason = format!("`never` names column {column:?} twice");
+                    return Err(A::Error::custom(reason));
+                }
+                values.insert(column, value);
+            }
+            Ok(values)
+        }
+    }
+
+    from.deserialize_map(EachOnce)
 }
 
 /// What [`Constraint::Sum`] is of.

@@ -39,6 +39,22 @@ fn read(rows: &str, broken: BrokenConstraint) -> Result<Reading, String> {
     read_csv(schema(CONSTRAINTS).unwrap(), text.as_bytes(), &options).map_err(|e| e.to_string())
 }
 
+/// A map would keep the second value of a column, and the constraint be another than was written.
+#[test]
+fn a_column_is_named_once_in_what_never_is() {
+    for twice in [
+        r#"{"never": {"sex": "m", "sex": "f"}}"#,
+        r#"{"never": {"sex": "m", "ward": "birth", "sex": "m"}}"#,
+    ] {
+        let refused = schema(twice).unwrap_err();
+        assert!(
+            refused.contains(r#"`never` names column "sex" twice"#),
+            "{refused}"
+        );
+    }
+    assert!(schema(r#"{"never": {"sex": "m", "ward": "birth"}}"#).is_ok());
+}
+
 #[test]
 fn a_record_that_breaks_a_constraint_is_refused_by_its_place() {
     let good = "1,1,1,0.5,0.5,1.0,f,birth\n99,,0,1,2,,,\n5,7,100,9.9,10,19.9,m,heart\n";

@@ -75,14 +75,21 @@ impl Client {
         format!("{}/v1/jobs/{job}/links{rest}", self.endpoints().generation)
     }
 
-    /// Makes a link to a finished job's result under an identifier that is new; its secret is in the
-    /// answer and nowhere else. The same again, before the link was opened, gives another secret.
+    /// Makes a link to a finished job's result under an identifier that is new, good for so many days
+    /// or until it is revoked; its secret is in the answer and nowhere else. The same again, before the link was opened, gives another secret.
     ///
     /// # Errors
     /// What the service refuses.
-    pub async fn create_link(&self, job: Uuid, id: Uuid, name: &str) -> Result<LinkMade, Error> {
+    pub async fn create_link(
+        &self,
+        job: Uuid,
+        id: Uuid,
+        name: &str,
+        days: Option<u16>,
+    ) -> Result<LinkMade, Error> {
         let body = Body::json(&NewLink {
             name: name.to_owned(),
+            days,
         });
         let address = self.links_address(job, &format!("/{id}"));
         self.json(Method::PUT, &address, body).await

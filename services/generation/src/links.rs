@@ -6,10 +6,9 @@
 
 use fhaim_api::account::Secret;
 use fhaim_api::job::{Draw, Job, JobState};
-use fhaim_api::link::{Link, LinkMade, LinkedAttribute, LinkedResult, NewLink};
+use fhaim_api::link::{Link, LinkMade, LinkedAttribute, LinkedResult, MAX_DAYS, NewLink};
 use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
-use fhaim_platform::clock::Millis;
 use fhaim_platform::store::Tx;
 use fhaim_platform::{Failure, clock};
 use fhaim_protocol::terms::Terms;
@@ -20,7 +19,8 @@ use crate::paging::Cut;
 use crate::problem::Refusal;
 use crate::put::Put;
 use crate::results::{self, Fitted};
-use crate::store::{api_keys, datasets as parents, jobs as rows, links as store};
+use crate::store::links::{self as store, Term};
+use crate::store::{api_keys, datasets as parents, jobs as rows};
 use crate::{State, jobs, limits, synthetic};
 
 const MAX_NAME: usize = 100;
@@ -36,8 +36,9 @@ const CAVEATS: [&str; 3] = [
 /// the link was ever opened, gives a new secret in the place of one that was lost on the way.
 ///
 /// # Errors
-/// There is no such job, or it is not done; a name that cannot be used, too many links; a link of
-/// this identifier that is to another result, is named otherwise or was opened.
+/// There is no such job, or it is not done; a name or days that cannot be used, too many links; a
+/// link of this identifier that is to another result, is named otherwise, is good for another time
+/// or was opened.
 pub async fn make(
     state: &State,
     account: Uuid,
@@ -45,6 +46,7 @@ pub async fn make(
     new: NewLink,
 ) -> Result<Put<LinkMade>, Failure> {
     let name = checked_name("name", new.name, MAX_NAME)?;
+    let days = checked_days(new.days)?;
     let shown = jobs::show(state, account, job).await?;
     if shown.state != JobState::Done {
         return Err(Refusal::NoModel(shown.state).into());
@@ -57,52 +59,64 @@ pub async fn make(
     if !api_keys::lock_account(&state.base.store, &mut tx, account).await? {
         return Err(Failure::not_found());
     }
-    let made = match renew(&mut tx, (account, job, id), &name, &secret).await? {
-        Some(created_at) => Put::Found(entry(id, name, created_at, secret)),
+    let digest = tokens::digest(&secret);
+    let made = match renew(&mut tx, (account, job, id), (&name, days), &digest).await? {
+        Some(term) => Put::Found(entry(id, name, term, secret)),
         None => {
             limits::check_link(state, &mut tx, account).await?;
-            let digest = tokens::digest(&secret);
-            let added = store::insert(&mut tx, (account, job, id), &name, &digest).await?;
-            // Of another job, at the same moment: this one's row is locked.
-            let now = added.ok_or_else(|| foreign(account, id))?;
-            Put::Made(entry(id, name, now, secret))
+            let term = Term::from_now(days);
+            let ids = (account, job, id);
+            if !store::insert(&mut tx, ids, &name, &digest, term).await? {
+                // Of another job, at the same moment: this one's row is locked.
+                return Err(foreign(account, id));
+            }
+            Put::Made(entry(id, name, term, secret))
         }
     };
     tx.commit().await?;
     Ok(made)
 }
 
-fn entry(id: Uuid, name: String, created_at: Millis, secret: Secret) -> LinkMade {
+/// The days that a link is asked to be good for; none: until it is revoked.
+fn checked_days(days: Option<u16>) -> Result<Option<u16>, Refusal> {
+    match days {
+        Some(days) if !(1..=MAX_DAYS).contains(&days) => Err(Refusal::LinkDays(MAX_DAYS)),
+        days => Ok(days),
+    }
+}
+
+fn entry(id: Uuid, name: String, term: Term, secret: Secret) -> LinkMade {
     let link = Link {
         id,
         name,
-        created_at: clock::date(created_at),
+        created_at: clock::date(term.created_at),
         last_opened_at: None,
+        expires_at: term.end(),
     };
     LinkMade { link, secret }
 }
 
-/// Gives a link that was never opened another secret; when it was made, or nothing where there is
-/// none.
+/// Gives a link that was never opened another secret; when it was made and until when it is good, as
+/// it was first said, or nothing where there is none.
 async fn renew(
     tx: &mut Tx,
     (account, job, id): (Uuid, Uuid, Uuid),
-    name: &str,
-    secret: &Secret,
-) -> Result<Option<Millis>, Failure> {
+    (name, days): (&str, Option<u16>),
+    digest: &str,
+) -> Result<Option<Term>, Failure> {
     let Some(found) = store::find(tx, id).await? else {
         return Ok(None);
     };
     if found.job != job {
         return Err(foreign(account, id));
     }
-    if found.name != name {
+    if found.name != name || !found.term.is_of(days) {
         return Err(Refusal::OtherLink.into());
     }
-    if !store::renew(tx, id, &tokens::digest(secret)).await? {
+    if !store::renew(tx, id, digest).await? {
         return Err(Refusal::OpenedLink.into());
     }
-    Ok(Some(found.created_at))
+    Ok(Some(found.term))
 }
 
 fn foreign(account: Uuid, id: Uuid) -> Failure {
@@ -148,7 +162,7 @@ struct Opened {
 /// Opens a link.
 ///
 /// # Errors
-/// There is none of this identifier and secret: which of the two is wrong is not told.
+/// There is none of this identifier and secret, or it is past its end: what is wrong is not told.
 async fn open(state: &State, user: Uuid, id: Uuid, secret: &Secret) -> Result<Opened, Failure> {
     let job = store::opened(&state.base.store, id, &tokens::digest(secret)).await?;
     let job = job.ok_or_else(|| foreign(user, id))?;

@@ -42,6 +42,9 @@ pub enum Refusal {
         /// Most characters.
         most: usize,
     },
+    /// Days of a link that are too few or too many.
+    #[error("days: a link is good for 1 to {0} days, or without `days` until it is revoked")]
+    LinkDays(u16),
     /// Wrong credentials, without saying which part.
     #[error("there is no account with this address and password")]
     Credentials,
@@ -75,7 +78,7 @@ pub enum Refusal {
     )]
     TooManyKeys(u64),
     /// A link of this identifier is named otherwise.
-    #[error("there is a link of this identifier with another name")]
+    #[error("there is a link of this identifier with another name, or good for another time")]
     OtherLink,
     /// A link of this identifier has been opened.
     #[error("the link has been opened, so that its secret is known: make another")]
@@ -243,6 +246,7 @@ impl Refusal {
             Self::Email
             | Self::Password { .. }
             | Self::Name { .. }
+            | Self::LinkDays(_)
             | Self::PageLimit(_)
             | Self::PageAfter
             | Self::ModelBytes { .. }

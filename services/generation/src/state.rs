@@ -24,7 +24,7 @@ use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 13] = [
+pub const STEPS: [Step; 14] = [
     COMMON,
     step!("generation", 2, "accounts"),
     step!("generation", 3, "jobs"),
@@ -38,6 +38,7 @@ pub const STEPS: [Step; 13] = [
     step!("generation", 20, "shown"),
     step!("generation", 21, "links"),
     step!("generation", 22, "notes"),
+    step!("generation", 23, "link_ends"),
 ];
 
 /// Plans of new datasets worked out at a time.

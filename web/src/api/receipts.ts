@@ -5,6 +5,7 @@
 // It cannot know that by itself: whoever calls it shows the last receipt and compares the answer.
 import { isMissing, json, mayPass } from "./client";
 import type { Receipt } from "./types";
+import { isRecord, stored } from "../parts/stored";
 
 const PREFIX = "fhaim.receipt.";
 const HEADER = "fhaim-receipt";
@@ -20,9 +21,12 @@ export class Restored extends Error {
   }
 }
 
+function isReceipt(value: unknown): value is Receipt {
+  return isRecord(value) && typeof value.dataset === "string" && typeof value.height === "number";
+}
+
 function kept(dataset: string): Receipt | undefined {
-  const text = localStorage.getItem(PREFIX + dataset);
-  return text ? (JSON.parse(text) as Receipt) : undefined;
+  return stored(localStorage, PREFIX + dataset, isReceipt);
 }
 
 function keep(receipt: Receipt): void {

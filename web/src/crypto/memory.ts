@@ -4,6 +4,7 @@
 // A file is known again by an HMAC-SHA256 under a random key that stays in this browser: over the
 // digests of its slices, since the browser's own function takes no stream. Nothing of this is ever sent.
 import type { Dataset } from "../api/types";
+import { isRecord, stored } from "../parts/stored";
 import { hexadecimal } from "./journal";
 
 const KEY = "fhaim.memory.key";
@@ -28,8 +29,8 @@ export interface Used {
 }
 
 function key(): Uint8Array<ArrayBuffer> {
-  const kept = localStorage.getItem(KEY);
-  if (kept) return Uint8Array.from(kept.split(",").map(Number));
+  const kept = localStorage.getItem(KEY)?.split(",") ?? [];
+  if (kept.length === KEY_BYTES && kept.every((byte) => /^\d{1,3}$/.test(byte))) return Uint8Array.from(kept.map(Number));
   const made = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   localStorage.setItem(KEY, made.join());
   return made;
@@ -47,9 +48,13 @@ async function digestOf(file: File): Promise<string> {
   return hexadecimal(new Uint8Array(await crypto.subtle.sign(algorithm, imported, digests)));
 }
 
+function isUse(value: unknown): value is Use {
+  if (!isRecord(value) || !/^\d+$/.test(String(value.rho))) return false;
+  return [value.records, value.dataset, value.name, value.rho].every((part) => typeof part === "string");
+}
+
 function uses(): Use[] {
-  const text = localStorage.getItem(USES);
-  return text ? (JSON.parse(text) as Use[]) : [];
+  return (stored(localStorage, USES, Array.isArray) ?? []).filter(isUse);
 }
 
 /** Looks a file up. Where it was used for `dataset` itself, that was asked before: nothing counts. */

@@ -1,6 +1,7 @@
 // How a dataset's table was read, kept by the browser: an upload that goes on after a reload must
 // read the same file the same way.
 import type { Dataset } from "../api/types";
+import { isRecord, stored } from "../parts/stored";
 import type { ReadOptions, Schema } from "./messages";
 import type { HolderSession } from "./session";
 import { sniff } from "./sniff";
@@ -11,6 +12,11 @@ interface Kept {
   delimiter: string;
   missing: string[];
   clamp: boolean;
+}
+
+function isKept(value: unknown): value is Kept {
+  if (!isRecord(value) || !Array.isArray(value.missing)) return false;
+  return typeof value.delimiter === "string" && value.missing.every((word) => typeof word === "string") && typeof value.clamp === "boolean";
 }
 
 export function remember(dataset: string, read: ReadOptions): void {
@@ -24,8 +30,7 @@ export function remember(dataset: string, read: ReadOptions): void {
  * the file shows.
  */
 export async function recall(dataset: Dataset, schema: Schema, file: File, session: HolderSession): Promise<ReadOptions> {
-  const text = localStorage.getItem(PREFIX + dataset.id);
-  const kept = text ? (JSON.parse(text) as Partial<Kept>) : {};
+  const kept: Partial<Kept> = stored(localStorage, PREFIX + dataset.id, isKept) ?? {};
   const { refusal, delimiter } = await sniff(file, session);
   if (refusal !== undefined) throw new Error(refusal);
   const format = { file: file.name, delimiter: kept.delimiter ?? delimiter, missing: kept.missing ?? [] };

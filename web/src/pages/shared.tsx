@@ -37,7 +37,7 @@ function OpensNothing() {
   return (
     <section role="alert">
       <h1>This link opens nothing</h1>
-      <p>It was revoked, what it led to was deleted, or it is not whole: all of it counts, also what is behind the #. Ask whoever sent it for another.</p>
+      <p>It was revoked or its time is over, what it led to was deleted, or it is not whole: all of it counts, also what is behind the #. Ask whoever sent it for another.</p>
       <p><Link className="button" to="/">Go to your datasets</Link></p>
     </section>
   );

@@ -244,9 +244,10 @@ class Client:
         roster = None
         if holders:
             roster, held = parties.roster(holders, honest)
-            record_bound = record_bound or held
-        if record_bound is None:
-            raise Error("invalid", "The dataset needs a record bound", "record_bound is missing")
+            record_bound = held if record_bound is None else record_bound
+        if record_bound is None or record_bound < 1:
+            reason = "record_bound is missing" if record_bound is None else f"{record_bound} records"
+            raise Error("invalid", "The dataset needs a record bound", reason)
         terms = Terms(
             schema=dict(schema),
             epsilon=epsilon,
@@ -292,15 +293,21 @@ class Client:
         return replace(held, columns=list(columns) or None)
 
     def sign(
-        self, dataset: DatasetId, *, program: str | os.PathLike[str] | None = None
+        self,
+        dataset: DatasetId,
+        *,
+        show: Callable[[str], object] = print,
+        program: str | os.PathLike[str] | None = None,
     ) -> list[Standing]:
         """Agrees to a dataset's terms, holders and keys, as one of its holders; where all stand then.
 
         Look at ``dataset(ID).terms`` and at the fingerprints of `standings` before. The program
-        `fhaim` works out the plan by itself and refuses where a service has another.
+        `fhaim` works out the plan by itself and refuses where a service has another. What was signed
+        is printed in its words, or given to ``show``: terms, whose noise is relied on, each holder's
+        columns, records and fingerprint.
         """
         identifier = _identifier(dataset)
-        self._consent(program, "sign", str(identifier), "--yes", "--json")
+        self._consent(program, "sign", str(identifier), "--yes", "--json", show=show)
         return self.standings(identifier)
 
     def withdraw(self, dataset: DatasetId) -> list[Standing]:
@@ -337,14 +344,19 @@ class Client:
         there = _if_there(lambda: self.computation.show(shown.id))
         return parties.standings(shown, keys, there)
 
-    def _consent(self, program: str | os.PathLike[str] | None, *arguments: str) -> str:
+    def _consent(
+        self,
+        program: str | os.PathLike[str] | None,
+        *arguments: str,
+        show: Callable[[str], object] | None = None,
+    ) -> str:
         """Runs a command that uses the account's own key, which stays on this machine."""
         path = upload.program(program)
         folder = upload.memory_folder() / "holders" / str(self.account().id)
         with self._key(f"consent of {folder.name}") as key:
             signing = upload.Program(path, folder, upload.CONSENT)
             with signing.signed_in(self._endpoints(), key):
-                return signing.run("dataset", *arguments)
+                return signing.run("dataset", *arguments, show=show)
 
     def _endpoints(self) -> list[str]:
         return [
@@ -453,14 +465,16 @@ class Client:
     ) -> Dataset:
         """A dataset for a table."""
         described = as_schema(schema)
-        bound = terms.get("record_bound") or native.call(
-            "The table was not uploaded",
-            "record_bound",
-            table,
-            described.to_json(),
-            reading=native.reading(),
-            tell=None,
-        )
+        bound = terms.get("record_bound")
+        if bound is None:
+            bound = native.call(
+                "The table was not uploaded",
+                "record_bound",
+                table,
+                described.to_json(),
+                reading=native.reading(),
+                tell=None,
+            )
         return self.create_dataset(described, epsilon=epsilon, **{**terms, "record_bound": bound})
 
     def _encrypt(
@@ -699,11 +713,15 @@ class Client:
 
     # Links
 
-    def make_link(self, job: JobId, name: str, *, id: UUID | str | None = None) -> str:
+    def make_link(
+        self, job: JobId, name: str, *, days: int | None = 90, id: UUID | str | None = None
+    ) -> str:
         """Makes a link to a finished job's result; it is known this once. Whoever opens it, signed in
-        to any account, sees a data card and draws tables, and nothing else of the dataset. Made again
-        under the same ``id``, before it was opened, it has another secret."""
-        made = self.generation.make_link(_identifier(job), _new(id), NewLink(name=name))
+        to any account, sees a data card and draws tables, and nothing else of the dataset. It is good for
+        so many days, or, with None, until it is revoked. Made again under the same ``id``, before it was
+        opened, it has another secret."""
+        asked = NewLink(name=name, days=days)
+        made = self.generation.make_link(_identifier(job), _new(id), asked)
         return handed.written(self._generation, made)
 
     def links(self, job: JobId) -> list[Link]:

@@ -539,6 +539,9 @@ class Link:
     name: str
     """Whom it is for, or what."""
 
+    expires_at: datetime | None = None
+    """From when on it opens nothing; absent: it is good until it is revoked."""
+
     last_opened_at: datetime | None = None
     """When it was last opened."""
 
@@ -726,6 +729,11 @@ class NewLink:
 
     name: str
     """Whom it is for, or what: shown to the dataset's holders alone."""
+
+    days: int | None = None
+    """Days after which it opens nothing, from when it was first made; absent: it is good until
+    it is revoked.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

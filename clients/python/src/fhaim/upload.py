@@ -36,7 +36,7 @@ UPLOAD = Purpose(
 """Encrypting a table."""
 
 CONSENT = Purpose("not-agreed", "The holder's key was not used", None, False)
-"""Writing a card, or signing: what the program remarks has been looked at before."""
+"""Writing a card, or signing: what the program remarks is told by those who ask to."""
 
 
 def program(name: str | os.PathLike[str] | None) -> str:
@@ -86,8 +86,14 @@ class Program:
         finally:
             (self._folder / "login.json").unlink(missing_ok=True)
 
-    def run(self, *arguments: str, meanwhile: Callable[[], None] | None = None) -> str:
-        """Runs it to its end and returns what it printed; calls `meanwhile` every second."""
+    def run(
+        self,
+        *arguments: str,
+        meanwhile: Callable[[], None] | None = None,
+        show: Callable[[str], object] | None = None,
+    ) -> str:
+        """Runs it to its end and returns what it printed; calls `meanwhile` every second, and `show` in the
+        end with what it said beside that."""
         # The login is this upload's own; what is remembered of the records is the machine's.
         environment = {
             **os.environ,
@@ -122,6 +128,8 @@ class Program:
             reason = said.strip().removeprefix("error: ") or f"exit status {process.returncode}"
             purpose = self._purpose
             raise Error(purpose.kind, purpose.title, reason, way_out=purpose.way_out)
+        if show is not None:
+            show(said.strip())
         if said.strip() and self._purpose.remarks:  # such as that these records were used before
             warnings.warn(said.strip(), stacklevel=4)
         return printed

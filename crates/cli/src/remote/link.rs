@@ -1,13 +1,14 @@
 //! `fhaim link ...`: results for other accounts.
 
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use clap::{Args, Subcommand};
 use fhaim_api::account::Secret;
-use fhaim_api::link::{Link, LinkedResult};
+use fhaim_api::link::{DEFAULT_DAYS, Link, LinkedResult, MAX_DAYS};
 use fhaim_domain::Field;
 use fhaim_sdk::LinkAddress;
 use serde::Serialize;
@@ -38,6 +39,7 @@ pub enum LinkCommand {
 const LINK_MAKE_EXAMPLES: &str = "\
 Examples:
   fhaim link make 0198c0de-0000-7000-8000-000000000001 --name \"Ben, statistics\" > link.txt
+  fhaim link make 0198c0de-0000-7000-8000-000000000001 --name \"our page\" --expires never > link.txt
 
 Whoever has the link and an account here sees a data card and draws synthetic tables, in the page or by
 `fhaim download --link-file`: not the releases, and nothing else of the dataset. The link is shown this
@@ -66,9 +68,44 @@ pub struct LinkMakeArguments {
     /// Whom it is for; only the dataset's holders see it
     #[arg(long)]
     pub name: String,
+    /// Days after which it opens nothing, or `never`
+    #[arg(long, value_name = "DAYS", default_value_t = Expiry(Some(DEFAULT_DAYS)))]
+    pub expires: Expiry,
     /// Print the link's entry as JSON, with the whole link as `address`
     #[arg(long)]
     pub json: bool,
+}
+
+/// The days that a link is good for; none: until it is revoked.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiry(Option<u16>);
+
+const NEVER: &str = "never";
+
+impl fmt::Display for Expiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(days) => write!(f, "{days}"),
+            None => f.write_str(NEVER),
+        }
+    }
+}
+
+impl FromStr for Expiry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let days = text
+            .parse()
+            .ok()
+            .filter(|days| (1..=MAX_DAYS).contains(days));
+        match days {
+            None if text != NEVER => {
+                Err(format!("a number of days, 1 to {MAX_DAYS}, or `{NEVER}`"))
+            }
+            days => Ok(Self(days)),
+        }
+    }
 }
 
 /// Flags of `link revoke`.
@@ -124,7 +161,7 @@ struct Made<'a> {
 async fn make(arguments: &LinkMakeArguments) -> Result<(), Error> {
     let client = login::client()?;
     let id = Uuid::now_v7();
-    let made = client.create_link(arguments.job, id, &arguments.name);
+    let made = client.create_link(arguments.job, id, &arguments.name, arguments.expires.0);
     let made = made.await?;
     let address = LinkAddress::new(client.endpoints(), &made).text();
     if arguments.json {
@@ -139,8 +176,13 @@ fn line(link: &Link) -> String {
         Some(at) => format!("last opened {}", minute(at)),
         None => "never opened".to_owned(),
     };
+    let ends = match link.expires_at {
+        Some(at) if at <= OffsetDateTime::now_utc() => format!("expired {}", minute(at)),
+        Some(at) => format!("good until {}", minute(at)),
+        None => "good until revoked".to_owned(),
+    };
     let (made, name) = (minute(link.created_at), &link.name);
-    format!("{}  made {made}, {opened}  {name}\n", link.id)
+    format!("{}  made {made}, {opened}, {ends}  {name}\n", link.id)
 }
 
 fn minute(at: OffsetDateTime) -> String {

@@ -158,3 +158,29 @@ fn the_demo_of_three_holders_says_what_each_would_have_got_alone() {
         assert!(page.contains("Holder 3") && page.contains("alone"));
     }
 }
+
+/// A pipe gives its bytes once, and a table is looked at before it is read; by counts it is read twice.
+#[test]
+fn a_table_comes_through_a_pipe() {
+    let folder = folder(table(200), SCHEMA);
+    let draft = "\"$0\" schema infer --data /dev/stdin --out draft.json";
+    let run = |command: &str, out: &str, more: &str| {
+        format!(
+            "\"$0\" {command} --data /dev/stdin --schema t.schema.json --epsilon 10 --out {out} --yes {more}"
+        )
+    };
+    for command in [
+        draft.to_owned(),
+        run("local", "one.csv", ""),
+        run("local", "two.csv", "--holders 2 --contribution counts"),
+        run("run", "three.csv", "--contribution auto"),
+    ] {
+        let line = format!("cat t.csv | {command}");
+        let program = env!("CARGO_BIN_EXE_fhaim");
+        let output = fhaim_kit::command::run("sh", folder.path(), &["-c", &line, program]);
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+    }
+    let made = fs::read_to_string(folder.path().join("three.csv")).unwrap();
+    let records = made.lines().count() - 1;
+    assert!(records.abs_diff(200) < 20, "{records}");
+}

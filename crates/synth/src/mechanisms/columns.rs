@@ -94,7 +94,8 @@ pub(crate) struct OneWays {
 }
 
 impl OneWays {
-    pub(crate) fn new(job: &Job) -> Self {
+    /// With `digit_weight` that of a digit's noise beside that of a pair of the workload.
+    pub(crate) fn new(job: &Job, digit_weight: f64) -> Self {
         let mut items = vec![Measured::new(Block::total())];
         let mut costs = vec![TOTAL_COST * job.workload.weight().max(1.0)];
         for (attribute, &size) in job.domain.sizes().iter().enumerate() {
@@ -107,7 +108,7 @@ impl OneWays {
         }
         for digit in job.domain.digits() {
             items.push(Measured::new(digits::block(&job.domain, digit)));
-            costs.push(digits::cost(digit));
+            costs.push(digit_weight * digits::cost(digit));
         }
         Self {
             domain: job.domain.clone(),
@@ -192,6 +193,7 @@ impl OneWays {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::Digit;
     use fhaim_release::Statistic;
 
     #[test]
@@ -205,11 +207,37 @@ mod tests {
         assert!((item.scale() - (4.0f64 / 2.0 / 1.5).sqrt()).abs() < 1e-12);
     }
 
+    /// What the digits are given less, everything else is given more.
+    #[test]
+    fn digits_have_the_share_of_their_weight() {
+        let rho = Rho::from_f64_down(0.1).unwrap();
+        let digit = Digit::new(0, 1, vec![4; 8]);
+        let job = Job::new(Domain::with_digits(vec![8, 4], vec![digit]), rho, 10);
+        let costs = |weight| {
+            let one_ways = OneWays::new(&job, weight);
+            let offers = one_ways.offers(&Desk::new(&job), 0.05).unwrap();
+            let units = offers.iter().map(Offer::variance_units);
+            units.map(|units| units as f64).collect::<Vec<f64>>()
+        };
+        let (whole, tenth) = (costs(1.0), costs(0.1));
+        assert_eq!(whole.len(), 3);
+        assert!(
+            tenth[0] < whole[0] && tenth[1] < whole[1],
+            "{whole:?} {tenth:?}"
+        );
+        // Variances of a table and of another item go by the weights to the power of 2/3.
+        let apart = (tenth[2] / tenth[1]) / (whole[2] / whole[1]);
+        assert!(
+            (apart / 10f64.powf(2.0 / 3.0) - 1.0).abs() < 0.01,
+            "{apart}"
+        );
+    }
+
     #[test]
     fn attributes_with_one_value_are_not_measured() {
         let rho = Rho::from_f64_down(0.1).unwrap();
         let job = Job::new(Domain::new(vec![1, 2, 5]), rho, 10);
-        let one_ways = OneWays::new(&job);
+        let one_ways = OneWays::new(&job, 1.0);
         assert_eq!(one_ways.cells(), 1 + 1 + 5);
         assert_eq!(one_ways.items.len(), 3);
         let desk = Desk::new(&job);

@@ -10,9 +10,6 @@ use fhaim_domain::{Digit, Domain};
 use super::block::{Block, BlockAxis};
 use super::prior::expected_counts;
 
-/// Weight of a digit's noise beside that of a pair of the workload.
-const WEIGHT: f64 = 1.0;
-
 /// All cells of a digit and what it hangs on.
 pub(super) fn block(domain: &Domain, digit: &Digit) -> Block {
     // A digit comes after what it hangs on (`Domain::wrong_digit`).
@@ -23,10 +20,10 @@ pub(super) fn block(domain: &Domain, digit: &Digit) -> Block {
     )
 }
 
-/// c of a digit's table: the cells that tell values apart, times their weight.
+/// c of a digit's table, for a weight of 1: the cells that tell values apart.
 pub(super) fn cost(digit: &Digit) -> f64 {
     let cells: f64 = digit.parts().iter().map(|&parts| f64::from(parts)).sum();
-    WEIGHT * cells.max(1.0)
+    cells.max(1.0)
 }
 
 /// The counts to be expected of a digit's table, row-major and at least 0: the rows sum to the

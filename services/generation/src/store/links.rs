@@ -5,9 +5,53 @@ use fhaim_platform::clock::Millis;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::paging::Cut;
+
+/// From when until when a link is good.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
+    /// When it was made.
+    pub created_at: Millis,
+    /// From when on it opens nothing; 0: it is good until it is revoked.
+    expires_at: Millis,
+}
+
+const MILLIS_A_DAY: Millis = 24 * 60 * 60 * 1000;
+
+impl Term {
+    /// From now on for so many days, or until it is revoked.
+    pub fn from_now(days: Option<u16>) -> Self {
+        Self::new(clock::now(), days)
+    }
+
+    fn new(created_at: Millis, days: Option<u16>) -> Self {
+        let end = |days| created_at.saturating_add(Millis::from(days) * MILLIS_A_DAY);
+        Self {
+            created_at,
+            expires_at: days.map_or(0, end),
+        }
+    }
+
+    /// Whether it was made for so many days.
+    pub fn is_of(&self, days: Option<u16>) -> bool {
+        self.expires_at == Self::new(self.created_at, days).expires_at
+    }
+
+    /// From when on the link opens nothing, for the wire.
+    pub fn end(&self) -> Option<OffsetDateTime> {
+        (self.expires_at != 0).then(|| clock::date(self.expires_at))
+    }
+
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            created_at: row.try_get("created_at")?,
+            expires_at: row.try_get("expires_at")?,
+        })
+    }
+}
 
 /// A link of an identifier.
 #[derive(Clone, Debug)]
@@ -16,8 +60,8 @@ pub struct Found {
     pub job: Uuid,
     /// Its name.
     pub name: String,
-    /// When it was made.
-    pub created_at: Millis,
+    /// When it was made, and until when it is good.
+    pub term: Term,
 }
 
 /// The link of an identifier, if there is one.
@@ -25,7 +69,7 @@ pub struct Found {
 /// # Errors
 /// A failure of the store.
 pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<Found>, StoreError> {
-    let row = sqlx::query("SELECT job, name, created_at FROM links WHERE id = $1")
+    let row = sqlx::query("SELECT job, name, created_at, expires_at FROM links WHERE id = $1")
         .bind(id.to_string())
         .fetch_optional(&mut **tx)
         .await?;
@@ -33,7 +77,7 @@ pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<Found>, StoreError> {
         Ok(Found {
             job: rows::parsed(&row, "job")?,
             name: row.try_get("name")?,
-            created_at: row.try_get("created_at")?,
+            term: Term::read(&row)?,
         })
     };
     row.map(found).transpose()
@@ -52,7 +96,7 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
     Ok(renewed.rows_affected() > 0)
 }
 
-/// Adds a link of an account to a job; the time. None where the identifier is taken.
+/// Adds a link of an account to a job. Not where the identifier is taken.
 ///
 /// # Errors
 /// A failure of the store.
@@ -61,23 +105,24 @@ pub async fn insert(
     (account, job, id): (Uuid, Uuid, Uuid),
     name: &str,
     digest: &str,
-) -> Result<Option<Millis>, StoreError> {
-    let now = clock::now();
+    term: Term,
+) -> Result<bool, StoreError> {
     let added = sqlx::query(
-        "INSERT INTO links (id, job, account, name, digest, created_at, last_opened_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, 0)",
+        "INSERT INTO links (id, job, account, name, digest, created_at, expires_at, last_opened_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 0)",
     )
     .bind(id.to_string())
     .bind(job.to_string())
     .bind(account.to_string())
     .bind(name)
     .bind(digest)
-    .bind(now)
+    .bind(term.created_at)
+    .bind(term.expires_at)
     .execute(&mut **tx)
     .await;
     match added {
-        Err(error) if is_duplicate(&error) => Ok(None),
-        other => other.map(|_| Some(now)),
+        Err(error) if is_duplicate(&error) => Ok(false),
+        other => other.map(|_| true),
     }
 }
 
@@ -87,7 +132,7 @@ pub async fn insert(
 /// A failure of the store.
 pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Link>, StoreError> {
     let found = sqlx::query(
-        "SELECT id, name, created_at, last_opened_at FROM links WHERE job = $1 \
+        "SELECT id, name, created_at, expires_at, last_opened_at FROM links WHERE job = $1 \
          AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
@@ -104,6 +149,7 @@ pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Link>, Stor
             name: row.try_get("name")?,
             created_at: clock::date(row.try_get("created_at")?),
             last_opened_at: (opened != 0).then(|| clock::date(opened)),
+            expires_at: Term::read(row)?.end(),
         })
     };
     found.iter().map(link).collect()
@@ -122,13 +168,14 @@ pub async fn delete(store: &Store, job: Uuid, id: Uuid) -> Result<bool, StoreErr
     Ok(deleted.rows_affected() > 0)
 }
 
-/// Notes that a link is opened; the job that it is to, if there is one of this secret, and the
-/// account that made it is not disabled.
+/// Notes that a link is opened; the job that it is to, if there is one of this secret that is not past
+/// its end, and the account that made it is not disabled.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn opened(store: &Store, id: Uuid, digest: &str) -> Result<Option<Uuid>, StoreError> {
     let opened = "UPDATE links SET last_opened_at = $1 WHERE id = $2 AND digest = $3 \
+         AND (expires_at = 0 OR expires_at > $1) \
          AND account IN (SELECT id FROM accounts WHERE disabled = 0) RETURNING job";
     let row = sqlx::query(opened)
         .bind(clock::now())

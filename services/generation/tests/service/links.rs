@@ -7,6 +7,7 @@ use fhaim_api::job::JobState;
 use fhaim_api::link::{LINK_HEADER, Link, LinkMade, LinkedResult};
 use fhaim_api::problem::ProblemKind;
 use fhaim_generation::Change;
+use fhaim_platform::program::Program as _;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,6 +16,7 @@ over_both!(
     a_link_shows_a_result_and_nothing_else,
     a_secret_is_known_once,
     what_is_revoked_opens_nothing,
+    what_is_past_its_end_opens_nothing,
     links_go_with_what_they_are_of,
     only_results_have_links,
 );
@@ -154,6 +156,39 @@ async fn what_is_revoked_opens_nothing(kind: Kind) {
     problem(open(&ben, &two).await, 404).await;
     change(Change::Enable).await.unwrap();
     read::<LinkedResult>(open(&ben, &two).await, StatusCode::OK).await;
+}
+
+async fn what_is_past_its_end_opens_nothing(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await.id;
+    let path = fresh(&format!("/v1/jobs/{job}/links"));
+    let asked = |days: u32| json!({ "name": "Ben", "days": days });
+    for wrong in [0, 3651] {
+        let refused = problem(ana.put(&path, asked(wrong)).await, 422).await;
+        assert!(refused.detail.unwrap().contains("1 to 3650 days"));
+    }
+    let made: LinkMade = read(ana.put(&path, asked(30)).await, StatusCode::CREATED).await;
+    let term = made.link.expires_at.unwrap() - made.link.created_at;
+    assert_eq!(term, time::Duration::days(30));
+    // The same again is good as long as it was first said to be, and for another time it is another.
+    let again: LinkMade = read(ana.put(&path, asked(30)).await, StatusCode::OK).await;
+    assert_eq!(again.link.expires_at, made.link.expires_at);
+    problem(ana.put(&path, asked(31)).await, 409).await;
+    let endless = make(&ana, job, "for good").await;
+    assert_eq!(endless.link.expires_at, None);
+    read::<LinkedResult>(open(&ben, &again).await, StatusCode::OK).await;
+    // Its time has come; what is drawn by it is refused as well.
+    let ended = sqlx::query("UPDATE links SET expires_at = created_at WHERE expires_at > 0");
+    let pool = service.state.base().store.pool();
+    assert_eq!(ended.execute(pool).await.unwrap().rows_affected(), 1);
+    problem(open(&ben, &again).await, 404).await;
+    let table = format!("/v1/links/{}/synthetic?rows=5", again.link.id);
+    problem(by(&ben, &table, &again.secret.0).await, 404).await;
+    read::<LinkedResult>(open(&ben, &endless).await, StatusCode::OK).await;
+    let links: Page<Link> = ana.get(&format!("/v1/jobs/{job}/links")).await;
+    assert_eq!(links.items[1].expires_at, Some(links.items[1].created_at));
 }
 
 async fn links_go_with_what_they_are_of(kind: Kind) {

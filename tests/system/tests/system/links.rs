@@ -56,10 +56,16 @@ fn a_result_is_handed_over_and_taken_back() {
 
     let listed = services.run("ana", &["link", "list", job]);
     assert!(
-        listed.contains(id) && listed.contains("last opened"),
+        listed.contains(id) && listed.contains("last opened") && listed.contains("good until 2"),
         "{listed}"
     );
     assert!(!listed.contains(secret), "{listed}");
+    let endless = &["link", "make", job, "--name", "all", "--expires", "never"];
+    let endless = services.run("ana", endless);
+    let endless = endless.split(['/', '#']).nth_back(1).unwrap();
+    let listed = services.run("ana", &["link", "list", job]);
+    assert!(listed.contains("good until revoked"), "{listed}");
+    services.run("ana", &["link", "revoke", job, endless]);
     services.run("ana", &["link", "revoke", job, id]);
     let late = services.command("ben", &["link", "show", "--link-file", "link.txt"]);
     assert!(!late.status.success());

@@ -833,6 +833,11 @@ export interface components {
              */
             created_at: string;
             /**
+             * Format: date-time
+             * @description From when on it opens nothing; absent: it is good until it is revoked.
+             */
+            expires_at?: string | null;
+            /**
              * Format: uuid
              * @description Its identifier.
              */
@@ -969,6 +974,12 @@ export interface components {
         };
         /** @description A new link, under an identifier of the caller's choice. */
         NewLink: {
+            /**
+             * Format: int32
+             * @description Days after which it opens nothing, from when it was first made; absent: it is good until it is
+             *     revoked.
+             */
+            days?: number | null;
             /** @description Whom it is for, or what: shown to the dataset's holders alone. */
             name: string;
         };
@@ -1112,6 +1123,11 @@ export interface components {
                  * @description When it was made.
                  */
                 created_at: string;
+                /**
+                 * Format: date-time
+                 * @description From when on it opens nothing; absent: it is good until it is revoked.
+                 */
+                expires_at?: string | null;
                 /**
                  * Format: uuid
                  * @description Its identifier.

@@ -1,6 +1,7 @@
 // A draft as it was left, kept by this tab: what was edited outlives a reload, once the same file is chosen
 // again. It is gone with the tab, and never sent.
 import type { Drafted, Format } from "../../crypto/messages";
+import { isRecord, stored } from "../../parts/stored";
 
 const KEY = "fhaim.draft";
 
@@ -19,11 +20,18 @@ function identity({ name, size, lastModified }: File, { delimiter, missing }: Fo
   return JSON.stringify([name, size, lastModified, delimiter, missing, only]);
 }
 
+function isKept(value: unknown): value is Kept {
+  if (!isRecord(value) || !isRecord(value.drafted) || !isRecord(value.drafted.schema)) return false;
+  const { schema, statement, notes } = value.drafted;
+  return Array.isArray(schema.columns) && typeof statement === "string" && Array.isArray(notes)
+    && Array.isArray(value.confirmed) && typeof value.lines === "number";
+}
+
 /** What was left of a file that is chosen again. */
 export function kept(file: File, format: Format, only: string): Left | undefined {
-  const text = sessionStorage.getItem(KEY);
-  if (!text) return undefined;
-  const { of, ...left } = JSON.parse(text) as Kept;
+  const found = stored(sessionStorage, KEY, isKept);
+  if (!found) return undefined;
+  const { of, ...left } = found;
   return of === identity(file, format, only) ? left : undefined;
 }
 

@@ -14,7 +14,8 @@ export function Links({ job }: { job: string }) {
       <h2>Give another account a link</h2>
       <p>
         Whoever opens it, signed in to an account of their own, sees the preview, the download and a data card: no
-        report against the real records, and nothing else of the dataset. You can revoke it at any time.
+        report against the real records, and nothing else of the dataset. It ends by itself, and you can revoke it
+        at any time.
       </p>
       <NewLink path={path} onMade={(link) => { setMade(link); reload(); }} />
       {made && (
@@ -37,15 +38,19 @@ function addressOf({ link, secret }: LinkMade): string {
   return `${location.origin}/shared/${link.id}#${secret}`;
 }
 
+/** How long a link is good, by the days that the service is asked for; 0: until it is revoked. */
+const TERMS: [days: number, words: string][] = [[7, "a week"], [30, "30 days"], [90, "90 days"], [365, "a year"], [0, "until it is revoked"]];
+
 function NewLink({ path, onMade }: { path: string; onMade: (made: LinkMade) => void }) {
   const [name, setName] = useState("");
+  const [days, setDays] = useState(90);
   const { busy, error, run } = useWork();
-  // Of the link that this name is for: made again after a lost answer, it is the same link.
-  const id = useMemo(newId, [name]);
+  // Of the link that this name and time are for: made again after a lost answer, it is the same link.
+  const id = useMemo(newId, [name, days]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void run(async () => {
-      onMade(await json<LinkMade>("generation", "PUT", `${path}/${id}`, { json: { name } }));
+      onMade(await json<LinkMade>("generation", "PUT", `${path}/${id}`, { json: { name, ...(days > 0 && { days }) } }));
       setName("");
     });
   };
@@ -54,6 +59,13 @@ function NewLink({ path, onMade }: { path: string; onMade: (made: LinkMade) => v
       <Field label="Whom is it for?" hint="Only the dataset’s holders see it.">
         {(id, hint) => (
           <input id={id} aria-describedby={hint} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
+        )}
+      </Field>
+      <Field label="How long is it good?">
+        {(id) => (
+          <select id={id} value={days} onChange={(event) => setDays(Number(event.target.value))}>
+            {TERMS.map(([days, words]) => <option key={days} value={days}>{words}</option>)}
+          </select>
         )}
       </Field>
       <Trouble error={error} />
@@ -69,13 +81,14 @@ function Table({ path, links, onRevoked }: { path: string; links: LinkEntry[]; o
   };
   return (
     <table className="stack links">
-      <thead><tr><th>For</th><th>Made</th><th>Last opened</th><th>Revoke</th></tr></thead>
+      <thead><tr><th>For</th><th>Made</th><th>Last opened</th><th>Good until</th><th>Revoke</th></tr></thead>
       <tbody>
-        {links.map(({ id, name, created_at, last_opened_at }) => (
+        {links.map(({ id, name, created_at, last_opened_at, expires_at }) => (
           <tr key={id}>
             <td>{name}</td>
             <td data-label="Made"><When at={created_at} /></td>
             <td data-label="Last opened">{last_opened_at ? <When at={last_opened_at} /> : "never"}</td>
+            <td data-label="Good until">{expires_at ? <When at={expires_at} /> : "revoked"}</td>
             <td>
               <Confirmed label="Revoke" title={`Revoke the link for “${name}”?`} action={revoke(id)}>
                 <p>It opens nothing from now on. Tables that were downloaded by it stay where they are.</p>

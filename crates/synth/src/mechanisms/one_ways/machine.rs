@@ -24,7 +24,7 @@ impl OneWaysMachine {
         job.check()?;
         Ok(Self {
             desk: Desk::new(&job),
-            one_ways: OneWays::new(&job),
+            one_ways: OneWays::new(&job, 1.0),
             job,
             asked: false,
             done: false,

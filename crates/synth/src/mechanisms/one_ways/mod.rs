@@ -50,7 +50,7 @@ impl Mechanism for OneWaysOnly {
 
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
         job.check()?;
-        let one_ways = OneWays::new(job);
+        let one_ways = OneWays::new(job, 1.0);
         let offers = one_ways.offers(&Desk::new(job), job.rho.to_f64())?;
         Ok(LadderNeed {
             cells: one_ways.cells(),

@@ -14,7 +14,7 @@ use fhaim_release::LadderNeed;
 /// options.
 pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
     job.check_pairs()?;
-    let one_ways = OneWays::new(job);
+    let one_ways = OneWays::new(job, options.digit_weight);
     let sizes = job.domain.sizes();
     let over_pairs = |axis_cells: fn(usize) -> usize| {
         let pairs = job.workload.pairs().iter();

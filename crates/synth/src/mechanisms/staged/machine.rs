@@ -73,7 +73,7 @@ impl StagedMachine {
         Ok(Self {
             largest_units: need.largest_variance_units,
             desk: Desk::new(&job),
-            one_ways: OneWays::new(&job),
+            one_ways: OneWays::new(&job, options.digit_weight),
             state: State::Start,
             purposes: Vec::new(),
             merges: Vec::new(),

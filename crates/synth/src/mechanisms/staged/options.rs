@@ -35,6 +35,10 @@ pub struct StagedOptions {
     /// off by itself: at 1 the errors are added up as if it were.
     #[serde(skip_serializing_if = "is_one")]
     pub one_way_weight: f64,
+    /// Weight of the noise of a digit's cell beside that of a pair's. What the digits get, pairs of
+    /// coarse attributes lose: a value in the wrong place of its bin is still in its bin.
+    #[serde(skip_serializing_if = "is_one")]
+    pub digit_weight: f64,
     /// Whether noisy blocks are moved towards what the model said before it had the pair.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shrinkage: bool,
@@ -75,6 +79,7 @@ impl Default for StagedOptions {
             first_stage_share: 0.5,
             scoring: Scoring::Normal,
             one_way_weight: 1.0,
+            digit_weight: 1.0,
             shrinkage: false,
             beta: 0.85,
             gamma: 0.25,
@@ -98,6 +103,7 @@ impl StagedOptions {
         Self {
             scoring: Scoring::Mixture,
             one_way_weight: 0.5,
+            digit_weight: 0.1,
             shrinkage: true,
             // Where columns are functions of others a fit may need more than the default.
             final_steps: 600,
@@ -119,6 +125,7 @@ impl StagedOptions {
         check(name, "below 1", spent, spent < 1.0)?;
         let weights = [
             ("one_way_weight", self.one_way_weight),
+            ("digit_weight", self.digit_weight),
             ("beta", self.beta),
             ("gamma", self.gamma),
             ("gamma_fine", self.gamma_fine),
@@ -170,6 +177,18 @@ fn is_one(weight: &f64) -> bool {
 mod tests {
     use super::*;
 
+    /// Terms without the name mean what they meant, and no landed terms gain one.
+    #[test]
+    fn a_weight_of_one_is_not_written() {
+        let written = |options| serde_json::to_value(options).unwrap();
+        assert!(
+            written(StagedOptions::default())
+                .get("digit_weight")
+                .is_none()
+        );
+        assert_eq!(written(StagedOptions::recommended())["digit_weight"], 0.1);
+    }
+
     #[test]
     fn options_out_of_their_range_are_refused_by_name() {
         assert!(StagedOptions::default().check().is_ok());
@@ -188,6 +207,7 @@ mod tests {
         );
         assert_eq!(refused(|o| o.beta = -1.0), "beta");
         assert_eq!(refused(|o| o.one_way_weight = f64::NAN), "one_way_weight");
+        assert_eq!(refused(|o| o.digit_weight = f64::INFINITY), "digit_weight");
         assert_eq!(refused(|o| o.resolutions.clear()), "resolutions");
         assert_eq!(refused(|o| o.resolutions[1] = 1.5), "resolutions");
         assert_eq!(
