@@ -18,6 +18,13 @@ from fhaim.where import conditions
 
 _FORMAT = 1
 
+_GROWTH = 8
+"""By how much a model that is read back may be larger than it was allowed to be while it was fitted: the fit
+counts groups of values, and what is drawn from has a cell for each value."""
+
+_MODEL_MB = 1_000
+"""What any model may take that is drawn from."""
+
 
 class Synthesizer:
     """A differentially private model of a table, and tables drawn from it.
@@ -131,7 +138,7 @@ class Synthesizer:
             self.schema_.to_json(),
             records=rows,
             conditions=None if where is None else conditions(where),
-            model_mb=self.model_mb,
+            model_mb=max(_MODEL_MB, _GROWTH * self.model_mb),
             tell=None,
         )
         return native.of_library(self._library, drawn)
