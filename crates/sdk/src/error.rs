@@ -36,6 +36,13 @@ pub enum Error {
          `fhaim login --witness URL`"
     )]
     NoWitness(Uuid),
+    /// An upload that the second computation service lacks, where nothing is kept of it.
+    #[error(
+        "the second computation service has no copy of your part of dataset {0}, and nothing here says what you \
+         uploaded: upload from where you did before, since `fhaim` keeps that with the key of its noise; or delete \
+         the dataset and make it again"
+    )]
+    Uncopied(Uuid),
     /// Keys that the terms say several services share, and that not all of them say they do.
     #[error(
         "the keys of dataset {0} are not used: several services are to share them, and {1}. Whoever runs the \

@@ -89,6 +89,16 @@ pub enum NoiseSource {
 }
 
 impl NoiseSource {
+    /// Digest of a part's upload, where it was kept with the key of its noise.
+    fn manifest(&self, part: Part) -> Result<Option<Digest>, Error> {
+        let Self::Kept(path) = self else {
+            return Ok(None);
+        };
+        let kept = KeptLadder::read(path, part.dataset)?;
+        let kept = kept.filter(|kept| kept.part() == part.number);
+        Ok(kept.and_then(|kept| kept.manifest()))
+    }
+
     /// The key of an upload that begins, or goes on; none where none is kept.
     fn key(
         &self,
@@ -148,8 +158,9 @@ impl Client {
         if !missing.is_empty() {
             let there = self.upload_state(dataset.id).await?;
             if part.is_complete(&there) {
-                // Complete, and so of no journal any more, and perhaps not ready: the generation
-                // service was set back.
+                // Complete, and so of no journal any more, and perhaps not ready: another service was
+                // set back.
+                self.have_copied_again(dataset, part, &source.noise).await?;
                 self.make_ready(part, &there).await?;
                 journal.finish();
                 return Ok(there);
@@ -286,6 +297,50 @@ impl Client {
                 return Ok(upload);
             }
         }
+    }
+
+    /// Whether the second computation service of a dataset lacks the account's part, as where it was set back
+    /// to before that was uploaded. None lacks it where the terms have no second one.
+    ///
+    /// # Errors
+    /// [`Error::NoWitness`]; what the services refuse.
+    pub async fn lacks_copy(&self, dataset: &Dataset) -> Result<bool, Error> {
+        let Some(second) = self.second(dataset)? else {
+            return Ok(false);
+        };
+        let part = Part {
+            dataset: dataset.id,
+            number: self.part_number(dataset).await?,
+            of: dataset.terms.0.part_count(),
+        };
+        let address = format!("{second}/v1/datasets/{}", dataset.id);
+        match self
+            .json::<Upload>(Method::GET, &address, Body::Empty)
+            .await
+        {
+            Ok(there) => Ok(!part.is_complete(&there)),
+            Err(error) if error.kind() == Some(ProblemKind::NotFound) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has the second computation service copy a part that it lacks, and the first has. What it may take is still
+    /// what the holder says: what was kept of the upload, and nothing that the first says of it.
+    async fn have_copied_again(
+        &self,
+        dataset: &Dataset,
+        part: Part,
+        noise: &NoiseSource,
+    ) -> Result<(), Error> {
+        let Some(second) = self.second(dataset)? else {
+            return Ok(());
+        };
+        if !self.lacks_copy(dataset).await? {
+            return Ok(());
+        }
+        let manifest = noise.manifest(part)?.ok_or(Error::Uncopied(dataset.id))?;
+        let body = Body::json(&Complete { manifest });
+        self.have_copied(second, part, &body).await
     }
 
     /// Tells the generation service, if all parts are there.

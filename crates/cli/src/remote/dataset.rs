@@ -183,7 +183,8 @@ pub async fn send(
     progress: &Progress,
 ) -> Result<Sent, Error> {
     let dataset = client.dataset(arguments.dataset).await?;
-    if dataset.state == DatasetState::Ready {
+    // Where the second computation service was set back to before the upload, it is told of it again.
+    if dataset.state == DatasetState::Ready && !client.lacks_copy(&dataset).await? {
         let reason = format!("dataset {} has been uploaded already", dataset.id);
         return Err(Error::Usage(reason));
     }

@@ -2,7 +2,12 @@
 
 use std::fs;
 
-use fhaim_kit::{Backing, Services, Setting, WITNESS, command::stderr, files::read_json, until};
+use fhaim_kit::{
+    Backing, Services, Setting, WITNESS,
+    command::stderr,
+    files::{copy, read_json},
+    until,
+};
 
 use super::{
     PROGRAM,
@@ -162,6 +167,68 @@ fn the_second_may_be_killed_and_the_key_service_set_back() {
     services.run("ana", &["job", "watch", &job]);
     assert!(released_are() > 0);
     assert_eq!(released(&services, "ana", &job), own(&services));
+}
+
+/// A second service that was set back to before an upload copies it again, once its holder says what it was; from
+/// what its holder does not say, or the first has not, it copies nothing.
+#[test]
+fn a_second_service_set_back_to_before_an_upload_copies_it_again() {
+    let services = services(&Backing::Local);
+    services.sign_up("ana");
+    let (home, before) = (
+        services.home(WITNESS),
+        services.folder.path().join("before"),
+    );
+    services.kill(WITNESS);
+    copy(&home, &before);
+    services.launch(WITNESS);
+    services.wait_until_ready();
+    let dataset = services.create("ana", &["--witness"]);
+    // Without a seed, so that what was sent is kept with the key of its noise.
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    services.run("ana", &upload);
+    let refused = |words: &str| {
+        let told = services.command("ana", &upload);
+        assert!(!told.status.success());
+        assert!(stderr(&told).contains(words), "{}", stderr(&told));
+    };
+    refused("has been uploaded already");
+
+    services.kill(WITNESS);
+    fs::remove_dir_all(&home).unwrap();
+    copy(&before, &home);
+    services.launch(WITNESS);
+    services.wait_until_ready();
+    let told = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    assert!(!told.status.success());
+    let job = String::from_utf8_lossy(&told.stdout);
+    let job = job.lines().next().unwrap();
+
+    let kept = (services.folder.path()).join(format!("ana/{dataset}.ladder"));
+    let aside = kept.with_extension("aside");
+    fs::rename(&kept, &aside).unwrap();
+    refused("has no copy of your part");
+    fs::rename(&aside, &kept).unwrap();
+    let digest = |name: &str| {
+        let select = format!("SELECT digest FROM objects WHERE name = '{name}'");
+        on_database(&services, 1, &select).1.remove(0)
+    };
+    let set = |digest: &str| {
+        let change = format!("UPDATE objects SET digest = '{digest}' WHERE name = 'column/1/0'");
+        assert_eq!(on_database(&services, 1, &change).0, 1);
+    };
+    let own_digest = digest("column/1/0");
+    set(&digest("column/0/0"));
+    refused("manifest");
+    let copied = on_database(&services, WITNESS, "SELECT name FROM objects").1;
+    assert_eq!(copied, Vec::<String>::new());
+    set(&own_digest);
+
+    services.run("ana", &upload);
+    refused("has been uploaded already");
+    services.run("ana", &["job", "retry", job]);
+    services.run("ana", &["job", "watch", job]);
+    assert!(!released(&services, "ana", job).is_empty());
 }
 
 /// Whoever has no second service says so, before anything is uploaded.
