@@ -340,7 +340,8 @@ impl Client {
         }
         let manifest = noise.manifest(part)?.ok_or(Error::Uncopied(dataset.id))?;
         let body = Body::json(&Complete { manifest });
-        self.have_copied(second, part, &body).await
+        self.have_copied(second, part, &body).await?;
+        Ok(())
     }
 
     /// Tells the generation service, if all parts are there.

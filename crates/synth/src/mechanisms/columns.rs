@@ -210,12 +210,12 @@ mod tests {
     /// What the digits are given less, everything else is given more.
     #[test]
     fn digits_have_the_share_of_their_weight() {
-        let rho = Rho::from_f64_down(0.1).unwrap();
+        let rho = Rho::from_f64_down(1e-4).unwrap();
         let digit = Digit::new(0, 1, vec![4; 8]);
         let job = Job::new(Domain::with_digits(vec![8, 4], vec![digit]), rho, 10);
         let costs = |weight| {
             let one_ways = OneWays::new(&job, weight);
-            let offers = one_ways.offers(&Desk::new(&job), 0.05).unwrap();
+            let offers = one_ways.offers(&Desk::new(&job), 5e-5).unwrap();
             let units = offers.iter().map(Offer::variance_units);
             units.map(|units| units as f64).collect::<Vec<f64>>()
         };
