@@ -2,7 +2,7 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | [`judge`] | what may be released, and at what cost: pure, without a key |
+//! | [`mod@judge`] | what may be released, and at what cost: pure, without a key |
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
 //! | [`history`] | what the chain says, and what may be appended to it next |
 //!
@@ -117,13 +117,13 @@ pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling
     Ruling::release(before, entries, Released { answers, book })
 }
 
-/// [Judges](judge) and decrypts a batch of the job whose run is `book`.
+/// [Judges](judge()) and decrypts a batch of the job whose run is `book`.
 ///
 /// Decryption comes before the debit, in memory, so that pages that cannot be decrypted cost
 /// nothing.
 ///
 /// # Errors
-/// As [`judge`].
+/// As [`judge()`].
 pub fn decrypt<C>(
     decryptor: &impl Decryptor<C>,
     rules: &Rules,
