@@ -17,7 +17,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Records};
 
-/// The version that is written; those from 1 on are read.
+/// The version that is written, the first that notes of which upload it is; those from 1 on are read.
 const VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
@@ -43,6 +43,8 @@ impl Drop for Kept {
 #[derive(Debug)]
 pub struct KeptLadder {
     path: PathBuf,
+    /// That it was read in.
+    version: u8,
     dataset: Uuid,
     part: u32,
     key: LadderKey,
@@ -62,6 +64,7 @@ impl KeptLadder {
         let key = LadderKey::random(dataset.into_bytes(), &mut rng);
         let kept = Self {
             path: path.to_owned(),
+            version: VERSION,
             dataset,
             part,
             table: digest(&key, records),
@@ -73,9 +76,9 @@ impl KeptLadder {
         Ok(kept)
     }
 
-    /// Whether its upload came to its end.
-    pub fn is_complete(&self) -> bool {
-        self.complete
+    /// Whether it was kept by a release that did not note of which upload it is.
+    pub(crate) fn is_of_before_manifests(&self) -> bool {
+        self.version < VERSION
     }
 
     /// The key in a file; nothing where there is no file.
@@ -106,6 +109,7 @@ impl KeptLadder {
         }
         Ok(Some(Self {
             path: path.to_owned(),
+            version: kept.version,
             dataset,
             part: kept.part,
             key: LadderKey::from_bytes(dataset.into_bytes(), &kept.key.0),

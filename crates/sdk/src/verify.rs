@@ -157,7 +157,7 @@ impl Client {
             reason: OTHER_UPLOAD,
         });
         match kept.manifest() {
-            None if kept.is_complete() => Err(Error::Unverifiable {
+            None if kept.is_of_before_manifests() => Err(Error::Unverifiable {
                 dataset: dataset.id,
                 reason: BEFORE_MANIFESTS,
             }),
