@@ -22,6 +22,7 @@ use crate::{
     error::Error,
     parquet,
     remarks::note,
+    size::{self, MAX_RECORDS},
 };
 
 /// A table as it comes: a file, or text that a program which has linked the commands has in memory.
@@ -309,6 +310,7 @@ fn read(
 ) -> Result<Reading, Error> {
     let (text, delimiter) = text(data, format)?;
     options.delimiter = delimiter;
+    options.max_records = size::most_records(schema.columns().len());
     let reading = read_csv(schema, text, &options)?;
     remark(reading.table.schema(), &reading.left_out, &reading.adjusted);
     Ok(reading)
@@ -345,6 +347,8 @@ fn stream_text(
 ) -> Result<Streaming, Error> {
     let options = ReadOptions {
         delimiter,
+        // A few at a time are in memory.
+        max_records: MAX_RECORDS,
         ..read_options(source.data, source.format, source.strictness)
     };
     stream_csv(source.schema, text, &options, take)

@@ -2,11 +2,18 @@
 //! it is too much.
 
 use fhaim_domain::{Domain, Schema, pair_cells};
+use fhaim_he::P3;
 
 use crate::error::Error;
 
 /// Assumed free where the system does not say: 2 GiB.
 const UNKNOWN_MEMORY: u64 = 2 << 30;
+
+/// Most records of a table: as many as any parameters are for.
+pub const MAX_RECORDS: usize = P3.max_records as usize;
+
+/// Bytes of a value that was read: its codes, and a copy's.
+const CODE_BYTES: u64 = 16;
 
 /// Bytes of one cell of a marginal.
 const CELL_BYTES: u64 = 8;
@@ -101,6 +108,14 @@ fn coarsen(schema: &Schema, most: usize) -> String {
 /// Bytes as MB, rounded up.
 pub fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1_000_000)
+}
+
+/// Records of so many columns that memory holds, as read and as what is made of them, and never less
+/// than 2^22.
+pub fn most_records(columns: usize) -> usize {
+    let bytes = CODE_BYTES.saturating_mul(columns.max(1) as u64);
+    let most = usize::try_from(limit(None) / bytes).unwrap_or(usize::MAX);
+    most.clamp(1 << 22, MAX_RECORDS)
 }
 
 /// Bytes that may be used: as asked for, or what the system has available.

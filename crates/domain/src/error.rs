@@ -78,7 +78,9 @@ pub enum Error {
         file: String,
     },
     /// More records than the reader may take.
-    #[error("{file}: the table has more than {limit} records")]
+    #[error(
+        "{file}: the table has more than {limit} records, which are as many as are read at once"
+    )]
     Records {
         /// Name of the table's file.
         file: String,

@@ -12,7 +12,7 @@
 //! cargo run --release -p fhaim-he --example search_parameters
 //! ```
 
-use fhaim_he::{DEGREE, P1, P1_LARGE, P2, ParameterSet};
+use fhaim_he::{DEGREE, P1, P1_LARGE, P2, P3, ParameterSet};
 
 /// Largest modulus in bits, the key-switching prime included.
 const SECURE_BITS: u32 = 216;
@@ -32,6 +32,7 @@ fn main() {
         ("P1", P1, single(26, 60, 1)),
         ("P1_LARGE", P1_LARGE, single(30, 54, 2)),
         ("P2", P2, double(26, 54)),
+        ("P3", P3, double(26, 54)),
     ];
     let mut all = true;
     for (name, set, found) in searches {
@@ -202,5 +203,6 @@ mod tests {
         assert_eq!(single(26, 60, 1), Some(constants(&P1)));
         assert_eq!(single(30, 54, 2), Some(constants(&P1_LARGE)));
         assert_eq!(double(26, 54), Some(constants(&P2)));
+        assert_eq!(constants(&P3), constants(&P2));
     }
 }

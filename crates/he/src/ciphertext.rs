@@ -254,13 +254,13 @@ fn inverse_modulo(a: i128, m: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{P1, P1_LARGE, P2};
+    use crate::params::SETS;
     use rand::SeedableRng;
 
     #[test]
     fn round_trip_is_exact_under_every_set() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(7);
-        for set in [P1, P1_LARGE, P2] {
+        for set in SETS {
             let params = Parameters::new(set).unwrap();
             let secret = SecretKey::random(&params, &mut rng).unwrap();
             let public = secret.public_key(&mut rng).unwrap();

@@ -338,7 +338,7 @@ mod tests {
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::coefficient;
     use crate::noise::tests::measured;
-    use crate::params::{P1, P2, ParameterSet};
+    use crate::params::{P1, P2, P3, ParameterSet};
     use crate::release::seal;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
@@ -381,9 +381,10 @@ mod tests {
         }
     }
 
-    fn places(layout: &CountsLayout, rng: &mut ChaCha20Rng) -> Vec<i64> {
+    fn places(layout: &CountsLayout, largest: i64, rng: &mut ChaCha20Rng) -> Vec<i64> {
         let places = layout.ciphertexts() * layout.stride();
-        (0..places).map(|_| rng.random_range(0..1000)).collect()
+        let mut count = |_| rng.random_range(0..largest);
+        (0..places).map(&mut count).collect()
     }
 
     #[test]
@@ -402,12 +403,17 @@ mod tests {
 
     #[test]
     fn contrasts_of_counts_are_exact_at_every_stride() {
-        for set in [P1, P2] {
+        for set in [P1, P2, P3] {
             let fixture = fixture(set);
             let mut rng = ChaCha20Rng::seed_from_u64(4);
+            let largest = if set == P3 {
+                P3.max_records as i64
+            } else {
+                1000
+            };
             for sizes in [&[6, 20, 9][..], &[700, 3], &[9000, 10]] {
                 let layout = CountsLayout::new(sizes).unwrap();
-                let values = places(&layout, &mut rng);
+                let values = places(&layout, largest, &mut rng);
                 let counts = fixture.encrypt(&layout, &values, 5);
                 let mut cell = |p| {
                     let mut weight =
@@ -441,7 +447,7 @@ mod tests {
         let fixture = fixture(P1);
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
-        let counts = fixture.encrypt(&layout, &places(&layout, &mut rng), 7);
+        let counts = fixture.encrypt(&layout, &places(&layout, 1000, &mut rng), 7);
         let mut weight = |place| (place, if rng.random() { 43 } else { -43 });
         let mut weights = |p| (p, Weights((0..128).map(&mut weight).collect()));
         let cells: Vec<_> = (0..PAGE).map(&mut weights).collect();
@@ -462,7 +468,7 @@ mod tests {
         let fixture = fixture(P1);
         let mut rng = ChaCha20Rng::seed_from_u64(8);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
-        let values = places(&layout, &mut rng);
+        let values = places(&layout, 1000, &mut rng);
         let weight = 49;
         let weights = |p: usize| Weights(vec![(p % 128, weight), ((p + 1) % 128, -3)]);
         let cells: Vec<_> = (0..300).map(|p| (p, weights(p))).collect();

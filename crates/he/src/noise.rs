@@ -202,7 +202,7 @@ pub(crate) mod tests {
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::Layout;
     use crate::page::Page;
-    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, SETS};
+    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, SETS};
     use crate::plan::Cell;
     use crate::ring::Poly;
     use crate::square::SquaredScore;
@@ -420,7 +420,7 @@ pub(crate) mod tests {
 
     #[test]
     fn floods_fit_the_noise_budget() {
-        for set in [P1, P1_LARGE, P2] {
+        for set in SETS {
             let params = Parameters::new(set).unwrap();
             for &t in set.plaintext_moduli {
                 let budget = set.ciphertext_bits() - (t as f64).log2() - 1.0;
@@ -439,7 +439,7 @@ pub(crate) mod tests {
         let energy = 49.0 * 12.0 + 88.0;
         for (shares, weight) in [(1, 1000.0), (2, 490.0), (3, 260.0)] {
             let of = |set| Parameters::new(set).unwrap().with_shares(shares).unwrap();
-            for set in [P1, P1_LARGE] {
+            for set in [P1, P1_LARGE, P3] {
                 let params = of(set);
                 let chunks = (set.max_records as f64 / N).ceil();
                 let left = fresh_variance(&params).times(energy);
@@ -474,7 +474,7 @@ pub(crate) mod tests {
 
     #[test]
     fn other_noise_is_small_beside_the_flood() {
-        for set in [P1, P1_LARGE, P2] {
+        for set in SETS {
             let params = Parameters::new(set).unwrap();
             let flood = FLOOD_SCALE as f64 * f64::from(set.flood_bits).exp2();
             assert!(largest_page_deviation(&set) < flood / 32768.0);

@@ -33,6 +33,9 @@ pub struct ParameterSet {
     pub special_modulus: u64,
     /// Plaintext moduli; a value lives modulo their product.
     pub plaintext_moduli: &'static [u64],
+    /// Numbers of records that the set is for. How many plaintext moduli a release has, and so what
+    /// its ciphertexts are charged, follows from the records and from squares alone.
+    pub min_records: u64,
     /// Largest number of records the noise analysis covers.
     pub max_records: u64,
     /// Logarithm of the flood's granularity; its deviation is 2^26 times that (see `noise`).
@@ -47,6 +50,7 @@ pub const P1: ParameterSet = ParameterSet {
     ciphertext_moduli: &[0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001],
     special_modulus: 0x0fff_ffff_fffe_8001,
     plaintext_moduli: &[67_108_859],
+    min_records: 0,
     max_records: 1 << 18,
     flood_bits: 59,
     squares: false,
@@ -62,6 +66,7 @@ pub const P1_LARGE: ParameterSet = ParameterSet {
     ],
     special_modulus: 0x003f_ffff_ffe7_c001,
     plaintext_moduli: &[1_073_741_789],
+    min_records: 0,
     max_records: 1 << 22,
     flood_bits: 90,
     squares: false,
@@ -78,12 +83,27 @@ pub const P2: ParameterSet = ParameterSet {
     ],
     special_modulus: 0x003f_ffff_ffe7_c001,
     plaintext_moduli: &[67_108_859, 35_163_017],
+    min_records: 0,
     max_records: 1 << 18,
     flood_bits: 96,
     squares: true,
 };
 
-pub(crate) const SETS: [ParameterSet; 3] = [P1, P1_LARGE, P2];
+/// P3: up to 2^30 records. The primes of P2, and its two plaintext moduli in place of P1 large's single one: a
+/// plaintext modulus smaller by 2^4 makes the noise of products smaller by as much, which 2^8 times
+/// as many record chunks make up for. A release takes twice as many ciphertexts as under P1 large.
+pub const P3: ParameterSet = ParameterSet {
+    id: 4,
+    ciphertext_moduli: P2.ciphertext_moduli,
+    special_modulus: P2.special_modulus,
+    plaintext_moduli: P2.plaintext_moduli,
+    min_records: P1_LARGE.max_records + 1,
+    max_records: 1 << 30,
+    flood_bits: 90,
+    squares: false,
+};
+
+pub(crate) const SETS: [ParameterSet; 4] = [P1, P1_LARGE, P2, P3];
 
 impl ParameterSet {
     /// The set with identifier `id`.
@@ -97,14 +117,26 @@ impl ParameterSet {
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
     pub fn choose(records: u64, largest: u128, squares: bool) -> Result<Self> {
-        let fits = |set: &Self| {
-            set.squares == squares && records <= set.max_records && largest < set.range() / 2
-        };
+        let fits = |set: &Self| set.is_for(records, squares) && largest < set.range() / 2;
         SETS.into_iter().find(fits).ok_or(Error::NoParameters {
             records,
             largest,
             way_out: "lower the record bound, or raise epsilon",
         })
+    }
+
+    /// Number of plaintext moduli, and so of ciphertexts of a released page, of whatever set is chosen for
+    /// these records, however large their releases: prices are known before noise is.
+    pub fn residues(records: u64, squares: bool) -> usize {
+        let sets = SETS.iter().filter(|set| set.is_for(records, squares));
+        let residues = sets.map(|set| set.plaintext_moduli.len()).max();
+        // Where no set is for them, none is chosen either.
+        residues.unwrap_or(P2.plaintext_moduli.len())
+    }
+
+    fn is_for(&self, records: u64, squares: bool) -> bool {
+        let range = self.min_records..=self.max_records;
+        self.squares == squares && range.contains(&records)
     }
 
     /// The product of the plaintext moduli: released values are centred modulo it.
@@ -413,6 +445,27 @@ mod tests {
             P1_LARGE
         );
         assert_eq!(ParameterSet::choose(7214, 1 << 40, true).unwrap(), P2);
-        assert!(ParameterSet::choose(1 << 23, 1, false).is_err());
+        assert_eq!(
+            ParameterSet::choose((1 << 22) + 1, 49 << 22, false).unwrap(),
+            P3
+        );
+        assert_eq!(ParameterSet::choose(1 << 30, 49 << 30, false).unwrap(), P3);
+        assert!(ParameterSet::choose((1 << 30) + 1, 1, false).is_err());
+        assert!(ParameterSet::choose((1 << 18) + 1, 1, true).is_err());
+    }
+
+    /// Prices are made of it before a set is chosen.
+    #[test]
+    fn the_number_of_plaintext_moduli_follows_from_records_and_squares() {
+        for squares in [false, true] {
+            for records in (0..=30).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]) {
+                let residues = ParameterSet::residues(records, squares);
+                for largest in [1, 1 << 20, 1 << 28, 1 << 40, 1 << 49] {
+                    if let Ok(set) = ParameterSet::choose(records, largest, squares) {
+                        assert_eq!(set.plaintext_moduli.len(), residues, "{records} {largest}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderForm, LadderPlan, Leak, PAGE, Rho, accounting};
-use fhaim_he::{P1, P2, ParameterSet, Parameters};
+use fhaim_he::{ParameterSet, Parameters};
 use fhaim_release::{Catalogue, Choice, Holders, Job, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -355,7 +355,7 @@ impl Terms {
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let domain = self.schema.domain().clone();
         let mut job = Job::new(domain.clone(), budget.share(self.runs), self.record_bound);
-        job.leak = leak(squares, self.ladder)?;
+        job.leak = leak(self.record_bound, squares, self.ladder)?;
         job.model_bytes = self.model_bytes;
         job.holders = self.holders()?;
         self.count_tables()?;
@@ -468,12 +468,10 @@ fn ladder_of_all(runs: u32, of_one: LadderPlan) -> Result<LadderPlan, Error> {
 ///
 /// # Errors
 /// Never: see [`ciphertext_leak`].
-fn leak(squares: bool, form: LadderForm) -> Result<Leak, Error> {
-    // Only P2 has room for squared scores.
-    let set = if squares { &P2 } else { &P1 };
+fn leak(record_bound: u64, squares: bool, form: LadderForm) -> Result<Leak, Error> {
     Ok(Leak {
         ciphertext: ciphertext_leak()?,
-        residues: set.plaintext_moduli.len(),
+        residues: ParameterSet::residues(record_bound, squares),
         form,
     })
 }
