@@ -190,6 +190,61 @@ fn add_rows_portable(
     }
 }
 
+/// Rows that are added up or added to begin anywhere, and are so many numbers long, or a multiple.
+pub(crate) const NARROW: usize = 4;
+
+/// Sets `sum` to the sums, in order, of the rows of its length that begin at `rows` in `from`. Its length is a
+/// multiple of [`NARROW`].
+#[inline(always)]
+pub(crate) fn sum_rows(rows: &[usize], from: &[f64], sum: &mut [f64]) {
+    // As many numbers as stay in registers while all rows are added.
+    let (wide, rest) = sum.as_chunks_mut::<{ 4 * NARROW }>();
+    let (narrow, _) = rest.as_chunks_mut::<NARROW>();
+    let past = wide.len() * 4 * NARROW;
+    for (i, sum) in wide.iter_mut().enumerate() {
+        sum_of_rows(rows, from, i * 4 * NARROW, sum);
+    }
+    for (i, sum) in narrow.iter_mut().enumerate() {
+        sum_of_rows(rows, from, past + i * NARROW, sum);
+    }
+}
+
+#[inline(always)]
+fn sum_of_rows<const WIDTH: usize>(
+    rows: &[usize],
+    from: &[f64],
+    offset: usize,
+    sum: &mut [f64; WIDTH],
+) {
+    let mut sums = [0.0; WIDTH];
+    for row in rows {
+        if let Some(row) = from[row + offset..].first_chunk::<WIDTH>() {
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum += x;
+            }
+        }
+    }
+    *sum = sums;
+}
+
+/// To each of the rows of their length that begin at `rows` in `to`, adds one row and then subtracts another.
+/// Their length is a multiple of [`NARROW`].
+#[inline(always)]
+pub(crate) fn settle_rows(rows: &[usize], added: &[f64], subtracted: &[f64], to: &mut [f64]) {
+    let (added, _) = added.as_chunks::<NARROW>();
+    let (subtracted, _) = subtracted.as_chunks::<NARROW>();
+    for &begin in rows {
+        let (to, _) = to[begin..][..added.len() * NARROW].as_chunks_mut::<NARROW>();
+        for ((to, added), subtracted) in to.iter_mut().zip(added).zip(subtracted) {
+            let mut settled = *to;
+            for ((t, x), y) in settled.iter_mut().zip(added).zip(subtracted) {
+                *t = (*t + x) - y;
+            }
+            *to = settled;
+        }
+    }
+}
+
 /// Multiplies a row by a number.
 #[inline(always)]
 pub(crate) fn scale(row: &mut [f64], by: f64) {
@@ -254,6 +309,25 @@ mod tests {
             assert_eq!(dot(&row, &row), row.iter().map(|x| x * x).sum::<f64>());
             let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             assert_eq!(max(&row), largest);
+        }
+    }
+
+    #[test]
+    fn rows_that_begin_anywhere_are_added_up_and_added_to() {
+        for length in (4..=40).step_by(NARROW) {
+            let from: Vec<f64> = (0..3 * length + 7).map(|i| f64::from(i as u32)).collect();
+            let rows = [0, length + 3, 2 * length + 7];
+            let mut sum = vec![f64::NAN; length];
+            sum_rows(&rows, &from, &mut sum);
+            let wanted = |i: usize| rows.iter().map(|row| from[row + i]).sum::<f64>();
+            assert!(sum.iter().enumerate().all(|(i, &x)| x == wanted(i)));
+            let mut to = from.clone();
+            settle_rows(&rows, &sum, &from[..length], &mut to);
+            for (i, (&now, &before)) in to.iter().zip(&from).enumerate() {
+                let row = rows.iter().rfind(|&&row| row <= i && i < row + length);
+                let change = row.map_or(0.0, |row| sum[i - row] - from[i - row]);
+                assert_eq!(now, before + change);
+            }
         }
     }
 

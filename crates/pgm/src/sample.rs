@@ -1,8 +1,10 @@
 //! Synthetic records.
 
+use fhaim_domain::Domain;
 use rand::Rng;
 
 use crate::Model;
+use crate::kernel;
 use crate::propagation::NodePlan;
 use crate::table::Axis;
 
@@ -65,6 +67,16 @@ struct Sampler<'a, R: ?Sized> {
     rng: &'a mut R,
 }
 
+/// Of all columns those that were drawn, each with its number of values.
+fn drawn<'a>(
+    columns: &'a [Vec<u32>],
+    domain: &'a Domain,
+) -> impl Iterator<Item = (&'a [u32], usize)> {
+    let columns = columns.iter().zip(domain.sizes());
+    let drawn = columns.filter(|(column, _)| !column.is_empty());
+    drawn.map(|(column, &size)| (column.as_slice(), size))
+}
+
 impl<R: Rng + ?Sized> Sampler<'_, R> {
     /// Draws the attribute of a node's axis `depth` from the node's marginal over the axes up to
     /// it.
@@ -72,17 +84,13 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let (given, axis) = (&plan.axes[..depth], plan.axes[depth]);
         let attribute = self.attribute_of[axis.rank];
         let rows = self.rows(given);
-        let mut balance = Balance::new(axis.size, &self.columns);
+        let mut balance = Balance::new(axis.size, drawn(&self.columns, &self.model.domain));
         // A state of the axes given that comes up once or less has nothing to be balanced.
-        if table.len() / axis.size <= self.records {
-            balance.beside(&rows);
+        let states = table.len() / axis.size;
+        if states <= self.records {
+            balance.beside(&rows, states);
         }
-        let groups: Vec<u32> = (0..self.records)
-            .map(|record| {
-                let chances = &table[rows[record] as usize * axis.size..][..axis.size];
-                balance.choose(record, 0, chances, self.rng) as u32
-            })
-            .collect();
+        let groups = balance.choose_all(&rows, table, axis.size, self.rng);
         self.columns[attribute] = match self.model.resolution.split(attribute) {
             Some(split) => self.draw_categories(attribute, split, &groups),
             None => groups.clone(),
@@ -114,7 +122,7 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let starts: Vec<usize> = (0..=count as u32)
             .map(|group| categories.partition_point(|&c| split[c as usize] < group))
             .collect();
-        let mut balance = Balance::new(split.len(), &self.columns);
+        let mut balance = Balance::new(split.len(), drawn(&self.columns, &self.model.domain));
         let place = |(record, &group): (usize, &u32)| {
             let (start, end) = (starts[group as usize], starts[group as usize + 1]);
             balance.choose(record, start, &ordered[start..end], self.rng)
@@ -126,38 +134,90 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
 
 /// What each value of an attribute is short of so far: records expected less records drawn.
 struct Balance<'a> {
-    size: usize,
-    /// The columns drawn before.
-    others: Vec<&'a [u32]>,
-    /// For all records: one number for each value.
-    all: Vec<f64>,
-    /// For each other column, the same for the records with each of its values.
-    beside: Vec<Vec<f64>>,
+    /// Numbers of a row, one for each value, and zeros up to a whole number of vectors.
+    stride: usize,
+    /// The columns drawn before, and where the rows of their values begin.
+    others: Vec<(&'a [u32], usize)>,
+    /// A row for all records; then, for each other column, one for the records with each of its values.
+    short: Vec<f64>,
     chances: Vec<f64>,
+    expected: Vec<f64>,
+    /// One for the value that was drawn.
+    drawn: Vec<f64>,
+    /// Where the record's rows are.
+    rows: Vec<usize>,
 }
 
 impl<'a> Balance<'a> {
-    fn new(size: usize, columns: &'a [Vec<u32>]) -> Self {
+    fn new(size: usize, columns: impl Iterator<Item = (&'a [u32], usize)>) -> Self {
+        let stride = size.next_multiple_of(kernel::NARROW);
         let mut balance = Self {
-            size,
+            stride,
             others: Vec::new(),
-            all: vec![0.0; size],
-            beside: Vec::new(),
-            chances: Vec::new(),
+            short: vec![0.0; stride],
+            chances: vec![0.0; stride],
+            expected: vec![0.0; stride],
+            drawn: vec![0.0; stride],
+            rows: Vec::new(),
         };
-        (columns.iter().filter(|column| !column.is_empty())).for_each(|c| balance.beside(c));
+        columns.for_each(|(column, values)| balance.beside(column, values));
         balance
     }
 
-    /// Balances the values beside those of another column.
-    fn beside(&mut self, column: &'a [u32]) {
-        let values = column.iter().max().map_or(0, |&x| x as usize + 1);
-        self.others.push(column);
-        self.beside.push(vec![0.0; values * self.size]);
+    /// Balances the values beside those of another column, which has so many.
+    fn beside(&mut self, column: &'a [u32], values: usize) {
+        self.others.push((column, self.short.len()));
+        let end = self.short.len() + values * self.stride;
+        self.short.resize(end, 0.0);
+    }
+
+    /// Chooses a value for each record, from the row of `table` that it is in.
+    fn choose_all<R: Rng + ?Sized>(
+        &mut self,
+        rows: &[u32],
+        table: &[f64],
+        size: usize,
+        rng: &mut R,
+    ) -> Vec<u32> {
+        kernel::with_avx2!(
+            self.choose_all_avx2(rows, table, size, rng),
+            self.choose_all_portable(rows, table, size, rng)
+        )
+    }
+
+    /// [`Balance::choose_all_portable`] with wider vectors; the results are the same.
+    #[target_feature(enable = "avx2")]
+    #[cfg(target_arch = "x86_64")]
+    fn choose_all_avx2<R: Rng + ?Sized>(
+        &mut self,
+        rows: &[u32],
+        table: &[f64],
+        size: usize,
+        rng: &mut R,
+    ) -> Vec<u32> {
+        self.choose_all_portable(rows, table, size, rng)
+    }
+
+    #[inline(always)]
+    fn choose_all_portable<R: Rng + ?Sized>(
+        &mut self,
+        rows: &[u32],
+        table: &[f64],
+        size: usize,
+        rng: &mut R,
+    ) -> Vec<u32> {
+        // A loop: what an iterator calls is compiled by itself, without the wider vectors.
+        let mut chosen = vec![0; rows.len()];
+        for (record, (chosen, &row)) in chosen.iter_mut().zip(rows).enumerate() {
+            let chances = &table[row as usize * size..][..size];
+            *chosen = self.choose(record, 0, chances, rng) as u32;
+        }
+        chosen
     }
 
     /// Chooses one of the values from `start` on, whose expectations are in proportion to
     /// `weights`.
+    #[inline(always)]
     fn choose<R: Rng + ?Sized>(
         &mut self,
         record: usize,
@@ -171,34 +231,44 @@ impl<'a> Balance<'a> {
             // What the model deems impossible can only come of underflow; any value will do.
             return start;
         }
-        self.chances.clear();
-        self.chances.extend_from_slice(&self.all[values.clone()]);
-        for (column, short) in self.others.iter().zip(&self.beside) {
-            let row = column[record] as usize * self.size;
-            let row = &short[row..row + self.size][values.clone()];
-            self.chances.iter_mut().zip(row).for_each(|(x, s)| *x += s);
+        let scale = 1.0 / sum;
+        self.expected.fill(0.0);
+        for (expected, weight) in self.expected[values.clone()].iter_mut().zip(weights) {
+            *expected = weight * scale;
         }
-        for (chance, weight) in self.chances.iter_mut().zip(weights) {
+        self.add_up(record);
+        let chances = &mut self.chances[values];
+        for (chance, weight) in chances.iter_mut().zip(weights) {
             *chance = weight * chance.clamp(-FARTHEST, FARTHEST).exp();
         }
-        let chosen = draw(&self.chances, rng);
-        let scale = 1.0 / sum;
-        let settle = |short: &mut [f64]| {
-            for (s, weight) in short.iter_mut().zip(weights) {
-                *s += weight * scale;
-            }
-            short[chosen] -= 1.0;
-        };
-        settle(&mut self.all[values.clone()]);
-        for (column, short) in self.others.iter().zip(&mut self.beside) {
-            let row = column[record] as usize * self.size;
-            settle(&mut short[row..row + self.size][values.clone()]);
+        let chosen = start + draw(chances, rng);
+        self.settle(chosen);
+        chosen
+    }
+
+    /// Finds the record's rows, and adds them up as its chances.
+    #[inline(always)]
+    fn add_up(&mut self, record: usize) {
+        // The first is that of all records.
+        self.rows.resize(1 + self.others.len(), 0);
+        for (row, (column, first)) in self.rows[1..].iter_mut().zip(&self.others) {
+            *row = first + column[record] as usize * self.stride;
         }
-        start + chosen
+        kernel::sum_rows(&self.rows, &self.short, &mut self.chances);
+    }
+
+    /// Notes what was expected of the record, and what was drawn.
+    #[inline(always)]
+    fn settle(&mut self, chosen: usize) {
+        // Where a single number was just written, a vector that has it would wait for that.
+        self.drawn.fill(0.0);
+        self.drawn[chosen] = 1.0;
+        kernel::settle_rows(&self.rows, &self.expected, &self.drawn, &mut self.short);
     }
 }
 
 /// An index with chances in proportion to `chances`, of which one at least is positive.
+#[inline(always)]
 fn draw<R: Rng + ?Sized>(chances: &[f64], rng: &mut R) -> usize {
     let mut left = rng.random::<f64>() * chances.iter().sum::<f64>();
     let mut chosen = 0;

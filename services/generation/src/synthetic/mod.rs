@@ -2,7 +2,7 @@
 //!
 //! All that can be wrong with a request is found before the first byte of the answer: the model
 //! is loaded and conditioned first. Memory does not grow with the number of records: they are
-//! drawn in blocks, and a block is drawn when the connection has taken the one before.
+//! drawn in blocks, a few ahead of what the connection has taken.
 
 mod blocks;
 mod conditions;
@@ -22,13 +22,13 @@ use fhaim_synth::{FittedModel, sample_allowed};
 use rand::rngs::OsRng;
 use rand::{SeedableRng, TryRngCore};
 use rand_chacha::ChaCha20Rng;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use self::blocks::Blocks;
+use self::blocks::{Block, Blocks};
 use self::pipe::{Pipe, WithoutHeader};
 use crate::problem::Refusal;
 use crate::results::Fitted;
@@ -204,8 +204,8 @@ fn headers(
 /// takes what came for the whole.
 fn write(mut pipe: Pipe, schema: &Schema, blocks: Blocks, format: TableFormat) {
     let written = match format {
-        TableFormat::Csv => write_blocks(&mut pipe, blocks),
-        TableFormat::Parquet => parquet::write(&mut pipe, schema, blocks),
+        TableFormat::Csv => write_blocks(&mut pipe, &blocks),
+        TableFormat::Parquet => parquet::write(&mut pipe, schema, &blocks),
     };
     match written.and_then(|()| pipe.finish()) {
         Ok(()) => {}
@@ -216,23 +216,24 @@ fn write(mut pipe: Pipe, schema: &Schema, blocks: Blocks, format: TableFormat) {
     }
 }
 
-fn write_blocks(pipe: &mut Pipe, blocks: Blocks) -> io::Result<()> {
-    let mut options = WriteOptions::new("synthetic.csv");
-    for (number, block) in blocks.enumerate() {
-        let mut block = block?;
+/// Writes blocks as CSV, the first with a header.
+fn write_blocks(pipe: &mut Pipe, blocks: &Blocks) -> io::Result<()> {
+    let text = |mut block: Block| {
+        let mut options = WriteOptions::new("synthetic.csv");
         options.before = block.first;
-        let written = if number == 0 {
-            write_csv(&block.table, &mut *pipe, &mut block.values, &options)
+        let mut text = Vec::new();
+        let written = if block.first == 0 {
+            write_csv(&block.table, &mut text, &mut block.values, &options)
         } else {
-            let output = WithoutHeader::new(&mut *pipe);
+            let output = WithoutHeader::new(&mut text);
             write_csv(&block.table, output, &mut block.values, &options)
         };
-        written.map_err(|error| match error {
+        written.map(|()| text).map_err(|error| match error {
             fhaim_domain::Error::Io { source, .. } => source,
             other => io::Error::other(other),
-        })?;
-    }
-    Ok(())
+        })
+    };
+    blocks.each(text, |text| pipe.write_all(&text))
 }
 
 #[cfg(test)]
@@ -265,6 +266,48 @@ mod tests {
         fn save(&self) -> Vec<u8> {
             Vec::new()
         }
+    }
+
+    #[test]
+    fn blocks_are_taken_in_order_until_there_are_none_or_one_fails() {
+        let json = r#"{"name": "t", "columns": [
+            {"name": "c", "kind": "categorical", "categories": ["red", "green"]},
+            {"name": "y", "kind": "categorical", "categories": ["old", "new"]}]}"#;
+        let schema = Arc::new(Schema::from_json("t", json.as_bytes()).unwrap());
+        let model: Arc<dyn FittedModel> = Arc::new(Red(schema.domain().clone()));
+        let of = |rows| Blocks::new(schema.clone(), model.clone(), rows, 1);
+        let whole = of(1).records() as u64;
+        for rows in [1, whole, 5 * whole, 6 * whole + 7] {
+            let mut next = 0;
+            let length = |block: Block| Ok((block.first, block.table.records() as u64));
+            let taken = of(rows).each(length, |(first, records)| {
+                assert_eq!(first, next);
+                next += records;
+                Ok(())
+            });
+            taken.unwrap();
+            assert_eq!(next, rows);
+        }
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let mut taken = 0;
+        let gone = of(9 * whole).each(Ok, |block| {
+            taken += 1;
+            if block.first < 3 * whole {
+                Ok(())
+            } else {
+                Err(broken())
+            }
+        });
+        assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(taken, 4);
+        let second = |block: Block| {
+            if block.first == whole {
+                Err(broken())
+            } else {
+                Ok(())
+            }
+        };
+        assert!(of(9 * whole).each(second, Ok).is_err());
     }
 
     /// Such a table broke off after its first line.

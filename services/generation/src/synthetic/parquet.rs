@@ -39,7 +39,7 @@ pub fn check(blocks: &Blocks) -> Result<(), TooLong> {
 ///
 /// # Errors
 /// Those of the output.
-pub fn write(output: impl Write + Send, schema: &Schema, blocks: Blocks) -> io::Result<()> {
+pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io::Result<()> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -49,9 +49,10 @@ pub fn write(output: impl Write + Send, schema: &Schema, blocks: Blocks) -> io::
     let kind = file_type(schema).map_err(plain)?;
     let file = SerializedFileWriter::new(output, kind, Arc::new(properties));
     let mut file = file.map_err(plain)?;
-    for block in blocks {
-        write_group(&mut file, schema, block?).map_err(plain)?;
-    }
+    // A block's values take many times the memory of its codes: those of one at a time.
+    blocks.each(Ok, |block| {
+        write_group(&mut file, schema, &chunks(schema, block)).map_err(plain)
+    })?;
     file.close().map_err(plain)?;
     Ok(())
 }
@@ -159,11 +160,8 @@ impl Chunk {
     }
 }
 
-fn write_group(
-    file: &mut SerializedFileWriter<impl Write + Send>,
-    schema: &Schema,
-    mut block: Block,
-) -> Result<(), ParquetError> {
+/// The values of a block's columns.
+fn chunks(schema: &Schema, mut block: Block) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = written(schema)
         .map(|field| Chunk::new(field, schema))
         .collect();
@@ -181,6 +179,14 @@ fn write_group(
             chunk.push(value);
         }
     }
+    chunks
+}
+
+fn write_group(
+    file: &mut SerializedFileWriter<impl Write + Send>,
+    schema: &Schema,
+    chunks: &[Chunk],
+) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
     for (chunk, field) in chunks.iter().zip(written(schema)) {
         let Some(writer) = group.next_column()? else {
