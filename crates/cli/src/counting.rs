@@ -1,6 +1,11 @@
 //! Counting a table while it is read: in one pass, and in memory that does not depend on its length.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    panic::resume_unwind,
+    sync::mpsc::{self, Receiver},
+    thread,
+};
 
 use fhaim_domain::Schema;
 use fhaim_protocol::counts::{CountTables, tally::Tally};
@@ -10,6 +15,9 @@ use crate::{
     error::Error,
     input::{self, Data},
 };
+
+/// Lists of records that may wait to be counted.
+const READ_AHEAD: usize = 4;
 
 /// The share that is all records.
 pub const WHOLE: Range<usize> = 0..usize::MAX;
@@ -27,14 +35,35 @@ pub struct Source<'a> {
     pub strictness: &'a StrictnessArguments,
 }
 
-/// Counts all pairs of columns in each of several shares of consecutive records. What reading changed is
-/// told on standard error. Whoever uses a tally holds it against its holder's record bound.
+/// Counts all pairs of columns in each of several shares of consecutive records, in a thread beside the
+/// one that reads. What reading changed is told on standard error. Whoever uses a tally holds it against
+/// its holder's record bound.
 pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<Tally>, Error> {
     let tables = CountTables::new(source.schema.domain())?;
     let new = |_| Tally::new(tables.clone(), u64::MAX);
-    let mut tallies: Vec<Tally> = shares.iter().map(new).collect();
+    let tallies: Vec<Tally> = shares.iter().map(new).collect();
+    thread::scope(|scope| {
+        let (sender, read) = mpsc::sync_channel(READ_AHEAD);
+        let counting = scope.spawn(move || count(tallies, shares, &read));
+        let streamed = input::stream(source, |columns| {
+            // Where nobody counts any more, the error is the counting thread's.
+            let _ = sender.send(columns.to_vec());
+            Ok(())
+        });
+        drop(sender);
+        let counted = counting.join().unwrap_or_else(|panic| resume_unwind(panic));
+        streamed.and(counted)
+    })
+}
+
+/// Counts what was read, until there is no more.
+fn count(
+    mut tallies: Vec<Tally>,
+    shares: &[Range<usize>],
+    read: &Receiver<Vec<Vec<u32>>>,
+) -> Result<Vec<Tally>, Error> {
     let mut before = 0;
-    input::stream(source, |columns| {
+    for columns in read {
         let here = before..before + columns.first().map_or(0, Vec::len);
         for (tally, share) in tallies.iter_mut().zip(shares) {
             let [start, end] = [share.start, share.end].map(|row| row.clamp(here.start, here.end));
@@ -47,8 +76,7 @@ pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<Tally>
             }
         }
         before = here.end;
-        Ok(())
-    })?;
+    }
     Ok(tallies)
 }
 

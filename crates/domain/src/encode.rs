@@ -58,9 +58,51 @@ pub(crate) struct Encoder<'a> {
     /// Where the field stands in the file.
     pub(crate) place: usize,
     options: &'a ReadOptions,
-    /// Codes of categories by their bytes; empty for other kinds.
-    codes: HashMap<&'a [u8], u32>,
+    /// Of categories; empty for other kinds.
+    codes: Codes<'a>,
     kept: Option<RawKeeper>,
+}
+
+/// Codes of categories by their bytes. Most tables have few of them, and short ones, that are found sooner by
+/// comparing words than by a hash.
+struct Codes<'a> {
+    short: Vec<u64>,
+    all: HashMap<&'a [u8], u32>,
+}
+
+impl<'a> Codes<'a> {
+    /// Categories are compared up to this number.
+    const FEW: usize = 32;
+
+    fn of(categories: &'a [String]) -> Self {
+        let words = categories.iter().map(|category| word(category.as_bytes()));
+        let short: Option<Vec<u64>> = words.collect();
+        match short {
+            Some(short) if short.len() <= Self::FEW => Self {
+                short,
+                all: HashMap::new(),
+            },
+            _ => Self {
+                short: Vec::new(),
+                all: categories.iter().map(String::as_bytes).zip(0..).collect(),
+            },
+        }
+    }
+
+    fn get(&self, bytes: &[u8]) -> Option<u32> {
+        if self.all.is_empty() {
+            let own = word(bytes)?;
+            let place = self.short.iter().position(|&word| word == own)?;
+            return u32::try_from(place).ok();
+        }
+        self.all.get(bytes).copied()
+    }
+}
+
+/// At most seven bytes as a word, which has their number too.
+fn word(bytes: &[u8]) -> Option<u64> {
+    let append = |word: u64, &byte: &u8| word << 8 | u64::from(byte);
+    (bytes.len() < 8).then(|| bytes.iter().fold(bytes.len() as u64, append))
 }
 
 /// What a text was read as: its codes, each a coarse and a fine one, and its number if it has one. Every
@@ -97,10 +139,8 @@ impl<'a> Encoder<'a> {
         let columns = schema.columns().get(field.attributes())?;
         let first = columns.first()?;
         let codes = match first.kind() {
-            Kind::Categorical { categories, .. } => {
-                categories.iter().map(String::as_bytes).zip(0..).collect()
-            }
-            Kind::Numeric(_) | Kind::Part { .. } => HashMap::new(),
+            Kind::Categorical { categories, .. } => Codes::of(categories),
+            Kind::Numeric(_) | Kind::Part { .. } => Codes::of(&[]),
         };
         let numbers = match &field.meaning {
             Meaning::Plain => matches!(first.kind(), Kind::Numeric(_)),
@@ -140,13 +180,17 @@ impl<'a> Encoder<'a> {
         adjusted: &mut [Adjusted],
     ) -> Result<(), CellProblem> {
         let attributes = self.field.attributes();
-        let text = std::str::from_utf8(bytes).map_err(|_| CellProblem::NotUtf8)?;
         // Adjustments of a field are kept with its first attribute, which it has.
         let noted = adjusted
             .get_mut(attributes.start)
             .ok_or(CellProblem::Missing)?;
-        let read = self.read(text, moments, noted)?;
+        let text = || std::str::from_utf8(bytes).map_err(|_| CellProblem::NotUtf8);
+        let read = match self.codes.get(bytes) {
+            Some(code) => Some(Read::code(code, None)),
+            None => self.read(text()?, moments, noted)?,
+        };
         if let Some(kept) = &mut self.kept {
+            let text = text()?;
             kept.push(
                 read.is_some().then_some(text),
                 read.as_ref().and_then(|r| r.number),
@@ -175,16 +219,13 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// What a text stands for; `None` if it is missing.
+    /// What a text that is no category stands for; `None` if it is missing.
     fn read(
         &self,
         text: &str,
         moments: &mut Moments,
         noted: &mut Adjusted,
     ) -> Result<Option<Read>, CellProblem> {
-        if let Some(&code) = self.codes.get(text.as_bytes()) {
-            return Ok(Some(Read::code(code, None)));
-        }
         if is_missing(text, &self.options.missing) {
             return self.missing(noted);
         }
@@ -425,4 +466,26 @@ fn read_moment(format: &TimeFormat, text: &str) -> Result<i64, CellProblem> {
         value: cut(text),
         example: format.show(0).to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_by_words_and_by_hashes() {
+        let few = ["", "a", "\0", "ab", "ba", "sevens!", "\u{1}a"];
+        let long = ["a", "eight...", ""];
+        let many: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+        let owned = |texts: &[&str]| texts.iter().map(|&t| t.to_owned()).collect();
+        for categories in [owned(&few), owned(&long), many, Vec::new()] {
+            let codes = Codes::of(&categories);
+            for (code, category) in categories.iter().enumerate() {
+                assert_eq!(codes.get(category.as_bytes()), Some(code as u32));
+            }
+            for other in ["b", "aa", "\0\0", "100", "sevens?", "eight..!", "00"] {
+                assert_eq!(codes.get(other.as_bytes()), None, "{other:?}");
+            }
+        }
+    }
 }

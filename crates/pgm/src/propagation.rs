@@ -21,7 +21,7 @@ use crate::junction::{JunctionTree, Node};
 use crate::kernel;
 use crate::outline::{Flow, Outline, outlines};
 use crate::resolution::Folding;
-use crate::slabs::{self, Weights};
+use crate::slabs::{self, SLAB, Weights};
 use crate::table::{Axis, Embedding, cells, is_subset};
 
 /// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
@@ -333,9 +333,18 @@ impl Propagation {
                 _ => weights.fill(own),
             }
         }
-        for (sum, message) in sums[node].iter().zip(&mut messages[node]) {
-            *message = log_scale + sum.ln();
-        }
+        let parts = sums[node].chunks(SLAB);
+        let parts = parts.zip(messages[node].chunks_mut(SLAB));
+        slabs::all(
+            parts,
+            sums[node].len(),
+            |(sums, messages): (&[f64], &mut [f64])| {
+                for (sum, message) in sums.iter().zip(messages) {
+                    *message = log_scale + sum.ln();
+                }
+                true
+            },
+        );
         sound
     }
 

@@ -19,6 +19,23 @@ pub(crate) fn is_subset(small: &[Axis], large: &[Axis]) -> bool {
     small.iter().all(|axis| large.contains(axis))
 }
 
+/// Does the same with the length of runs, which the compiler is told where runs are short: loops over them are then
+/// straight lines of vector instructions instead of calls.
+macro_rules! with_short_runs {
+    ($length:expr, $run:ident => $body:block) => {
+        with_short_runs!($length, $run => $body, 2 3 4 5 6 7 8 10 12 16)
+    };
+    ($length:expr, $run:ident => $body:block, $($short:literal)*) => {
+        match $length {
+            $($short => {
+                let $run = $short;
+                $body
+            })*
+            $run => $body,
+        }
+    };
+}
+
 /// A small table's place in a large one that has all its axes, both sorted by rank.
 ///
 /// The large table is cut into runs of equal length, of contiguous cells. Either the small table
@@ -127,8 +144,15 @@ impl Embedding {
             self.spread_run(self.offsets[first], within, small, head, apply);
         }
         let offsets = &self.offsets[first + usize::from(within > 0)..];
-        for (run, &offset) in runs.chunks_mut(self.run).zip(offsets) {
-            self.spread_run(offset, 0, small, run, apply);
+        let tail = runs.len() / self.run;
+        with_short_runs!(self.run, run => {
+            for (run, &offset) in runs.chunks_exact_mut(run).zip(offsets) {
+                self.spread_run(offset, 0, small, run, apply);
+            }
+        });
+        let run = &mut runs[tail * self.run..];
+        if !run.is_empty() {
+            self.spread_run(offsets[tail], 0, small, run, apply);
         }
     }
 
@@ -158,16 +182,18 @@ impl Embedding {
     #[inline(always)]
     pub fn sum(&self, large: &[f64], small: &mut [f64]) {
         small.fill(0.0);
-        let runs = large.chunks_exact(self.run).zip(&self.offsets);
-        if self.kept {
-            for (run, &offset) in runs {
-                kernel::add(&mut small[offset as usize..][..self.run], run);
+        with_short_runs!(self.run, run => {
+            let runs = large.chunks_exact(run).zip(&self.offsets);
+            if self.kept {
+                for (cells, &offset) in runs {
+                    kernel::add(&mut small[offset as usize..][..run], cells);
+                }
+            } else {
+                for (cells, &offset) in runs {
+                    small[offset as usize] += kernel::sum(cells);
+                }
             }
-        } else {
-            for (run, &offset) in runs {
-                small[offset as usize] += kernel::sum(run);
-            }
-        }
+        });
     }
 }
 
