@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fhaim_release::Holders;
+use fhaim_release::{Holders, Options};
 
 use super::anchor::Program;
 use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
@@ -124,6 +124,7 @@ Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
   fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
   fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8
+  fhaim bench mechanisms --family tree --mechanism staged --options '{\"additions\": 8}' --seeds 3
   fhaim bench mechanisms --family tree --mechanism staged --program \"swift=python3 bench/anchor.py swift\"";
 
 /// Flags of `bench mechanisms`.
@@ -134,6 +135,10 @@ pub struct MechanismsArguments {
     /// Run only the mechanism of this name, or those with this in their names (may be repeated)
     #[arg(long, value_name = "TEXT")]
     pub mechanism: Vec<String>,
+    /// Options in place of a mechanism's own, as a JSON object (may be repeated): each makes a row more of
+    /// every mechanism that has them
+    #[arg(long, value_name = "JSON", value_parser = options)]
+    pub options: Vec<Options>,
     /// A program to run on the same rows, beside --mechanism or instead of all mechanisms (may be
     /// repeated): it reads the rows seen as JSON and writes records and marginals; see bench/anchor.py
     #[arg(long, value_name = "NAME=COMMAND")]
@@ -183,6 +188,10 @@ pub struct PgmArguments {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn options(text: &str) -> Result<Options, String> {
+    serde_json::from_str(text).map_err(|error| format!("options are a JSON object: {error}"))
 }
 
 /// Holders, and how many of them are relied upon.

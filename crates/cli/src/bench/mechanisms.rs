@@ -190,7 +190,18 @@ fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> 
             rows.retain(|row| wanted.iter().any(|text| means(text, &row.name)));
         }
     }
-    Ok(rows.into_iter().chain(programs).collect())
+    let mut others = Vec::new();
+    for options in &arguments.options {
+        let with: Vec<_> = rows.iter().filter_map(|row| row.with(options)).collect();
+        if with.is_empty() {
+            let options = serde_json::Value::from(options.clone());
+            return Err(Error::Usage(format!(
+                "none of these mechanisms has options {options}"
+            )));
+        }
+        others.extend(with);
+    }
+    Ok(rows.into_iter().chain(others).chain(programs).collect())
 }
 
 fn row(dataset: String, mechanism: String, setting: Setting, trials: Vec<Trial>) -> Row {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
-use fhaim_release::{Holders, Job};
+use fhaim_release::{Holders, Job, Options};
 use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
@@ -50,6 +50,21 @@ impl From<Program> for Contender {
 }
 
 impl Contender {
+    /// The same mechanism with some options in place of its own; nothing where it has none of these names,
+    /// or refuses them.
+    pub fn with(&self, options: &Options) -> Option<Self> {
+        let Means::Mechanism(mechanism) = &self.means else {
+            return None;
+        };
+        let mut all = mechanism.options().ok()?;
+        all.as_object_mut()?.extend(options.clone());
+        let options = Value::from(options.clone());
+        Some(Self {
+            name: format!("{} {options}", self.name),
+            means: Means::Mechanism(mechanism.with_options(&all).ok()?),
+        })
+    }
+
     /// The rows of the table in docs/MECHANISM.md, in its order.
     ///
     /// # Errors
