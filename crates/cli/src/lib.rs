@@ -126,6 +126,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
             bench::mechanisms::run(arguments, &progress)
         }
         Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
+        Command::Bench(BenchCommand::Scale(arguments)) => bench::scale::run(arguments, &progress),
         Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
         Command::Bench(BenchCommand::Siege(arguments)) => bench::siege::run(arguments, &progress),
         Command::Completions(arguments) => shell::completions::<R>(arguments),

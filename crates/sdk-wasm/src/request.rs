@@ -8,6 +8,9 @@ use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Upper bound on the objects of a rehearsal.
+pub const MAX_REHEARSED: usize = 64;
+
 /// A request.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
@@ -69,6 +72,14 @@ pub enum Request {
     Encrypt {
         /// Its name.
         object: Object,
+    },
+    /// Encrypts so many objects of zeros under a key that is thrown away, for the time that it takes. The first
+    /// such request of a parameter set makes the key.
+    Rehearse {
+        /// Number of the encryption parameter set.
+        parameter_set: u8,
+        /// Objects, at most [`MAX_REHEARSED`].
+        objects: usize,
     },
     /// Compares the synthetic CSV table in the stream with the table that was read.
     Report {

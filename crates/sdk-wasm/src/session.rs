@@ -5,7 +5,7 @@ use std::io::Read;
 use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
-use fhaim_he::PublicKey;
+use fhaim_he::{DEGREE, ParameterSet, Parameters, PublicKey, SecretKey};
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::holder::Noise;
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::agreement::message;
 use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
-use crate::request::{ReadRequest, Request};
+use crate::request::{MAX_REHEARSED, ReadRequest, Request};
 use crate::schema::{Checked, Drafted};
 use crate::table::ReadTable;
 use crate::text::{Found, utf8};
@@ -41,6 +41,8 @@ pub struct Session {
     /// The table's values as they are, where a report is wanted.
     values: Vec<RawColumn>,
     prepared: Option<Prepared>,
+    /// A key of nobody's, with the number of its parameter set.
+    rehearsed: Option<(u8, PublicKey)>,
 }
 
 /// What a table is encrypted under.
@@ -90,6 +92,10 @@ impl Session {
             Request::Agreement(asked) => json(&message(&asked)?),
             Request::Prepare { terms, part } => self.prepare(&terms, part, input),
             Request::Encrypt { object } => self.encrypt(object),
+            Request::Rehearse {
+                parameter_set,
+                objects,
+            } => self.rehearse(parameter_set, objects),
             Request::Report { file, facts } => self.report(&file, facts, input),
         }
     }
@@ -136,6 +142,27 @@ impl Session {
         let holder = prepared.holder(table)?;
         let rng = generator().map_err(|_| Error::Order("the browser gives no randomness"));
         Ok(Answer::Bytes(holder.encode(object, &mut rng?)?))
+    }
+
+    fn rehearse(&mut self, parameter_set: u8, objects: usize) -> Result<Answer, Error> {
+        let failed = |error| Error::from(fhaim_protocol::Error::from(error));
+        let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
+        let key = match &mut self.rehearsed {
+            Some((set, key)) if *set == parameter_set => key,
+            rehearsed => {
+                let set = ParameterSet::by_id(parameter_set);
+                let set = set.ok_or(Error::Order("there is no such parameter set"))?;
+                let params = Parameters::shared(set).map_err(failed)?;
+                let secret = SecretKey::random(&params, &mut rng).map_err(failed)?;
+                let key = secret.public_key(&mut rng).map_err(failed)?;
+                &mut rehearsed.insert((parameter_set, key)).1
+            }
+        };
+        let mut encrypted = 0;
+        while encrypted < objects.min(MAX_REHEARSED) {
+            encrypted += key.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?.len();
+        }
+        json(&encrypted)
     }
 
     fn report(

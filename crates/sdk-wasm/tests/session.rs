@@ -226,6 +226,20 @@ fn new_terms_name_their_mechanisms_options() {
     assert!(named("staged").options.is_some());
 }
 
+/// What it takes is what an upload takes: as many ciphertexts as were asked for, or one more where they come in
+/// pairs.
+#[test]
+fn a_rehearsal_encrypts_as_many_objects_as_it_says() {
+    let mut session = Session::default();
+    for (parameter_set, objects, encrypted) in [(1, 1, 1), (1, 5, 5), (3, 5, 6), (1, 100, 64)] {
+        let request = json!({"op": "rehearse", "parameter_set": parameter_set, "objects": objects});
+        let answer = json_of(ask(&mut session, &request, b"").unwrap());
+        assert_eq!(answer, encrypted, "{parameter_set}, {objects}");
+    }
+    let request = json!({"op": "rehearse", "parameter_set": 9, "objects": 1});
+    assert!(ask(&mut session, &request, b"").is_err());
+}
+
 #[test]
 fn objects_decrypt_to_the_one_hot_columns() {
     let terms = terms();

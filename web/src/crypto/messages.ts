@@ -74,6 +74,7 @@ export type Request =
   | { op: "agreement"; dataset: string; terms: Terms; public_key: string; evaluation_keys: string }
   | { op: "prepare"; terms: Terms; part: number }
   | { op: "encrypt"; object: string }
+  | { op: "rehearse"; parameter_set: number; objects: number }
   | { op: "report"; file: string; facts: [string, string][] };
 
 /** A mechanism that can be chosen; the default is listed first. */

@@ -97,6 +97,11 @@ export class HolderSession {
     return this.ask({ op: "encrypt", object });
   }
 
+  /** Encrypts objects of zeros under a key that is thrown away; how many there were. */
+  rehearse(parameter_set: number, objects: number): Promise<number> {
+    return this.ask({ op: "rehearse", parameter_set, objects });
+  }
+
   /** Compares a synthetic table with the one that was read with its values. */
   report(synthetic: Blob, facts: [string, string][]): Promise<Reported> {
     return this.ask({ op: "report", file: "synthetic.csv", facts }, synthetic);

@@ -11,6 +11,7 @@ use super::families::Family;
 use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
 use super::paper::{PAPER_EXAMPLES, PaperArguments};
+use super::scale::{SCALE_EXAMPLES, ScaleArguments};
 use crate::args::megabytes;
 
 /// What to measure.
@@ -37,6 +38,9 @@ pub enum BenchCommand {
     /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, beside the printed figures
     #[command(after_help = PAPER_EXAMPLES)]
     Paper(PaperArguments),
+    /// Run made-up tables of growing length and width under encryption, each in a process of its own
+    #[command(after_help = SCALE_EXAMPLES)]
+    Scale(ScaleArguments),
     /// Start the services, and read and download as many users while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),

@@ -13,6 +13,7 @@ pub mod mixing;
 pub mod paper;
 pub mod pgm;
 mod rows;
+pub mod scale;
 pub mod siege;
 mod trial;
 

@@ -83,7 +83,7 @@ pub async fn draw(
     let (pipe, body) = pipe::pipe();
     spawn_blocking(move || {
         let _permit = permit;
-        write(pipe, &schema, blocks, draw.format);
+        write(pipe, &schema, &blocks, draw.format);
     });
     Ok((headers, Body::from_stream(body)).into_response())
 }
@@ -202,10 +202,10 @@ fn headers(
 
 /// Draws a table into a pipe. On an error the pipe breaks, and with it the connection: nobody
 /// takes what came for the whole.
-fn write(mut pipe: Pipe, schema: &Schema, blocks: Blocks, format: TableFormat) {
+fn write(mut pipe: Pipe, schema: &Schema, blocks: &Blocks, format: TableFormat) {
     let written = match format {
-        TableFormat::Csv => write_blocks(&mut pipe, &blocks),
-        TableFormat::Parquet => parquet::write(&mut pipe, schema, &blocks),
+        TableFormat::Csv => write_blocks(&mut pipe, blocks),
+        TableFormat::Parquet => parquet::write(&mut pipe, schema, blocks),
     };
     match written.and_then(|()| pipe.finish()) {
         Ok(()) => {}

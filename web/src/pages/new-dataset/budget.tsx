@@ -9,7 +9,7 @@ import { Bars } from "../../parts/charts";
 import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../parts/ui";
 import { UsedBefore } from "../../parts/used-before";
 import { targets, termsOf, type Choice } from "./choice";
-import { figures, LargeUpload, useMechanisms, useOffer } from "./estimate";
+import { figures, LargeUpload, useMechanisms, useObjectSeconds, useOffer } from "./estimate";
 import { Holders } from "./holders";
 import { Second } from "./second";
 import { Signal } from "./signal";
@@ -275,12 +275,13 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
 }
 
 function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
+  const object = useObjectSeconds(plan.parameter_set);
   return (
     <>
       <Facts items={[
         ["Records", count(table.records)],
         ["Seen of that number", plan.layout ? `at most ${count(table.record_bound)}` : "nothing"],
-        ...figures(plan, table.records, table.columns.length),
+        ...figures(plan, table.records, table.columns.length, object),
       ]} />
       <LargeUpload plan={plan} />
     </>

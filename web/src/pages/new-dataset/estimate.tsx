@@ -6,8 +6,10 @@ import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
 
-/** Seconds in which one worker encrypts and sends an object (docs/BENCHMARKS.md). */
-const OBJECT_SECONDS = 0.03;
+/** Objects that a worker is timed at. */
+const REHEARSED = 8;
+/** What an object takes to be encrypted and sent, over what it takes to be encrypted (docs/BENCHMARKS.md). */
+const SENDING = 1.6;
 /** Uploads larger than this are better made with the command line. */
 const LARGE_BYTES = 4e9;
 /** Waits so long after the last change. */
@@ -47,6 +49,43 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
   return state;
 }
 
+/** Seconds in which a worker of this browser encrypts an object, by parameter set. */
+const timed = new Map<number, Promise<number>>();
+
+async function time(set: number): Promise<number> {
+  // A worker of its own: others wait for what they asked meanwhile.
+  const session = new HolderSession();
+  try {
+    // The first makes the key.
+    await session.rehearse(set, 1);
+    const start = performance.now();
+    const objects = await session.rehearse(set, REHEARSED);
+    return (performance.now() - start) / 1000 / objects;
+  } finally {
+    session.end();
+  }
+}
+
+/** How long an object of a parameter set takes to be encrypted, once a moment of it was measured. */
+export function useObjectSeconds(set: number | undefined): number | undefined {
+  const [state, setState] = useState<{ set?: number; seconds?: number }>({});
+  useEffect(() => {
+    if (set === undefined) return;
+    let current = true;
+    const measured = timed.get(set) ?? time(set);
+    timed.set(set, measured);
+    measured.then(
+      (seconds) => current && setState({ set, seconds }),
+      // It is measured again when it is next asked for.
+      () => timed.delete(set),
+    );
+    return () => {
+      current = false;
+    };
+  }, [set]);
+  return state.set === set ? state.seconds : undefined;
+}
+
 /** The mechanisms that terms may name, the default first: none until they are known. */
 export function useMechanisms(): Mechanism[] {
   const [mechanisms, setMechanisms] = useState<Mechanism[]>([]);
@@ -73,12 +112,13 @@ export function usualTerms(schema: Schema, record_bound: number): Terms {
   };
 }
 
-export function figures(plan: Planned, records: number, columns: number): [string, ReactNode][] {
+export function figures(plan: Planned, records: number, columns: number, object: number | undefined): [string, ReactNode][] {
   const workers = workersFor(records, columns);
+  const encryption = object === undefined ? "…" : seconds((plan.objects.length * object * SENDING) / workers);
   return [
     ["Ciphertexts", count(plan.objects.length)],
     ["Upload", bytes(plan.objects.length * plan.object_bytes)],
-    ["Encryption takes about", seconds((plan.objects.length * OBJECT_SECONDS) / workers)],
+    ["Encryption takes about", encryption],
     ["Memory for the table", bytes(tableBytes(records, columns) * workers)],
   ];
 }
@@ -100,10 +140,11 @@ export function LargeUpload({ plan }: { plan: Planned }) {
 export function Estimate({ schema, records }: { schema: Schema; records: number }) {
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
   const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
+  const object = useObjectSeconds(offer?.plan.parameter_set);
   if (!offer) return null;
   return (
     <>
-      <Facts items={figures(offer.plan, records, schema.columns.length)} />
+      <Facts items={figures(offer.plan, records, schema.columns.length, object)} />
       <LargeUpload plan={offer.plan} />
     </>
   );
