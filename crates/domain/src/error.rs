@@ -79,7 +79,7 @@ pub enum Error {
     },
     /// More records than the reader may take.
     #[error(
-        "{file}: the table has more than {limit} records, which are as many as are read at once"
+        "{file}: the table has more than {limit} records"
     )]
     Records {
         /// Name of the table's file.
