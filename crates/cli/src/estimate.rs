@@ -30,7 +30,10 @@ const POSITION: f64 = 0.01;
 const SQUARED_PAIR: f64 = 110.0;
 
 /// Encryptions that the fits of a model of a megabyte take as long as.
-const MODEL_MEGABYTE: f64 = 100.0;
+const MODEL_MEGABYTE: f64 = 130.0;
+
+/// Encryptions that a synthetic record takes as long as, for each pair of its columns and each column.
+const DRAWN_PAIR: f64 = 1.5e-5;
 
 /// Encryptions that each core is timed at, and how often: a moment's measurement of this machine as it is now.
 const TIMED: usize = 8;
@@ -44,7 +47,8 @@ pub struct Load {
     upload_bytes: u64,
     /// Work besides fits, in encryptions of a ciphertext.
     encryptions: f64,
-    model_bytes: usize,
+    /// Of the model that is expected.
+    model_bytes: f64,
     set: ParameterSet,
 }
 
@@ -57,7 +61,7 @@ pub struct Estimate {
     pub upload_bytes: u64,
     /// Seconds if this machine is as busy as now, fits aside.
     pub seconds: f64,
-    /// Seconds of the fits, if the model is as large as it may be.
+    /// Seconds of the fits, of a model as large as is expected of so many records.
     pub fit_seconds: f64,
 }
 
@@ -104,7 +108,8 @@ pub fn load(
         + upload as f64
         + pages * PAGE_OF_RECORDS * columns as f64
         + pages * PAGE_OF_COUNTS * (counts * residues) as f64
-        + POSITION * ladder.positions() as f64;
+        + POSITION * ladder.positions() as f64
+        + DRAWN_PAIR * records as f64 * (domain.len() * (domain.len() + 1) / 2) as f64;
     if mechanism.releases_squares() {
         // Every pair's marginal and its square.
         let pairs = job.workload.pairs().len();
@@ -117,9 +122,18 @@ pub fn load(
             .saturating_add(combinations.min(WORKING_BYTES as u64)),
         upload_bytes: upload.saturating_mul(ciphertext_bytes),
         encryptions,
-        model_bytes: job.model_bytes,
+        model_bytes: expected_model(mechanism, &job, records),
         set,
     })
+}
+
+/// Bytes of the model that a mechanism can be expected to make: within the cap, and no more than a table of the whole
+/// domain takes.
+fn expected_model(mechanism: MechanismName, job: &Job, records: usize) -> f64 {
+    let sizes = job.domain.sizes().iter();
+    let whole: f64 = sizes.map(|&size| size as f64).product::<f64>() * size_of::<f64>() as f64;
+    let share = mechanism.model_share(job, records);
+    whole.min(job.model_bytes as f64 * share)
 }
 
 impl Load {
@@ -133,7 +147,7 @@ impl Load {
             memory_bytes: self.memory_bytes,
             upload_bytes: self.upload_bytes,
             seconds: one * self.encryptions,
-            fit_seconds: one * MODEL_MEGABYTE * self.model_bytes as f64 / 1e6,
+            fit_seconds: one * MODEL_MEGABYTE * self.model_bytes / 1e6,
         })
     }
 }
@@ -176,8 +190,8 @@ impl fmt::Display for Estimate {
         let [memory, upload] = [memory, upload].map(size::megabytes);
         write!(
             f,
-            "at most {memory} MB of memory, {upload} MB to upload, about {}, and up to {} for \
-             the fits",
+            "at most {memory} MB of memory, {upload} MB to upload, about {}, and {} for the \
+             fits",
             duration(self.seconds),
             duration(self.fit_seconds)
         )

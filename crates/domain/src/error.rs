@@ -78,9 +78,7 @@ pub enum Error {
         file: String,
     },
     /// More records than the reader may take.
-    #[error(
-        "{file}: the table has more than {limit} records"
-    )]
+    #[error("{file}: the table has more than {limit} records")]
     Records {
         /// Name of the table's file.
         file: String,

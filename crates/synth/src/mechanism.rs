@@ -59,6 +59,12 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// batch; [`Error::PlaintextOnly`].
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error>;
 
+    /// The share of the job's cap on models that it can be expected to fill with so many records, from 0 to 1: what
+    /// an estimate of time is made of before anything is known of the table, and nothing else.
+    fn model_share(&self, _job: &Job, _records: usize) -> f64 {
+        1.0
+    }
+
     /// A run of it, ready for its first step.
     ///
     /// # Errors

@@ -58,6 +58,10 @@ impl Mechanism for OneWaysOnly {
         })
     }
 
+    fn model_share(&self, _job: &Job, _records: usize) -> f64 {
+        0.0
+    }
+
     fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
         Ok(Box::new(OneWaysMachine::new(job)?))
     }

@@ -70,6 +70,10 @@ impl Mechanism for Staged {
         ladder::need(job, &self.0)
     }
 
+    fn model_share(&self, job: &Job, records: usize) -> f64 {
+        ladder::model_share(job, &self.0, records)
+    }
+
     fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
         Ok(Box::new(StagedMachine::new(job, self.0.clone())?))
     }
