@@ -66,7 +66,7 @@ pub struct NetworkArguments {
     /// Steps of a party in a round, and of the generator after it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub local_steps: usize,
-    /// mu of dp-fedprox
+    /// mu of dp-fedprox; with one local step there is nothing that it could hold back
     #[arg(long, value_name = "MU", default_value_t = 0.5)]
     pub mu: f32,
     /// lambda of privgan
