@@ -24,8 +24,8 @@ const READS: usize = 16;
 /// Evaluation keys that are kept.
 const KEYS: usize = 2;
 
-/// Seconds that an executor holds back at most, after it lacked memory for a task.
-const LONGEST_PAUSE: u32 = 32;
+/// Seconds that an executor holds back at most, after it lacked memory for a task: the task waits with it.
+const LONGEST_PAUSE: u32 = 4;
 
 /// What every task of an executor shares.
 #[derive(Debug)]
