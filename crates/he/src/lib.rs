@@ -67,7 +67,7 @@ pub use partial::{Partial, TileRoot, TileSums};
 pub use plan::{Cell, Plan};
 pub use release::seal;
 pub use square::{ScoreParts, SquaredScore};
-pub use table::{Chunks, Columns, Combination, EncryptedTable, Factors};
+pub use table::{Chunks, Columns, Combination, EncryptedTable, Factors, Place};
 pub use task::{TileId, TileTask};
 pub use wire::parameter_set;
 pub use work::Work;

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::params::Parameters;
-use crate::table::{Chunks, Columns};
+use crate::table::{Chunks, Columns, Place};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -182,5 +182,15 @@ impl Columns for Mosaic {
             return Err(Error::OutOfRange("a column or a record chunk"));
         }
         Ok(out)
+    }
+
+    fn place(&self, column: usize, chunk: usize) -> Option<Place> {
+        self.pieces.iter().find_map(|piece| {
+            let rectangle = &piece.rectangle;
+            let local = *piece.local.get(&column)?;
+            let chunk = chunk.checked_sub(rectangle.first_chunk)?;
+            let within = chunk < rectangle.table.layout().chunks();
+            within.then(|| rectangle.table.place(local, chunk))?
+        })
     }
 }

@@ -30,6 +30,23 @@ pub trait Columns: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error::Unavailable`] where one cannot be read.
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>>;
+
+    /// Where a record chunk of a column is kept, for a backend that reads it on another machine; its
+    /// bytes are the chunk's ciphertexts under all plaintext moduli, in order. `None` where it is in
+    /// memory alone.
+    fn place(&self, _column: usize, _chunk: usize) -> Option<Place> {
+        None
+    }
+}
+
+/// The name of an object in the blob store that a service and its backend share, and what must be
+/// found there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the blob.
+    pub name: String,
+    /// SHA-256 of its bytes.
+    pub digest: [u8; 32],
 }
 
 /// An encrypted table in memory: one ciphertext a one-hot column, record chunk and plaintext

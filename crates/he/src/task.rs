@@ -157,6 +157,11 @@ impl TileTask {
         self.block.tiles.iter().map(|tile| tile.id)
     }
 
+    /// The one-hot columns that it reads, once each, ascending.
+    pub fn columns(&self) -> Vec<usize> {
+        self.block.columns()
+    }
+
     /// Whether both multiply the same tiles, over whichever bands.
     pub(crate) fn same_block(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.block, &other.block) || self.block == other.block

@@ -215,10 +215,10 @@ pub fn decode_object(
 }
 
 /// Decodes an object's ciphertexts, one under each plaintext modulus, in order.
-pub(crate) fn decode_ciphertexts(
-    params: &Parameters,
-    bytes: &[u8],
-) -> Result<Vec<Ciphertext>, Error> {
+///
+/// # Errors
+/// As [`decode_object`].
+pub fn decode_ciphertexts(params: &Parameters, bytes: &[u8]) -> Result<Vec<Ciphertext>, Error> {
     if bytes.len() != object_bytes(params.set()) {
         return Err(Error::Object("truncated or too long"));
     }

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_he::{
-    Chunks, Ciphertext, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, PublicKey,
-    Threads,
+    Chunks, Ciphertext, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, Place,
+    PublicKey,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
@@ -98,7 +98,7 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         .iter()
         .map(Part::column_bytes)
         .fold(0, u64::saturating_add);
-    let kept = bytes <= state.memory.dataset_bytes;
+    let kept = !state.engine.reads_blobs() && bytes <= state.memory.dataset_bytes;
     let mut tables = Vec::with_capacity(parts.len());
     for part in &parts {
         tables.extend(part.columns(kept).await?);
@@ -107,7 +107,10 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     let digest = stored.keys.map(|k| k.evaluation);
     let evaluation = key(state, stored, "evaluation", digest).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
-    let memory = usize::try_from(state.memory.working_bytes).unwrap_or(usize::MAX);
+    let backend = state.engine.backend(Place {
+        name: format!("{}/evaluation", stored.folder),
+        digest: Digest::of(&evaluation).0,
+    });
     let build = move || {
         let public = PublicKey::from_bytes(&params, &public)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
@@ -124,7 +127,7 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
                 Computation::new(dataset, domain, public, keys, joined)
             }
         };
-        Ok(computation.with_backend(Arc::new(Threads::with_memory(memory))))
+        Ok(computation.with_backend(backend))
     };
     let built = blocking(build).await?;
     built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
@@ -369,5 +372,17 @@ impl Columns for Reader {
         };
         let column = |&c: &usize| chunks.clone().map(object(c)).map(&mut take).collect();
         columns.iter().map(column).collect()
+    }
+
+    fn place(&self, column: usize, chunk: usize) -> Option<Place> {
+        let object = Object::Column { column, chunk };
+        let kept = self.part.objects.get(&object)?;
+        Some(Place {
+            name: self
+                .part
+                .stored
+                .blob(self.part.number, object, kept.version),
+            digest: kept.digest.0,
+        })
     }
 }

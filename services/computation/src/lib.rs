@@ -8,6 +8,7 @@
 //! | [`batches`] | releases that jobs ask for, and then look at |
 //! | [`runs`] | which window of the noise a job has: assigned by the crypto service |
 //! | [`datasets`] | complete uploads, ready to compute on |
+//! | [`engine`] | who computes: this process, or other machines |
 //! | [`worker`] | a batch: computed, sealed durably, and only then sent to be decrypted |
 //! | [`store`] | all statements |
 //! | [`problem`] | all refusals |
@@ -17,6 +18,7 @@
 
 pub mod batches;
 pub mod datasets;
+pub mod engine;
 pub mod limits;
 pub mod problem;
 pub mod routes;
@@ -25,6 +27,7 @@ pub mod store;
 pub mod uploads;
 pub mod worker;
 
+use crate::engine::Engine;
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
@@ -73,6 +76,9 @@ pub struct Config {
     /// What batches may take.
     #[serde(default)]
     pub memory: Memory,
+    /// Other machines that compute, for the program that has an engine.
+    #[serde(default)]
+    pub engine: Option<engine::Remote>,
 }
 
 /// What a dataset takes in memory, beside its noise and keys.
@@ -119,6 +125,8 @@ pub struct State {
     pub base: Base,
     /// What batches may take.
     pub memory: Memory,
+    /// Who computes.
+    pub(crate) engine: Arc<dyn Engine>,
     /// Which of the two computation services it is.
     pub(crate) role: Role,
     pub(crate) crypto: PeerClient,
@@ -149,7 +157,7 @@ impl Program for State {
     }
 
     async fn open(config: &Config) -> Result<Self, Failure> {
-        Self::open_as(Self::SERVICE, config).await
+        Self::open_as(Self::SERVICE, config, local(config)?).await
     }
 
     fn handlers(self) -> Self {
@@ -179,6 +187,7 @@ impl From<Common> for Config {
             upload_bytes: most_upload_bytes(),
             stored_bytes: most_stored_bytes(),
             memory: Memory::default(),
+            engine: None,
         }
     }
 }
@@ -219,7 +228,9 @@ impl Program for Witness {
     }
 
     async fn open(config: &Config) -> Result<Self, Failure> {
-        Ok(Self(State::open_as(Self::SERVICE, config).await?))
+        Ok(Self(
+            State::open_as(Self::SERVICE, config, local(config)?).await?,
+        ))
     }
 
     fn handlers(self) -> State {
@@ -242,8 +253,30 @@ fn keyshares(base: &Base, common: &Common) -> Result<Vec<PeerClient>, Failure> {
     named.map(|service| base.peer(service)).collect()
 }
 
+/// The threads of this process; refuses a configuration that names other machines.
+fn local(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
+    if config.engine.is_some() {
+        let refused = "this program has no engine: fhaim-computation-ballista does";
+        return Err(Failure::internal(refused));
+    }
+    let task_bytes = usize::try_from(config.memory.working_bytes).unwrap_or(usize::MAX);
+    Ok(Arc::new(engine::Local { task_bytes }))
+}
+
 impl State {
-    async fn open_as(service: Service, config: &Config) -> Result<Self, Failure> {
+    /// The computation service with an engine.
+    ///
+    /// # Errors
+    /// As [`Program::open`].
+    pub async fn open_with(config: &Config, engine: Arc<dyn Engine>) -> Result<Self, Failure> {
+        Self::open_as(Self::SERVICE, config, engine).await
+    }
+
+    async fn open_as(
+        service: Service,
+        config: &Config,
+        engine: Arc<dyn Engine>,
+    ) -> Result<Self, Failure> {
         let common = &config.common;
         let trusted = [Service::Generation, Service::Crypto, Service::Witness];
         let base = Base::open(service, common, &STEPS, &trusted).await?;
@@ -267,6 +300,7 @@ impl State {
             upload_bytes: config.upload_bytes,
             stored_bytes: config.stored_bytes,
             memory: config.memory,
+            engine,
             common: Arc::new(common.clone()),
             base,
         };

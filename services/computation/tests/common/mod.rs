@@ -250,6 +250,7 @@ async fn open(folder: &std::path::Path, crypto: &str, stored_bytes: u64) -> Stat
         upload_bytes: 1 << 30,
         stored_bytes,
         memory: Memory::default(),
+        engine: None,
     };
     State::open(&config).await.unwrap()
 }

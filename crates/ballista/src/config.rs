@@ -1,0 +1,128 @@
+//! Configuration files of the programs, and what all of them ask of Ballista.
+
+use ballista_core::config as keys;
+use ballista_core::extension::SessionConfigExt;
+use datafusion::prelude::SessionConfig;
+use fhaim_platform::config::Blobs;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a message at most: plans have all orders of a batch in them.
+pub const MESSAGE_BYTES: u32 = 256 << 20;
+
+/// Of `fhaim-executor`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Executor {
+    /// Where other executors and the computation service fetch results.
+    pub listen: SocketAddr,
+    /// The name that others reach it by, if that is not the address it listens at.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Host of the scheduler.
+    pub scheduler_host: String,
+    /// Port of the scheduler.
+    pub scheduler_port: u16,
+    /// A folder for what goes from stage to stage.
+    pub work: PathBuf,
+    /// Tasks at a time.
+    pub tasks: usize,
+    /// Bytes that all tasks together may take: at least `tasks` times the computation service's
+    /// `task_bytes`.
+    pub memory_bytes: u64,
+    /// Seconds between two signs of life.
+    #[serde(default = "five")]
+    pub heartbeat_seconds: u64,
+    /// Where the computation service keeps its blobs.
+    pub blobs: Blobs,
+}
+
+/// Of `fhaim-scheduler`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheduler {
+    /// Where executors and the computation service reach it.
+    pub listen: SocketAddr,
+    /// The name that others reach it by.
+    pub name: String,
+    /// Seconds without a sign of life after which an executor is given up.
+    #[serde(default = "twenty")]
+    pub executor_timeout_seconds: u64,
+    /// How often a task or a stage is tried.
+    #[serde(default = "twenty_times")]
+    pub tries: usize,
+}
+
+fn five() -> u64 {
+    5
+}
+
+fn twenty() -> u64 {
+    20
+}
+
+fn twenty_times() -> usize {
+    20
+}
+
+/// Why a program did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The configuration cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The configuration is not what it should be.
+    #[error("{}: {source}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// The blob store.
+    #[error(transparent)]
+    Blobs(#[from] fhaim_platform::blobs::BlobError),
+    /// Threads, folders.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// Ballista.
+    #[error("{0}")]
+    Ballista(String),
+}
+
+/// Reads a configuration.
+///
+/// # Errors
+/// [`Trouble::Unreadable`], [`Trouble::Config`].
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Trouble> {
+    let text = std::fs::read_to_string(path).map_err(|source| Trouble::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|source| Trouble::Config {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// What a batch asks of Ballista: rows of megabytes, so few at a time; ciphertexts, which do not
+/// compress; a task for each order.
+pub fn session() -> SessionConfig {
+    let bytes = MESSAGE_BYTES.to_string();
+    let session = SessionConfig::new_with_ballista().with_batch_size(1);
+    [
+        (keys::BALLISTA_SHUFFLE_SORT_BASED_BATCH_SIZE, "1"),
+        (keys::BALLISTA_SHUFFLE_COMPRESSION_CODEC, "none"),
+        (keys::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, "1"),
+        (keys::BALLISTA_CLIENT_GRPC_MAX_MESSAGE_SIZE, bytes.as_str()),
+    ]
+    .into_iter()
+    .fold(session, |session, (key, value)| session.set_str(key, value))
+}

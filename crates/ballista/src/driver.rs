@@ -1,0 +1,235 @@
+//! Submits a batch, and takes over what becomes of its tiles.
+
+use crate::codec::Codec;
+use crate::config::{MESSAGE_BYTES, session};
+use crate::nodes::{Kind, Node, ORDERS, binary};
+use crate::order::Order;
+use ballista_core::execution_plans::execute_physical_plan;
+use ballista_core::extension::SessionConfigExt;
+use datafusion::arrow::array::{BinaryArray, RecordBatch};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use fhaim_he::{
+    Backend, Columns, EvaluationContext, Parameters, Partial, Place, TileId, TileTask, Work,
+};
+use futures::StreamExt;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// Bytes of a tile's sums at most: eight pairs of leaves, six polynomials each.
+const TILE_BYTES: usize = 10 << 20;
+
+/// How batches are submitted.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Address of the scheduler: `http://host:port`.
+    pub scheduler: String,
+    /// About how many bytes a task may take on an executor.
+    pub task_bytes: usize,
+    /// Tasks that pack, at least; as many as there are cores is a good number.
+    pub packers: usize,
+    /// How often a batch is submitted at most.
+    pub attempts: u32,
+    /// What is waited before it is submitted again.
+    pub pause: Duration,
+}
+
+/// A backend whose tasks run on Ballista's executors, for one dataset.
+#[derive(Debug)]
+pub struct Ballista {
+    settings: Settings,
+    keys: Place,
+    runtime: Handle,
+}
+
+/// What a run is over, and what of it has been handed over.
+struct Run<'a> {
+    params: &'a Parameters,
+    take: &'a (dyn Fn(Partial) -> fhaim_he::Result<()> + Sync),
+    missing: BTreeSet<TileId>,
+}
+
+/// Why an attempt ended.
+enum Ended {
+    /// Worth another attempt.
+    Passing(String),
+    Refused(fhaim_he::Error),
+}
+
+impl From<DataFusionError> for Ended {
+    fn from(error: DataFusionError) -> Self {
+        Self::Passing(error.to_string())
+    }
+}
+
+impl From<fhaim_he::Error> for Ended {
+    fn from(error: fhaim_he::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Ballista {
+    /// A backend for the dataset whose evaluation keys are at `keys`; must be made where a reactor
+    /// runs.
+    pub fn new(settings: Settings, keys: Place) -> Self {
+        let runtime = Handle::current();
+        Self {
+            settings,
+            keys,
+            runtime,
+        }
+    }
+
+    /// The plan for some tasks: orders, multiplied; by tile, packed.
+    ///
+    /// # Errors
+    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone.
+    pub fn plan(
+        &self,
+        table: &dyn Columns,
+        tasks: &[TileTask],
+    ) -> fhaim_he::Result<Arc<dyn ExecutionPlan>> {
+        let memory = self.settings.task_bytes;
+        let order = |task| Order::new(table, &self.keys, task, memory)?.to_bytes();
+        let orders = tasks
+            .iter()
+            .map(order)
+            .collect::<fhaim_he::Result<Vec<_>>>()?;
+        let tiles: BTreeSet<TileId> = tasks.iter().flat_map(TileTask::tiles).collect();
+        // Tiles fall where their hash has them: room for twice the average.
+        let room = (tiles.len() * 2 * TILE_BYTES).div_ceil(memory.max(TILE_BYTES));
+        let packers = room.max(self.settings.packers).min(tiles.len()).max(1);
+        let built = build(&orders, packers);
+        built.map_err(|error| fhaim_he::Error::Unavailable(error.to_string()))
+    }
+
+    async fn attempt(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        run: &mut Run<'_>,
+    ) -> std::result::Result<(), Ended> {
+        let (config, codec) = (session(), Codec::default());
+        let ballista = config.ballista_config();
+        let stream = execute_physical_plan::<PhysicalPlanNode>(
+            self.settings.scheduler.clone(),
+            &ballista,
+            plan,
+            &codec,
+            uuid::Uuid::new_v4().to_string(),
+            config,
+        );
+        let mut stream = stream.await?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            for bytes in binary(&batch, "partial")?.iter().flatten() {
+                let partial = Partial::from_bytes(run.params, bytes)?;
+                match partial {
+                    // What an earlier attempt handed over is the same, residue for residue.
+                    Partial::Root(_) if run.missing.remove(&partial.tile()) => (run.take)(partial)?,
+                    Partial::Root(_) => {
+                        let twice = "a tile that was not asked for, or came twice";
+                        return Err(fhaim_he::Error::Mismatch(twice).into());
+                    }
+                    Partial::Sums(_) => {
+                        let sums = "sums that should have been packed";
+                        return Err(fhaim_he::Error::Mismatch(sums).into());
+                    }
+                }
+            }
+        }
+        if run.missing.is_empty() {
+            Ok(())
+        } else {
+            Err(fhaim_he::Error::Mismatch("a tile was not computed").into())
+        }
+    }
+}
+
+/// Orders, one a partition, below the two operators.
+fn build(orders: &[Vec<u8>], packers: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let partition = |order: &Vec<u8>| {
+        let column = Arc::new(BinaryArray::from(vec![order.as_slice()]));
+        Ok(vec![RecordBatch::try_new(ORDERS.clone(), vec![column])?])
+    };
+    let partitions: Vec<Vec<RecordBatch>> = orders.iter().map(partition).collect::<Result<_>>()?;
+    let source = MemorySourceConfig::try_new(&partitions, ORDERS.clone(), None)?;
+    let orders = DataSourceExec::from_data_source(source);
+    let multiplied = Arc::new(Node::new(Kind::Multiply, orders, None)?);
+    let schema = multiplied.schema();
+    let by_tile = ["page", "tile"].map(|name| {
+        let column = Column::new_with_schema(name, &schema)?;
+        Ok::<_, DataFusionError>(Arc::new(column) as _)
+    });
+    let by_tile = by_tile.into_iter().collect::<Result<Vec<_>>>()?;
+    let partitioning = Partitioning::Hash(by_tile, packers);
+    let shuffled = Arc::new(RepartitionExec::try_new(multiplied, partitioning)?);
+    Ok(Arc::new(Node::new(Kind::Pack, shuffled, None)?))
+}
+
+impl Backend for Ballista {
+    fn task_memory(&self) -> usize {
+        self.settings.task_bytes
+    }
+
+    fn run(
+        &self,
+        _: &EvaluationContext<'_>,
+        table: &dyn Columns,
+        tasks: &[TileTask],
+        take: &(dyn Fn(Partial) -> fhaim_he::Result<()> + Sync),
+    ) -> fhaim_he::Result<Work> {
+        let mut run = Run {
+            params: table.params(),
+            take,
+            missing: tasks.iter().flat_map(TileTask::tiles).collect(),
+        };
+        let mut reason = String::new();
+        for attempt in 0..self.settings.attempts.max(1) {
+            if run.missing.is_empty() {
+                return Ok(Work::default());
+            }
+            if attempt > 0 {
+                tracing::warn!(attempt, "submitted again: {reason}");
+                std::thread::sleep(self.settings.pause);
+            }
+            let left: Vec<TileTask> = tasks
+                .iter()
+                .filter(|task| task.tiles().any(|tile| run.missing.contains(&tile)))
+                .cloned()
+                .collect();
+            // Of a task some of whose tiles came before, those come again: they are passed over.
+            let before: BTreeSet<TileId> = left.iter().flat_map(TileTask::tiles).collect();
+            let before: BTreeSet<TileId> = before.difference(&run.missing).copied().collect();
+            let plan = self.plan(table, &left)?;
+            let mut again = Run {
+                take: &|partial: Partial| match before.contains(&partial.tile()) {
+                    true => Ok(()),
+                    false => take(partial),
+                },
+                missing: run.missing.union(&before).copied().collect(),
+                ..run
+            };
+            let ended = self.runtime.block_on(self.attempt(plan, &mut again));
+            run.missing = again.missing.difference(&before).copied().collect();
+            match ended {
+                Ok(()) => return Ok(Work::default()),
+                Err(Ended::Refused(error)) => return Err(error),
+                Err(Ended::Passing(why)) => reason = why,
+            }
+        }
+        Err(fhaim_he::Error::Unavailable(format!(
+            "{} attempts on Ballista: {reason}",
+            self.settings.attempts
+        )))
+    }
+}
+
+/// Bytes that a plan may have: one message to the scheduler.
+pub const MOST_PLAN_BYTES: usize = MESSAGE_BYTES as usize;

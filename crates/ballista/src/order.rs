@@ -1,0 +1,225 @@
+//! One task as a row: what to compute, and where its inputs are kept.
+//!
+//! An order names all that an executor reads, each with its SHA-256, so that a row is the same work
+//! wherever it is done. Nothing in it is secret.
+
+use datafusion::error::{DataFusionError, Result};
+use fhaim_he::{Columns, Layout, ParameterSet, Parameters, Place, TileTask};
+use prost::Message;
+use std::sync::Arc;
+
+/// A [`Place`] on the wire.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct WirePlace {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(bytes = "vec", tag = "2")]
+    digest: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+struct WireOrder {
+    #[prost(bytes = "vec", tag = "1")]
+    task: Vec<u8>,
+    #[prost(uint32, tag = "2")]
+    shares: u32,
+    #[prost(message, optional, tag = "3")]
+    keys: Option<WirePlace>,
+    #[prost(message, repeated, tag = "4")]
+    objects: Vec<WirePlace>,
+    #[prost(uint64, tag = "5")]
+    memory: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+struct WirePacking {
+    #[prost(uint32, tag = "1")]
+    set: u32,
+    #[prost(uint32, tag = "2")]
+    shares: u32,
+    #[prost(message, optional, tag = "3")]
+    keys: Option<WirePlace>,
+    #[prost(uint64, tag = "4")]
+    chunks: u64,
+    #[prost(uint64, tag = "5")]
+    stride: u64,
+}
+
+/// What packing a tile takes beside its sums.
+#[derive(Clone, Debug)]
+pub struct Packing {
+    /// The parameters of sums and keys.
+    pub params: Parameters,
+    /// The table's shape.
+    pub layout: Layout,
+    /// The evaluation keys.
+    pub keys: Place,
+}
+
+/// What an executor is asked for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The parameters of table and keys.
+    pub params: Parameters,
+    /// Some tiles over a band of record chunks.
+    pub task: TileTask,
+    /// The evaluation keys.
+    pub keys: Place,
+    /// The objects of the task's columns over its band: column by column, each over all chunks.
+    pub objects: Vec<Place>,
+    /// About how many bytes it takes.
+    pub memory: usize,
+}
+
+fn refused(reason: impl std::fmt::Display) -> DataFusionError {
+    DataFusionError::Execution(format!("an order that is none: {reason}"))
+}
+
+impl From<&Place> for WirePlace {
+    fn from(place: &Place) -> Self {
+        Self {
+            name: place.name.clone(),
+            digest: place.digest.to_vec(),
+        }
+    }
+}
+
+impl TryFrom<WirePlace> for Place {
+    type Error = DataFusionError;
+
+    fn try_from(place: WirePlace) -> Result<Self> {
+        let digest = place.digest.try_into();
+        Ok(Self {
+            name: place.name,
+            digest: digest.map_err(|_| refused("a digest of another length"))?,
+        })
+    }
+}
+
+impl Order {
+    /// The order for a task over a table whose objects are kept where others can read them.
+    ///
+    /// # Errors
+    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone.
+    pub fn new(
+        table: &dyn Columns,
+        keys: &Place,
+        task: &TileTask,
+        memory: usize,
+    ) -> fhaim_he::Result<Self> {
+        let chunks = task.band();
+        let columns = task.columns().into_iter();
+        let named = columns.flat_map(|column| chunks.clone().map(move |chunk| (column, chunk)));
+        let place = |(column, chunk)| {
+            let place = table.place(column, chunk);
+            place.ok_or_else(|| {
+                let reason = format!("column {column}, chunk {chunk} is in memory alone");
+                fhaim_he::Error::Unavailable(reason)
+            })
+        };
+        Ok(Self {
+            params: table.params().clone(),
+            task: task.clone(),
+            keys: keys.clone(),
+            objects: named.map(place).collect::<fhaim_he::Result<_>>()?,
+            memory,
+        })
+    }
+
+    /// Encodes the order.
+    ///
+    /// # Errors
+    /// As [`TileTask::to_bytes`].
+    pub fn to_bytes(&self) -> fhaim_he::Result<Vec<u8>> {
+        let wire = WireOrder {
+            task: self.task.to_bytes(&self.params)?,
+            shares: self.params.shares() as u32,
+            keys: Some((&self.keys).into()),
+            objects: self.objects.iter().map(WirePlace::from).collect(),
+            memory: self.memory as u64,
+        };
+        Ok(wire.encode_to_vec())
+    }
+
+    /// Decodes an order.
+    ///
+    /// # Errors
+    /// [`DataFusionError::Execution`] with the first rule that the bytes break.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let wire = WireOrder::decode(bytes).map_err(refused)?;
+        let set: ParameterSet = fhaim_he::parameter_set(&wire.task).map_err(refused)?;
+        let params = Parameters::shared(set).and_then(|p| p.with_shares(wire.shares as usize));
+        let params = params.map_err(refused)?;
+        let task = TileTask::from_bytes(&params, &wire.task).map_err(refused)?;
+        let objects: Result<Vec<Place>> = wire.objects.into_iter().map(Place::try_from).collect();
+        let objects = objects?;
+        let named = task.columns().len().checked_mul(task.band().len());
+        if named != Some(objects.len()) {
+            return Err(refused("another number of objects than the task reads"));
+        }
+        let keys = wire.keys.ok_or_else(|| refused("it names no keys"))?;
+        Ok(Self {
+            params,
+            task,
+            keys: keys.try_into()?,
+            objects,
+            memory: usize::try_from(wire.memory).map_err(refused)?,
+        })
+    }
+
+    /// What its tiles' sums are packed by.
+    pub fn packing(&self) -> Packing {
+        Packing {
+            params: self.params.clone(),
+            layout: self.task.layout(),
+            keys: self.keys.clone(),
+        }
+    }
+
+    /// The objects by column of the table, each over the chunks of the band.
+    pub(crate) fn by_column(&self) -> impl Iterator<Item = (usize, &[Place])> {
+        let chunks = self.task.band().len().max(1);
+        let columns = self.task.columns().into_iter();
+        columns.zip(self.objects.chunks(chunks))
+    }
+
+    /// The order, shared.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+}
+
+impl Packing {
+    /// Encodes it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let wire = WirePacking {
+            set: self.params.set().id.into(),
+            shares: self.params.shares() as u32,
+            keys: Some((&self.keys).into()),
+            chunks: self.layout.chunks() as u64,
+            stride: self.layout.stride() as u64,
+        };
+        wire.encode_to_vec()
+    }
+
+    /// Decodes it.
+    ///
+    /// # Errors
+    /// [`DataFusionError::Execution`] with the first rule that the bytes break.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let wire = WirePacking::decode(bytes).map_err(refused)?;
+        let set = u8::try_from(wire.set).ok().and_then(ParameterSet::by_id);
+        let set = set.ok_or_else(|| refused("unknown parameters"))?;
+        let params = Parameters::shared(set).and_then(|p| p.with_shares(wire.shares as usize));
+        let layout = Layout::from_parts(
+            usize::try_from(wire.chunks).map_err(refused)?,
+            usize::try_from(wire.stride).map_err(refused)?,
+        );
+        let keys = wire.keys.ok_or_else(|| refused("it names no keys"))?;
+        Ok(Self {
+            params: params.map_err(refused)?,
+            layout: layout.map_err(refused)?,
+            keys: keys.try_into()?,
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! What the two programs have in common: arguments, a log, a reactor.
+
+use crate::config::{Trouble, read};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Configuration file; docs/ENGINE.md has one
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// A whole program: arguments in, exit code out.
+pub fn main<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
+    name: &'static str,
+    about: &'static str,
+    serve: impl FnOnce(C) -> F,
+) -> ExitCode {
+    let command = Arguments::command().name(name).about(about);
+    let arguments = match Arguments::from_arg_matches(&command.get_matches()) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    let filter = EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn,fhaim_ballista=info"));
+    tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .with_env_filter(filter)
+        .init();
+    match run(&arguments, serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
+    arguments: &Arguments,
+    serve: impl FnOnce(C) -> F,
+) -> Result<(), Trouble> {
+    let config = read(&arguments.config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(config))
+}

@@ -1,0 +1,388 @@
+//! A scheduler and three executors as processes: pages are those of the local backend, bit for bit,
+//! whoever is killed meanwhile.
+
+#![allow(clippy::unwrap_used)] // helpers outside #[test] functions
+
+use fhaim_api::Digest;
+use fhaim_ballista::{Ballista, Settings};
+use fhaim_he::{
+    Backend, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable, EvaluationKeys,
+    Evaluator, Factors, Layout, Mosaic, P1, Parameters, Place, Rectangle, Result, SecretKey,
+    Threads, Work,
+};
+use rand::{Rng, SeedableRng};
+use std::collections::HashMap;
+use std::fs;
+use std::net::TcpListener;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const COLUMNS: usize = 16;
+const CHUNKS: usize = 6;
+/// Two tiles and two record chunks a task.
+const TASK_BYTES: usize = 30 << 20;
+
+/// A table whose objects are also in a folder.
+#[derive(Debug)]
+struct Placed {
+    table: EncryptedTable,
+    places: HashMap<(usize, usize), Place>,
+}
+
+impl Columns for Placed {
+    fn params(&self) -> &Parameters {
+        self.table.params()
+    }
+
+    fn layout(&self) -> Layout {
+        self.table.layout()
+    }
+
+    fn count(&self) -> usize {
+        self.table.count()
+    }
+
+    fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>> {
+        self.table.read(residue, columns, chunks)
+    }
+
+    fn place(&self, column: usize, chunk: usize) -> Option<Place> {
+        self.places.get(&(column, chunk)).cloned()
+    }
+}
+
+struct Fixture {
+    folder: tempfile::TempDir,
+    keys: EvaluationKeys,
+    keys_at: Place,
+    table: Placed,
+    expected: Vec<Option<Ciphertext>>,
+}
+
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Place {
+    let path = folder.join("blobs").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+    Place {
+        name: name.to_owned(),
+        digest: Digest::of(bytes).0,
+    }
+}
+
+/// All pairs of columns over two pages, and all columns.
+fn cells() -> Vec<Vec<(usize, Cell)>> {
+    let pairs =
+        (0..COLUMNS).flat_map(|left| (0..left).map(move |right| Cell::Product { left, right }));
+    let sums = (0..COLUMNS).map(|left| Cell::Sum { left });
+    let page: Vec<(usize, Cell)> = pairs.chain(sums).enumerate().collect();
+    vec![page.clone(), page]
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rng = rand::rngs::StdRng::seed_from_u64(16);
+        let params = Parameters::new(P1).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let keys = secret.evaluation_keys(&mut rng).unwrap();
+        let layout = Layout::for_records(CHUNKS * 8192).unwrap();
+        let mut places = HashMap::new();
+        let mut columns = Vec::new();
+        for column in 0..COLUMNS {
+            let mut chunks = Vec::new();
+            for chunk in 0..CHUNKS {
+                let records: Vec<i64> = (0..8192).map(|_| rng.random_range(0..2)).collect();
+                let object = public.encrypt(&records, &mut rng).unwrap();
+                let bytes: Vec<u8> = object.iter().flat_map(|c| c.to_bytes(&params)).collect();
+                let name = format!("table/{column}/{chunk}");
+                places.insert((column, chunk), put(folder.path(), &name, &bytes));
+                chunks.push(object);
+            }
+            columns.push(chunks);
+        }
+        let table = EncryptedTable::new(&params, layout, columns).unwrap();
+        let mut fixture = Self {
+            keys_at: put(folder.path(), "table/evaluation", &keys.to_bytes()),
+            table: Placed { table, places },
+            folder,
+            keys,
+            expected: Vec::new(),
+        };
+        let started = Instant::now();
+        fixture.expected = fixture.pages(Arc::new(Threads::default())).unwrap();
+        let seconds = started.elapsed().as_secs_f64();
+        println!("on the threads of this process: {seconds:.1} s");
+        fixture
+    }
+
+    fn pages(&self, backend: Arc<dyn Backend>) -> Result<Vec<Option<Ciphertext>>> {
+        let all: Vec<Combination> = (0..COLUMNS).map(Combination::column).collect();
+        let factors = Factors {
+            left: &all,
+            right: &all,
+        };
+        let evaluator = Evaluator::new(&self.keys, self.table.layout()).with_backend(backend);
+        let pages = evaluator.pages(&self.table, 0, factors, &cells(), &mut Work::default())?;
+        Ok(pages
+            .iter()
+            .map(|page| Some(page.as_ref()?.ciphertext().clone()))
+            .collect())
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    fn start(program: &str, folder: &Path, name: &str, config: &str) -> Self {
+        let path = folder.join(format!("{name}.toml"));
+        fs::write(&path, config).unwrap();
+        let log = folder.join(format!("{name}.log"));
+        let child = Command::new(program)
+            .arg("--config")
+            .arg(path)
+            .env("RAYON_NUM_THREADS", "1")
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, log }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// As `kill -9`.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Cluster {
+    folder: tempfile::TempDir,
+    port: u16,
+    scheduler: Process,
+    executors: Vec<Process>,
+}
+
+impl Cluster {
+    /// A scheduler and three executors, of which the first has so many bytes.
+    fn start(fixture: &Fixture, first: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let scheduler = Self::scheduler(folder.path(), port);
+        let blobs = fixture.folder.path().join("blobs");
+        let executor = |number: usize| {
+            let memory = if number == 0 { first } else { 1 << 30 };
+            let config = format!(
+                "listen = \"127.0.0.1:{}\"\nscheduler_host = \"127.0.0.1\"\nscheduler_port = {port}\n\
+                 work = \"{}\"\ntasks = 1\nmemory_bytes = {memory}\nheartbeat_seconds = 1\n\
+                 [blobs]\nurl = \"file://{}\"\n",
+                free_port(),
+                folder.path().join(format!("work{number}")).display(),
+                blobs.display(),
+            );
+            let name = format!("executor{number}");
+            Process::start(
+                env!("CARGO_BIN_EXE_fhaim-executor"),
+                folder.path(),
+                &name,
+                &config,
+            )
+        };
+        let executors = (0..3).map(executor).collect();
+        // Until all are there: each asks for work several times a second.
+        std::thread::sleep(Duration::from_secs(3));
+        Self {
+            folder,
+            port,
+            scheduler,
+            executors,
+        }
+    }
+
+    fn scheduler(folder: &Path, port: u16) -> Process {
+        let config = format!(
+            "listen = \"127.0.0.1:{port}\"\nname = \"127.0.0.1\"\nexecutor_timeout_seconds = 6\n"
+        );
+        Process::start(
+            env!("CARGO_BIN_EXE_fhaim-scheduler"),
+            folder,
+            "scheduler",
+            &config,
+        )
+    }
+
+    fn backend(&self, fixture: &Fixture, runtime: &tokio::runtime::Runtime) -> Arc<dyn Backend> {
+        let _within = runtime.enter();
+        let settings = Settings {
+            scheduler: format!("http://127.0.0.1:{}", self.port),
+            task_bytes: TASK_BYTES,
+            packers: 4,
+            attempts: 10,
+            pause: Duration::from_secs(2),
+        };
+        Arc::new(Ballista::new(settings, fixture.keys_at.clone()))
+    }
+
+    /// Computes the pages, while `meanwhile` does what it does; prints what it took.
+    fn check(mut self, fixture: &Fixture, name: &str, meanwhile: impl FnOnce(&mut Self)) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let backend = self.backend(fixture, &runtime);
+        let started = Instant::now();
+        let pages = std::thread::scope(|scope| {
+            let run = scope.spawn(|| fixture.pages(backend));
+            meanwhile(&mut self);
+            run.join().unwrap()
+        });
+        let logs: Vec<String> = self.executors.iter().map(Process::log).collect();
+        let pages = pages.unwrap_or_else(|error| panic!("{name}: {error}\n{}", logs.join("\n")));
+        assert!(pages == fixture.expected, "{name}: other pages");
+        println!(
+            "{name}: same pages in {:.1} s; sums {} bytes, roots {} bytes, tasks an executor {:?}",
+            started.elapsed().as_secs_f64(),
+            logs.iter()
+                .map(|log| total(log, "multiply: done"))
+                .sum::<u64>(),
+            logs.iter().map(|log| total(log, "pack: done")).sum::<u64>(),
+            logs.iter()
+                .map(|log| log.matches("multiply: done").count())
+                .collect::<Vec<_>>(),
+        );
+        self
+    }
+
+    /// Waits until an executor says something, and gives its number.
+    fn wait_for(&self, said: &str) -> usize {
+        let started = Instant::now();
+        loop {
+            let found = self.executors.iter().position(|e| e.log().contains(said));
+            if let Some(found) = found {
+                return found;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "nobody says {said}"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The sum of `bytes=` of the lines that say something.
+fn total(log: &str, said: &str) -> u64 {
+    let lines = log.lines().filter(|line| line.contains(said));
+    let bytes = lines.filter_map(|line| {
+        line.split("bytes=")
+            .nth(1)?
+            .split(' ')
+            .next()?
+            .parse::<u64>()
+            .ok()
+    });
+    bytes.sum()
+}
+
+#[test]
+fn pages_are_the_same_whoever_is_killed() {
+    let fixture = Fixture::new();
+    let start = || Cluster::start(&fixture, 1 << 30);
+    let plain = start().check(&fixture, "three executors", |_| {});
+    let worked = plain
+        .executors
+        .iter()
+        .filter(|e| e.log().contains("multiply: done"));
+    assert!(worked.count() > 1, "one executor did all");
+    drop(plain);
+    for stage in ["multiply: begins", "pack: begins"] {
+        start().check(&fixture, &format!("killed at {stage:?}"), |cluster| {
+            let victim = cluster.wait_for(stage);
+            cluster.executors[victim].kill();
+        });
+    }
+    start().check(&fixture, "scheduler killed", |cluster| {
+        cluster.wait_for("multiply: begins");
+        cluster.scheduler.kill();
+        std::thread::sleep(Duration::from_secs(1));
+        cluster.scheduler = Cluster::scheduler(cluster.folder.path(), cluster.port);
+    });
+    let small = Cluster::start(&fixture, 1 << 20).check(&fixture, "one with 1 MiB", |_| {});
+    let log = small.executors[0].log();
+    assert!(log.contains("too little memory"), "{log}");
+    assert!(!log.contains("multiply: done"), "{log}");
+}
+
+/// A column of several holders' tables is where its holder's is.
+#[test]
+fn places_are_those_of_the_holder() {
+    let fixture = Fixture::new();
+    let table = Arc::new(fixture.table);
+    let of = |first_chunk, rest| Rectangle {
+        first_chunk,
+        columns: (0..2 * COLUMNS).filter(|c| c % 2 == rest).collect(),
+        table: table.clone(),
+    };
+    let mosaic = Mosaic::new(
+        2 * COLUMNS,
+        vec![of(0, 0), of(0, 1), of(CHUNKS, 0), of(CHUNKS, 1)],
+    );
+    let mosaic = mosaic.unwrap();
+    for column in 0..2 * COLUMNS {
+        for chunk in 0..2 * CHUNKS {
+            let place = mosaic.place(column, chunk);
+            assert!(place.is_some() && place == table.place(column / 2, chunk % CHUNKS));
+        }
+        assert_eq!(mosaic.place(column, 2 * CHUNKS), None);
+    }
+    assert_eq!(mosaic.place(2 * COLUMNS, 0), None);
+}
+
+#[test]
+fn a_table_in_memory_alone_is_refused() {
+    let fixture = Fixture::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _within = runtime.enter();
+    let settings = Settings {
+        scheduler: "http://127.0.0.1:1".to_owned(),
+        task_bytes: TASK_BYTES,
+        packers: 1,
+        attempts: 1,
+        pause: Duration::ZERO,
+    };
+    let backend = Ballista::new(settings, fixture.keys_at.clone());
+    let all: Vec<Combination> = (0..COLUMNS).map(Combination::column).collect();
+    let factors = Factors {
+        left: &all,
+        right: &all,
+    };
+    let evaluator =
+        Evaluator::new(&fixture.keys, fixture.table.layout()).with_backend(Arc::new(backend));
+    let pages = evaluator.pages(
+        &fixture.table.table,
+        0,
+        factors,
+        &cells(),
+        &mut Work::default(),
+    );
+    assert!(matches!(pages, Err(fhaim_he::Error::Unavailable(_))));
+}
