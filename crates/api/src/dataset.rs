@@ -76,9 +76,10 @@ pub struct TermsDocument {
     /// the two do not agree on.
     #[serde(default)]
     pub witness: bool,
-    /// The version that the terms are written in: 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
-    /// contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
-    #[schema(minimum = 1, maximum = 6)]
+    /// The version that the terms are written in: 7 with key services that share keys, 6 with a second
+    /// computation service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3 with
+    /// `need` and `options`, 2 with `need` alone, 1 without.
+    #[schema(minimum = 1, maximum = 7)]
     #[serde(default = "first_version")]
     pub version: u8,
 }

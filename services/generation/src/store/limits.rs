@@ -1,7 +1,7 @@
 //! What an account has, counted.
 
-use fhaim_platform::rows;
 use fhaim_platform::store::{StoreError, Tx};
+use fhaim_platform::{clock, rows};
 use uuid::Uuid;
 
 /// What an account has.
@@ -15,7 +15,7 @@ pub struct Counted {
     pub jobs_under_way: u64,
     /// API keys.
     pub api_keys: u64,
-    /// Links to results.
+    /// Links to results that are not past their end.
     pub links: u64,
 }
 
@@ -29,9 +29,11 @@ pub async fn count(tx: &mut Tx, owner: Uuid) -> Result<Counted, StoreError> {
          (SELECT COUNT(*) FROM jobs WHERE owner = $1 AND state IN ('queued', 'running')) \
          AS jobs_under_way, \
          (SELECT COUNT(*) FROM api_keys WHERE account = $1) AS api_keys, \
-         (SELECT COUNT(*) FROM links WHERE account = $1) AS links";
+         (SELECT COUNT(*) FROM links WHERE account = $1 \
+          AND (expires_at = 0 OR expires_at > $2)) AS links";
     let row = sqlx::query(count)
         .bind(owner.to_string())
+        .bind(clock::now())
         .fetch_one(&mut **tx)
         .await?;
     Ok(Counted {

@@ -21,6 +21,9 @@ pub struct Term {
 
 const MILLIS_A_DAY: Millis = 24 * 60 * 60 * 1000;
 
+/// So long after its end a link is still listed, if its account makes others.
+const SHOWN_DAYS: Millis = 90;
+
 impl Term {
     /// From now on for so many days, or until it is revoked.
     pub fn from_now(days: Option<u16>) -> Self {
@@ -96,7 +99,8 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
     Ok(renewed.rows_affected() > 0)
 }
 
-/// Adds a link of an account to a job. Not where the identifier is taken.
+/// Adds a link of an account to a job, and takes away those of the account that are long past their end. Not
+/// where the identifier is taken.
 ///
 /// # Errors
 /// A failure of the store.
@@ -107,6 +111,11 @@ pub async fn insert(
     digest: &str,
     term: Term,
 ) -> Result<bool, StoreError> {
+    sqlx::query("DELETE FROM links WHERE account = $1 AND expires_at > 0 AND expires_at < $2")
+        .bind(account.to_string())
+        .bind(term.created_at - SHOWN_DAYS * MILLIS_A_DAY)
+        .execute(&mut **tx)
+        .await?;
     let added = sqlx::query(
         "INSERT INTO links (id, job, account, name, digest, created_at, expires_at, last_opened_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, 0)",

@@ -228,4 +228,16 @@ async fn only_results_have_links(kind: Kind) {
     make(&ana, done, "one").await;
     let many = problem(ana.put(&links(done), named("two")).await, 403).await;
     assert_eq!(many.kind, ProblemKind::Quota);
+    // One that is past its end takes no place, and is gone some time after.
+    for end in [
+        "UPDATE links SET expires_at = created_at WHERE expires_at = 0",
+        "UPDATE links SET expires_at = 1 WHERE expires_at = 0",
+    ] {
+        let pool = service.state.base().store.pool();
+        let changed = sqlx::query(end).execute(pool).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+        make(&ana, done, "next").await;
+        let all: Page<Link> = ana.get(&format!("/v1/jobs/{done}/links")).await;
+        assert_eq!(all.items.len(), 2);
+    }
 }
