@@ -1153,9 +1153,9 @@ class Terms:
     """
 
     version: int | None = None
-    """The version that the terms are written in: 6 with a second computation service, 5 with a
-    dense ladder, 4 with a roster or another contribution than records, 3 with `need` and
-    `options`, 2 with `need` alone, 1 without.
+    """The version that the terms are written in: 7 with key services that share keys, 6 with a
+    second computation service, 5 with a dense ladder, 4 with a roster or another contribution
+    than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
     """
 
     witness: bool | None = None

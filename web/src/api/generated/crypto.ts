@@ -777,8 +777,9 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
-             *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version that the terms are written in: 7 with key services that share keys, 6 with a second
+             *     computation service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3 with
+             *     `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
             /**
