@@ -406,7 +406,10 @@ mod tests {
         assert_eq!(blobs.get("a/column/1/2").await.unwrap(), "a/column/1/2");
         let (bytes, pieces) = blobs.stream("a/column/1/2").await.unwrap();
         let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
-        assert_eq!((bytes, pieces.concat().as_slice()), (12, &b"a/column/1/2"[..]));
+        assert_eq!(
+            (bytes, pieces.concat().as_slice()),
+            (12, &b"a/column/1/2"[..])
+        );
         blobs.delete_folder("a").await.unwrap();
         let gone = blobs.get("a/noise/0/1/2").await;
         assert!(matches!(gone, Err(BlobError::Absent)));

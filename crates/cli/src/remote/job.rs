@@ -280,7 +280,11 @@ fn table_format(text: &str) -> Result<TableFormat, String> {
 /// `fhaim download`.
 pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
     let outputs = [&arguments.out, &arguments.model];
-    let outputs: Vec<&Path> = outputs.into_iter().flatten().map(PathBuf::as_path).collect();
+    let outputs: Vec<&Path> = outputs
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
     output::check_distinct(&[], &outputs)?;
     let client = login::client()?;
     if let Some(path) = &arguments.out {

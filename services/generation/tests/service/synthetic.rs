@@ -1,6 +1,7 @@
 //! Synthetic tables over HTTP.
 
-use crate::common::{Kind, Manner, Service, User, schema, terms};
+use crate::common::computation::Manner;
+use crate::common::{Kind, Service, User, schema, terms};
 use bytes::Bytes;
 use fhaim_api::job::{Job, ModelView};
 use fhaim_domain::{Clique, ReadOptions, Table, read_csv};
