@@ -203,6 +203,8 @@ def download(client: fhaim.Client, job: Job, folder: Path) -> None:
         lambda: client.download(job, folder / "none.csv", where={"ward": "east"}),
     )
     check("no file of it is left", not list(folder.glob("*none*")))
+    size = client.download_model(job, folder / "job.model")
+    check(f"{size} bytes of model", (folder / "job.model").stat().st_size == size > 0)
 
 
 def several(server: str, first: fhaim.Client, folder: Path) -> None:

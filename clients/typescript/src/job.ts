@@ -42,6 +42,13 @@ export class Job {
     }));
   }
 
+  /** Its model as a file, for `fhaim sample` and `fhaim attack`. */
+  async model(): Promise<Uint8Array> {
+    return bytes(this.session.generation.GET("/v1/jobs/{job}/model/file", {
+      params: { path: { job: this.id } }, parseAs: "arrayBuffer",
+    }));
+  }
+
   /**
    * Makes a link to its result, once it is done; it is known this once. Whoever opens it, signed in to any
    * account, sees a data card and draws tables, and nothing else of the dataset. It is good for so many days,

@@ -82,6 +82,8 @@ test("encrypts, runs and downloads", async () => {
   assert.ok(rows.every((row) => row.endsWith(",no")));
   const again = new TextDecoder().decode(await client.job(job.id).synthetic({ rows: 200, seed: 7, where: { sold: "no" } }));
   assert.equal(again, csv, "the same seed draws the same records");
+  const model = await job.model();
+  assert.ok(model.length > 0 && Buffer.compare(model, await client.job(job.id).model()) === 0);
   await handedOver(job, csv);
   // The second run: the client holds the crypto service to what it saw of the ledger.
   const second = await client.run(dataset);

@@ -262,7 +262,7 @@ Examples:
 /// Flags of `sample`.
 #[derive(Debug, Args)]
 pub struct SampleArguments {
-    /// The model, as `--model-out` of a run wrote it
+    /// The model, as `--model-out` of a run or `download --model` wrote it
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
     /// The schema of its run

@@ -27,7 +27,7 @@ Members are the records that the model was made from; others are records of the 
 /// Flags of `attack`.
 #[derive(Debug, Args)]
 pub struct AttackArguments {
-    /// The model, from --model-out of `run` or `local`
+    /// The model, from --model-out of `run` or `local`, or --model of `download`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
     /// The schema of all tables

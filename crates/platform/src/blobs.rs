@@ -2,7 +2,8 @@
 
 use crate::config;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -140,6 +141,20 @@ impl Blobs {
     /// [`BlobError::Absent`], or a failure of the store.
     pub async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
         Ok(self.store.get(&Path::from(name)).await?.bytes().await?)
+    }
+
+    /// How many bytes a blob has, and these as they are read: never all of them in memory.
+    ///
+    /// # Errors
+    /// [`BlobError::Absent`], or a failure of the store; the stream's own, where reading breaks off.
+    pub async fn stream(
+        &self,
+        name: &str,
+    ) -> Result<(u64, BoxStream<'static, std::io::Result<Bytes>>), BlobError> {
+        let found = self.store.get(&Path::from(name)).await?;
+        let bytes = found.meta.size;
+        let pieces = found.into_stream().map_err(std::io::Error::other);
+        Ok((bytes, pieces.boxed()))
     }
 
     /// Deletes a blob; one that is not there is deleted already.
@@ -389,9 +404,17 @@ mod tests {
             blobs.put(name, Bytes::from(name)).await.unwrap();
         }
         assert_eq!(blobs.get("a/column/1/2").await.unwrap(), "a/column/1/2");
+        let (bytes, pieces) = blobs.stream("a/column/1/2").await.unwrap();
+        let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
+        assert_eq!(
+            (bytes, pieces.concat().as_slice()),
+            (12, &b"a/column/1/2"[..])
+        );
         blobs.delete_folder("a").await.unwrap();
         let gone = blobs.get("a/noise/0/1/2").await;
         assert!(matches!(gone, Err(BlobError::Absent)));
+        let gone = blobs.stream("a/noise/0/1/2").await.err();
+        assert!(matches!(gone, Some(BlobError::Absent)));
         assert_eq!(blobs.get("b/column/1/2").await.unwrap(), "b/column/1/2");
     }
 

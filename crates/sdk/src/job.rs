@@ -142,6 +142,21 @@ impl Client {
         self.json(Method::GET, &address, Body::Empty).await
     }
 
+    /// Writes the model of a finished job as it comes, a file for `fhaim sample` and `fhaim attack`; the number
+    /// of bytes.
+    ///
+    /// # Errors
+    /// What the service refuses; a connection that breaks off; a writer that fails.
+    pub async fn download_model(
+        &self,
+        id: Uuid,
+        writer: &mut (dyn AsyncWrite + Send + Unpin),
+    ) -> Result<u64, Error> {
+        let address = self.jobs_address(&format!("{id}/model/file"));
+        let response = self.call(Method::GET, &address, Body::Empty).await?;
+        write(&address, response, writer).await
+    }
+
     /// Draws a synthetic table and writes it as it comes; the number of bytes.
     ///
     /// # Errors

@@ -17,6 +17,7 @@
 
 mod accounts;
 mod answers;
+mod attachment;
 mod config;
 mod datasets;
 mod events;

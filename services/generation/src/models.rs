@@ -4,7 +4,9 @@ use bytes::Bytes;
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
 use fhaim_synth::{FittedModel, load_model};
+use futures_util::stream::BoxStream;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
@@ -80,6 +82,18 @@ fn name(dataset: Uuid, job: Uuid) -> String {
 pub async fn put(state: &State, dataset: Uuid, job: Uuid, model: Vec<u8>) -> Result<(), Failure> {
     let blob = name(dataset, job);
     Ok(state.base.blobs.put(&blob, Bytes::from(model)).await?)
+}
+
+/// How many bytes a job's model has as a file, and these as they are read.
+///
+/// # Errors
+/// A failure of the blobs.
+pub async fn stream(
+    state: &State,
+    dataset: Uuid,
+    job: Uuid,
+) -> Result<(u64, BoxStream<'static, io::Result<Bytes>>), Failure> {
+    Ok(state.base.blobs.stream(&name(dataset, job)).await?)
 }
 
 /// Deletes the model of a job that is there no more.

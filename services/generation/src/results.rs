@@ -1,5 +1,8 @@
 //! What a job leaves: its releases, its model.
 
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use fhaim_api::job::{Job, JobState, ModelView, OneWayView, ReleasedStatistic};
 use fhaim_domain::{Clique, Schema};
 use fhaim_platform::Failure;
@@ -11,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
+use crate::attachment::attachment;
 use crate::problem::Refusal;
 use crate::store::{batches, datasets};
 use crate::{State, jobs, models};
@@ -94,17 +98,46 @@ pub struct Fitted {
     pub model: Arc<dyn FittedModel>,
 }
 
+fn check_done(job: &Job) -> Result<(), Refusal> {
+    match job.state {
+        JobState::Done => Ok(()),
+        other => Err(Refusal::NoModel(other)),
+    }
+}
+
 /// The model of a job.
 ///
 /// # Errors
 /// It is not done.
 pub async fn fitted(state: &State, job: Job) -> Result<Fitted, Failure> {
-    if job.state != JobState::Done {
-        return Err(Refusal::NoModel(job.state).into());
-    }
+    check_done(&job)?;
     let terms = terms(state, job.dataset).await?;
     let model = models::get(state, job.dataset, job.id, terms.model_bytes).await?;
     Ok(Fitted { job, terms, model })
+}
+
+/// The model as a file, for programs: `fhaim sample` draws from it, `fhaim attack` tries it.
+///
+/// # Errors
+/// There is no such job, or it is not done.
+pub async fn file(state: &State, owner: Uuid, job: Uuid) -> Result<Response, Failure> {
+    let job = jobs::show(state, owner, job).await?;
+    check_done(&job)?;
+    let dataset = crate::datasets::show(state, owner, job.dataset).await?;
+    let (bytes, pieces) = models::stream(state, job.dataset, job.id).await?;
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/octet-stream"),
+        ),
+        (header::CONTENT_LENGTH, HeaderValue::from(bytes)),
+        (
+            header::CONTENT_DISPOSITION,
+            attachment(&dataset.name, ".model")?,
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
 /// The model, for people to look at.

@@ -124,6 +124,11 @@ function Compare(result: Result) {
 
 function HandOver(result: Result) {
   const { schema } = result.dataset.terms;
+  const { busy, error, run } = useWork();
+  const model = async () => {
+    const file = await call("generation", "GET", `/v1/jobs/${result.job.id}/model/file`);
+    save(await file.blob(), `${schema.name}.model`);
+  };
   const text = (content: string, name: string, type: string) => save(new Blob([content], { type }), `${schema.name}-${name}`);
   return (
     <section className="card">
@@ -133,7 +138,9 @@ function HandOver(result: Result) {
         <button type="button" onClick={() => text(dataCard(card(result)), "data-card.txt", "text/plain")}>Data card</button>
         <button type="button" onClick={() => text(`${JSON.stringify(schema, null, 2)}\n`, "schema.json", "application/json")}>Schema</button>
         <button type="button" onClick={() => text(`${JSON.stringify(result.model, null, 2)}\n`, "model.json", "application/json")}>The model’s counts</button>
+        <button type="button" disabled={busy} onClick={() => void run(model)}>The model, for fhaim sample</button>
       </div>
+      <Trouble error={error} />
     </section>
   );
 }

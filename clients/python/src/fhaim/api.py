@@ -240,6 +240,13 @@ class Generation:
         """The model of a finished job."""
         return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
 
+    def download_model(self, job: UUID) -> Stream:
+        """The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim
+        sample` draws from it, `fhaim attack` tries whom it tells of. It is made from what was
+        released, as synthetic tables are.
+        """
+        return self._http.stream("GET", path("/v1/jobs/{}/model/file", job))
+
     def annotate_job(self, job: UUID, body: NewNote) -> Job:
         """Gives a job another note, for the dataset's holders to tell one from another."""
         return self._http.json(Job, "PUT", path("/v1/jobs/{}/note", job), body=body)

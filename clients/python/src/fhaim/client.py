@@ -669,6 +669,12 @@ class Client:
         """The model of a finished job."""
         return self.generation.show_model(_identifier(job))
 
+    def download_model(self, job: JobId, path: str | os.PathLike[str]) -> int:
+        """Writes the model of a finished job to a file, for `fhaim sample` and `fhaim attack`; its bytes.
+        The file is there whole or not at all."""
+        with self.generation.download_model(_identifier(job)) as saved:
+            return _written(saved, Path(path))
+
     def download(
         self,
         job: JobId,

@@ -1,6 +1,9 @@
 //! `fhaim job ...` and `fhaim download`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic, TableFormat};
@@ -231,7 +234,11 @@ Examples:
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv
   fhaim download --link-file link.txt --out synthetic.csv
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet --format parquet \\
-      --rows 1000000 --where race=Asian --draw-seed 7";
+      --rows 1000000 --where race=Asian --draw-seed 7
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --model patients.model
+
+The model is made from what was released, as synthetic tables are: `fhaim sample` draws from it, `fhaim attack`
+tries whom it tells of. A link opens no model.";
 
 /// Flags of `download`.
 #[derive(Debug, Args)]
@@ -243,19 +250,22 @@ pub struct DownloadArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "job")]
     pub link_file: Option<PathBuf>,
     /// Where the synthetic table goes
-    #[arg(long, value_name = "FILE")]
-    pub out: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "model")]
+    pub out: Option<PathBuf>,
+    /// Where the model goes
+    #[arg(long, value_name = "FILE", conflicts_with = "link_file")]
+    pub model: Option<PathBuf>,
     /// csv or parquet
     #[arg(long, default_value = "csv", value_parser = table_format)]
     pub format: TableFormat,
     /// Number of records; the model's estimate unless given
-    #[arg(long)]
+    #[arg(long, requires = "out")]
     pub rows: Option<u64>,
     /// The same number draws the same table
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", requires = "out")]
     pub draw_seed: Option<u64>,
     /// Condition that every record meets (may be repeated)
-    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    #[arg(long = "where", value_name = "COLUMN=VALUE", requires = "out")]
     pub conditions: Vec<String>,
 }
 
@@ -269,29 +279,64 @@ fn table_format(text: &str) -> Result<TableFormat, String> {
 
 /// `fhaim download`.
 pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
+    let outputs = [&arguments.out, &arguments.model];
+    let outputs: Vec<&Path> = outputs
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
+    output::check_distinct(&[], &outputs)?;
     let client = login::client()?;
-    let staged = Staged::create(&arguments.out)?;
+    if let Some(path) = &arguments.out {
+        let phase = progress.uncounted("download");
+        let (staged, mut file) = begin(path)?;
+        let bytes = download_table(&client, arguments, &mut file).await?;
+        phase.finish();
+        end(staged, path, bytes)?;
+    }
+    if let (Some(path), Some(job)) = (&arguments.model, arguments.job) {
+        let phase = progress.uncounted("download the model");
+        let (staged, mut file) = begin(path)?;
+        let bytes = client.download_model(job, &mut file).await?;
+        phase.finish();
+        end(staged, path, bytes)?;
+    }
+    Ok(())
+}
+
+/// A file that comes to its place when it is whole.
+fn begin(path: &Path) -> Result<(Staged, tokio::fs::File), Error> {
+    let staged = Staged::create(path)?;
+    let file = tokio::fs::File::from_std(staged.reopen()?);
+    Ok((staged, file))
+}
+
+fn end(staged: Staged, path: &Path, bytes: u64) -> Result<(), Error> {
+    staged.commit()?;
+    output::print(&format!(
+        "{}: {:.1} MB\n",
+        path.display(),
+        bytes as f64 / 1e6
+    ))
+}
+
+async fn download_table(
+    client: &Client,
+    arguments: &DownloadArguments,
+    file: &mut tokio::fs::File,
+) -> Result<u64, Error> {
     let draw = Draw {
         format: arguments.format,
         rows: arguments.rows,
         seed: arguments.draw_seed,
         r#where: Some(arguments.conditions.join(",")).filter(|text| !text.is_empty()),
     };
-    let phase = progress.uncounted("download");
-    let mut file = tokio::fs::File::from_std(staged.reopen()?);
-    let bytes = match (&arguments.link_file, arguments.job) {
+    match (&arguments.link_file, arguments.job) {
         (Some(path), _) => {
             let link = link::read(path)?;
-            client.download_linked(&link, &draw, &mut file).await?
+            Ok(client.download_linked(&link, &draw, file).await?)
         }
-        (None, Some(job)) => client.download(job, &draw, &mut file).await?,
-        (None, None) => return Err(Error::Usage("name a job, or a --link-file".to_owned())),
-    };
-    phase.finish();
-    staged.commit()?;
-    output::print(&format!(
-        "{}: {:.1} MB\n",
-        arguments.out.display(),
-        bytes as f64 / 1e6
-    ))
+        (None, Some(job)) => Ok(client.download(job, &draw, file).await?),
+        (None, None) => Err(Error::Usage("name a job, or a --link-file".to_owned())),
+    }
 }

@@ -73,6 +73,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(watch_job))
         .routes(routes!(list_releases))
         .routes(routes!(show_model))
+        .routes(routes!(download_model))
         .routes(routes!(draw_table))
         .merge(links::documented())
 }
@@ -344,6 +345,21 @@ async fn show_model(
     Path(job): Path<Uuid>,
 ) -> Answer<ModelView> {
     Ok(axum::Json(results::view(&state, owner, job).await?))
+}
+
+/// The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim sample` draws from it,
+/// `fhaim attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
+#[utoipa::path(get, path = "/v1/jobs/{job}/model/file", tag = "results", security(("bearer" = [])),
+    params(("job" = Uuid, Path)),
+    responses(
+        (status = 200, description = "The file", body = Vec<u8>, content_type = "application/octet-stream"),
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
+async fn download_model(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(job): Path<Uuid>,
+) -> Result<Response, Failure> {
+    results::file(&state, owner, job).await
 }
 
 /// A synthetic table drawn from the model of a finished job, streamed as it is drawn. With

@@ -30,6 +30,7 @@ use uuid::Uuid;
 
 use self::blocks::{Block, Blocks};
 use self::pipe::{Pipe, WithoutHeader};
+use crate::attachment::attachment;
 use crate::problem::Refusal;
 use crate::results::Fitted;
 use crate::{State, datasets, jobs, results};
@@ -173,15 +174,6 @@ fn headers(
         TableFormat::Csv => ("text/csv; charset=utf-8", "csv"),
         TableFormat::Parquet => ("application/vnd.apache.parquet", "parquet"),
     };
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "._-".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = name.chars().map(plain).collect();
-    let file = format!("attachment; filename=\"{name}-synthetic.{extension}\"");
     Ok([
         (
             header::CONTENT_TYPE.as_str(),
@@ -189,7 +181,7 @@ fn headers(
         ),
         (
             header::CONTENT_DISPOSITION.as_str(),
-            HeaderValue::try_from(file).map_err(Failure::internal)?,
+            attachment(name, &format!("-synthetic.{extension}"))?,
         ),
         (
             header::CACHE_CONTROL.as_str(),

@@ -678,6 +678,7 @@ async fn deletion(kind: Kind) {
         format!("/v1/jobs/{}/events", job.id),
         format!("/v1/jobs/{}/releases", job.id),
         format!("/v1/jobs/{}/model", job.id),
+        format!("/v1/jobs/{}/model/file", job.id),
         format!("/v1/jobs/{}/synthetic", job.id),
     ] {
         ana.refused(Method::GET, &path, 404).await;

@@ -84,6 +84,7 @@ async fn nothing_else(ben: &User<'_>, job: Uuid, dataset: Uuid) {
         format!("/v1/jobs/{job}"),
         format!("/v1/jobs/{job}/releases"),
         format!("/v1/jobs/{job}/model"),
+        format!("/v1/jobs/{job}/model/file"),
         format!("/v1/jobs/{job}/synthetic"),
         format!("/v1/jobs/{job}/links"),
         format!("/v1/datasets/{dataset}"),

@@ -1,9 +1,11 @@
 //! Synthetic tables over HTTP.
 
-use crate::common::{Kind, Service, User, schema};
+use crate::common::computation::Manner;
+use crate::common::{Kind, Service, User, schema, terms};
 use bytes::Bytes;
-use fhaim_api::job::Job;
+use fhaim_api::job::{Job, ModelView};
 use fhaim_domain::{Clique, ReadOptions, Table, read_csv};
+use fhaim_synth::load_model;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use reqwest::{Method, StatusCode};
@@ -33,6 +35,38 @@ async fn tables(kind: Kind) {
     parquet(&ana, &job).await;
     conditions(&ana, &job).await;
     refusals(&ana, &job).await;
+    model_file(&service, &ana, &job).await;
+}
+
+/// The model as a file is the one that tables are drawn from; one that is not done has none.
+async fn model_file(service: &Service, ana: &User<'_>, job: &Job) {
+    let path = format!("/v1/jobs/{}/model/file", job.id);
+    let response = ana.send(Method::GET, &path, None).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "application/octet-stream");
+    assert_eq!(header("cache-control"), "no-store");
+    assert_eq!(
+        header("content-disposition"),
+        "attachment; filename=\"Some_patients__2026.model\""
+    );
+    let length: usize = header("content-length").parse().unwrap();
+    let saved = response.bytes().await.unwrap();
+    assert_eq!(saved.len(), length);
+    let model = load_model(&saved, 1 << 30).unwrap();
+    assert_eq!(model.save(), saved);
+    let view: ModelView = ana.get(&format!("/v1/jobs/{}/model", job.id)).await;
+    let marginals = model.marginals().unwrap();
+    assert_eq!((model.total(), model.bytes()), (view.total, view.bytes));
+    for (attribute, shown) in view.one_ways.iter().enumerate() {
+        let fitted = marginals.marginal(&Clique::new([attribute])).unwrap();
+        assert_eq!(fitted, shown.fitted);
+    }
+    let waiting = ana.ready_dataset(terms()).await;
+    service.computation.answer(Manner::Hang);
+    let new = ana.new_job(waiting.id).await;
+    let path = format!("/v1/jobs/{}/model/file", new.id);
+    ana.refused(Method::GET, &path, 409).await;
 }
 
 async fn same_seed(ana: &User<'_>, job: &Job) {

@@ -38,7 +38,7 @@ pub fn released(services: &Services, user: &str, job: &str) -> Vec<Vec<i64>> {
 }
 
 /// Sign up, create, upload, run, watch, download; the releases are those of the same protocol in
-/// one process with the same seed, integer for integer.
+/// one process with the same seed, integer for integer, and the model is the same file.
 fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
@@ -58,13 +58,16 @@ fn whole(services: &Services) {
         "1",
     ];
     let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
-    services.run("ana", &[&["run"], &data[..], &files[..]].concat());
+    let model = ["--model-out", "own.model"];
+    services.run("ana", &[&["run"], &data[..], &files[..], &model].concat());
     let own = read_json(&services.folder.path().join("own.json"));
     let served = get(services, "ana", &job);
     assert_eq!(
         answers(&served, "values"),
         answers(&own["releases"], "values")
     );
+
+    attacked(services, &job);
 
     let ledger = services.json("ana", &["ledger", &dataset]);
     let debits = ledger["runs"][0]["entries"].as_array().unwrap();
@@ -80,6 +83,20 @@ fn whole(services: &Services) {
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
     let gone = services.command("ana", &["dataset", "show", &dataset]);
     assert!(!gone.status.success());
+}
+
+/// The model that is downloaded is that of the same run in one process, and can be attacked: here with
+/// records that it drew for those that it was not made from.
+fn attacked(services: &Services, job: &str) {
+    services.run("ana", &["download", job, "--model", "served.model"]);
+    let file = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
+    assert_eq!(file("served.model"), file("own.model"));
+    let records = ["--members", "t.csv", "--others", "synthetic.csv"];
+    let model = ["attack", "--model", "served.model", "--schema"];
+    let how = ["t.schema.json", "--drawn", "2000"];
+    let found = services.json("ana", &[&model[..], &how, &records].concat());
+    let likelihood = found["likelihood"]["found"].as_f64().unwrap();
+    assert!((likelihood - 0.5).abs() < 0.1, "{found}");
 }
 
 #[test]
