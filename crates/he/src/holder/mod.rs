@@ -34,6 +34,7 @@ mod tests;
 
 pub use ciphertext::{HolderCiphertext, SeededCiphertext};
 pub use keys::HolderKeys;
+pub(crate) use keys::ProductKeys;
 
 use crate::error::{Error, Result};
 use crate::keys::{ERROR_VARIANCE, full_transform, small};
