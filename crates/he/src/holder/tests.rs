@@ -9,7 +9,7 @@ use crate::noise::{HOLDERS_FRESH, switched_variance};
 use crate::page::Page;
 use crate::params::{P1, P1_LARGE, P2, P3};
 use crate::plan::Cell;
-use crate::table::{Columns as _, Combination, EncryptedTable, Factors};
+use crate::table::{Combination, EncryptedTable, Factors};
 use crate::work::Work;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
