@@ -1,5 +1,6 @@
 //! A run of the staged mechanism: from each batch's answers to the next batch.
 
+mod look;
 mod probe;
 mod stage;
 
@@ -11,7 +12,7 @@ use super::pair::Pair;
 use super::plan::Standing;
 use super::shrink::shrunk;
 use crate::Error;
-use crate::desk::Desk;
+use crate::desk::{Desk, Offer};
 use crate::engine::{Next, Outcome};
 use crate::mechanisms::columns::{Measured, OneWays};
 use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
@@ -20,6 +21,9 @@ use crate::mechanisms::score::Prior;
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};
+
+/// The probe's blocks are asked for with more noise, to see whether there is anything to see.
+const LOOK: Phase = Phase::new("look");
 
 /// One coarse block is asked for of every pair.
 const PROBE: Phase = Phase::new("probe");
@@ -43,6 +47,7 @@ enum Purpose {
 enum State {
     Start,
     OneWays,
+    Look,
     Probe,
     Stage(u8),
     Done,
@@ -160,34 +165,39 @@ impl StagedMachine {
     /// Fits and goes on to the next batch that is not empty, or to the end.
     fn advance(&mut self) -> Result<Next, Error> {
         loop {
-            let (state, phase) = match self.state {
+            let (state, phase, offers) = match self.state {
                 State::Start => return self.ask_one_ways(),
-                State::OneWays => (State::Probe, PROBE),
-                State::Probe => (State::Stage(1), stage_phase(1)),
-                State::Stage(stage) if stage < STAGES => {
-                    (State::Stage(stage + 1), stage_phase(stage + 1))
+                State::OneWays => {
+                    self.fit_between()?;
+                    let offers = self.ask_probe()?;
+                    match self.looks_first() {
+                        true => (State::Look, LOOK, offers),
+                        false => (State::Probe, PROBE, offers),
+                    }
                 }
+                // Of the total and the 1-ways nothing new is known: the model stays.
+                State::Look => (State::Probe, PROBE, self.ask_rest_of_probe()?),
+                State::Probe => self.next_stage(1)?,
+                State::Stage(last) if last < STAGES => self.next_stage(last + 1)?,
                 State::Stage(_) => return self.finish(),
                 State::Done => return Err(Error::Done),
-            };
-            self.fit_between()?;
-            let offers = match state {
-                State::Stage(stage) => {
-                    self.score()?;
-                    while self.plan() {
-                        // The new members' probes tell more about the pairs still outside.
-                        self.fit_between()?;
-                        self.score()?;
-                    }
-                    self.ask_stage(stage)?
-                }
-                _ => self.ask_probe()?,
             };
             self.state = state;
             if !offers.is_empty() {
                 return Ok(Next::Release(self.desk.ask(phase, offers)?));
             }
         }
+    }
+
+    /// Step 4: one stage's batch.
+    fn next_stage(&mut self, stage: u8) -> Result<(State, Phase, Vec<Offer>), Error> {
+        self.fit_between()?;
+        if stage == 1 && self.looks_first() {
+            self.leave_noise_alone()?;
+        }
+        self.plan_stage()?;
+        let offers = self.ask_stage(stage)?;
+        Ok((State::Stage(stage), stage_phase(stage), offers))
     }
 }
 
@@ -206,11 +216,13 @@ impl Machine for StagedMachine {
     }
 
     fn progress(&self) -> Progress {
-        let rounds = 3 + usize::from(STAGES);
+        let looks = usize::from(self.options.first_look > 0.0);
+        let rounds = 3 + looks + usize::from(STAGES);
         let (phase, round) = match self.state {
             State::Start | State::OneWays => (Phase::ONE_WAYS, 1),
-            State::Probe => (PROBE, 2),
-            State::Stage(stage) => (stage_phase(stage), 2 + usize::from(stage)),
+            State::Look => (LOOK, 2),
+            State::Probe => (PROBE, 2 + looks),
+            State::Stage(stage) => (stage_phase(stage), 2 + looks + usize::from(stage)),
             State::Done => (Phase::FIT, rounds),
         };
         Progress {

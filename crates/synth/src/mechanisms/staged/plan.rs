@@ -138,6 +138,36 @@ impl Room {
     }
 }
 
+/// J with the candidates where they stand.
+fn objective(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
+    let own = candidates.iter().map(|c| c.own_term(c.standing, beta));
+    State::new(fixed, candidates).noise(beta) + own.sum::<f64>()
+}
+
+/// The exponent, of these, under which a plan made to its end has the lowest J, the first of several; `options.gamma`
+/// where there are none. How hard growth should be punished depends on how much of the cap a table can use: with
+/// every pair dependent a plan that grows too freely fills it with a few large cliques, one too careful with none.
+pub fn best_gamma(
+    domain: &Domain,
+    fixed: &Fixed,
+    options: &PlanOptions,
+    penalties: &[f64],
+    candidates: &[Candidate],
+) -> f64 {
+    let planned = penalties.iter().map(|&gamma| {
+        let mut tried = candidates.to_vec();
+        let options = PlanOptions {
+            gamma,
+            additions: usize::MAX,
+            ..*options
+        };
+        plan(domain, fixed, &options, &mut tried);
+        (gamma, objective(fixed, options.beta, &tried))
+    });
+    let best = planned.min_by(|(_, one), (_, other)| one.total_cmp(other));
+    best.map_or(options.gamma, |(gamma, _)| gamma)
+}
+
 /// Plans a stage: changes the candidates' standings until nothing lowers J, or so many pairs have
 /// joined the model that their distances should be taken anew. Returns whether that is so. Pairs
 /// already in the model stay in it, at their resolution or a finer one.

@@ -11,14 +11,14 @@ use crate::mechanisms::block::{MAX_CENTRED, pair_cost};
 use crate::mechanisms::merge::Merges;
 
 impl StagedMachine {
-    /// Step 2 (merges) and step 3 (the probe).
+    /// Step 2 (merges) and step 3 (the probe, or the look before it).
     pub(super) fn ask_probe(&mut self) -> Result<Vec<Offer>, Error> {
         let model = self.model.as_ref().ok_or(NO_MODEL)?;
         self.merges = (0..self.job.domain.len())
             .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
             .collect::<Result<_, Error>>()?;
         let total = model.total();
-        let budget = self.options.probe_share * self.rho() * (1.0 - SLACK);
+        let budget = self.probe_budget(self.options.probe_share);
         // What is paid for is the noise of some holders; what a probe can see is limited by all.
         let inflation = self.job.holders.inflation();
         self.fine_probe = true;
@@ -31,6 +31,21 @@ impl StagedMachine {
         if inflation * scale > self.options.largest_probe_scale * total {
             self.pairs.clear();
         }
+        self.probe_offers(if self.looks_first() {
+            self.options.first_look
+        } else {
+            self.options.probe_share
+        })
+    }
+
+    /// What a share of rho is worth, but for what rounding takes.
+    fn probe_budget(&self, share: f64) -> f64 {
+        share * self.rho() * (1.0 - SLACK)
+    }
+
+    /// The blocks of all pairs' probes for a share of rho.
+    pub(super) fn probe_offers(&mut self, share: f64) -> Result<Vec<Offer>, Error> {
+        let scale = probe_scale(&self.pairs, self.probe_budget(share));
         let mut offers = Vec::with_capacity(self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().enumerate() {
             // One scale s for all: rho in proportion to f(k_a) f(k_b).

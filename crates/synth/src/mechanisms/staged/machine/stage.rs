@@ -1,10 +1,11 @@
 //! A stage: scores, a plan, and what its budget buys (docs/MECHANISM.md, C, step 4).
 
 use fhaim_domain::Clique;
+use fhaim_pgm::Model;
 
 use super::super::ladder::least_share;
 use super::super::options::STAGES;
-use super::super::plan::{Fixed, PlanOptions, Standing, plan};
+use super::super::plan::{Candidate, Fixed, PlanOptions, Standing, best_gamma, plan};
 use super::super::shares::worthwhile_shares;
 use super::{NO_MODEL, Purpose, StagedMachine};
 use crate::Error;
@@ -23,25 +24,43 @@ struct StageItem {
 }
 
 impl StagedMachine {
+    /// Step 4, scores and plan: in turns, where few pairs join between two scorings.
+    pub(super) fn plan_stage(&mut self) -> Result<(), Error> {
+        self.score()?;
+        let gamma = self.gamma();
+        while self.plan(gamma) {
+            // The new members' probes tell more about the pairs still outside.
+            self.fit_between()?;
+            self.score()?;
+        }
+        Ok(())
+    }
+
+    /// What these pairs' probes measured beside what the model has there, and the model's counts.
+    pub(super) fn residuals(
+        &self,
+        pairs: &[usize],
+    ) -> Result<(Vec<Residual>, Vec<Vec<f64>>), Error> {
+        let cliques: Vec<Clique> = pairs.iter().map(|&i| self.pairs[i].clique()).collect();
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        let marginals = model.pair_marginals(&cliques)?;
+        let residuals = pairs.iter().zip(&marginals);
+        let residuals = residuals.map(|(&i, marginal)| self.pairs[i].residual(marginal));
+        Ok((residuals.collect(), marginals))
+    }
+
     /// Step 4, scores: sets the distance of every pair outside the model.
-    pub(super) fn score(&mut self) -> Result<(), Error> {
+    fn score(&mut self) -> Result<(), Error> {
         let outside: Vec<usize> = (0..self.pairs.len())
             .filter(|&i| self.pairs[i].plan.standing == Standing::Outside)
             .filter(|&i| self.pairs[i].blocks[0].is_measured())
             .collect();
-        let cliques: Vec<Clique> = outside.iter().map(|&i| self.pairs[i].clique()).collect();
-        let model = self.model.as_ref().ok_or(NO_MODEL)?;
-        let marginals = model.pair_marginals(&cliques)?;
-        let residuals: Vec<Residual> = outside
-            .iter()
-            .zip(&marginals)
-            .map(|(&i, marginal)| self.pairs[i].residual(marginal))
-            .collect();
+        let (residuals, marginals) = self.residuals(&outside)?;
         let prior = match self.prior.take() {
             None => Prior::learn(self.options.scoring, &residuals),
             Some(before) => before.learn_anew(&residuals),
         };
-        let total = model.total();
+        let total = self.model.as_ref().map_or(0.0, Model::total);
         for ((&i, residual), mut marginal) in outside.iter().zip(&residuals).zip(marginals) {
             self.pairs[i].plan.distance = prior.expected_distance(residual);
             if self.options.shrinkage && total > 0.0 {
@@ -53,21 +72,37 @@ impl StagedMachine {
         Ok(())
     }
 
-    /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
-    pub(super) fn plan(&mut self) -> bool {
-        let fixed = Fixed {
+    /// The exponent of the model's growth in this stage's plan.
+    fn gamma(&mut self) -> f64 {
+        let candidates = self.candidates();
+        let options = self.plan_options(if self.fine_probe {
+            self.options.gamma_fine
+        } else {
+            self.options.gamma
+        });
+        let penalties = &self.options.penalties;
+        best_gamma(
+            &self.job.domain,
+            &self.fixed(),
+            &options,
+            penalties,
+            &candidates,
+        )
+    }
+
+    fn fixed(&self) -> Fixed {
+        Fixed {
             noise_terms: self.options.one_way_weight * self.one_ways.weights.iter().sum::<f64>(),
             spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
             left: self.desk.left().to_f64(),
-        };
-        let options = PlanOptions {
+        }
+    }
+
+    fn plan_options(&self, gamma: f64) -> PlanOptions {
+        PlanOptions {
             // Every term of J that is noise has beta, and grows with what all holders add.
             beta: self.options.beta * self.job.holders.inflation(),
-            gamma: if self.fine_probe {
-                self.options.gamma_fine
-            } else {
-                self.options.gamma
-            },
+            gamma,
             model_cells: self.job.model_cells(),
             block_cells: self.options.block_cells,
             additions: if self.fine_probe {
@@ -75,7 +110,11 @@ impl StagedMachine {
             } else {
                 usize::MAX
             },
-        };
+        }
+    }
+
+    /// The pairs as the plan sees them, with what was spent on each so far.
+    fn candidates(&mut self) -> Vec<Candidate> {
         let mut candidates = Vec::with_capacity(self.pairs.len());
         for pair in &mut self.pairs {
             pair.plan.probe_rho = pair.blocks[0].rho;
@@ -87,7 +126,14 @@ impl StagedMachine {
             }
             candidates.push(pair.plan.clone());
         }
-        let unfinished = plan(&self.job.domain, &fixed, &options, &mut candidates);
+        candidates
+    }
+
+    /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
+    fn plan(&mut self, gamma: f64) -> bool {
+        let mut candidates = self.candidates();
+        let options = self.plan_options(gamma);
+        let unfinished = plan(&self.job.domain, &self.fixed(), &options, &mut candidates);
         for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
             pair.plan = planned;
             if pair.plan.standing == Standing::Outside {

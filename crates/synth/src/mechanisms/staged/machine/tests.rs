@@ -121,3 +121,46 @@ fn noise_is_not_taken_for_dependence() {
         "{few} blocks of pairs, {many} without the mixture"
     );
 }
+
+/// What is asked for of pairs, phase by phase, on a table of 20,000 records at epsilon 1, with noise; where `linked`
+/// the first two attributes are far from independent.
+fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
+    let rho = Rho::from_f64_down(0.012).unwrap();
+    let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
+    let mut staged = StagedMachine::new(job, StagedOptions::recommended()).unwrap();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (mut given, mut asked) = (Vec::new(), Vec::new());
+    while let Next::Release(requests) = staged.step(&given).unwrap() {
+        let of_pairs = |r: &&ReleaseRequest| matches!(r.statistic, Statistic::Product(..));
+        let pairs = requests.iter().filter(of_pairs).count();
+        asked.push((staged.progress().phase, pairs));
+        given = answers(&requests, 20_000);
+        for (request, answer) in requests.iter().zip(&mut given) {
+            let first = request.statistic.clique().attributes() == [0, 1];
+            if linked && first {
+                answer.fill(-8_000);
+                answer[0] = 24_000;
+            }
+            let sigma = (UNIT_VARIANCE as f64 * request.variance_units as f64).sqrt();
+            for value in answer {
+                *value += (sigma * normal(&mut rng)).round() as i64;
+            }
+        }
+    }
+    let spent = staged.desk.spent().to_f64();
+    assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
+    asked
+}
+
+#[test]
+fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
+    let probed = |linked| {
+        let runs = (0..8).map(|seed| asked_by_phase(linked, seed));
+        runs.inspect(|asked| assert_eq!(asked[1], (LOOK, 66)))
+            .filter(|asked| asked[2] == (PROBE, 66))
+            .count()
+    };
+    let (linked, independent) = (probed(true), probed(false));
+    assert_eq!(linked, 8);
+    assert!(independent <= 4, "{independent} of 8");
+}

@@ -3,7 +3,7 @@
 use super::*;
 
 /// J by its definition.
-fn objective(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
+fn defined(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
     let mut terms = fixed.noise_terms;
     let mut budget = fixed.left + fixed.spent;
     let mut own = 0.0;
@@ -65,9 +65,9 @@ fn options(model_cells: usize) -> PlanOptions {
 fn plans_end_where_no_single_move_lowers_the_objective() {
     let domain = Domain::new(vec![6; 5]);
     let mut candidates = all_candidates();
-    let before = objective(&FIXED, 0.85, &candidates);
+    let before = defined(&FIXED, 0.85, &candidates);
     plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
-    let after = objective(&FIXED, 0.85, &candidates);
+    let after = defined(&FIXED, 0.85, &candidates);
     assert!(after < before);
     for i in 0..candidates.len() {
         let first = match candidates[i].standing {
@@ -77,7 +77,7 @@ fn plans_end_where_no_single_move_lowers_the_objective() {
         for to in first..3 {
             let mut other = candidates.clone();
             other[i].standing = Standing::Measured(to);
-            assert!(objective(&FIXED, 0.85, &other) >= after - 1e-9);
+            assert!(defined(&FIXED, 0.85, &other) >= after - 1e-9);
         }
     }
 }
@@ -87,7 +87,7 @@ fn the_first_move_is_the_best_by_brute_force() {
     let domain = Domain::new(vec![6, 5, 4, 3, 6]);
     let candidates = all_candidates();
     let options = options(1 << 20);
-    let start = objective(&FIXED, options.beta, &candidates);
+    let start = defined(&FIXED, options.beta, &candidates);
     let graph = ModelGraph::unrefined(domain.len());
     let now = graph.cells().unwrap();
     let mut best = (0.0, 0, Standing::Outside);
@@ -99,7 +99,7 @@ fn the_first_move_is_the_best_by_brute_force() {
         for to in standings {
             let mut other = candidates.clone();
             other[i].standing = to;
-            let fall = start - objective(&FIXED, options.beta, &other);
+            let fall = start - defined(&FIXED, options.beta, &other);
             let mut with = graph.clone();
             candidates[i].join(to, &mut with);
             let [ka, kb] = candidates[i].groups(to);
@@ -122,6 +122,59 @@ fn the_first_move_is_the_best_by_brute_force() {
 }
 
 #[test]
+fn the_objective_is_what_it_is_defined_as() {
+    let mut candidates = all_candidates();
+    candidates[1].standing = Standing::ProbeOnly;
+    candidates[2].standing = Standing::Measured(0);
+    candidates[4].standing = Standing::Measured(2);
+    let (own, definition) = (
+        objective(&FIXED, 0.85, &candidates),
+        defined(&FIXED, 0.85, &candidates),
+    );
+    assert!((own / definition - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
+    let domain = Domain::new(vec![6; 5]);
+    let penalties = [0.0, 0.25, 0.5, 1.0, 2.0];
+    let candidates = all_candidates();
+    let mut chosen = std::collections::BTreeSet::new();
+    for cells in [60, 80, 120, 200, 400] {
+        let reached = |gamma| {
+            let mut planned = candidates.clone();
+            let options = PlanOptions {
+                gamma,
+                ..options(cells)
+            };
+            plan(&domain, &FIXED, &options, &mut planned);
+            defined(&FIXED, 0.85, &planned)
+        };
+        // Whatever joins between two scorings, a plan is judged by its end.
+        let few = PlanOptions {
+            additions: 1,
+            ..options(cells)
+        };
+        let best = best_gamma(&domain, &FIXED, &few, &penalties, &candidates);
+        for other in penalties {
+            assert!(
+                reached(best) <= reached(other),
+                "{cells} cells: {best}, not {other}"
+            );
+        }
+        chosen.insert(best.to_bits());
+    }
+    assert!(
+        chosen.len() > 1,
+        "a single penalty is the best at every cap"
+    );
+    assert_eq!(
+        best_gamma(&domain, &FIXED, &options(80), &[], &candidates),
+        0.25
+    );
+}
+
+#[test]
 fn the_caps_hold_and_members_stay() {
     let domain = Domain::new(vec![6; 5]);
     for (cells, block_cells) in [(100, usize::MAX), (300, 20), (1 << 20, 1)] {
@@ -139,7 +192,7 @@ fn the_caps_hold_and_members_stay() {
         {
             c.join(c.standing, &mut graph);
             if let Standing::Measured(i) = c.standing {
-                released += block_cells(&c.resolutions[i]);
+                released += super::block_cells(&c.resolutions[i]);
             }
         }
         assert!(graph.cells().unwrap() <= cells);
