@@ -110,14 +110,15 @@ pub(crate) fn fresh_variance(params: &Parameters) -> Variance {
 }
 
 /// Variance that the digits of one switched polynomial add: digits times errors of variance `key`
-/// over the special prime. Errors of keys that are linear in s do not hold it; of others they do, and
+/// over the product of the special primes. Errors of keys that are linear in s do not hold it; of others they do, and
 /// stay small beside the rounding or the products that these keys are for.
 fn digit_variance(params: &Parameters, key: f64) -> f64 {
     let set = params.set();
-    let digits: f64 = set
-        .ciphertext_moduli
-        .iter()
-        .map(|&q| (q as f64 / set.special_modulus as f64).powi(2) / 12.0)
+    let product = |primes: &[u64]| primes.iter().map(|&q| q as f64).product::<f64>();
+    let special = product(set.special_moduli);
+    let digits = set.ciphertext_moduli.chunks(set.special_moduli.len());
+    let digits: f64 = digits
+        .map(|primes| (product(primes) / special).powi(2) / 12.0)
         .sum();
     digits * N * key
 }
@@ -139,11 +140,78 @@ pub(crate) fn switch_variance(params: &Parameters) -> Variance {
 pub(crate) fn packing_variance(params: &Parameters, leaves: usize) -> f64 {
     let digits = digit_variance(params, drawn_variance(params));
     let squares = digit_variance(params, square_key_variance(params));
+    tree_variance(params, leaves, digits + 2.0 * squares)
+}
+
+/// The same for a first level whose digits add `first` to a merge.
+fn tree_variance(params: &Parameters, leaves: usize, first: f64) -> f64 {
+    let digits = digit_variance(params, drawn_variance(params));
     let rounding = rounding_variance(params).total;
-    let first = (digits + 2.0 * squares + rounding) / 4.0;
+    let first = (first + rounding) / 4.0;
     // The sum of 4^-l over the levels from 2 on is below 1/12.
     let others = (digits + rounding) / 12.0;
     (leaves as f64).powi(2) * (first + others)
+}
+
+/// Variance of a sum of digits of one switched polynomial times errors of a key that a holder made with
+/// the service's public key: e u + e1 + e2 s, e the public key's error.
+fn holders_digit_variance(params: &Parameters) -> f64 {
+    let drawn = ERROR_VARIANCE as f64;
+    digit_variance(params, 2.0 * N * drawn * drawn_variance(params) + drawn)
+}
+
+/// Variance of a ciphertext's noise that is of variance `before` under a holder's key, once it is switched
+/// to the service's.
+pub(crate) fn switched_variance(params: &Parameters, before: f64) -> f64 {
+    before + holders_digit_variance(params) + rounding_variance(params).total
+}
+
+/// Variance of a fresh noise under a holder's key: the error as it was drawn.
+pub(crate) const HOLDERS_FRESH: Variance = Variance {
+    total: ERROR_VARIANCE as f64,
+    secret: 0.0,
+};
+
+/// Variances of noise that depend on the key that a table's columns are under. The secret in them is
+/// that key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnNoise {
+    /// Of a fresh column.
+    pub(crate) fresh: Variance,
+    /// What making a right form adds.
+    pub(crate) right: Variance,
+    /// Of what packing adds to the cells.
+    pub(crate) packing: f64,
+}
+
+impl ColumnNoise {
+    /// Of columns under the service's key, packed by trees over `leaves` leaves.
+    pub(crate) fn of_service(params: &Parameters, leaves: usize) -> Self {
+        Self {
+            fresh: fresh_variance(params),
+            right: switch_variance(params),
+            packing: packing_variance(params, leaves),
+        }
+    }
+
+    /// Of columns under a holder's own key.
+    pub(crate) fn of_holder(params: &Parameters, leaves: usize) -> Self {
+        let drawn = ERROR_VARIANCE as f64;
+        let key = if params.set().holder_key_is_ternary() {
+            2.0 / 3.0
+        } else {
+            drawn
+        };
+        let secret = N * key / 12.0;
+        Self {
+            fresh: HOLDERS_FRESH,
+            right: Variance {
+                total: digit_variance(params, drawn) + 1.0 / 12.0 + secret,
+                secret,
+            },
+            packing: tree_variance(params, leaves, 4.0 * holders_digit_variance(params)),
+        }
+    }
 }
 
 /// Variance of a product's noise, x e_y + y e_x aside: t * e_x * e_y over all coefficients. By the
@@ -202,7 +270,7 @@ pub(crate) mod tests {
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::Layout;
     use crate::page::Page;
-    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, SETS};
+    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, P5, SETS};
     use crate::plan::Cell;
     use crate::ring::Poly;
     use crate::square::SquaredScore;
@@ -418,6 +486,11 @@ pub(crate) mod tests {
         }
     }
 
+    /// As many shares as a set's secret keys may have.
+    fn most_shares(set: &ParameterSet) -> usize {
+        if set.holder_only { 1 } else { MAX_SHARES }
+    }
+
     #[test]
     fn floods_fit_the_noise_budget() {
         for set in SETS {
@@ -425,9 +498,28 @@ pub(crate) mod tests {
             for &t in set.plaintext_moduli {
                 let budget = set.ciphertext_bits() - (t as f64).log2() - 1.0;
                 assert!(released_bits(&set) < budget, "set {}", set.id);
-                let joint = params.with_shares(MAX_SHARES).unwrap();
+                let joint = params.with_shares(most_shares(&set)).unwrap();
                 assert!(joint_released_bits(&joint) < budget, "set {}", set.id);
             }
+        }
+        let whole = Parameters::new(P5).unwrap();
+        assert!(matches!(whole.with_shares(2), Err(Error::Mismatch(_))));
+    }
+
+    /// Of a holder's columns, under every set; P5 is for these alone.
+    #[test]
+    fn the_widest_statistics_of_a_holders_columns_fit_the_flood() {
+        let energy = 49.0 * 12.0 + 88.0;
+        for set in [P1, P1_LARGE, P3, P5] {
+            let params = Parameters::new(set).unwrap();
+            let noise = ColumnNoise::of_holder(&params, DEGREE);
+            let chunks = (set.max_records as f64 / N).ceil();
+            let left = noise.fresh.times(energy);
+            let products = product_variance(set.plaintext_moduli[0], left, left + noise.right);
+            let page = (chunks * products + noise.packing).sqrt();
+            let largest = largest_page_deviation(&set);
+            eprintln!("set {}: {:.4} of the largest", set.id, page / largest);
+            assert!(page < largest, "set {}", set.id);
         }
     }
 
@@ -480,7 +572,7 @@ pub(crate) mod tests {
             assert!(largest_page_deviation(&set) < flood / 32768.0);
             // Of the mask's encryption and all vectors of a ladder.
             let vectors = 1.0 + 3.0 * 27.0;
-            for shares in 1..=MAX_SHARES {
+            for shares in 1..=most_shares(&set) {
                 let fresh = fresh_variance(&params.with_shares(shares).unwrap()).total;
                 assert!((vectors * fresh).sqrt() < largest_page_deviation(&set));
             }

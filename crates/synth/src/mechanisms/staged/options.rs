@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
+use crate::mechanisms::fitting::{FINAL_STEPS, Passes, check, check_fits};
 use crate::mechanisms::score::Scoring;
 
 /// So many stages follow the probe.
@@ -80,6 +80,9 @@ pub struct StagedOptions {
     pub fit_tolerance: f64,
     /// Steps of the last fit.
     pub final_steps: usize,
+    /// What each step of a fit passes over.
+    #[serde(skip_serializing_if = "Passes::is_tables")]
+    pub passes: Passes,
 }
 
 impl Default for StagedOptions {
@@ -106,6 +109,7 @@ impl Default for StagedOptions {
             fit_steps: 100,
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
+            passes: Passes::Tables,
         }
     }
 }
@@ -122,6 +126,7 @@ impl StagedOptions {
             shrinkage: true,
             // Where columns are functions of others a fit may need more than the default.
             final_steps: 600,
+            passes: Passes::Contractions,
             ..Self::default()
         }
     }
@@ -212,17 +217,17 @@ mod tests {
 
     /// Terms without the name mean what they meant, and no landed terms gain one.
     #[test]
-    fn what_landed_terms_do_not_name_is_not_written() {
+    fn what_terms_without_a_name_mean_is_not_written() {
         let written = |options| serde_json::to_value(options).unwrap();
         let landed = written(StagedOptions::default());
-        for name in ["digit_weight", "first_look", "penalties"] {
+        for name in ["digit_weight", "passes", "first_look", "penalties"] {
             assert!(landed.get(name).is_none(), "{name}");
         }
-        let new = written(StagedOptions::recommended());
-        assert_eq!(
-            (&new["digit_weight"], &new["first_look"]),
-            (&0.1.into(), &0.04.into())
-        );
+        let recommended = written(StagedOptions::recommended());
+        assert_eq!(recommended["digit_weight"], 0.1);
+        assert_eq!(recommended["passes"], "contractions");
+        assert_eq!(recommended["first_look"], 0.04);
+        assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
     let domain = Domain::new(vec![6; 5]);
     let penalties = [0.0, 0.25, 0.5, 1.0, 2.0];
     let candidates = all_candidates();
-    let mut chosen = std::collections::BTreeSet::new();
+    let mut lower = 0;
     for cells in [60, 80, 120, 200, 400] {
         let reached = |gamma| {
             let mut planned = candidates.clone();
@@ -162,12 +162,10 @@ fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
                 "{cells} cells: {best}, not {other}"
             );
         }
-        chosen.insert(best.to_bits());
+        let higher = |&other: &f64| reached(best) < reached(other);
+        lower += usize::from(penalties.iter().any(higher));
     }
-    assert!(
-        chosen.len() > 1,
-        "a single penalty is the best at every cap"
-    );
+    assert!(lower > 0, "penalties make no difference at any cap");
     assert_eq!(
         best_gamma(&domain, &FIXED, &options(80), &[], &candidates),
         0.25
