@@ -330,6 +330,35 @@ mod tests {
         }
     }
 
+    /// The bytes that the first version wrote, number by number.
+    #[test]
+    fn files_of_dense_networks_are_as_they_were() {
+        let numbers =
+            |numbers: &[u32]| -> Vec<u8> { numbers.iter().flat_map(|n| n.to_le_bytes()).collect() };
+        let parameters = |parameters: &[f32]| -> Vec<u8> {
+            parameters.iter().flat_map(|p| p.to_le_bytes()).collect()
+        };
+        let bytes = [
+            MAGIC.to_vec(),
+            // Version 1; images of one pixel; one pair, of seven records.
+            numbers(&[1, 1, 1, 1, 1, 7]),
+            // A generator from two values to one, and a discriminator from one to one.
+            numbers(&[2, 2, 1]),
+            parameters(&[0.5, -1.0, 0.25]),
+            numbers(&[2, 1, 1]),
+            parameters(&[2.0, 1.0]),
+        ];
+        let model = Model::from_bytes(&bytes.concat()).unwrap();
+        assert_eq!(model.to_bytes(), bytes.concat());
+        assert_eq!(model.records, [7]);
+        let gan = &model.gans()[0];
+        let layers = Layer::dense(&[2, 1]);
+        assert_eq!(gan.generator().network.layers(), layers);
+        let parameters = gan.generator().network.parameters();
+        assert_eq!(parameters, [0.5, -1.0, 0.25]);
+        assert_eq!(gan.discriminator.parameters(), [2.0, 1.0]);
+    }
+
     #[test]
     fn generators_draw_what_they_stand_for() {
         let shape = Shape::Image {
