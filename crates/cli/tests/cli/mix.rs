@@ -85,16 +85,16 @@ fn idx(sizes: &[u32], values: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Three images of each of ten classes, of which six test: whether all classes are left two depends on the seed.
+/// Five images of each of ten classes, a fifth of which test: whether three of every class are left depends on the seed.
 #[test]
 fn a_bench_goes_on_after_a_seed_that_is_refused() {
     let folder = folder("", CLASSED);
-    let labels: Vec<u8> = (0..30).map(|n| n % 10).collect();
+    let labels: Vec<u8> = (0..50).map(|n| n % 10).collect();
     let images: Vec<u8> = labels.iter().map(|label| 25 * label).collect();
     let write = |name: &str, bytes| fs::write(folder.path().join(name), bytes).unwrap();
-    write("mnist-images.idx3", idx(&[30, 1, 1], &images));
-    write("mnist-labels.idx1", idx(&[30], &labels));
-    let bench = "bench mix --mix 2 --epsilon 20 --parties 1 --seeds 6 --json --quiet";
+    write("mnist-images.idx3", idx(&[50, 1, 1], &images));
+    write("mnist-labels.idx1", idx(&[50], &labels));
+    let bench = "bench mix --mix 3 --epsilon 20 --parties 1 --seeds 6 --json --quiet";
     let run = Command::new(env!("CARGO_BIN_EXE_fhaim"))
         .args(bench.split_whitespace())
         .env("FHAIM_DATA_DIR", folder.path())
