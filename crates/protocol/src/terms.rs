@@ -6,14 +6,15 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of seven versions. Version 1 has what the holder chose, version 2 the
+//! Terms are kept as JSON, in one of eight versions. Version 1 has what the holder chose, version 2 the
 //! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
 //! 4 a roster or another contribution than records, with options or without, version 5 a dense
-//! ladder, with any of these or without, version 6 a second computation service, likewise, and version 7 the key
-//! services that share the key.
+//! ladder, with any of these or without, version 6 a second computation service, likewise, version 7 the key
+//! services that share the key, and version 8 that the holder encrypts under a key of its own.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
+use crate::encryption::Encryption;
 use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
@@ -51,6 +52,9 @@ const WITNESS_VERSION: u8 = 6;
 /// The version of terms that name the services that share the key.
 const SPLIT_VERSION: u8 = 7;
 
+/// The version of terms that name the holder's own key.
+const HOLDER_KEY_VERSION: u8 = 8;
+
 /// The version of terms before all of these.
 const FIRST_VERSION: u8 = 1;
 
@@ -63,7 +67,8 @@ const DEFAULT_MECHANISM: &str = "staged";
 pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
     /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
-    /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`].
+    /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`], 8 with an
+    /// [`Terms::encryption`] under the holder's own key.
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -107,6 +112,11 @@ pub struct Terms {
     /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub key_services: Vec<KeyService>,
+    /// Under which key the holder encrypts. New terms of one holder name its own key, under which an
+    /// upload takes half the bytes; a roster's holders encrypt under the public key, as in all terms before
+    /// there was another.
+    #[serde(skip_serializing_if = "Encryption::is_public", default)]
+    pub encryption: Encryption,
 }
 
 #[expect(
@@ -144,6 +154,8 @@ pub struct Plan {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
+    /// Under which key the holder encrypts.
+    pub encryption: Encryption,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -172,12 +184,15 @@ pub struct Outline {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
+    /// Under which key the holder encrypts.
+    pub encryption: Encryption,
 }
 
 impl Terms {
     /// Terms of one run of the default mechanism, with the default model cap and no weights, to be
     /// completed: what JSON means that leaves everything else out. Whoever makes a dataset names the
-    /// [dense](LadderForm::Dense) form of [`Terms::ladder`] and the options that its mechanism recommends.
+    /// [dense](LadderForm::Dense) form of [`Terms::ladder`], the options that its mechanism recommends and
+    /// the [encryption](Encryption::of_new).
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: FIRST_VERSION,
@@ -196,12 +211,15 @@ impl Terms {
             ladder: LadderForm::Loose,
             witness: false,
             key_services: Vec::new(),
+            encryption: Encryption::PublicKey,
         }
     }
 
     /// The version of their form once they are complete.
     fn complete_version(&self) -> u8 {
-        if !self.key_services.is_empty() {
+        if !self.encryption.is_public() {
+            HOLDER_KEY_VERSION
+        } else if !self.key_services.is_empty() {
             SPLIT_VERSION
         } else if self.witness {
             WITNESS_VERSION
@@ -289,6 +307,7 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
+            encryption: self.encryption,
         })
     }
 
@@ -315,30 +334,31 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
+            encryption: self.encryption,
         })
     }
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (version @ NEED_VERSION..=SPLIT_VERSION, Some(need))
+            (version @ NEED_VERSION..=HOLDER_KEY_VERSION, Some(need))
                 if version == self.complete_version() =>
             {
                 Ok(need)
             }
-            (FIRST_VERSION..=SPLIT_VERSION, Some(_)) => Err(Error::Terms(format!(
+            (FIRST_VERSION..=HOLDER_KEY_VERSION, Some(_)) => Err(Error::Terms(format!(
                 "version: these terms are of version {}, and what they say takes version {}: leave \
                  out version and need to have them filled in",
                 self.version,
                 self.complete_version()
             ))),
-            (FIRST_VERSION..=SPLIT_VERSION, None) => Err(Error::Terms(
+            (FIRST_VERSION..=HOLDER_KEY_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {SPLIT_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {HOLDER_KEY_VERSION}: use a newer one"
             ))),
         }
     }
@@ -370,6 +390,7 @@ impl Terms {
 
     fn check_numbers(&self) -> Result<(), Error> {
         self.check_key_services()?;
+        self.check_encryption()?;
         if !(1..=MAX_RUNS).contains(&self.runs) {
             return Err(Error::Terms(format!(
                 "{} runs: there must be 1 to {MAX_RUNS}",
@@ -402,6 +423,17 @@ impl Terms {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a key of the holder's own where there are several: what is computed of several holders'
+    /// ciphertexts needs all of them under one key.
+    fn check_encryption(&self) -> Result<(), Error> {
+        if self.encryption.is_public() || self.roster.is_none() {
+            return Ok(());
+        }
+        let refused = "encryption: the holders of a roster encrypt under the dataset's public key: leave \
+                       the field out";
+        Err(Error::Terms(refused.to_owned()))
     }
 
     /// Refuses what would keep a service busy before it is known to be possible.

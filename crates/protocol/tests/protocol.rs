@@ -17,7 +17,7 @@ use fhaim_protocol::{
     local::EncryptedSource,
     request::{DatasetId, DecryptRequest, JobId, Part, SealedPage},
     sealing::SealingKey,
-    upload::{Object, Upload, UploadPlan, decode_object},
+    upload::{Object, Upload, UploadPlan},
     window::Window,
 };
 use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
@@ -230,7 +230,7 @@ fn an_upload_comes_together_from_objects_made_by_themselves() {
         .iter()
         .map(|&object| (object.name(), holder.encode(object, &mut rng).unwrap()))
         .collect();
-    let fetch = |object: Object| decode_object(params, &plan, object, &stored[&object.name()]);
+    let fetch = |object: Object| plan.decode(params, object, &stored[&object.name()]);
     let upload = Upload::from_objects(params, plan, fetch).unwrap();
     setting.computation = Computation::new(DATASET, domain, public, keys, upload);
     check(setting, &contrast_batches());

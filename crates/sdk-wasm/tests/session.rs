@@ -9,7 +9,7 @@ use fhaim_protocol::panel::{KeyService, ServiceKey};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{Agreement, Contribution, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
-use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
+use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_sdk_wasm::{Answer, Session};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -268,7 +268,8 @@ fn objects_decrypt_to_the_one_hot_columns() {
         let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
             panic!("JSON, not bytes");
         };
-        let ciphertexts = decode_object(&params, &upload, object, &bytes).unwrap();
+        let ciphertexts = upload.decode(&params, object, &bytes).unwrap();
+        let ciphertexts = ciphertexts.ciphertexts().unwrap();
         let (values, _) = secret.decrypt(&ciphertexts).unwrap();
         assert_eq!(values[..4], bits.map(i128::from), "column {column}");
         assert!(values[4..].iter().all(|&value| value == 0));
@@ -475,7 +476,7 @@ fn one_of_several_holders_encrypts_its_part() {
         let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
             panic!("JSON, not bytes");
         };
-        assert_eq!(json!(bytes.len()), planned["object_bytes"]);
+        assert_eq!(json!(bytes.len() * objects.len()), planned["bytes"]);
         plan.decode(&params, first, &bytes).unwrap();
     }
 }

@@ -193,10 +193,7 @@ fn is_known(message: &Message, params: &Parameters) -> bool {
         }
         (HOLDER, COMPUTATION, "PUT /v1/datasets/{id}/contributions/{n}/objects/{object}") => {
             // Its plan and digest are checked where all objects are at hand.
-            assert_eq!(
-                sent.len(),
-                fhaim_protocol::upload::object_bytes(params.set())
-            );
+            assert!(!sent.is_empty());
         }
         (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}/public-key")
         | (HOLDER, CRYPTO, "GET /v1/datasets/{id}/public-key") => {
