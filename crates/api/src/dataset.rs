@@ -82,6 +82,9 @@ pub struct TermsDocument {
     #[schema(value_type = Option<EncryptionDocument>)]
     #[serde(default)]
     pub encryption: Encryption,
+    /// Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
+    #[serde(default)]
+    pub parameter_set: Option<u8>,
     /// The version that the terms are written in: 8 with a holder's own key, 7 with key services that share keys,
     /// 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another contribution than
     /// records, 3 with `need` and `options`, 2 with `need` alone, 1 without.

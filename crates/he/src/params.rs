@@ -120,12 +120,18 @@ impl ParameterSet {
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
     pub fn choose(records: u64, largest: u128, squares: bool) -> Result<Self> {
-        let fits = |set: &Self| set.is_for(records, squares) && largest < set.range() / 2;
+        let fits = |set: &Self| set.fits(records, largest, squares);
         SETS.into_iter().find(fits).ok_or(Error::NoParameters {
             records,
             largest,
             way_out: "lower the record bound, or raise epsilon",
         })
+    }
+
+    /// Whether the set is for up to `records` records whose releases, noise included, stay below `largest` in absolute
+    /// value.
+    pub fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
+        self.is_for(records, squares) && largest < self.range() / 2
     }
 
     /// Number of plaintext moduli, and so of ciphertexts of a released page, of whatever set is chosen for

@@ -10,7 +10,9 @@
 //! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
 //! 4 a roster or another contribution than records, with options or without, version 5 a dense
 //! ladder, with any of these or without, version 6 a second computation service, likewise, version 7 the key
-//! services that share the key, and version 8 that the holder encrypts under a key of its own.
+//! services that share the key, and version 8 that the holder encrypts under a key of its own, and with it the
+//! number of the parameter set. Earlier versions have the set that [`ParameterSet::choose`] has always chosen for them;
+//! one that is named stays when a later release has a better one.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
@@ -117,6 +119,9 @@ pub struct Terms {
     /// there was another.
     #[serde(skip_serializing_if = "Encryption::is_public", default)]
     pub encryption: Encryption,
+    /// Number of the parameter set, which terms with a holder's own key name; filled in when they are completed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parameter_set: Option<u8>,
 }
 
 #[expect(
@@ -212,6 +217,7 @@ impl Terms {
             witness: false,
             key_services: Vec::new(),
             encryption: Encryption::PublicKey,
+            parameter_set: None,
         }
     }
 
@@ -275,6 +281,10 @@ impl Terms {
         }
         terms.need = Some(need);
         terms.version = terms.complete_version();
+        if !terms.encryption.is_public() && terms.parameter_set.is_none() {
+            let (set, _) = encryption(terms.record_bound, &need, &job.holders, terms.ladder)?;
+            terms.parameter_set = Some(set.id);
+        }
         Ok(terms)
     }
 
@@ -285,6 +295,7 @@ impl Terms {
         Self {
             version: FIRST_VERSION,
             need: None,
+            parameter_set: None,
             ..self.clone()
         }
     }
@@ -297,7 +308,7 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = encryption(self.record_bound, &need, &job.holders, self.ladder)?;
+        let (set, run_ladder) = self.set(&need, &job.holders)?;
         Ok(Plan {
             set,
             budget: accounting::rho(self.epsilon, self.delta)?,
@@ -321,7 +332,7 @@ impl Terms {
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let holders = self.holders()?;
         let need = self.named_need()?;
-        let (set, run_ladder) = encryption(self.record_bound, &need, &holders, self.ladder)?;
+        let (set, run_ladder) = self.set(&need, &holders)?;
         Ok(Outline {
             set,
             run_budget: budget.share(self.runs),
@@ -336,6 +347,34 @@ impl Terms {
             key_services: self.key_services.clone(),
             encryption: self.encryption,
         })
+    }
+
+    /// The parameter set, by its number where terms name one, and the noise of one run.
+    fn set(&self, need: &Need, holders: &Holders) -> Result<(ParameterSet, LadderPlan), Error> {
+        match (self.encryption, self.parameter_set) {
+            (Encryption::PublicKey, None) => {
+                encryption(self.record_bound, need, holders, self.ladder)
+            }
+            (Encryption::PublicKey, Some(_)) => Err(Error::Terms(
+                "parameter_set: it follows from terms without a key of the holder's own: leave it out"
+                    .to_owned(),
+            )),
+            (Encryption::HolderKey, None) => Err(Error::Terms(
+                "parameter_set: terms with a key of the holder's own name it: leave out version and need to \
+                 have it filled in"
+                    .to_owned(),
+            )),
+            (Encryption::HolderKey, Some(id)) => {
+                let largest = largest_value(need, holders);
+                let fits = |set: &ParameterSet| set.fits(self.record_bound, largest, need.squares);
+                let set = ParameterSet::by_id(id).filter(fits).ok_or_else(|| {
+                    Error::Terms(format!(
+                        "parameter_set: {id} is none for these records and values: leave it out to have one chosen"
+                    ))
+                })?;
+                Ok((set, need.ladder.plan(self.ladder)?))
+            }
+        }
     }
 
     fn named_need(&self) -> Result<Need, Error> {
@@ -508,6 +547,13 @@ fn leak(record_bound: u64, squares: bool, form: LadderForm) -> Result<Leak, Erro
     })
 }
 
+/// Upper bound on the absolute value of what a run releases, the noise of all holders included.
+fn largest_value(need: &Need, holders: &Holders) -> u128 {
+    let variance = holders.fit_variance(need.ladder.largest_variance_units);
+    let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
+    need.largest_cell.saturating_add(noise)
+}
+
 /// Parameters and noise for one run over so many records at most, with noise of all holders in a form.
 ///
 /// # Errors
@@ -518,10 +564,7 @@ pub fn encryption(
     holders: &Holders,
     form: LadderForm,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
-    let variance = holders.fit_variance(need.ladder.largest_variance_units);
-    let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
-    let largest = need.largest_cell.saturating_add(noise);
-    let set = ParameterSet::choose(record_bound, largest, need.squares)?;
+    let set = ParameterSet::choose(record_bound, largest_value(need, holders), need.squares)?;
     Ok((set, need.ladder.plan(form)?))
 }
 
