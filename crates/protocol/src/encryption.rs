@@ -217,6 +217,12 @@ impl<'a> Encryptor<'a> {
         }
     }
 
+    /// Whether it encrypts as a plan says: under such a key, and under one of the public key's parameters.
+    pub(crate) fn follows(&self, encryption: Encryption) -> bool {
+        let same = |own: &HolderKey| own.params().set() == self.public.params().set();
+        self.encryption() == encryption && self.own.is_none_or(same)
+    }
+
     /// Encrypts a polynomial, under each plaintext modulus.
     pub(crate) fn encrypt<R: RngCore + CryptoRng>(
         &self,
@@ -246,6 +252,10 @@ impl<'a> Encryptor<'a> {
 
 /// Of an object that an upload does not have.
 pub(crate) const NO_SUCH_OBJECT: Error = Error::Object("the upload has no such object");
+
+/// Of an object under another key than the upload's keys were made with.
+pub(crate) const OTHER_KEY: Error =
+    Error::Object("it is under another key than the keys of its upload");
 
 /// What an object holds.
 #[derive(Clone, Debug)]

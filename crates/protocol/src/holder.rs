@@ -62,8 +62,9 @@ impl<'a> Holder<'a> {
         let encryptor = encryptor.into();
         let set = encryptor.params().set();
         let wanted = UploadPlan::for_table(table.domain(), table.records(), plan.ladder, set)?
-            .under(encryptor.encryption());
-        if plan != wanted || matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder) {
+            .under(plan.encryption);
+        let other = matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder);
+        if other || plan != wanted || !encryptor.follows(plan.encryption) {
             return Err(Error::Object("the plan is not this table's"));
         }
         Ok(Self {

@@ -1,7 +1,7 @@
 //! A holder's noise under encryption, as the computation service adds it to pages.
 
 use crate::Error;
-use crate::encryption::Payload;
+use crate::encryption::{OTHER_KEY, Payload};
 use crate::upload::{Object, noise_objects};
 use fhaim_dp::{Digits, LadderPlan};
 use fhaim_he::{Ciphertext, HolderCiphertext, HolderKeys, Parameters, SeededCiphertext};
@@ -60,11 +60,13 @@ impl EncryptedLadder {
                 whole(params, vector.iter().map(Ciphertext::residue))?;
                 Ok(vector.into_iter().map(digested).collect())
             })?),
-            Some(keys) => Vectors::Own(
-                keys,
-                collect(objects, |object| {
+            Some(keys) => {
+                let vectors = collect(objects, |object| {
                     let vector = get(object)?.seeded()?;
                     whole(params, vector.iter().map(SeededCiphertext::residue))?;
+                    if vector.iter().any(|seeded| seeded.key_id() != keys.id()) {
+                        return Err(OTHER_KEY);
+                    }
                     let expand = |seeded: SeededCiphertext| {
                         Ok(Digested {
                             digest: Sha256::digest(seeded.to_bytes(params)).into(),
@@ -72,8 +74,9 @@ impl EncryptedLadder {
                         })
                     };
                     vector.into_iter().map(expand).collect()
-                })?,
-            ),
+                })?;
+                Vectors::Own(keys, vectors)
+            }
         };
         Ok(Self { plan, vectors })
     }

@@ -5,7 +5,7 @@
 //! sent again after a break. All that lie under a holder's own key must lie under the same one.
 
 use crate::Error;
-use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, Payload};
+use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_KEY, Payload};
 use crate::noise::EncryptedLadder;
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
@@ -264,6 +264,9 @@ impl Upload {
     }
 
     /// The same around a table that is kept somewhere; `get` is asked for every noise object.
+    ///
+    /// # Errors
+    /// What `get` returns; [`Error::Object`] for a table or noise under another key than `keys` are for.
     pub(crate) fn over(
         params: &Parameters,
         plan: UploadPlan,
@@ -271,6 +274,9 @@ impl Upload {
         keys: Option<Arc<HolderKeys>>,
         get: impl FnMut(Object) -> Result<Payload, Error>,
     ) -> Result<Self, Error> {
+        if table.holder() != keys.as_ref().map(|keys| keys.id()) {
+            return Err(OTHER_KEY);
+        }
         let ladder = EncryptedLadder::from_objects(params, plan.ladder, keys.clone(), get)?;
         Ok(Self {
             plan,

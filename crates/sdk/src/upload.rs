@@ -169,7 +169,7 @@ impl Client {
         }
         // Nothing that was sent counts any more: its noise need not be that of what is there.
         let begins = journal.sent().is_empty();
-        let own = match plan.encryption() {
+        let own = match plan.form().encryption {
             Encryption::PublicKey => None,
             Encryption::HolderKey => Some(journal.holder_key(public.params())?),
         };

@@ -126,7 +126,7 @@ impl<'a> CountsHolder<'a> {
     ) -> Result<Self, Error> {
         let encryptor = encryptor.into();
         let other = matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder);
-        if other || encryptor.encryption() != plan.encryption || *tally.tables() != plan.tables {
+        if other || !encryptor.follows(plan.encryption) || *tally.tables() != plan.tables {
             return Err(Error::Object("the plan is not this table's"));
         }
         if tally.records() == 0 {
