@@ -106,21 +106,32 @@ impl Form {
         object: Object,
         bytes: &[u8],
     ) -> Result<Payload, Error> {
-        if bytes.len() != self.object_bytes(params, object) {
-            return Err(Error::Object("truncated or too long"));
+        if object != Object::Keys {
+            return self.decode_polynomial(params, bytes);
         }
+        if bytes.len() != self.object_bytes(params, object) {
+            return Err(OTHER_LENGTH);
+        }
+        let keys = HolderKeys::from_bytes(params, self.layout, bytes)?;
+        Ok(Payload::Keys(Box::new(keys)))
+    }
+
+    /// Decodes an object that is an encrypted polynomial.
+    ///
+    /// # Errors
+    /// As [`Form::decode`].
+    pub fn decode_polynomial(&self, params: &Parameters, bytes: &[u8]) -> Result<Payload, Error> {
         let set = params.set();
-        match (object, self.encryption) {
-            (Object::Keys, _) => {
-                let keys = HolderKeys::from_bytes(params, self.layout, bytes)?;
-                Ok(Payload::Keys(Box::new(keys)))
-            }
-            (_, Encryption::PublicKey) => {
+        if bytes.len() != self.polynomial_bytes(set) {
+            return Err(OTHER_LENGTH);
+        }
+        match self.encryption {
+            Encryption::PublicKey => {
                 let decode = |bytes: &[u8]| Ciphertext::from_bytes(params, bytes);
                 let all = each(bytes, set.ciphertext_bytes(), decode, Ciphertext::residue);
                 Ok(Payload::Ciphertexts(all?))
             }
-            (_, Encryption::HolderKey) => {
+            Encryption::HolderKey => {
                 let decode = |bytes: &[u8]| SeededCiphertext::from_bytes(params, bytes);
                 let all = each(bytes, set.seeded_bytes(), decode, SeededCiphertext::residue);
                 Ok(Payload::Seeded(all?))
@@ -249,6 +260,9 @@ impl<'a> Encryptor<'a> {
         )?)))
     }
 }
+
+/// Of an object that is not of its size.
+pub(crate) const OTHER_LENGTH: Error = Error::Object("truncated or too long");
 
 /// Of an object that an upload does not have.
 pub(crate) const NO_SUCH_OBJECT: Error = Error::Object("the upload has no such object");

@@ -5,7 +5,7 @@
 //! sent again after a break. All that lie under a holder's own key must lie under the same one.
 
 use crate::Error;
-use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_KEY, Payload};
+use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_KEY, OTHER_LENGTH, Payload};
 use crate::noise::EncryptedLadder;
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
@@ -165,7 +165,7 @@ impl UploadPlan {
             return Err(NO_SUCH_OBJECT);
         }
         if self.residues != params.residues() {
-            return Err(Error::Object("truncated or too long"));
+            return Err(OTHER_LENGTH);
         }
         self.form().decode(params, object, bytes)
     }

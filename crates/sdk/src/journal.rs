@@ -183,13 +183,16 @@ impl Journal {
     }
 
     /// The key of the holder's own that objects are to be sent under: the one that some were sent under, or,
-    /// where there are none, a new one, which is kept before anything is.
+    /// where there are none, a new one, which is kept before anything is sent.
     ///
     /// # Errors
-    /// [`Error::Journal`] for a key of other parameters, and where the file cannot be written;
-    /// [`Error::Protocol`] where the system has no randomness.
+    /// [`Error::Journal`] for a key of other parameters, for objects that were sent under none, and where the
+    /// file cannot be written; [`Error::Protocol`] where the system has no randomness.
     pub(crate) fn holder_key(&mut self, params: &Parameters) -> Result<HolderKey, Error> {
-        if let Some(key) = self.key.as_ref().filter(|_| !self.sent.is_empty()) {
+        if !self.sent.is_empty() {
+            let Some(key) = &self.key else {
+                return Err(self.fault(&"it lacks the key that objects were sent under: remove it"));
+            };
             let key = key_from_text(params, &key.holder_key);
             return key.map_err(|error| self.fault(&error));
         }
@@ -200,7 +203,7 @@ impl Journal {
         };
         self.seclude()?;
         self.write(&line)?;
-        (self.key, self.sent) = (Some(line), BTreeMap::new());
+        self.key = Some(line);
         Ok(key)
     }
 
@@ -272,5 +275,100 @@ mod tests {
         assert!(Journal::open(&path, dataset, Digest::of(b"other")).is_err());
         Journal::open(&path, dataset, table).unwrap().finish();
         assert!(!path.exists());
+    }
+
+    fn params() -> Parameters {
+        Parameters::new(fhaim_he::P1).unwrap()
+    }
+
+    /// An upload that goes on does so under the key that it began with; one of which nothing counts any more
+    /// begins with another.
+    #[test]
+    fn the_key_of_the_holders_own_is_kept_with_what_was_sent_under_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let open = || Journal::open(&path, dataset, table).unwrap();
+        let mut journal = open();
+        let first = journal.holder_key(&params()).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        let shown = format!("{journal:?}");
+        assert!(!shown.contains(&key_to_text(&first)[..40]));
+        let mut again = open();
+        let key = again.holder_key(&params()).unwrap();
+        assert_eq!((key.id(), key.to_bytes()), (first.id(), first.to_bytes()));
+        assert_eq!(again.sent().len(), 1);
+        // Of another parameter set it is none.
+        let other = Parameters::new(fhaim_he::P1_LARGE).unwrap();
+        assert!(matches!(
+            again.holder_key(&other),
+            Err(Error::Journal { .. })
+        ));
+        again.forget(&OBJECT.name());
+        let next = again.holder_key(&params()).unwrap();
+        assert_ne!(next.id(), first.id());
+        again.confirm(Object::Keys, Digest::of(b"2")).unwrap();
+        // What was sent under the first is not gone on with.
+        let mut last = open();
+        let names: Vec<&String> = last.sent().keys().collect();
+        assert_eq!(names, ["keys"]);
+        assert_eq!(last.holder_key(&params()).unwrap().id(), next.id());
+    }
+
+    /// Wherever a crash cuts the file off, what counts as sent was sent under the key that is in it.
+    #[test]
+    fn a_key_that_was_cut_off_has_nothing_sent_under_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        let key = journal.holder_key(&params()).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let lines = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let ends: Vec<usize> = lines.map(|(place, _)| place + 1).collect();
+        let cuts = [
+            ends[0],
+            ends[0] + 20,
+            ends[1] - 1,
+            ends[1],
+            ends[1] + 20,
+            ends[2],
+        ];
+        for cut in cuts {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut journal = Journal::open(&path, dataset, table).unwrap();
+            let same = journal.holder_key(&params()).unwrap().id() == key.id();
+            assert_eq!(same, cut == ends[2], "{cut}");
+            assert_eq!(journal.sent().len(), usize::from(same));
+        }
+    }
+
+    #[test]
+    fn objects_without_the_key_that_they_were_sent_under_are_refused() {
+        let mut journal = Journal::in_memory();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        assert!(matches!(
+            journal.holder_key(&params()),
+            Err(Error::Journal { .. })
+        ));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let journal = Journal::open(&path, dataset, table).unwrap();
+        assert_eq!(mode(), 0o600);
+        drop(journal);
+        // As an earlier release left it.
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        journal.holder_key(&params()).unwrap();
+        assert_eq!(mode(), 0o600);
     }
 }

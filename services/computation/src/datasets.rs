@@ -260,6 +260,15 @@ impl Part {
         objects.buffer_unordered(READS).try_collect().await
     }
 
+    /// Where an object is kept.
+    fn place(&self, object: Object) -> Option<Place> {
+        let kept = self.objects.get(&object)?;
+        Some(Place {
+            name: self.stored.blob(self.number, object, kept.version),
+            digest: kept.digest.0,
+        })
+    }
+
     /// Reads an object: what was put, or nothing.
     async fn read_one(&self, object: Object) -> Result<(Object, Payload), Failure> {
         let kept = self.objects.get(&object).copied();
@@ -352,6 +361,10 @@ impl Columns for Reader {
         self.holder
     }
 
+    fn holder_keys(&self) -> Option<Place> {
+        self.part.place(Object::Keys)
+    }
+
     fn read(
         &self,
         residue: usize,
@@ -380,14 +393,6 @@ impl Columns for Reader {
     }
 
     fn place(&self, column: usize, chunk: usize) -> Option<Place> {
-        let object = Object::Column { column, chunk };
-        let kept = self.part.objects.get(&object)?;
-        Some(Place {
-            name: self
-                .part
-                .stored
-                .blob(self.part.number, object, kept.version),
-            digest: kept.digest.0,
-        })
+        self.part.place(Object::Column { column, chunk })
     }
 }
