@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// Bytes before the body.
-const HEADER: usize = 24;
+pub const HEADER: usize = 24;
 
 /// What the golden ciphertext hides.
 pub const HIDDEN: [i64; 6] = [1, -1, 0, 33_554_429, -33_554_429, 7];
 
-fn malformed<T>(decoded: Result<T>) {
+pub fn malformed<T>(decoded: Result<T>) {
     match decoded {
         Err(Error::Malformed { .. }) => {}
         Err(other) => panic!("{other}"),
@@ -57,7 +57,7 @@ pub fn ciphertext(params: &Parameters) -> Vec<u8> {
     })
 }
 
-fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
+pub fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
     let (values, _) = secret.decrypt(&[ciphertext]).unwrap();
     assert!(values.iter().zip(HIDDEN).all(|(&v, h)| v == i128::from(h)));
     assert!(values[HIDDEN.len()..].iter().all(|&v| v == 0));
@@ -108,8 +108,8 @@ fn a_public_key_encrypts_what_its_secret_key_decrypts() {
 /// An encoder of the format's own, after its description: residues lie one behind the other in as
 /// many bits as their prime has, from the lowest bit of the first byte on.
 #[derive(Default)]
-struct Body {
-    bytes: Vec<u8>,
+pub struct Body {
+    pub bytes: Vec<u8>,
     word: u128,
     held: u32,
     count: u64,
@@ -117,7 +117,7 @@ struct Body {
 
 impl Body {
     /// A polynomial's residues modulo each prime: multiples of an odd constant.
-    fn poly(&mut self, primes: &[u64]) {
+    pub fn poly(&mut self, primes: &[u64]) {
         for &prime in primes {
             for _ in 0..DEGREE {
                 self.count += 1;
@@ -136,7 +136,7 @@ impl Body {
 }
 
 /// Magic, version, kind, set, plaintext modulus, two zero bytes, length, checksum, body.
-fn object(kind: u8, set: u8, modulus: u8, body: &[u8]) -> Vec<u8> {
+pub fn object(kind: u8, set: u8, modulus: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = b"FHAIM\0".to_vec();
     bytes.extend([1, kind, set, modulus, 0, 0]);
     bytes.extend(u32::try_from(body.len()).unwrap().to_le_bytes());
