@@ -65,7 +65,7 @@ fn keys_by_rule(set: &ParameterSet, level: u8) -> Vec<u8> {
     let mut body = Body::default();
     body.bytes.extend([7; 16]);
     body.bytes.push(level);
-    let mut halves = |body: &mut Body, count: usize| {
+    let halves = |body: &mut Body, count: usize| {
         for _ in 0..count * set.ciphertext_moduli.len() {
             body.poly(&all);
         }
