@@ -7,7 +7,8 @@ use crate::terms::terms;
 use fhaim_api::Digest;
 use fhaim_dp::{LadderForm, LadderPlan};
 use fhaim_he::{
-    HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3, ParameterSet, Parameters, SeededCiphertext,
+    HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3, P5, ParameterSet, Parameters,
+    SeededCiphertext,
 };
 use fhaim_protocol::encryption::{Encryption, key_from_text, key_to_text};
 use fhaim_protocol::terms::Terms;
@@ -22,7 +23,7 @@ use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
-const SETS: [ParameterSet; 4] = [P1, P1_LARGE, P2, P3];
+const SETS: [ParameterSet; 5] = [P1, P1_LARGE, P2, P3, P5];
 
 fn holder_key(params: &Parameters) -> HolderKey {
     let bytes = golden(OWN_KEY, "holder-key.p1", || {
@@ -61,12 +62,17 @@ fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
 
 /// The id, the packing level, h to s; for records a seed and half a key for right forms, and three more.
 fn keys_by_rule(set: &ParameterSet, level: u8) -> Vec<u8> {
-    let all = [set.ciphertext_moduli, &[set.special_modulus]].concat();
+    let all = [set.ciphertext_moduli, set.special_moduli].concat();
+    // A digit a ciphertext prime, but one in all where two special primes cover them.
+    let digits = match set.special_moduli {
+        [_] => set.ciphertext_moduli.len(),
+        _ => 1,
+    };
     let mut body = Body::default();
     body.bytes.extend([7; 16]);
     body.bytes.push(level);
     let halves = |body: &mut Body, count: usize| {
-        for _ in 0..count * set.ciphertext_moduli.len() {
+        for _ in 0..count * digits {
             body.poly(&all);
         }
     };
@@ -98,7 +104,7 @@ fn keys_that_come_with_a_holders_are_written_as_they_were_read() {
     assert_eq!(lines.as_bytes(), kept);
 }
 
-/// Terms of a release that had sets 1 to 4: whatever a later one chooses for new terms, these name theirs.
+/// Whatever a release chooses for new terms, these name their set.
 fn own() -> Terms {
     let own = Terms {
         ladder: LadderForm::Dense,

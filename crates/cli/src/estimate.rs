@@ -91,7 +91,7 @@ pub fn load(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
+    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form, key)?;
     let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
     let residues = plan.residues as u64;
     let noise = plan.ladder.vectors() as u64 * u64::from(count);

@@ -282,8 +282,8 @@ impl Terms {
         terms.need = Some(need);
         terms.version = terms.complete_version();
         if !terms.encryption.is_public() && terms.parameter_set.is_none() {
-            let (set, _) = encryption(terms.record_bound, &need, &job.holders, terms.ladder)?;
-            terms.parameter_set = Some(set.id);
+            let largest = largest_value(&need, &job.holders);
+            terms.parameter_set = Some(terms.choose(&need, largest)?.id);
         }
         Ok(terms)
     }
@@ -351,30 +351,50 @@ impl Terms {
 
     /// The parameter set, by its number where terms name one, and the noise of one run.
     fn set(&self, need: &Need, holders: &Holders) -> Result<(ParameterSet, LadderPlan), Error> {
-        match (self.encryption, self.parameter_set) {
-            (Encryption::PublicKey, None) => {
-                encryption(self.record_bound, need, holders, self.ladder)
+        let largest = largest_value(need, holders);
+        let refuse = |reason: &str| Err(Error::Terms(format!("parameter_set: {reason}")));
+        let set = match (self.encryption, self.parameter_set) {
+            (Encryption::PublicKey, None) => self.choose(need, largest)?,
+            (Encryption::PublicKey, Some(_)) => {
+                return refuse(
+                    "it follows from terms without a key of the holder's own: leave it out",
+                );
             }
-            (Encryption::PublicKey, Some(_)) => Err(Error::Terms(
-                "parameter_set: it follows from terms without a key of the holder's own: leave it out"
-                    .to_owned(),
-            )),
-            (Encryption::HolderKey, None) => Err(Error::Terms(
-                "parameter_set: terms with a key of the holder's own name it: leave out version and need to \
-                 have it filled in"
-                    .to_owned(),
-            )),
+            (Encryption::HolderKey, None) => {
+                return refuse(
+                    "terms with a key of the holder's own name it: leave out version and need to have it filled in",
+                );
+            }
             (Encryption::HolderKey, Some(id)) => {
-                let largest = largest_value(need, holders);
-                let fits = |set: &ParameterSet| set.fits(self.record_bound, largest, need.squares);
-                let set = ParameterSet::by_id(id).filter(fits).ok_or_else(|| {
-                    Error::Terms(format!(
-                        "parameter_set: {id} is none for these records and values: leave it out to have one chosen"
-                    ))
-                })?;
-                Ok((set, need.ladder.plan(self.ladder)?))
+                let fits = |set: &ParameterSet| {
+                    set.fits(self.record_bound, largest, need.squares)
+                        && !(set.holder_only && self.shares() > 1)
+                };
+                match ParameterSet::by_id(id).filter(fits) {
+                    Some(set) => set,
+                    None => {
+                        return refuse(
+                            "it is none for these terms: leave it out to have one chosen",
+                        );
+                    }
+                }
             }
-        }
+        };
+        Ok((set, need.ladder.plan(self.ladder)?))
+    }
+
+    fn choose(&self, need: &Need, largest: u128) -> Result<ParameterSet, Error> {
+        choose(
+            self.record_bound,
+            largest,
+            need.squares,
+            (self.encryption, self.shares()),
+        )
+    }
+
+    /// How many services have a share of the secret key.
+    fn shares(&self) -> usize {
+        self.key_services.len().max(1)
     }
 
     fn named_need(&self) -> Result<Need, Error> {
@@ -554,7 +574,8 @@ fn largest_value(need: &Need, holders: &Holders) -> u128 {
     need.largest_cell.saturating_add(noise)
 }
 
-/// Parameters and noise for one run over so many records at most, with noise of all holders in a form.
+/// Parameters and noise for one run over so many records at most, with noise of all holders in a form, encrypted
+/// under such a key and decrypted by one service.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
@@ -563,9 +584,30 @@ pub fn encryption(
     need: &Need,
     holders: &Holders,
     form: LadderForm,
+    key: Encryption,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
-    let set = ParameterSet::choose(record_bound, largest_value(need, holders), need.squares)?;
+    let set = choose(
+        record_bound,
+        largest_value(need, holders),
+        need.squares,
+        (key, 1),
+    )?;
     Ok((set, need.ladder.plan(form)?))
+}
+
+/// The parameter set of new terms, under such a key and with a secret key in so many shares.
+fn choose(
+    record_bound: u64,
+    largest: u128,
+    squares: bool,
+    (key, shares): (Encryption, usize),
+) -> Result<ParameterSet, Error> {
+    Ok(match key {
+        Encryption::PublicKey => ParameterSet::choose(record_bound, largest, squares)?,
+        Encryption::HolderKey => {
+            ParameterSet::choose_for_holder(record_bound, largest, squares, shares)?
+        }
+    })
 }
 
 /// The parameters of a set, with their tables, for a key that these services share.

@@ -379,7 +379,11 @@ mod tests {
         for set in sets {
             let params = Parameters::new(set).unwrap();
             let keys = form.object_bytes(&params, Object::Keys);
-            for bytes in [keys, form.polynomial_bytes(&set), public.polynomial_bytes(&set)] {
+            for bytes in [
+                keys,
+                form.polynomial_bytes(&set),
+                public.polynomial_bytes(&set),
+            ] {
                 assert!(bytes <= OBJECT_LIMIT, "{bytes} under set {}", set.id);
             }
         }

@@ -232,6 +232,7 @@ fn a_key_of_the_holders_own_is_named_with_its_parameter_set() {
         named(Some(fhaim_he::P1_LARGE.id)).unwrap().set,
         fhaim_he::P1_LARGE
     );
+    assert_eq!(named(None).unwrap().set, fhaim_he::P5);
     for id in [0, fhaim_he::P2.id, fhaim_he::P3.id, 255] {
         let refused = named(Some(id)).unwrap_err().to_string();
         assert!(refused.contains("parameter_set"), "{refused}");
@@ -250,6 +251,30 @@ fn a_key_of_the_holders_own_is_named_with_its_parameter_set() {
             assert!(refused.contains("parameter_set"), "{refused}");
         }
     }
+}
+
+/// A set for secret keys of one service is neither chosen for split keys, nor taken where it is named.
+#[test]
+fn split_keys_have_a_set_of_their_own_choice() {
+    let service = |number: u8| KeyService {
+        name: format!("service {number}"),
+        key: crate::panel::ServiceKey::from_bytes(&[number; 32]).public(),
+    };
+    let split = Terms {
+        encryption: Encryption::HolderKey,
+        key_services: vec![service(1), service(2)],
+        ..terms()
+    };
+    let complete = split.clone().complete(&Mechanisms).unwrap();
+    assert_eq!(complete.version, HOLDER_KEY_VERSION);
+    assert_eq!(complete.parameter_set, Some(fhaim_he::P1.id));
+    complete.plan().unwrap().parameters().unwrap();
+    let named = Terms {
+        parameter_set: Some(fhaim_he::P5.id),
+        ..split
+    };
+    let refused = plan(&named).unwrap_err().to_string();
+    assert!(refused.contains("parameter_set"), "{refused}");
 }
 
 /// Several holders' ciphertexts are added up: all are under the dataset's key.
