@@ -184,7 +184,9 @@ impl Session {
         };
         let own = match encryption {
             Encryption::PublicKey => None,
-            Encryption::HolderKey => Some(HolderKey::random(key.params(), &mut rng).map_err(failed)?),
+            Encryption::HolderKey => {
+                Some(HolderKey::random(key.params(), &mut rng).map_err(failed)?)
+            }
         };
         let mut encrypted = 0;
         while encrypted < objects.min(MAX_REHEARSED) {
