@@ -1,15 +1,12 @@
-//! A holder's key of its own: the key, what is encrypted under it, what comes with it, the terms that name it and
-//! the journal that keeps it.
+//! A holder's key of its own: the key, what is encrypted under it, the terms that name it and the journal that keeps it.
+//! What else is made with one is in `encryption`.
 
-use crate::encryption::{Body, HEADER, HIDDEN, malformed, object, public, reveals, secret};
-use crate::files::{OWN_KEY, golden, json, refuses_damage, refuses_unknown_fields};
+use crate::encryption::{HEADER, HIDDEN, malformed, public, reveals, secret};
+use crate::files::{HOLDER, golden, json, refuses_damage, refuses_unknown_fields};
 use crate::terms::terms;
 use fhaim_api::Digest;
 use fhaim_dp::{LadderForm, LadderPlan};
-use fhaim_he::{
-    HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3, P5, ParameterSet, Parameters,
-    SeededCiphertext,
-};
+use fhaim_he::{HolderKey, Layout, P1, Parameters, SeededCiphertext};
 use fhaim_protocol::encryption::{Encryption, key_from_text, key_to_text};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan};
@@ -17,16 +14,12 @@ use fhaim_sdk::Journal;
 use fhaim_synth::Mechanisms;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
-use sha2::{Digest as _, Sha256};
-use std::fmt::Write;
 use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
-const SETS: [ParameterSet; 5] = [P1, P1_LARGE, P2, P3, P5];
-
 fn holder_key(params: &Parameters) -> HolderKey {
-    let bytes = golden(OWN_KEY, "holder-key.p1", || {
+    let bytes = golden(HOLDER, "holder-key.p1", || {
         let mut rng = ChaCha20Rng::seed_from_u64(11);
         let key = HolderKey::random(params, &mut rng).unwrap();
         key.to_bytes().to_vec()
@@ -44,7 +37,7 @@ fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
     let params = Parameters::new(P1).unwrap();
     let key = holder_key(&params);
     let mut rng = ChaCha20Rng::seed_from_u64(12);
-    let bytes = golden(OWN_KEY, "seeded-ciphertext.p1", || {
+    let bytes = golden(HOLDER, "seeded-ciphertext.p1", || {
         key.encrypt(&HIDDEN, &mut rng).unwrap()[0].to_bytes(&params)
     });
     let seeded = SeededCiphertext::from_bytes(&params, &bytes).unwrap();
@@ -58,50 +51,6 @@ fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
     refuses_damage(&bytes, HEADER, |bytes| {
         malformed(SeededCiphertext::from_bytes(&params, bytes));
     });
-}
-
-/// The id, the packing level, h to s; for records a seed and half a key for right forms, and three more.
-fn keys_by_rule(set: &ParameterSet, level: u8) -> Vec<u8> {
-    let all = [set.ciphertext_moduli, set.special_moduli].concat();
-    // A digit a ciphertext prime, but one in all where two special primes cover them.
-    let digits = match set.special_moduli {
-        [_] => set.ciphertext_moduli.len(),
-        _ => 1,
-    };
-    let mut body = Body::default();
-    body.bytes.extend([7; 16]);
-    body.bytes.push(level);
-    let halves = |body: &mut Body, count: usize| {
-        for _ in 0..count * digits {
-            body.poly(&all);
-        }
-    };
-    halves(&mut body, 2);
-    if level > 0 {
-        body.bytes.extend([9; 32]);
-        halves(&mut body, 1 + 3 * 2);
-    }
-    object(14, set.id, 0, &body.bytes)
-}
-
-/// They take megabytes: the golden file has the digest of each, made here by rule.
-#[test]
-fn keys_that_come_with_a_holders_are_written_as_they_were_read() {
-    let records = Layout::for_records(9000).unwrap();
-    let mut lines = String::new();
-    for set in SETS {
-        let params = Parameters::new(set).unwrap();
-        for (layout, level) in [(None, 0), (Some(records), 1)] {
-            let bytes = keys_by_rule(&set, level);
-            let keys = HolderKeys::from_bytes(&params, layout, &bytes).unwrap();
-            assert!(keys.to_bytes() == bytes, "{} {level}", set.id);
-            assert_eq!(HolderKeys::bytes(&params, layout), bytes.len());
-            let digest = Sha256::digest(&bytes);
-            writeln!(lines, "{} {level} {} {digest:x}", set.id, bytes.len()).unwrap();
-        }
-    }
-    let kept = golden(OWN_KEY, "holder-keys.sha256", || lines.clone().into_bytes());
-    assert_eq!(lines.as_bytes(), kept);
 }
 
 /// Whatever a release chooses for new terms, these name their set.
@@ -119,9 +68,9 @@ fn own() -> Terms {
 fn terms_that_name_a_key_of_the_holders_own_are_of_the_eighth_version() {
     let (own, name) = (own(), "terms.own-key.json");
     assert_eq!(own.version, 8);
-    json(OWN_KEY, name, &own);
-    refuses_unknown_fields::<Terms>(OWN_KEY, name);
-    let text = String::from_utf8(golden(OWN_KEY, name, Vec::new)).unwrap();
+    json(HOLDER, name, &own);
+    refuses_unknown_fields::<Terms>(HOLDER, name);
+    let text = String::from_utf8(golden(HOLDER, name, Vec::new)).unwrap();
     for (from, to) in [
         (r#""version":8"#, r#""version":7"#),
         (r#""version":8"#, r#""version":9"#),
@@ -137,7 +86,7 @@ fn terms_that_name_a_key_of_the_holders_own_are_of_the_eighth_version() {
     }
     let plan = own.plan().unwrap();
     let plans = (plan.set.id, plan.run_ladder, plan.ladder().unwrap());
-    json::<(u8, LadderPlan, LadderPlan)>(OWN_KEY, "plan.own-key.json", &plans);
+    json::<(u8, LadderPlan, LadderPlan)>(HOLDER, "plan.own-key.json", &plans);
 }
 
 #[test]
@@ -150,9 +99,9 @@ fn an_uploads_plan_and_its_first_object() {
         residues: plan.set.plaintext_moduli.len(),
         encryption: Encryption::HolderKey,
     };
-    json(OWN_KEY, "upload-plan.own-key.json", &plan);
+    json(HOLDER, "upload-plan.own-key.json", &plan);
     assert_eq!(plan.objects().next(), Some(Object::Keys));
-    json(OWN_KEY, "object.keys.json", &Object::Keys);
+    json(HOLDER, "object.keys.json", &Object::Keys);
 }
 
 /// The key is read with what was sent under it; what was sent under another before does not count.
@@ -163,7 +112,7 @@ fn a_journal_with_a_key_is_gone_on_with() {
     let text = key_to_text(&key);
     assert_eq!(key_from_text(&params, &text).unwrap().id(), key.id());
     let table = Digest::of(b"table");
-    let golden = golden(OWN_KEY, "upload.own-key.journal", || {
+    let golden = golden(HOLDER, "upload.own-key.journal", || {
         let sent = |name: &str, what: &[u8]| {
             format!(
                 "{{\"object\":\"{name}\",\"digest\":\"{}\"}}\n",
