@@ -10,6 +10,10 @@ use crate::{Error, Setting};
 /// Bytes that a fit may take for each byte of the model's cap, as `fhaim-synth` has it.
 const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
 
+/// What a fit or a marginal may take however small the cap is: the score of three attributes that are far apart in a small
+/// model looks at a table of all that lies between them, which is no part of the model.
+const LEAST_BYTES: usize = 1 << 30;
+
 /// Which fit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -30,7 +34,9 @@ pub(crate) fn fit_model(
         steps: setting.fit_steps[stage as usize],
         tolerance: TOLERANCES[stage as usize],
         total: Some(total),
-        max_bytes: cap.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
+        max_bytes: cap
+            .saturating_mul(FIT_BYTES_PER_MODEL_BYTE)
+            .max(LEAST_BYTES),
         ..FitOptions::default()
     };
     Ok(fit(&setting.job.domain, measurements, &options, warm)?)
