@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::mechanisms::fitting::{FINAL_STEPS, Passes, check, check_fits};
+use crate::mechanisms::fitting::{FINAL_STEPS, FIT_MEMORY, Passes, check, check_fits};
 use crate::mechanisms::score::Scoring;
 
 /// So many stages follow the probe.
@@ -11,6 +11,9 @@ pub(super) const STAGES: u8 = 2;
 
 /// Upper bound on the resolutions on offer: the plan tries each of them on every pair.
 const MAX_RESOLUTIONS: usize = 32;
+
+/// Upper bound on the steps that a fit combines: each takes as much memory as the measurements.
+const MAX_FIT_MEMORY: usize = 100;
 
 /// Upper bound on the integers of a stage: what a ladder has pages for.
 const MAX_BLOCK_CELLS: usize = 1 << 20;
@@ -72,6 +75,9 @@ pub struct StagedOptions {
     /// What each step of a fit passes over.
     #[serde(skip_serializing_if = "Passes::is_tables")]
     pub passes: Passes,
+    /// Steps that the search of a fit combines.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub fit_memory: usize,
 }
 
 impl Default for StagedOptions {
@@ -97,6 +103,7 @@ impl Default for StagedOptions {
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
             passes: Passes::Tables,
+            fit_memory: FIT_MEMORY,
         }
     }
 }
@@ -112,6 +119,7 @@ impl StagedOptions {
             // Where columns are functions of others a fit may need more than the default.
             final_steps: 600,
             passes: Passes::Contractions,
+            fit_memory: 20,
             ..Self::default()
         }
     }
@@ -146,6 +154,9 @@ impl StagedOptions {
             )?;
         }
         self.check_resolutions()?;
+        let (name, memory) = ("fit_memory", self.fit_memory);
+        let fits = (1..=MAX_FIT_MEMORY).contains(&memory);
+        check(name, "from 1 to 100", memory as f64, fits)?;
         let (name, cells) = ("block_cells", self.block_cells);
         let range = "from 1 to 1048576";
         check(
@@ -178,6 +189,11 @@ fn is_one(weight: &f64) -> bool {
     *weight == 1.0
 }
 
+/// As [`is_one`], for the memory of fits.
+fn is_usual(memory: &usize) -> bool {
+    *memory == FIT_MEMORY
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,12 +203,13 @@ mod tests {
     fn what_terms_without_a_name_mean_is_not_written() {
         let written = |options| serde_json::to_value(options).unwrap();
         let landed = written(StagedOptions::default());
-        for name in ["digit_weight", "passes"] {
+        for name in ["digit_weight", "passes", "fit_memory"] {
             assert!(landed.get(name).is_none(), "{name}");
         }
         let recommended = written(StagedOptions::recommended());
         assert_eq!(recommended["digit_weight"], 0.1);
         assert_eq!(recommended["passes"], "contractions");
+        assert_eq!(recommended["fit_memory"], 20);
     }
 
     #[test]
@@ -223,6 +240,7 @@ mod tests {
         assert_eq!(refused(|o| o.block_cells = 0), "block_cells");
         assert_eq!(refused(|o| o.additions = 0), "additions");
         assert_eq!(refused(|o| o.fit_steps = usize::MAX), "fit_steps");
+        assert_eq!(refused(|o| o.fit_memory = 0), "fit_memory");
         assert_eq!(refused(|o| o.fit_tolerance = 0.0), "fit_tolerance");
     }
 }
