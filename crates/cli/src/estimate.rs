@@ -5,7 +5,11 @@ use std::{fmt, panic::resume_unwind, thread, time::Instant};
 use fhaim_domain::Domain;
 use fhaim_he::{DEGREE, PAGE, ParameterSet, Parameters, SecretKey, WORKING_BYTES};
 use fhaim_protocol::{
-    counts::CountTables, roster::Contribution, terms::encryption, upload::UploadPlan,
+    counts::CountTables,
+    encryption::{Encryption, Form},
+    roster::Contribution,
+    terms::encryption,
+    upload::UploadPlan,
 };
 use fhaim_release::{Holders, Job};
 use fhaim_synth::MechanismName;
@@ -66,7 +70,7 @@ pub struct Estimate {
 }
 
 /// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
-/// each uploads a `contribution`.
+/// each uploads a contribution, encrypted under one key or another.
 ///
 /// # Errors
 /// What cannot be planned.
@@ -75,7 +79,7 @@ pub fn load(
     job: &Job,
     domain: &Domain,
     records: usize,
-    contribution: Contribution,
+    (contribution, key): (Contribution, Encryption),
 ) -> Result<Load, Error> {
     // Which column is whose makes no difference to sizes, and another domain has other columns.
     let count = job.holders.count();
@@ -87,7 +91,7 @@ pub fn load(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
+    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form, key)?;
     let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
     let residues = plan.residues as u64;
     let noise = plan.ladder.vectors() as u64 * u64::from(count);
@@ -116,11 +120,16 @@ pub fn load(
         ciphertexts += 2 * residues * pairs as u64;
         encryptions += SQUARED_PAIR * pairs as f64;
     }
+    let polynomials = usize::try_from(upload / residues).unwrap_or(usize::MAX);
+    let form = Form {
+        encryption: key,
+        layout: (contribution == Contribution::Records).then_some(plan.layout),
+    };
     Ok(Load {
         memory_bytes: size::local_bytes(domain, records, job.model_bytes)
             .saturating_add(ciphertexts.saturating_mul(ciphertext_bytes))
             .saturating_add(combinations.min(WORKING_BYTES as u64)),
-        upload_bytes: upload.saturating_mul(ciphertext_bytes),
+        upload_bytes: form.bytes(&Parameters::shared(set)?, polynomials),
         encryptions,
         model_bytes: expected_model(mechanism, &job, records),
         set,

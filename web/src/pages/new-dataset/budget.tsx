@@ -275,7 +275,7 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
 }
 
 function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
-  const object = useObjectSeconds(plan.parameter_set);
+  const object = useObjectSeconds(plan);
   return (
     <>
       <Facts items={[

@@ -49,41 +49,46 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
   return state;
 }
 
-/** Seconds in which a worker of this browser encrypts an object, by parameter set. */
-const timed = new Map<number, Promise<number>>();
+/** What an object takes to be encrypted depends on. */
+type Kind = Pick<Planned, "parameter_set" | "encryption">;
 
-async function time(set: number): Promise<number> {
+/** Seconds in which a worker of this browser encrypts an object, by its kind. */
+const timed = new Map<string, Promise<number>>();
+
+async function time({ parameter_set, encryption }: Kind): Promise<number> {
   // A worker of its own: others wait for what they asked meanwhile.
   const session = new HolderSession();
   try {
     // The first makes the key.
-    await session.rehearse(set, 1);
+    await session.rehearse(parameter_set, encryption, 1);
     const start = performance.now();
-    const objects = await session.rehearse(set, REHEARSED);
+    const objects = await session.rehearse(parameter_set, encryption, REHEARSED);
     return (performance.now() - start) / 1000 / objects;
   } finally {
     session.end();
   }
 }
 
-/** How long an object of a parameter set takes to be encrypted, once a moment of it was measured. */
-export function useObjectSeconds(set: number | undefined): number | undefined {
-  const [state, setState] = useState<{ set?: number; seconds?: number }>({});
+/** How long an object of a plan takes to be encrypted, once a moment of it was measured. */
+export function useObjectSeconds(plan: Kind | undefined): number | undefined {
+  const [state, setState] = useState<{ name?: string; seconds?: number }>({});
+  const name = plan && `${plan.parameter_set} ${plan.encryption}`;
   useEffect(() => {
-    if (set === undefined) return;
+    if (plan === undefined || name === undefined) return;
     let current = true;
-    const measured = timed.get(set) ?? time(set);
-    timed.set(set, measured);
+    const measured = timed.get(name) ?? time(plan);
+    timed.set(name, measured);
     measured.then(
-      (seconds) => current && setState({ set, seconds }),
+      (seconds) => current && setState({ name, seconds }),
       // It is measured again when it is next asked for.
-      () => timed.delete(set),
+      () => timed.delete(name),
     );
     return () => {
       current = false;
     };
-  }, [set]);
-  return state.set === set ? state.seconds : undefined;
+    // Plans are made afresh; the name says whether they are of another kind.
+  }, [name]);
+  return state.name === name ? state.seconds : undefined;
 }
 
 /** The mechanisms that terms may name, the default first: none until they are known. */
@@ -117,7 +122,7 @@ export function figures(plan: Planned, records: number, columns: number, object:
   const encryption = object === undefined ? "…" : seconds((plan.objects.length * object * SENDING) / workers);
   return [
     ["Ciphertexts", count(plan.objects.length)],
-    ["Upload", bytes(plan.objects.length * plan.object_bytes)],
+    ["Upload", bytes(plan.bytes)],
     ["Encryption takes about", encryption],
     ["Memory for the table", bytes(tableBytes(records, columns) * workers)],
   ];
@@ -125,7 +130,7 @@ export function figures(plan: Planned, records: number, columns: number, object:
 
 /** A word of warning where an upload is large. */
 export function LargeUpload({ plan }: { plan: Planned }) {
-  if (plan.objects.length * plan.object_bytes <= LARGE_BYTES) return null;
+  if (plan.bytes <= LARGE_BYTES) return null;
   return (
     <Notice tone="warn">
       <p>
@@ -140,7 +145,7 @@ export function LargeUpload({ plan }: { plan: Planned }) {
 export function Estimate({ schema, records }: { schema: Schema; records: number }) {
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
   const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
-  const object = useObjectSeconds(offer?.plan.parameter_set);
+  const object = useObjectSeconds(offer?.plan);
   if (!offer) return null;
   return (
     <>
