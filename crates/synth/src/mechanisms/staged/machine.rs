@@ -126,6 +126,7 @@ impl StagedMachine {
             steps,
             tolerance,
             passes: self.options.passes,
+            memory: self.options.fit_memory,
         };
         fit_job(&self.job, &measurements, effort, self.model.as_ref())
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::mechanisms::fitting::{FINAL_STEPS, Passes, check, check_fits};
+use crate::mechanisms::fitting::{FINAL_STEPS, FIT_MEMORY, Passes, check, check_fits};
 use crate::mechanisms::score::Scoring;
 
 /// So many stages follow the probe.
@@ -14,6 +14,9 @@ const MAX_PENALTIES: usize = 16;
 
 /// Upper bound on the resolutions on offer: the plan tries each of them on every pair.
 const MAX_RESOLUTIONS: usize = 32;
+
+/// Upper bound on the steps that a fit combines: each takes as much memory as the measurements.
+const MAX_FIT_MEMORY: usize = 100;
 
 /// Upper bound on the integers of a stage: what a ladder has pages for.
 const MAX_BLOCK_CELLS: usize = 1 << 20;
@@ -83,6 +86,9 @@ pub struct StagedOptions {
     /// What each step of a fit passes over.
     #[serde(skip_serializing_if = "Passes::is_tables")]
     pub passes: Passes,
+    /// Steps that the search of a fit combines.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub fit_memory: usize,
 }
 
 impl Default for StagedOptions {
@@ -110,6 +116,7 @@ impl Default for StagedOptions {
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
             passes: Passes::Tables,
+            fit_memory: FIT_MEMORY,
         }
     }
 }
@@ -127,6 +134,7 @@ impl StagedOptions {
             // Where columns are functions of others a fit may need more than the default.
             final_steps: 600,
             passes: Passes::Contractions,
+            fit_memory: 20,
             ..Self::default()
         }
     }
@@ -161,6 +169,9 @@ impl StagedOptions {
             )?;
         }
         self.check_resolutions()?;
+        let (name, memory) = ("fit_memory", self.fit_memory);
+        let fits = (1..=MAX_FIT_MEMORY).contains(&memory);
+        check(name, "from 1 to 100", memory as f64, fits)?;
         self.check_plans()?;
         let (name, cells) = ("block_cells", self.block_cells);
         let range = "from 1 to 1048576";
@@ -207,6 +218,11 @@ fn is_one(weight: &f64) -> bool {
     *weight == 1.0
 }
 
+/// As [`is_one`], for the memory of fits.
+fn is_usual(memory: &usize) -> bool {
+    *memory == FIT_MEMORY
+}
+
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
@@ -220,12 +236,19 @@ mod tests {
     fn what_terms_without_a_name_mean_is_not_written() {
         let written = |options| serde_json::to_value(options).unwrap();
         let landed = written(StagedOptions::default());
-        for name in ["digit_weight", "passes", "first_look", "penalties"] {
+        for name in [
+            "digit_weight",
+            "passes",
+            "fit_memory",
+            "first_look",
+            "penalties",
+        ] {
             assert!(landed.get(name).is_none(), "{name}");
         }
         let recommended = written(StagedOptions::recommended());
         assert_eq!(recommended["digit_weight"], 0.1);
         assert_eq!(recommended["passes"], "contractions");
+        assert_eq!(recommended["fit_memory"], 20);
         assert_eq!(recommended["first_look"], 0.04);
         assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
     }
@@ -262,6 +285,7 @@ mod tests {
         assert_eq!(refused(|o| o.block_cells = 0), "block_cells");
         assert_eq!(refused(|o| o.additions = 0), "additions");
         assert_eq!(refused(|o| o.fit_steps = usize::MAX), "fit_steps");
+        assert_eq!(refused(|o| o.fit_memory = 0), "fit_memory");
         assert_eq!(refused(|o| o.fit_tolerance = 0.0), "fit_tolerance");
     }
 }
