@@ -117,3 +117,27 @@ pub fn session(identity: &Identity) -> SessionConfig {
     .into_iter()
     .fold(session, |session, (key, value)| session.set_str(key, value))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_computation::engine::Remote;
+    use fhaim_platform::config::load;
+    use std::path::Path;
+
+    #[test]
+    fn the_samples_are_configurations() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/config");
+        let scheduler: Scheduler = load("scheduler", Some(&folder.join("scheduler.toml"))).unwrap();
+        let executor: Executor = load("executor", Some(&folder.join("executor.toml"))).unwrap();
+        assert_eq!(executor.scheduler_host, scheduler.name);
+        assert_eq!(executor.scheduler_port, scheduler.listen.port());
+        // The computation service's default tasks fit.
+        let remote: Remote = toml::from_str(
+            "scheduler = \"https://scheduler:50050\"\n\
+             tls = { authority = \"a\", certificate = \"b\", key = \"c\" }",
+        )
+        .unwrap();
+        assert!(executor.memory_bytes >= (executor.tasks * remote.task_bytes) as u64);
+    }
+}
