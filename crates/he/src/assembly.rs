@@ -86,9 +86,10 @@ impl<'a> Assembly<'a> {
     /// An assembly of a plan's pages, none of which is there yet.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for a plan of other parameters or another layout.
+    /// [`Error::Mismatch`] for a plan of other parameters, another layout or columns under another key.
     pub fn new(context: &'a EvaluationContext<'a>, plan: &'a Plan) -> Result<Self> {
         context.check(plan.params(), plan.layout())?;
+        context.check_holder(plan.holder())?;
         Ok(Self {
             context,
             plan,

@@ -2,6 +2,7 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
+use crate::holder::{HolderKeyId, HolderKeys, ProductKeys};
 use crate::keys::{EvaluationKeys, KeySwitchKey};
 use crate::keyswitch::Scratch;
 use crate::layout::Layout;
@@ -16,6 +17,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct EvaluationContext<'a> {
     keys: &'a EvaluationKeys,
+    /// Of the holder whose columns are computed on, where they are under its own key.
+    holder: Option<Holder<'a>>,
     layout: Layout,
     pub(crate) packer: Packer<'a>,
     /// The permutation of X -> X^-1.
@@ -27,18 +30,62 @@ pub struct EvaluationContext<'a> {
     scratches: Mutex<Vec<Scratch>>,
 }
 
+/// A holder's keys, and those of them that products take.
+#[derive(Clone, Copy, Debug)]
+struct Holder<'a> {
+    keys: &'a HolderKeys,
+    products: &'a ProductKeys,
+}
+
 impl<'a> EvaluationContext<'a> {
     /// Tables for one layout.
     pub fn new(keys: &'a EvaluationKeys, layout: Layout) -> Self {
         let ring = keys.params.ring();
         Self {
             keys,
+            holder: None,
             layout,
             packer: Packer::new(keys, layout.slots()),
             inversion: ring.automorphism(2 * DEGREE - 1),
             ones: ones(ring, layout.stride()),
             scratches: Mutex::default(),
         }
+    }
+
+    /// The same, for columns under a holder's own key alone.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for keys of another parameter set, for columns of another layout or without
+    /// those for products.
+    pub fn with_holder_keys(self, keys: &'a HolderKeys) -> Result<Self> {
+        self.params().check_same(keys.params())?;
+        let products = keys.products(self.layout)?;
+        Ok(Self {
+            holder: Some(Holder { keys, products }),
+            ..self
+        })
+    }
+
+    /// The holder's key that columns are under; `None` for the service's.
+    pub(crate) fn holder(&self) -> Option<HolderKeyId> {
+        self.holder.map(|holder| holder.keys.id())
+    }
+
+    /// Refuses what is under another key than the columns that this is for.
+    pub(crate) fn check_holder(&self, holder: Option<HolderKeyId>) -> Result<()> {
+        if self.holder() == holder {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(
+                "columns under another key than is computed with",
+            ))
+        }
+    }
+
+    /// The keys that merge products of a holder's columns: h -> s, and the others.
+    pub(crate) fn products(&self) -> Option<(&'a KeySwitchKey, &'a ProductKeys)> {
+        let holder = self.holder?;
+        Some((&holder.keys.linear, holder.products))
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -97,14 +144,24 @@ impl<'a> EvaluationContext<'a> {
         switcher.lower(lifted, scratch)
     }
 
-    /// The image under X -> X^-1.
+    /// The image under X -> X^-1 of a ciphertext under the service's key.
     pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
+        self.invert_with(&self.keys.inversion, c, scratch)
+    }
+
+    /// The image under X -> X^-1 of a combination of columns, under the same key as they.
+    pub(crate) fn invert_column(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
+        let own = self.holder.map(|holder| &holder.products.inversion);
+        self.invert_with(own.unwrap_or(&self.keys.inversion), c, scratch)
+    }
+
+    fn invert_with(&self, key: &KeySwitchKey, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
         let image = |p: &Poly| p.permuted(&self.inversion);
         let [c0, c1] = &c.c;
         let pair = [image(c0), self.params().ring().zero()];
         Ciphertext {
             residue: c.residue,
-            c: self.switch(pair, &self.keys.inversion, &image(c1), scratch),
+            c: self.switch(pair, key, &image(c1), scratch),
         }
     }
 }

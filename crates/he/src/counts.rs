@@ -19,6 +19,7 @@
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
 use crate::evaluate::Evaluator;
+use crate::holder::{HolderCiphertext, HolderKeys};
 use crate::keyswitch::{Lifted, Scratch};
 use crate::layout::{Layout, PAGE};
 use crate::noise;
@@ -104,8 +105,8 @@ pub struct Weights(pub Vec<(usize, i64)>);
 pub struct EncryptedCounts {
     params: Parameters,
     layout: CountsLayout,
-    /// Of how many fresh ciphertexts each is the sum.
-    holders: u32,
+    /// Variance of the noise of each.
+    variance: f64,
     /// `ciphertexts[number][residue]`
     ciphertexts: Vec<Vec<Ciphertext>>,
 }
@@ -122,6 +123,32 @@ impl EncryptedCounts {
         holders: u32,
         ciphertexts: Vec<Vec<Ciphertext>>,
     ) -> Result<Self> {
+        let variance = noise::fresh_variance(params).total * f64::from(holders);
+        Self::with_variance(params, layout, variance, ciphertexts)
+    }
+
+    /// One holder's tables, encrypted under its own key, switched to the service's.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for another number of ciphertexts, one that lacks a residue, or one that is not
+    /// under these keys' holder's.
+    pub fn of_holder(
+        keys: &HolderKeys,
+        layout: CountsLayout,
+        ciphertexts: &[Vec<HolderCiphertext>],
+    ) -> Result<Self> {
+        let switch = |all: &Vec<HolderCiphertext>| all.iter().map(|c| keys.switch(c)).collect();
+        let switched = ciphertexts.iter().map(switch).collect::<Result<_>>()?;
+        let variance = noise::switched_variance(keys.params(), noise::HOLDERS_FRESH.total);
+        Self::with_variance(keys.params(), layout, variance, switched)
+    }
+
+    fn with_variance(
+        params: &Parameters,
+        layout: CountsLayout,
+        variance: f64,
+        ciphertexts: Vec<Vec<Ciphertext>>,
+    ) -> Result<Self> {
         let residues = 0..params.residues();
         let whole = |all: &Vec<Ciphertext>| residues.clone().eq(all.iter().map(|c| c.residue));
         if ciphertexts.len() != layout.ciphertexts || !ciphertexts.iter().all(whole) {
@@ -130,7 +157,7 @@ impl EncryptedCounts {
         Ok(Self {
             params: params.clone(),
             layout,
-            holders,
+            variance,
             ciphertexts,
         })
     }
@@ -166,6 +193,7 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Option<Page>>> {
         self.context()
             .check(&counts.params, counts.layout.packing()?)?;
+        self.context().check_holder(None)?;
         if residue >= counts.params.residues() {
             return Err(Error::OutOfRange("plaintext modulus"));
         }
@@ -186,10 +214,9 @@ impl Evaluator<'_> {
         let Some(&last) = leaves.keys().next_back() else {
             return Ok(None);
         };
-        let fresh = noise::fresh_variance(&counts.params).total * f64::from(counts.holders);
         let noisiest = leaves.values().map(energy).fold(0.0, f64::max);
         let packing = noise::packing_variance(&counts.params, counts.layout.stride);
-        let deviation = (fresh * noisiest + packing).sqrt();
+        let deviation = (counts.variance * noisiest + packing).sqrt();
 
         let tiles = (0..=last / TILE_LEAVES).collect();
         let started = Clock::start();

@@ -6,6 +6,7 @@ use crate::assembly::Assembly;
 use crate::backend::{Backend, Threads};
 use crate::context::EvaluationContext;
 use crate::error::Result;
+use crate::holder::HolderKeys;
 use crate::keys::EvaluationKeys;
 use crate::layout::Layout;
 use crate::page::Page;
@@ -28,6 +29,15 @@ impl<'a> Evaluator<'a> {
             context: EvaluationContext::new(keys, layout),
             backend: Arc::new(Threads::default()),
         }
+    }
+
+    /// The same, for columns under a holder's own key alone.
+    ///
+    /// # Errors
+    /// As [`EvaluationContext::with_holder_keys`].
+    pub fn with_holder_keys(self, keys: &'a HolderKeys) -> Result<Self> {
+        let context = self.context.with_holder_keys(keys)?;
+        Ok(Self { context, ..self })
     }
 
     /// The same, with tasks run by another backend.
@@ -56,6 +66,7 @@ impl<'a> Evaluator<'a> {
         work: &mut Work,
     ) -> Result<Vec<Option<Page>>> {
         self.context.check(table.params(), table.layout())?;
+        self.context.check_holder(table.holder())?;
         let plan = Plan::new(table, residue, factors, pages)?;
         let assembly = Assembly::new(&self.context, &plan)?;
         let tasks = plan.tasks(self.backend.task_memory());

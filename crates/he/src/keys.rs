@@ -246,7 +246,7 @@ pub(crate) struct KeySwitchKey {
 
 impl KeySwitchKey {
     /// `secret` and `source` are transforms over all limbs.
-    fn generate<R: RngCore + CryptoRng>(
+    pub(crate) fn generate<R: RngCore + CryptoRng>(
         ring: &Ring,
         secret: &[u64],
         source: &[u64],

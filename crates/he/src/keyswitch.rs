@@ -8,10 +8,10 @@
 //!   P until the end ([`Lifted`]).
 //!
 //! With L ciphertext primes and k polynomials a switch takes k (L + L^2) + 1 + L transforms, and
-//! the last division 1 + L: at L = 2, 9 for one polynomial, 21 for three, and 3 at the end.
+//! the last division 1 + L: at L = 2, 9 for one polynomial, 21 for three, 27 for four, and 3 at the end.
 #![expect(
     clippy::indexing_slicing,
-    reason = "an inner loop: it counts limbs of one ring, digits of at most three polynomials, and \
+    reason = "an inner loop: it counts limbs of one ring, digits of at most four polynomials, and \
               places of buffers and key halves that all have the ring's degree"
 )]
 
@@ -37,7 +37,7 @@ pub(crate) struct KeySwitcher<'a> {
 }
 
 /// One key switch adds up at most so many polynomials.
-const MAX_TERMS: usize = 3;
+const MAX_TERMS: usize = 4;
 
 /// Working memory of one thread, and what it has done.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl<'a> KeySwitcher<'a> {
     }
 
     /// `into` += the pair under s that encrypts the sum of the terms' polynomials, each under its
-    /// key's source. Polynomials are transforms; there are at most three.
+    /// key's source. Polynomials are transforms; there are at most four.
     pub(crate) fn add(
         &self,
         terms: &[(&KeySwitchKey, &Poly)],
@@ -234,12 +234,15 @@ fn inner_product(
     out: &mut [u64],
     store: impl Fn(&mut u64, u64),
 ) {
-    // One and three polynomials, at two and three ciphertext primes.
+    // One to four polynomials, at two and three ciphertext primes.
     match x.len() {
         2 => products::<2>(m, x, y, out, store),
         3 => products::<3>(m, x, y, out, store),
+        4 => products::<4>(m, x, y, out, store),
         6 => products::<6>(m, x, y, out, store),
+        8 => products::<8>(m, x, y, out, store),
         9 => products::<9>(m, x, y, out, store),
+        12 => products::<12>(m, x, y, out, store),
         _ => {
             for (i, out) in out.iter_mut().enumerate() {
                 let products = x.iter().zip(y);

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::params::Parameters;
-use crate::table::{Chunks, Columns, Place};
+use crate::table::{Chunks, Columns, Operand, Place};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,6 +64,11 @@ impl Mosaic {
         let (mut chunks, mut stride) = (0, Layout::MIN_STRIDE);
         for rectangle in rectangles {
             params.check_same(rectangle.table.params())?;
+            if rectangle.table.holder().is_some() {
+                return Err(Error::Mismatch(
+                    "columns under one holder's key beside others'",
+                ));
+            }
             chunks = chunks.max(rectangle.chunks().end);
             stride = stride.max(rectangle.table.layout().stride());
             pieces.push(Piece::new(rectangle, count)?);
@@ -138,7 +143,7 @@ impl Piece {
         residue: usize,
         columns: &[usize],
         chunks: &Range<usize>,
-        out: &mut [Chunks],
+        out: &mut [Operand],
     ) -> Result<()> {
         let own = self.rectangle.chunks();
         let band = own.start.max(chunks.start)..own.end.min(chunks.end);
@@ -147,14 +152,14 @@ impl Piece {
         }
         let wanted = columns.iter().zip(out);
         let wanted = wanted.filter_map(|(column, out)| Some((*self.local.get(column)?, out)));
-        let (local, out): (Vec<usize>, Vec<&mut Chunks>) = wanted.unzip();
+        let (local, out): (Vec<usize>, Vec<&mut Operand>) = wanted.unzip();
         if local.is_empty() {
             return Ok(());
         }
         let band = band.start - own.start..band.end - own.start;
         let read = self.rectangle.table.read(residue, &local, band)?;
         for (out, read) in out.into_iter().zip(read) {
-            out.extend(read);
+            out.extend(read.under(None)?);
         }
         Ok(())
     }
@@ -174,14 +179,14 @@ impl Columns for Mosaic {
     }
 
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>> {
-        let mut out = vec![Chunks::new(); columns.len()];
+        let mut out = vec![Operand::new(); columns.len()];
         for piece in &self.pieces {
             piece.append(residue, columns, &chunks, &mut out)?;
         }
         if out.iter().any(|read| read.len() != chunks.len()) {
             return Err(Error::OutOfRange("a column or a record chunk"));
         }
-        Ok(out)
+        Ok(out.into_iter().map(Chunks::from_iter).collect())
     }
 
     fn place(&self, column: usize, chunk: usize) -> Option<Place> {

@@ -139,11 +139,78 @@ pub(crate) fn switch_variance(params: &Parameters) -> Variance {
 pub(crate) fn packing_variance(params: &Parameters, leaves: usize) -> f64 {
     let digits = digit_variance(params, drawn_variance(params));
     let squares = digit_variance(params, square_key_variance(params));
+    tree_variance(params, leaves, digits + 2.0 * squares)
+}
+
+/// The same for a first level whose digits add `first` to a merge.
+fn tree_variance(params: &Parameters, leaves: usize, first: f64) -> f64 {
+    let digits = digit_variance(params, drawn_variance(params));
     let rounding = rounding_variance(params).total;
-    let first = (digits + 2.0 * squares + rounding) / 4.0;
+    let first = (first + rounding) / 4.0;
     // The sum of 4^-l over the levels from 2 on is below 1/12.
     let others = (digits + rounding) / 12.0;
     (leaves as f64).powi(2) * (first + others)
+}
+
+/// Variance of a sum of digits of one switched polynomial times errors of a key that a holder made with
+/// the service's public key: e u + e1 + e2 s, e the public key's error.
+fn holders_digit_variance(params: &Parameters) -> f64 {
+    let drawn = ERROR_VARIANCE as f64;
+    digit_variance(params, 2.0 * N * drawn * drawn_variance(params) + drawn)
+}
+
+/// Variance of a ciphertext's noise that is of variance `before` under a holder's key, once it is switched
+/// to the service's.
+pub(crate) fn switched_variance(params: &Parameters, before: f64) -> f64 {
+    before + holders_digit_variance(params) + rounding_variance(params).total
+}
+
+/// Variance of a fresh noise under a holder's key: the error as it was drawn.
+pub(crate) const HOLDERS_FRESH: Variance = Variance {
+    total: ERROR_VARIANCE as f64,
+    secret: 0.0,
+};
+
+/// Variances of noise that depend on the key that a table's columns are under. The secret in them is
+/// that key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnNoise {
+    /// Of a fresh column.
+    pub(crate) fresh: Variance,
+    /// What making a right form adds.
+    pub(crate) right: Variance,
+    /// Of what packing adds to the cells.
+    pub(crate) packing: f64,
+}
+
+impl ColumnNoise {
+    /// Of columns under the service's key, packed by trees over `leaves` leaves.
+    pub(crate) fn of_service(params: &Parameters, leaves: usize) -> Self {
+        Self {
+            fresh: fresh_variance(params),
+            right: switch_variance(params),
+            packing: packing_variance(params, leaves),
+        }
+    }
+
+    /// Of columns under a holder's own key.
+    pub(crate) fn of_holder(params: &Parameters, leaves: usize) -> Self {
+        let drawn = ERROR_VARIANCE as f64;
+        let key = if params.set().holder_key_is_ternary() {
+            2.0 / 3.0
+        } else {
+            drawn
+        };
+        let secret = N * key / 12.0;
+        Self {
+            fresh: HOLDERS_FRESH,
+            right: Variance {
+                total: digit_variance(params, drawn) + 1.0 / 12.0 + secret,
+                secret,
+            },
+            packing: tree_variance(params, leaves, 4.0 * holders_digit_variance(params)),
+        }
+    }
 }
 
 /// Variance of a product's noise, x e_y + y e_x aside: t * e_x * e_y over all coefficients. By the

@@ -7,7 +7,7 @@ use crate::factoring::{Family, families};
 use crate::keyswitch::Scratch;
 use crate::parallel::map;
 use crate::ring::Poly;
-use crate::table::{Chunks, Columns, Combination};
+use crate::table::{Columns, Combination, Operand};
 use crate::task::{Block, Tile, TileTask};
 use crate::work::{Clock, Work};
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub struct Operands {
     /// Number of record chunks.
     pub(crate) chunks: usize,
     /// One that is only summed may have the sum of its record chunks alone.
-    pub(crate) left: Vec<Chunks>,
-    pub(crate) right: Vec<Chunks>,
+    pub(crate) left: Vec<Operand>,
+    pub(crate) right: Vec<Operand>,
 }
 
 impl Operands {
@@ -62,11 +62,11 @@ impl Operands {
             let mut done = Work::default();
             let invert = |scratch: &mut Scratch| {
                 let chunks = chunks.into_iter().map(|c| {
-                    let mut inverted = context.invert(&c, scratch);
+                    let mut inverted = context.invert_column(&c, scratch);
                     scale(context, &mut inverted);
                     Arc::new(inverted)
                 });
-                chunks.collect::<Chunks>()
+                chunks.collect::<Operand>()
             };
             (context.with_scratch(&mut done, invert), done)
         });
@@ -99,9 +99,10 @@ fn read_columns(
     context: &EvaluationContext<'_>,
     table: &dyn Columns,
     task: &TileTask,
-) -> Result<BTreeMap<usize, Chunks>> {
+) -> Result<BTreeMap<usize, Operand>> {
     context.check(table.params(), table.layout())?;
     context.check(table.params(), task.layout())?;
+    context.check_holder(table.holder())?;
     if task.residue() >= context.params().residues() {
         return Err(Error::OutOfRange("plaintext modulus"));
     }
@@ -115,13 +116,17 @@ fn read_columns(
     if read.len() != named.len() || read.iter().any(|column| column.len() != chunks) {
         return Err(Error::Mismatch("a table gave other columns than asked for"));
     }
-    Ok(named.into_iter().zip(read).collect())
+    let under = read
+        .into_iter()
+        .map(|chunks| chunks.under(context.holder()));
+    let under = under.collect::<Result<Vec<Operand>>>()?;
+    Ok(named.into_iter().zip(under).collect())
 }
 
 /// The columns of a task, and what they are combined for.
 struct Source<'a> {
     context: &'a EvaluationContext<'a>,
-    read: &'a BTreeMap<usize, Chunks>,
+    read: &'a BTreeMap<usize, Operand>,
     residue: usize,
     chunks: usize,
 }
@@ -131,13 +136,13 @@ impl Source<'_> {
     ///
     /// What is only summed is combined of columns whose record chunks have been added: once rather
     /// than for every chunk.
-    fn combine(&self, block: &Block) -> Result<(Vec<Chunks>, Vec<Chunks>)> {
+    fn combine(&self, block: &Block) -> Result<(Vec<Operand>, Vec<Operand>)> {
         let multiplied = block.multiplied();
-        let mut made: Vec<Chunks> = Vec::new();
+        let mut made: Vec<Operand> = Vec::new();
         for combination in block.left.iter().chain(&block.right) {
             made.push(match combination.single() {
                 Some(column) => self.column(column)?.clone(),
-                None => Chunks::new(),
+                None => Operand::new(),
             });
         }
         let of_several = |&(_, combination): &(usize, &Combination)| combination.single().is_none();
@@ -172,7 +177,7 @@ impl Source<'_> {
         Ok((made, right))
     }
 
-    fn column(&self, column: usize) -> Result<&Chunks> {
+    fn column(&self, column: usize) -> Result<&Operand> {
         let column = self.read.get(&column);
         column.ok_or(Error::Mismatch("a column was not read"))
     }

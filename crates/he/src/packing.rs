@@ -8,7 +8,7 @@
 //! noise of the product is not multiplied either, only that of the key switches is.
 //!
 //! Products are not relinearised by themselves: the first level switches from s^2, sigma(s) and
-//! sigma(s^2) at once.
+//! sigma(s^2) at once; of columns under a holder's key h from h, h^2, sigma(h) and sigma(h^2).
 #![expect(
     clippy::indexing_slicing,
     reason = "a level is one of the tree's, for each of which there are keys; a permutation holds \
@@ -16,7 +16,8 @@
 )]
 
 use crate::ciphertext::Ciphertext;
-use crate::keys::{EvaluationKeys, LEVELS};
+use crate::holder::ProductKeys;
+use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Pair, Poly, Ring};
@@ -103,6 +104,35 @@ impl<'a> Packer<'a> {
                     (&self.keys.relinearise, &sum),
                     (square, &difference.permuted(&level.permutation)),
                 ];
+                self.switcher.add(&terms, &mut merged, scratch);
+            }
+        }
+        merged
+    }
+
+    /// The same for leaves under (1, h) or (1, h, h^2), h a holder's key, of which `linear` is that to s:
+    /// the second polynomial of the sums is switched, too.
+    pub(crate) fn merge_holders_leaves(
+        &self,
+        linear: &KeySwitchKey,
+        keys: &ProductKeys,
+        [sum, difference]: [Pair; 2],
+        squares: Option<[Poly; 2]>,
+        scratch: &mut Scratch,
+    ) -> Lifted {
+        let level = &self.levels[0];
+        let [mut c0, c1] = sum;
+        self.add_image(level, &difference[0], &mut c0);
+        let mut merged = self.switcher.lift([c0, self.ring.zero()]);
+        let image = difference[1].permuted(&level.permutation);
+        let terms = [(linear, &c1), (&keys.image, &image)];
+        match squares {
+            None => self.switcher.add(&terms, &mut merged, scratch),
+            Some([sum, difference]) => {
+                let [linear, image] = terms;
+                let squares = (&keys.square, &sum);
+                let images = difference.permuted(&level.permutation);
+                let terms = [linear, image, squares, (&keys.square_image, &images)];
                 self.switcher.add(&terms, &mut merged, scratch);
             }
         }

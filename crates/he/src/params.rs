@@ -22,6 +22,9 @@ pub const DEGREE: usize = 8192;
 /// Upper bound on the bits of all primes together, for 128-bit security at [`DEGREE`] with our secret.
 const SECURE_BITS: u32 = 216;
 
+/// The same with a uniform ternary secret.
+const SECURE_BITS_TERNARY: u32 = 214;
+
 /// The public numbers of one parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParameterSet {
@@ -176,6 +179,17 @@ impl ParameterSet {
             .collect()
     }
 
+    /// Bits of all primes together.
+    fn modulus_bits(&self) -> u32 {
+        let all = self.all_moduli();
+        all.iter().map(|q| 64 - q.leading_zeros()).sum()
+    }
+
+    /// Whether a holder's own key is ternary; else it is drawn as the service's is.
+    pub(crate) fn holder_key_is_ternary(&self) -> bool {
+        self.modulus_bits() <= SECURE_BITS_TERNARY
+    }
+
     fn validate(&self) -> Result<()> {
         let broken = |reason| {
             Err(Error::Parameters {
@@ -187,7 +201,7 @@ impl ParameterSet {
         if self.ciphertext_moduli.len() < 2 || self.plaintext_moduli.is_empty() {
             return broken("needs two ciphertext primes and a plaintext modulus");
         }
-        if all.iter().map(|q| 64 - q.leading_zeros()).sum::<u32>() > SECURE_BITS {
+        if self.modulus_bits() > SECURE_BITS {
             return broken("more bits of modulus than 128-bit security allows");
         }
         if all
@@ -208,7 +222,7 @@ impl ParameterSet {
         }
         if all
             .iter()
-            .any(|&q| u64::MAX / q < 3 * self.ciphertext_moduli.len() as u64)
+            .any(|&q| u64::MAX / q < 4 * self.ciphertext_moduli.len() as u64)
         {
             return broken("sums of digits times keys would not fit 128 bits");
         }

@@ -4,7 +4,9 @@
 //! Residues are canonical, so sums may be added in any order. They keep which chunks they are over,
 //! so that none is lost or counted twice on the way.
 
+use crate::context::EvaluationContext;
 use crate::error::{Error, Result};
+use crate::holder::HolderKeyId;
 use crate::keyswitch::Lifted;
 use crate::layout::{Layout, PAGE};
 use crate::params::{DEGREE, Parameters};
@@ -29,6 +31,8 @@ pub struct TileSums {
     pub(crate) id: TileId,
     pub(crate) residue: usize,
     params: Parameters,
+    /// The holder's key that they are under; nothing for the service's.
+    holder: Option<HolderKeyId>,
     /// Record chunks of the table.
     chunks: usize,
     /// Those that are summed: in order, apart from each other.
@@ -59,7 +63,8 @@ pub struct TileRoot {
 
 impl TileSums {
     /// The empty sums of a block's tile.
-    pub(crate) fn zero(params: &Parameters, block: &Block, tile: &Tile) -> Self {
+    pub(crate) fn zero(context: &EvaluationContext<'_>, block: &Block, tile: &Tile) -> Self {
+        let params = context.params();
         let zero = || params.ring().zero();
         let pairs = tile.pairs();
         let spread = |_: &_| [0; 2].map(|_| [zero(), zero(), zero()]);
@@ -71,6 +76,7 @@ impl TileSums {
             id: tile.id,
             residue: block.residue,
             params: params.clone(),
+            holder: context.holder(),
             chunks: block.layout.chunks(),
             covered: Vec::new(),
             spreads: pairs.iter().map(spread).collect(),
@@ -86,6 +92,11 @@ impl TileSums {
     /// Number of the plaintext modulus.
     pub fn residue(&self) -> usize {
         self.residue
+    }
+
+    /// The holder's key that they are under.
+    pub(crate) fn holder(&self) -> Option<HolderKeyId> {
+        self.holder
     }
 
     /// The parameters' tables.
@@ -125,7 +136,7 @@ impl TileSums {
     /// [`Error::Mismatch`] for sums of another tile or table, or where a record chunk is in both.
     pub fn add(&mut self, other: &Self) -> Result<()> {
         self.params.check_same(&other.params)?;
-        let of = |sums: &Self| (sums.id, sums.residue, sums.chunks);
+        let of = |sums: &Self| (sums.id, sums.residue, sums.chunks, sums.holder);
         if of(self) != of(other) || self.pairs != other.pairs {
             return Err(Error::Mismatch("sums of another tile"));
         }
@@ -140,6 +151,9 @@ impl TileSums {
     }
 
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        if let Some(HolderKeyId(id)) = &self.holder {
+            out.extend_from_slice(id);
+        }
         put_u32(out, self.chunks)?;
         put_u32(out, self.covered.len())?;
         for band in &self.covered {
@@ -166,13 +180,16 @@ impl TileSums {
         params: &Parameters,
         id: TileId,
         residue: usize,
+        under_holder: bool,
         body: &mut Reader<'_>,
     ) -> Result<Self> {
         let moduli = params.set().ciphertext_moduli;
+        let holder = under_holder.then(|| body.bytes().map(HolderKeyId));
         let mut sums = Self {
             id,
             residue,
             params: params.clone(),
+            holder: holder.transpose()?,
             chunks: body.below(usize::MAX)?,
             covered: take_bands(body)?,
             pairs: Vec::new(),
@@ -224,6 +241,8 @@ impl TileRoot {
 /// These tags say what follows in a body.
 const SUMS: u8 = 0;
 const ROOT: u8 = 1;
+/// Sums under a holder's key, which the 16 bytes that follow name.
+const HOLDERS_SUMS: u8 = 2;
 
 impl Partial {
     /// Which tile's.
@@ -241,7 +260,10 @@ impl Partial {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let TileId { page, index } = self.tile();
         let (tag, params, residue) = match self {
-            Self::Sums(sums) => (SUMS, &sums.params, sums.residue),
+            Self::Sums(sums) => {
+                let tag = sums.holder.map_or(SUMS, |_| HOLDERS_SUMS);
+                (tag, &sums.params, sums.residue)
+            }
             Self::Root(root) => (ROOT, &root.params, root.residue),
         };
         let mut out = vec![tag];
@@ -269,7 +291,11 @@ impl Partial {
             index: body.below(PAGE / TILE_LEAVES)?,
         };
         let partial = match tag {
-            SUMS => Self::Sums(TileSums::decode(params, id, residue, &mut body)?),
+            SUMS | HOLDERS_SUMS => {
+                let under_holder = tag == HOLDERS_SUMS;
+                let sums = TileSums::decode(params, id, residue, under_holder, &mut body)?;
+                Self::Sums(sums)
+            }
             ROOT => Self::Root(TileRoot {
                 id,
                 residue,
@@ -322,5 +348,5 @@ fn pair_bytes(params: &Parameters, squares: bool) -> usize {
 fn max_bytes(params: &Parameters) -> usize {
     let records = params.set().max_records as usize;
     let chunks = Layout::for_records(records).map_or(1, |layout| layout.chunks());
-    64 + 4 * chunks + TILE_PAIRS * pair_bytes(params, true)
+    80 + 4 * chunks + TILE_PAIRS * pair_bytes(params, true)
 }

@@ -6,8 +6,9 @@
 //! many tiles as there is room for the sums of, over a band of record chunks.
 
 use crate::error::{Error, Result};
+use crate::holder::HolderKeyId;
 use crate::layout::{Layout, PAGE};
-use crate::noise::{self, Variance};
+use crate::noise::{self, ColumnNoise, Variance};
 use crate::page::PageNoise;
 use crate::params::{DEGREE, Parameters};
 use crate::table::{Columns, Combination, Factors};
@@ -38,6 +39,8 @@ pub enum Cell {
 pub struct Plan {
     params: Parameters,
     layout: Layout,
+    /// The holder's key that the columns are under; nothing for the service's.
+    holder: Option<HolderKeyId>,
     residue: usize,
     left: Vec<Combination>,
     right: Vec<Combination>,
@@ -87,6 +90,7 @@ impl Plan {
         let mut plan = Self {
             params: table.params().clone(),
             layout: table.layout(),
+            holder: table.holder(),
             residue,
             left: factors.left.to_vec(),
             right: factors.right.to_vec(),
@@ -116,6 +120,10 @@ impl Plan {
 
     pub(crate) fn residue(&self) -> usize {
         self.residue
+    }
+
+    pub(crate) fn holder(&self) -> Option<HolderKeyId> {
+        self.holder
     }
 
     pub(crate) fn pages(&self) -> &[Option<PlannedPage>] {
@@ -245,15 +253,22 @@ impl Plan {
 
     /// Variance of the noise of each left and each right operand.
     fn operand_noise(&self) -> [Vec<Variance>; 2] {
-        let switch = noise::switch_variance(&self.params);
-        let variance = |c: &Combination| c.variance(&self.params);
+        let ColumnNoise { fresh, right, .. } = self.column_noise();
+        let variance = |c: &Combination| c.variance(fresh);
         let left = self.left.iter().map(variance).collect();
-        let right = self.right.iter().map(|c| variance(c) + switch);
+        let right = self.right.iter().map(|c| variance(c) + right);
         [left, right.collect()]
     }
 
+    fn column_noise(&self) -> ColumnNoise {
+        match self.holder {
+            None => ColumnNoise::of_service(&self.params, self.layout.stride()),
+            Some(_) => ColumnNoise::of_holder(&self.params, self.layout.stride()),
+        }
+    }
+
     fn page_noise(&self, tiles: &[Tile], operands: &[Vec<Variance>; 2]) -> PageNoise {
-        let packing = noise::packing_variance(&self.params, self.layout.stride());
+        let packing = self.column_noise().packing;
         let leaves = tiles.iter().flat_map(|tile| &tile.leaves);
         let variances = leaves.map(|leaf| self.leaf_variance(operands, leaf));
         let noisiest = variances.clone().fold(0.0, f64::max);

@@ -2,15 +2,73 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
+use crate::holder::{HolderCiphertext, HolderKeyId};
 use crate::layout::Layout;
-use crate::noise::{self, Variance};
+use crate::noise::Variance;
 use crate::params::Parameters;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Consecutive record chunks of a column, or of a combination of columns.
-pub type Chunks = Vec<Arc<Ciphertext>>;
+/// Consecutive record chunks of a column, or of a combination of columns, as the evaluator computes on
+/// them: whoever has them knows under which key.
+pub(crate) type Operand = Vec<Arc<Ciphertext>>;
+
+/// Consecutive record chunks of a column: under the service's key, or all under one holder's.
+#[derive(Clone, Debug, Default)]
+pub struct Chunks {
+    holder: Option<HolderKeyId>,
+    ciphertexts: Operand,
+}
+
+impl FromIterator<Arc<Ciphertext>> for Chunks {
+    fn from_iter<I: IntoIterator<Item = Arc<Ciphertext>>>(chunks: I) -> Self {
+        Self {
+            holder: None,
+            ciphertexts: chunks.into_iter().collect(),
+        }
+    }
+}
+
+impl Chunks {
+    /// Chunks under a holder's key.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for none, and for those under several keys.
+    pub fn of_holder(chunks: impl IntoIterator<Item = HolderCiphertext>) -> Result<Self> {
+        let (keys, ciphertexts): (Vec<_>, Operand) = chunks
+            .into_iter()
+            .map(|chunk| {
+                let (key, ciphertext) = chunk.into_parts();
+                (key, Arc::new(ciphertext))
+            })
+            .unzip();
+        let holder = keys.first().copied();
+        if holder.is_none() || keys.iter().any(|&key| Some(key) != holder) {
+            return Err(OTHER_KEY);
+        }
+        Ok(Self {
+            holder,
+            ciphertexts,
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ciphertexts.len()
+    }
+
+    /// The ciphertexts, if they are under the key that is named: a holder's, or the service's.
+    pub(crate) fn under(self, holder: Option<HolderKeyId>) -> Result<Operand> {
+        if self.holder == holder {
+            Ok(self.ciphertexts)
+        } else {
+            Err(OTHER_KEY)
+        }
+    }
+}
+
+const OTHER_KEY: Error = Error::Mismatch("columns under another key than is computed with");
 
 /// Where the ciphertexts of a table's one-hot columns are found: in memory, or wherever a service
 /// keeps them. An evaluator asks for a few record chunks at a time.
@@ -30,6 +88,11 @@ pub trait Columns: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error::Unavailable`] where one cannot be read.
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>>;
+
+    /// The holder's key that all columns are under; `None` for the service's.
+    fn holder(&self) -> Option<HolderKeyId> {
+        None
+    }
 
     /// Where a record chunk of a column is kept, for a backend that reads it on another machine; its
     /// bytes are the chunk's ciphertexts under all plaintext moduli, in order. `None` where it is in
@@ -55,8 +118,9 @@ pub struct Place {
 pub struct EncryptedTable {
     params: Parameters,
     layout: Layout,
+    holder: Option<HolderKeyId>,
     /// `columns[residue][column][chunk]`
-    columns: Vec<Vec<Chunks>>,
+    columns: Vec<Vec<Operand>>,
 }
 
 impl EncryptedTable {
@@ -70,12 +134,50 @@ impl EncryptedTable {
         layout: Layout,
         columns: Vec<Vec<Vec<Ciphertext>>>,
     ) -> Result<Self> {
-        let mut by_residue: Vec<Vec<Chunks>> = vec![Vec::new(); params.residues()];
+        Self::under(params, layout, None, columns)
+    }
+
+    /// A table whose columns are all under one holder's key, in the same order.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] where a column lacks a chunk or a residue, or for several keys.
+    pub fn of_holder(
+        params: &Parameters,
+        layout: Layout,
+        columns: Vec<Vec<Vec<HolderCiphertext>>>,
+    ) -> Result<Self> {
+        let mut keys = Vec::new();
+        let columns = columns.into_iter().map(|chunks| {
+            let chunks = chunks.into_iter().map(|residues| {
+                let (under, residues): (Vec<_>, Vec<_>) = residues
+                    .into_iter()
+                    .map(HolderCiphertext::into_parts)
+                    .unzip();
+                keys.extend(under);
+                residues
+            });
+            chunks.collect()
+        });
+        let columns = columns.collect();
+        let holder = keys.first().copied();
+        if holder.is_none() || keys.iter().any(|&key| Some(key) != holder) {
+            return Err(OTHER_KEY);
+        }
+        Self::under(params, layout, holder, columns)
+    }
+
+    fn under(
+        params: &Parameters,
+        layout: Layout,
+        holder: Option<HolderKeyId>,
+        columns: Vec<Vec<Vec<Ciphertext>>>,
+    ) -> Result<Self> {
+        let mut by_residue: Vec<Vec<Operand>> = vec![Vec::new(); params.residues()];
         for chunks in columns {
             if chunks.len() != layout.chunks() {
                 return Err(Error::Mismatch("a column has another number of chunks"));
             }
-            let mut column = vec![Chunks::new(); params.residues()];
+            let mut column = vec![Operand::new(); params.residues()];
             for residues in chunks {
                 if residues.len() != params.residues()
                     || residues.iter().enumerate().any(|(k, c)| c.residue != k)
@@ -93,6 +195,7 @@ impl EncryptedTable {
         Ok(Self {
             params: params.clone(),
             layout,
+            holder,
             columns: by_residue,
         })
     }
@@ -114,10 +217,17 @@ impl Columns for EncryptedTable {
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>> {
         let read = |&column: &usize| {
             let column = self.columns.get(residue)?.get(column)?;
-            Some(column.get(chunks.clone())?.to_vec())
+            Some(Chunks {
+                holder: self.holder,
+                ciphertexts: column.get(chunks.clone())?.to_vec(),
+            })
         };
         let read: Option<Vec<Chunks>> = columns.iter().map(read).collect();
         read.ok_or(Error::OutOfRange("a column or a record chunk"))
+    }
+
+    fn holder(&self) -> Option<HolderKeyId> {
+        self.holder
     }
 }
 
@@ -139,10 +249,10 @@ impl Combination {
         }
     }
 
-    /// Variance of the noise of this combination of fresh columns.
-    pub(crate) fn variance(&self, params: &Parameters) -> Variance {
+    /// Variance of the noise of this combination of columns of variance `fresh`.
+    pub(crate) fn variance(&self, fresh: Variance) -> Variance {
         let energy: f64 = self.0.iter().map(|&(_, c)| (c as f64).powi(2)).sum();
-        noise::fresh_variance(params).times(energy)
+        fresh.times(energy)
     }
 }
 

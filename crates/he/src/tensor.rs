@@ -16,7 +16,7 @@
 )]
 
 use crate::ring::{Poly, Ring};
-use crate::table::Chunks;
+use crate::table::Operand;
 use crate::task::Product;
 use fhaim_ntt::Modulus;
 
@@ -30,8 +30,8 @@ type Strip = [u64; STRIP];
 #[derive(Debug)]
 pub(crate) struct Tensor<'a> {
     pub(crate) ring: &'a Ring,
-    pub(crate) left: &'a [Chunks],
-    pub(crate) right: &'a [Chunks],
+    pub(crate) left: &'a [Operand],
+    pub(crate) right: &'a [Operand],
     /// Coefficients between slots.
     pub(crate) stride: usize,
     /// Per ciphertext prime, the transform of the X^k that shifts the second leaf of a pair, in

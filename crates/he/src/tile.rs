@@ -8,7 +8,7 @@ use crate::packing::merge_row;
 use crate::params::DEGREE;
 use crate::partial::{PairShape, TileRoot, TileSums};
 use crate::ring::Pair;
-use crate::table::Chunks;
+use crate::table::Operand;
 use crate::task::{Leaf, LeafPair, Product, TILE_HEIGHT, TILE_PAIRS, Tile, TileTask};
 use crate::tensor::{Spread, Tensor};
 use crate::work::{Clock, Work};
@@ -24,7 +24,7 @@ impl EvaluationContext<'_> {
         operands: &'s Operands,
     ) -> impl Iterator<Item = Result<(TileSums, Work)>> + 's {
         task.block.tiles.iter().map(|tile| {
-            let mut sums = TileSums::zero(self.params(), &task.block, tile);
+            let mut sums = TileSums::zero(self, &task.block, tile);
             let work = self.add_tile(task, operands, tile, &mut sums)?;
             Ok((sums, work))
         })
@@ -41,6 +41,7 @@ impl EvaluationContext<'_> {
         if !operands.are_of(task) || !operands.multiply(tile) {
             return Err(Error::Mismatch("operands of another task"));
         }
+        self.check_holder(sums.holder())?;
         sums.cover(task.band.clone())?;
         let started = Clock::start();
         let ring = self.params().ring();
@@ -67,7 +68,7 @@ impl EvaluationContext<'_> {
     }
 
     /// Adds the sums of a pair of leaves' columns, spread.
-    fn add_sums(&self, left: &[Chunks], pair: &LeafPair<'_>, out: &mut Spread) {
+    fn add_sums(&self, left: &[Operand], pair: &LeafPair<'_>, out: &mut Spread) {
         let [u, v] = pair.leaves.map(|leaf| self.column_sums(left, leaf?));
         let [[s0, s1, _], [d0, d1, _]] = out;
         let sums = self.packer.spread_leaves(u, v);
@@ -78,7 +79,7 @@ impl EvaluationContext<'_> {
     }
 
     /// The sums of a leaf's columns at their slots; `None` if it has none.
-    fn column_sums(&self, left: &[Chunks], leaf: &Leaf) -> Option<Pair> {
+    fn column_sums(&self, left: &[Operand], leaf: &Leaf) -> Option<Pair> {
         if leaf.sums.is_empty() {
             return None;
         }
@@ -106,9 +107,10 @@ impl EvaluationContext<'_> {
     /// Packs a tile: relinearises and merges its leaves.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for sums under other parameters, or that lack record chunks.
+    /// [`Error::Mismatch`] for sums under other parameters or another key, or that lack record chunks.
     pub fn pack(&self, sums: TileSums) -> Result<(TileRoot, Work)> {
         self.params().check_same(sums.params())?;
+        self.check_holder(sums.holder())?;
         if !sums.is_whole() {
             return Err(Error::Mismatch("a tile's sums lack record chunks"));
         }
@@ -152,7 +154,12 @@ impl EvaluationContext<'_> {
         scratch: &mut Scratch,
     ) -> Lifted {
         let squares = pair.squares.then_some([s2, d2]);
-        self.packer
-            .merge_leaves([[s0, s1], [d0, d1]], squares, scratch)
+        let leaves = [[s0, s1], [d0, d1]];
+        match self.products() {
+            None => self.packer.merge_leaves(leaves, squares, scratch),
+            Some((linear, products)) => self
+                .packer
+                .merge_holders_leaves(linear, products, leaves, squares, scratch),
+        }
     }
 }

@@ -31,6 +31,9 @@ pub(crate) enum Kind {
     SecondRound = 10,
     Opening = 11,
     DecryptionShare = 12,
+    HolderKey = 13,
+    HolderKeys = 14,
+    SeededCiphertext = 15,
 }
 
 impl Kind {
@@ -48,6 +51,9 @@ impl Kind {
             Self::SecondRound => "second round of a key generation",
             Self::Opening => "opening",
             Self::DecryptionShare => "decryption share",
+            Self::HolderKey => "holder's key",
+            Self::HolderKeys => "holder's switching keys",
+            Self::SeededCiphertext => "seeded ciphertext",
         }
     }
 
@@ -60,6 +66,7 @@ impl Kind {
                 | Self::Partial
                 | Self::Opening
                 | Self::DecryptionShare
+                | Self::SeededCiphertext
         )
     }
 

@@ -14,6 +14,7 @@ fn transforms(c: &mut Criterion) {
     for (name, q) in [
         ("60 bits", 0x0fff_ffff_fffe_8001),
         ("54 bits", 0x003f_ffff_ffe7_c001),
+        ("51 bits", 0x0007_ffff_fffe_0001),
     ] {
         let transform = Transform::new(DEGREE, q).unwrap();
         let mut values: Vec<u64> = (0..DEGREE as u64).map(|i| (i << 40) % q).collect();

@@ -16,8 +16,12 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+mod kernels;
 mod modular;
 mod transform;
 
+pub use kernels::Store;
 pub use modular::Modulus;
 pub use transform::{Transform, bit_reverse};

@@ -38,6 +38,13 @@ impl Modulus {
         self.q
     }
 
+    /// q^-1 mod 2^64.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) const fn inverse(self) -> u64 {
+        self.inverse
+    }
+
     /// `difference`, above -q and below q as a signed integer, plus q if it is negative. Its sign
     /// becomes a mask by a shift: from a comparison the compiler makes a branch, which on random
     /// residues would be mispredicted every other time.
@@ -66,26 +73,6 @@ impl Modulus {
     pub const fn fold(self, x: u128) -> u128 {
         let high = self.reduce_once((x >> 64) as u64);
         (high as u128) << 64 | x as u64 as u128
-    }
-
-    /// Sums of residues, place by place: as many are added as fit a word before they are reduced.
-    pub fn sum<'a>(self, parts: impl Iterator<Item = &'a [u64]>, out: &mut [u64]) {
-        let one = u128::from(self.mont(1));
-        let reduce = |out: &mut [u64]| {
-            out.iter_mut()
-                .for_each(|x| *x = self.redc(u128::from(*x) * one));
-        };
-        out.fill(0);
-        let mut room = self.lazy_products();
-        for part in parts {
-            if room == 0 {
-                reduce(out);
-                room = self.lazy_products() - 1;
-            }
-            room -= 1;
-            out.iter_mut().zip(part).for_each(|(sum, &x)| *sum += x);
-        }
-        reduce(out);
     }
 
     /// x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.

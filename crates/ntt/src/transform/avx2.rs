@@ -35,9 +35,11 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// `None` where vectors cannot do the transform: of too few words, or modulo too large a prime.
+    /// `None` where vectors cannot do the transform: of too few words, or modulo too large a prime, or
+    /// on a processor without them.
     pub(super) fn new(q: u64, forward: &[Factor], inverse: &[Factor]) -> Option<Self> {
-        if forward.len() < LAST || q >> 60 != 0 {
+        let available = std::arch::is_x86_feature_detected!("avx2");
+        if forward.len() < LAST || q >> 60 != 0 || !available {
             return None;
         }
         Some(Self {

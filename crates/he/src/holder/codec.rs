@@ -1,0 +1,165 @@
+//! Bytes of a holder's key, of ciphertexts under it and of its switching keys ([`crate::wire`] has what
+//! all encoded objects share). The body of each begins with the 16 bytes that name the key.
+
+use super::keys::{ProductKeys, first_level};
+use super::{HolderKey, HolderKeyId, HolderKeys, SeededCiphertext};
+use crate::codec::{digits, digits_bytes, put_digits};
+use crate::error::Result;
+use crate::keys::{ERROR_VARIANCE, KeySwitchKey, expand};
+use crate::layout::Layout;
+use crate::params::{DEGREE, ParameterSet, Parameters};
+use crate::ring::Poly;
+use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
+use zeroize::Zeroizing;
+
+const ID: usize = size_of::<HolderKeyId>();
+const SEED: usize = 32;
+
+impl ParameterSet {
+    /// Bytes of an encoded [`SeededCiphertext`]: one polynomial, residues packed to their primes' bits,
+    /// and a seed.
+    pub fn seeded_bytes(&self) -> usize {
+        let limbs = self.ciphertext_moduli.iter();
+        HEADER + ID + SEED + limbs.map(|&q| limb_bytes(q)).sum::<usize>()
+    }
+}
+
+impl SeededCiphertext {
+    /// Encodes the ciphertext.
+    pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
+        let mut body = Vec::with_capacity(params.set().seeded_bytes() - HEADER);
+        body.extend_from_slice(&self.key.0);
+        body.extend_from_slice(&self.seed);
+        for (j, &q) in params.set().ciphertext_moduli.iter().enumerate() {
+            put_limb(&mut body, q, self.c0.limb(j));
+        }
+        frame(Kind::SeededCiphertext, params, self.residue, &body)
+    }
+
+    /// Decodes a ciphertext of the given parameter set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        let length = params.set().seeded_bytes() - HEADER;
+        let (residue, mut body) = unframe(Kind::SeededCiphertext, params, bytes, length..=length)?;
+        let key = HolderKeyId(body.bytes()?);
+        let seed = body.bytes()?;
+        let c0 = Poly::from_residues(DEGREE, body.limbs(params.set().ciphertext_moduli)?);
+        body.end()?;
+        Ok(Self {
+            key,
+            residue,
+            seed,
+            c0,
+        })
+    }
+}
+
+impl HolderKey {
+    /// Encodes the key. The bytes are the secret: seal them before they rest anywhere.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        // Coefficients lie within twice the variance: one signed byte each.
+        const { assert!(2 * ERROR_VARIANCE < 128) };
+        let coefficients = self.coefficients.iter().map(|&c| c as i8 as u8);
+        let mut body = Zeroizing::new(Vec::with_capacity(ID + DEGREE));
+        body.extend(self.id.0.into_iter().chain(coefficients));
+        Zeroizing::new(frame(Kind::HolderKey, &self.params, 0, &body))
+    }
+
+    /// Decodes a key of the given parameter set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        let length = ID + DEGREE;
+        let (_, mut body) = unframe(Kind::HolderKey, params, bytes, length..=length)?;
+        let id = HolderKeyId(body.bytes()?);
+        let coefficients = body.rest().iter().map(|&b| i64::from(b as i8)).collect();
+        Self::from_coefficients(params, id, Zeroizing::new(coefficients))
+    }
+}
+
+/// The level of keys without products.
+const NO_PRODUCTS: u8 = 0;
+
+impl HolderKeys {
+    /// Bytes of encoded keys, for products of columns with a layout or for none: public before there are
+    /// any.
+    pub fn bytes(params: &Parameters, layout: Option<Layout>) -> usize {
+        let half = digits_bytes(params);
+        let products = layout.map_or(0, |_| SEED + half + 3 * 2 * half);
+        HEADER + ID + 1 + 2 * half + products
+    }
+
+    /// Encodes the keys: both halves of those to the service's key, a seed and a half of the other.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut body = self.id.0.to_vec();
+        let products = self.products.as_ref();
+        // Levels are at most the logarithm of the degree.
+        body.push(products.map_or(NO_PRODUCTS, |products| products.level as u8));
+        put_key(&self.params, &self.linear, &mut body);
+        if let Some(products) = products {
+            put_key(&self.params, &products.inversion, &mut body);
+            put_key(&self.params, &products.square, &mut body);
+            put_key(&self.params, &products.image, &mut body);
+            put_key(&self.params, &products.square_image, &mut body);
+        }
+        frame(Kind::HolderKeys, &self.params, 0, &body)
+    }
+
+    /// Decodes keys of the given parameter set, for products of columns with a layout or for none.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(params: &Parameters, layout: Option<Layout>, bytes: &[u8]) -> Result<Self> {
+        let length = Self::bytes(params, layout) - HEADER;
+        let (_, mut body) = unframe(Kind::HolderKeys, params, bytes, length..=length)?;
+        let id = HolderKeyId(body.bytes()?);
+        let level = layout.map(first_level);
+        if body.bytes()? != [level.map_or(NO_PRODUCTS, |level| level as u8)] {
+            return Err(body.malformed("for tables of another stride"));
+        }
+        let linear = take_key(params, &mut body)?;
+        let products = level.map(|level| take_products(params, level, &mut body));
+        let products = products.transpose()?;
+        body.end()?;
+        Ok(Self {
+            params: params.clone(),
+            id,
+            linear,
+            products,
+        })
+    }
+}
+
+fn put_key(params: &Parameters, key: &KeySwitchKey, body: &mut Vec<u8>) {
+    match &key.seed {
+        Some(seed) => body.extend_from_slice(seed),
+        None => put_digits(params, &key.a, body),
+    }
+    put_digits(params, &key.b, body);
+}
+
+/// A key with both its halves.
+fn take_key(params: &Parameters, body: &mut Reader<'_>) -> Result<KeySwitchKey> {
+    let a = digits(params, body)?;
+    let b = digits(params, body)?;
+    Ok(KeySwitchKey { seed: None, b, a })
+}
+
+fn take_products(params: &Parameters, level: usize, body: &mut Reader<'_>) -> Result<ProductKeys> {
+    let seed = body.bytes()?;
+    let inversion = KeySwitchKey {
+        seed: Some(seed),
+        a: expand(params.ring(), seed),
+        b: digits(params, body)?,
+    };
+    Ok(ProductKeys {
+        level,
+        inversion,
+        square: take_key(params, body)?,
+        image: take_key(params, body)?,
+        square_image: take_key(params, body)?,
+    })
+}

@@ -1,0 +1,167 @@
+use super::*;
+use crate::ciphertext::Ciphertext;
+use crate::error::Error;
+use crate::evaluate::Evaluator;
+use crate::keys::SecretKey;
+use crate::layout::{Layout, coefficient};
+use crate::noise::tests::measured;
+use crate::noise::{HOLDERS_FRESH, switched_variance};
+use crate::page::Page;
+use crate::params::{P1, P1_LARGE, P2, P3};
+use crate::plan::Cell;
+use crate::table::{Combination, EncryptedTable, Factors};
+use crate::work::Work;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+/// Left and right columns of `records` random bits, and the pages of all their products and of the left
+/// ones' sums, under every plaintext modulus.
+fn pages(
+    key: &HolderKey,
+    secret: &SecretKey,
+    records: usize,
+    rng: &mut ChaCha20Rng,
+) -> (Vec<Page>, Vec<i128>) {
+    const SIDE: usize = 3;
+    let params = key.params();
+    let layout = Layout::for_records(records).unwrap();
+    let bits: Vec<Vec<i64>> = (0..2 * SIDE)
+        .map(|_| (0..records).map(|_| rng.random_range(0..2)).collect())
+        .collect();
+    let mut encrypt = |chunk: &[i64]| {
+        let seeded = key.encrypt(chunk, rng).unwrap().into_iter();
+        seeded.map(|c| c.expand(params).unwrap()).collect()
+    };
+    let columns = bits
+        .iter()
+        .map(|column| column.chunks(DEGREE).map(&mut encrypt).collect());
+    let table = EncryptedTable::of_holder(params, layout, columns.collect()).unwrap();
+    let public = secret.public_key(rng).unwrap();
+    let keys = secret.evaluation_keys(rng).unwrap();
+    let own = key.switch_keys(&public, Some(layout), rng).unwrap();
+    let evaluator = Evaluator::new(&keys, layout)
+        .with_holder_keys(&own)
+        .unwrap();
+    let combinations: Vec<_> = (0..2 * SIDE).map(Combination::column).collect();
+    let (left, right) = combinations.split_at(SIDE);
+    let (mut cells, mut expected) = (Vec::new(), Vec::new());
+    for l in 0..SIDE {
+        for r in 0..SIDE {
+            let pairs = bits[l].iter().zip(&bits[SIDE + r]);
+            expected.push(i128::from(pairs.map(|(x, y)| x * y).sum::<i64>()));
+            cells.push(Cell::Product { left: l, right: r });
+        }
+        expected.push(i128::from(bits[l].iter().sum::<i64>()));
+        cells.push(Cell::Sum { left: l });
+    }
+    let cells = [cells.into_iter().enumerate().collect::<Vec<_>>()];
+    let factors = Factors { left, right };
+    let page = |residue| {
+        let pages = evaluator.pages(&table, residue, factors, &cells, &mut Work::default());
+        pages.unwrap().remove(0).unwrap()
+    };
+    let pages = (0..params.residues()).map(page).collect();
+    (pages, expected)
+}
+
+/// At strides of 64, 256 and 8192, in one record chunk and in two.
+#[test]
+fn counts_of_a_holders_columns_are_exact() {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    for set in [P1, P1_LARGE, P2, P3] {
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let key = HolderKey::random(&params, &mut rng).unwrap();
+        for records in [50, 200, 8192 + 5] {
+            let (pages, expected) = pages(&key, &secret, records, &mut rng);
+            let pages: Vec<Ciphertext> = pages.into_iter().map(|page| page.ciphertext).collect();
+            let (values, _) = secret.decrypt(&pages).unwrap();
+            for (p, &expected) in expected.iter().enumerate() {
+                assert_eq!(
+                    values[coefficient(p)],
+                    expected,
+                    "set {}: {records}",
+                    set.id
+                );
+            }
+        }
+    }
+}
+
+/// Means over keys: a page of nine products varies by a tenth.
+#[test]
+fn noise_under_a_holders_key_is_as_large_as_expected() {
+    const KEYS: usize = 6;
+    let mut rng = ChaCha20Rng::seed_from_u64(2);
+    for set in [P1, P1_LARGE] {
+        let params = Parameters::new(set).unwrap();
+        let mut sums = [0.0; 2];
+        for _ in 0..KEYS {
+            let secret = SecretKey::random(&params, &mut rng).unwrap();
+            let public = secret.public_key(&mut rng).unwrap();
+            let key = HolderKey::random(&params, &mut rng).unwrap();
+            let keys = key.switch_keys(&public, None, &mut rng).unwrap();
+            let fresh = key.encrypt(&[1; 64], &mut rng).unwrap().swap_remove(0);
+            let switched = keys.switch(&fresh.expand(&params).unwrap()).unwrap();
+            let (pages, _) = pages(&key, &secret, 64, &mut rng);
+            let squared = |c: &Ciphertext| {
+                let noise = measured(&secret, c);
+                noise.iter().map(|e| e * e).sum::<f64>()
+            };
+            let expected = switched_variance(&params, HOLDERS_FRESH.total) * DEGREE as f64;
+            sums[0] += squared(&switched) / expected;
+            sums[1] += squared(&pages[0].ciphertext) / pages[0].noise.norm_squared;
+        }
+        let [switched, page] = sums.map(|sum| sum / KEYS as f64);
+        eprintln!("set {}: switched {switched:.3}, page {page:.3}", set.id);
+        assert!((switched - 1.0).abs() < 0.15, "switched {switched}");
+        assert!((page - 1.0).abs() < 0.2, "page {page}");
+    }
+}
+
+#[test]
+fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let params = Parameters::new(P1).unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let [one, other] = [0; 2].map(|_| HolderKey::random(&params, &mut rng).unwrap());
+    let layout = Layout::for_records(64).unwrap();
+    let again = HolderKey::from_bytes(&params, &one.to_bytes()).unwrap();
+    assert!(again.coefficients == one.coefficients && again.id() == one.id());
+    let seeded = again.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
+    let bytes = seeded.to_bytes(&params);
+    assert_eq!(bytes.len(), P1.seeded_bytes());
+    assert_eq!(
+        SeededCiphertext::from_bytes(&params, &bytes).unwrap(),
+        seeded
+    );
+    assert!(SeededCiphertext::from_bytes(&params, &bytes[1..]).is_err());
+    for layout in [None, Some(layout)] {
+        let keys = one.switch_keys(&public, layout, &mut rng).unwrap();
+        let bytes = keys.to_bytes();
+        assert_eq!(bytes.len(), HolderKeys::bytes(&params, layout));
+        let read = HolderKeys::from_bytes(&params, layout, &bytes).unwrap();
+        assert!(read.to_bytes() == bytes);
+        let wrong = Layout::for_records(8192).ok();
+        assert!(HolderKeys::from_bytes(&params, wrong, &bytes).is_err());
+    }
+    let keys = one.switch_keys(&public, None, &mut rng).unwrap();
+    let own = seeded.expand(&params).unwrap();
+    let foreign = other.encrypt(&[1], &mut rng).unwrap().swap_remove(0);
+    let foreign = foreign.expand(&params).unwrap();
+    let twice = HolderCiphertext::sum(&params, [&own, &own]).unwrap();
+    let switched = [keys.switch(&twice).unwrap()];
+    assert_eq!(secret.decrypt(&switched).unwrap().0[..2], [10, -14]);
+    assert!(matches!(keys.switch(&foreign), Err(Error::Mismatch(_))));
+    assert!(HolderCiphertext::sum(&params, [&own, &foreign]).is_err());
+    assert!(
+        EncryptedTable::of_holder(&params, layout, vec![vec![vec![own], vec![foreign]]]).is_err()
+    );
+    let evaluation = secret.evaluation_keys(&mut rng).unwrap();
+    assert!(
+        Evaluator::new(&evaluation, layout)
+            .with_holder_keys(&keys)
+            .is_err()
+    );
+}

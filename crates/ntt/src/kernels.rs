@@ -1,0 +1,149 @@
+//! Loops over residues modulo one prime: what evaluations spend their time in beside transforms.
+//!
+//! Each has portable arithmetic of 128 bits, and vectors of AVX-512 IFMA where [`ifma::serves`] says so,
+//! with the same residues. This is the only place that chooses between them. Slices that belong
+//! together have one length; what exceeds the shortest is left alone. Nothing branches on a value.
+
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+mod portable;
+
+use crate::modular::Modulus;
+
+/// Returns what vectors make of it, if they serve the modulus and the length.
+macro_rules! by_vectors {
+    ($modulus:expr, $length:expr, $call:ident($($argument:expr),* $(,)?)) => {
+        #[cfg(target_arch = "x86_64")]
+        if crate::ifma::serves($modulus.value()) && $length.is_multiple_of(8) {
+            // SAFETY: the processor has the features.
+            return unsafe { ifma::$call($($argument),*) };
+        }
+    };
+}
+
+/// What becomes of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// It replaces what was there.
+    Set,
+    /// It is added.
+    Add,
+}
+
+impl Modulus {
+    /// 2^-64 times the sum over k of x_k y_k, place by place, set or added to residues.
+    ///
+    /// # Panics
+    /// For more products than [`Modulus::lazy_products`] or than 4096.
+    pub fn inner_product(self, x: &[&[u64]], y: &[&[u64]], into: Store, out: &mut [u64]) {
+        assert!(x.len() <= self.lazy_products().min(1 << 12));
+        by_vectors!(self, out.len(), inner_product(self, x, y, into, out));
+        portable::inner_product(self, x, y, into, out);
+    }
+
+    /// 2^-64 times the sum over terms (x0, x1, y0, y1) of (x0 y0, x0 y1 + x1 y0, x1 y1).
+    pub fn tensor<const N: usize>(self, terms: &[[&[u64; N]; 4]], out: &mut [[u64; N]; 3]) {
+        by_vectors!(self, N, tensor(self, terms, out));
+        portable::tensor(self, terms, out);
+    }
+
+    /// 2^-64 times the sum over terms of a factor, a residue, times residues.
+    pub fn combine(self, terms: &[(u64, &[u64])], out: &mut [u64]) {
+        by_vectors!(self, out.len(), combine(self, terms, out));
+        portable::combine(self, terms, out);
+    }
+
+    /// Sums of residues, place by place.
+    pub fn sum<'a>(self, parts: impl Iterator<Item = &'a [u64]>, out: &mut [u64]) {
+        out.fill(0);
+        let mut room = self.lazy_products();
+        for part in parts {
+            if room == 0 {
+                self.reduce_words(out);
+                room = self.lazy_products() - 1;
+            }
+            room -= 1;
+            self.add_words(part, out);
+        }
+        self.reduce_words(out);
+    }
+
+    /// out += x, as words.
+    fn add_words(self, x: &[u64], out: &mut [u64]) {
+        by_vectors!(self, out.len(), add_words(x, out));
+        out.iter_mut().zip(x).for_each(|(sum, &x)| *sum += x);
+    }
+
+    /// Words modulo the prime.
+    fn reduce_words(self, out: &mut [u64]) {
+        by_vectors!(self, out.len(), reduce_words(self, out));
+        let one = u128::from(self.mont(1));
+        out.iter_mut()
+            .for_each(|x| *x = self.redc(u128::from(*x) * one));
+    }
+
+    /// out += x, of residues.
+    pub fn add_assign(self, out: &mut [u64], x: &[u64]) {
+        by_vectors!(self, out.len(), add_assign(self, out, x));
+        out.iter_mut()
+            .zip(x)
+            .for_each(|(out, &x)| *out = self.add(*out, x));
+    }
+
+    /// x becomes 2^-64 x factor.
+    pub fn scale(self, x: &mut [u64], factor: u64) {
+        by_vectors!(self, x.len(), scale(self, x, factor));
+        let factor = u128::from(factor);
+        x.iter_mut()
+            .for_each(|x| *x = self.redc(u128::from(*x) * factor));
+    }
+
+    /// (u, v) becomes (u + x v, u - x v), x in Montgomery form.
+    pub fn butterfly(self, u: &mut [u64], v: &mut [u64], x: &[u64]) {
+        by_vectors!(self, u.len(), butterfly(self, u, v, x));
+        portable::butterfly(self, u, v, x);
+    }
+
+    /// sum += u + x v, difference += u - x v, x in Montgomery form.
+    pub fn add_butterfly<const N: usize>(
+        self,
+        [u, v]: [&[u64; N]; 2],
+        x: &[u64; N],
+        [sum, difference]: [&mut [u64; N]; 2],
+    ) {
+        by_vectors!(self, N, add_butterfly(self, [u, v], x, [sum, difference]));
+        portable::add_butterfly(self, [u, v], x, [sum, difference]);
+    }
+
+    /// 2^-64 (x - y) factor, set or added to residues.
+    pub fn scaled_difference(self, [x, y]: [&[u64]; 2], factor: u64, into: Store, out: &mut [u64]) {
+        by_vectors!(
+            self,
+            out.len(),
+            scaled_difference(self, [x, y], factor, into, out)
+        );
+        portable::scaled_difference(self, [x, y], factor, into, out);
+    }
+
+    /// Residues of a prime, as integers of least absolute value, modulo this one: both are within a
+    /// factor of two of each other.
+    pub fn centre(self, from: Self, residues: &[u64], out: &mut [u64]) {
+        if from.value() >> 51 == 0 {
+            by_vectors!(self, out.len(), centre(self, from, residues, out));
+        }
+        portable::centre(self, from, residues, out);
+    }
+
+    /// out becomes x + 2^-64 out factor, for words x below twice the prime.
+    pub fn multiply_add(self, x: &[u64], factor: u64, out: &mut [u64]) {
+        by_vectors!(self, out.len(), multiply_add(self, x, factor, out));
+        let factor = u128::from(factor);
+        for (out, &x) in out.iter_mut().zip(x) {
+            let product = self.redc(u128::from(*out) * factor);
+            *out = self.add(product, self.reduce_once(x));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

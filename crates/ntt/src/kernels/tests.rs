@@ -1,0 +1,210 @@
+//! Every loop against single residues, at primes that take vectors and at others, and against the
+//! portable loop.
+
+use super::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Of 60, 54 and 51 bits; the last but one is the smallest that fills its bits, then a small one.
+const PRIMES: [u64; 6] = [
+    0x0fff_ffff_ffff_c001,
+    0x003f_ffff_ffe7_c001,
+    0x0007_ffff_fffe_0001,
+    0x0007_ffff_fffc_c001,
+    0x0004_0000_0002_4001,
+    65537,
+];
+
+/// Values at a time: vectors and what is left where they come by fours, and no whole vectors.
+const LENGTHS: [usize; 3] = [64, 40, 13];
+
+type Values = Vec<u64>;
+
+/// Residues as large as they get, then random ones.
+fn values(rng: &mut ChaCha8Rng, q: u64, n: usize) -> Values {
+    let edges = [q - 1, 0, q / 2, q / 2 + 1, 1];
+    let random = |i: usize| match edges.get(i) {
+        Some(&edge) => edge,
+        None => rng.random_range(0..q),
+    };
+    (0..n).map(random).collect()
+}
+
+fn slices(values: &[Values]) -> Vec<&[u64]> {
+    values.iter().map(Vec::as_slice).collect()
+}
+
+/// a b 2^-64.
+fn times(m: Modulus, a: u64, b: u64) -> u64 {
+    m.redc(u128::from(a) * u128::from(b))
+}
+
+/// Runs a test at every prime and length.
+fn everywhere(test: impl Fn(&mut ChaCha8Rng, Modulus, usize)) {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for m in PRIMES.map(Modulus::new) {
+        for n in LENGTHS {
+            test(&mut rng, m, n);
+        }
+    }
+}
+
+#[test]
+fn inner_products_are_sums_of_products() {
+    everywhere(|rng, m, n| {
+        for count in (0..=12).filter(|&count| count <= m.lazy_products()) {
+            let x: Vec<Values> = (0..count).map(|_| values(rng, m.value(), n)).collect();
+            let y: Vec<Values> = (0..count).map(|_| values(rng, m.value(), n)).collect();
+            let before = values(rng, m.value(), n);
+            for into in [Store::Set, Store::Add] {
+                let (mut out, mut portable) = (before.clone(), before.clone());
+                m.inner_product(&slices(&x), &slices(&y), into, &mut out);
+                portable::inner_product(m, &slices(&x), &slices(&y), into, &mut portable);
+                assert_eq!(out, portable);
+                for i in 0..n {
+                    let start = if into == Store::Add { before[i] } else { 0 };
+                    let add = |sum, k: usize| m.add(sum, times(m, x[k][i], y[k][i]));
+                    assert_eq!(out[i], (0..count).fold(start, add));
+                }
+            }
+        }
+    });
+}
+
+/// As large as residues get, and more of them than any sum holds.
+#[test]
+fn any_number_of_terms_adds_up() {
+    const N: usize = 16;
+    for m in PRIMES.map(Modulus::new) {
+        let strip = |k: u64| std::array::from_fn(|i| m.value() - 1 - (i as u64 * k) % 60_000);
+        let strips: [[u64; N]; 4] = [strip(1), strip(2), strip(3), strip(4)];
+        let [x0, x1, y0, y1] = &strips;
+        for count in (0..40).chain([2047, 2048, 2049, 5000]) {
+            let terms = vec![[x0, x1, y0, y1]; count];
+            let (mut out, mut portable) = ([[7; N]; 3], [[7; N]; 3]);
+            m.tensor(&terms, &mut out);
+            portable::tensor(m, &terms, &mut portable);
+            assert_eq!(out, portable);
+            for i in 0..N {
+                let several = |x| m.mul(x, count as u64 % m.value());
+                let middle = m.add(times(m, x0[i], y1[i]), times(m, x1[i], y0[i]));
+                let wanted = [times(m, x0[i], y0[i]), middle, times(m, x1[i], y1[i])];
+                assert_eq!([out[0][i], out[1][i], out[2][i]], wanted.map(several));
+            }
+        }
+    }
+}
+
+#[test]
+fn combinations_are_sums_of_multiples() {
+    everywhere(|rng, m, n| {
+        for count in [0, 1, 2, 3, 17, 600, 4097] {
+            let x: Vec<Values> = (0..count.min(5))
+                .map(|_| values(rng, m.value(), n))
+                .collect();
+            let factors = values(rng, m.value(), count);
+            let terms = factors.iter().enumerate();
+            let terms: Vec<(u64, &[u64])> = terms.map(|(k, &f)| (f, &x[k % 5][..])).collect();
+            let (mut out, mut portable) = (vec![7; n], vec![7; n]);
+            m.combine(&terms, &mut out);
+            portable::combine(m, &terms, &mut portable);
+            assert_eq!(out, portable);
+            for i in 0..n {
+                let add = |sum, &(f, x): &(u64, &[u64])| m.add(sum, times(m, f, x[i]));
+                assert_eq!(out[i], terms.iter().fold(0, add));
+            }
+        }
+        let x = values(rng, m.value(), n);
+        let mut out = vec![7; n];
+        m.combine(&[(m.mont(1), &x)], &mut out);
+        assert_eq!(out, x);
+    });
+}
+
+#[test]
+fn sums_of_many_are_reduced() {
+    everywhere(|rng, m, n| {
+        let x = values(rng, m.value(), n);
+        for count in [0, 1, 2, 15, 16, 17, 9000] {
+            let mut out = vec![7; n];
+            m.sum(std::iter::repeat_n(&x[..], count), &mut out);
+            for i in 0..n {
+                assert_eq!(out[i], m.mul(x[i], count as u64 % m.value()));
+            }
+        }
+        // Words of any size.
+        let mut words: Values = (0..n).map(|i| u64::MAX - i as u64).collect();
+        m.reduce_words(&mut words);
+        for (i, &word) in words.iter().enumerate() {
+            assert_eq!(word, (u64::MAX - i as u64) % m.value());
+        }
+    });
+}
+
+#[test]
+fn single_products_are_those_of_residues() {
+    everywhere(|rng, m, n| {
+        let [x, y, factors] = [0; 3].map(|_| values(rng, m.value(), n));
+        let factor = factors[n - 1];
+        let mut sum = x.clone();
+        m.add_assign(&mut sum, &y);
+        let mut scaled = x.clone();
+        m.scale(&mut scaled, factor);
+        let (mut u, mut v) = (x.clone(), y.clone());
+        m.butterfly(&mut u, &mut v, &factors);
+        let words: Values = x.iter().map(|&x| x + (x & 1) * (m.value() - 1)).collect();
+        let mut multiplied = y.clone();
+        m.multiply_add(&words, factor, &mut multiplied);
+        for i in 0..n {
+            assert_eq!(sum[i], m.add(x[i], y[i]));
+            assert_eq!(scaled[i], times(m, x[i], factor));
+            let shifted = times(m, y[i], factors[i]);
+            assert_eq!((u[i], v[i]), (m.add(x[i], shifted), m.sub(x[i], shifted)));
+            let product = times(m, y[i], factor);
+            assert_eq!(multiplied[i], m.add(words[i] % m.value(), product));
+        }
+        for into in [Store::Set, Store::Add] {
+            let mut out = factors.clone();
+            m.scaled_difference([&x, &y], factor, into, &mut out);
+            for i in 0..n {
+                let start = if into == Store::Add { factors[i] } else { 0 };
+                let difference = times(m, m.sub(x[i], y[i]), factor);
+                assert_eq!(out[i], m.add(start, difference));
+            }
+        }
+    });
+}
+
+#[test]
+fn butterflies_are_added() {
+    let mut rng = ChaCha8Rng::seed_from_u64(10);
+    for m in PRIMES.map(Modulus::new) {
+        let mut strip = || -> [u64; 24] { values(&mut rng, m.value(), 24).try_into().unwrap() };
+        let [u, v, x, before, other] = [strip(), strip(), strip(), strip(), strip()];
+        let (mut sum, mut difference) = (before, other);
+        m.add_butterfly([&u, &v], &x, [&mut sum, &mut difference]);
+        for i in 0..24 {
+            let shifted = times(m, v[i], x[i]);
+            assert_eq!(sum[i], m.add(before[i], m.add(u[i], shifted)));
+            assert_eq!(difference[i], m.add(other[i], m.sub(u[i], shifted)));
+        }
+    }
+}
+
+#[test]
+fn centred_residues_are_of_least_absolute_value() {
+    let pairs = [(0, 0), (2, 3), (3, 2), (2, 4), (4, 4)];
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for (from, to) in pairs.map(|(a, b)| (Modulus::new(PRIMES[a]), Modulus::new(PRIMES[b]))) {
+        for n in LENGTHS {
+            let x = values(&mut rng, from.value(), n);
+            let mut out = vec![7; n];
+            to.centre(from, &x, &mut out);
+            for i in 0..n {
+                let (x, q) = (i128::from(x[i]), i128::from(from.value()));
+                let centred = if x > q / 2 { x - q } else { x };
+                assert_eq!(out[i], to.residue_of(centred));
+            }
+        }
+    }
+}
