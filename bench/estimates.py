@@ -31,7 +31,7 @@ def figures(summary):
     encrypted = sum(encryption[part] for part in parts)
     fits = sum(phase["plan_seconds"] for phase in summary["timings"])
     told = encryption["estimate"]
-    whole = told["seconds"] + told["fit_seconds"] + told.get("read_seconds", 0)
+    whole = told["seconds"] + told["fit_seconds"] + told["draw_seconds"]
     return [(told["seconds"], encrypted), (told["fit_seconds"], fits), (whole, summary["seconds"])]
 
 

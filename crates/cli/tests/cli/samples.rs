@@ -28,7 +28,10 @@ fn read<T: DeserializeOwned>(service: Service) -> T {
             text.replace(place, &format!("{place}nonsense = 1\n")),
         )
         .unwrap();
-        assert!(load::<T>(service.as_str(), Some(&wrong)).is_err(), "{place}");
+        assert!(
+            load::<T>(service.as_str(), Some(&wrong)).is_err(),
+            "{place}"
+        );
     }
     config
 }

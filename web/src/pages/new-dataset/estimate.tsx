@@ -6,7 +6,7 @@ import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
 
-/** Objects that a worker is timed at. */
+/** Objects that each worker is timed at. */
 const REHEARSED = 8;
 /** What an object takes to be encrypted and sent, over what it takes to be encrypted (docs/BENCHMARKS.md). */
 const SENDING = 1.6;
@@ -49,41 +49,47 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
   return state;
 }
 
-/** Seconds in which a worker of this browser encrypts an object, by parameter set. */
-const timed = new Map<number, Promise<number>>();
+/** Seconds in which the workers of an upload encrypt an object, by parameter set and how many they are. */
+const timed = new Map<string, Promise<number>>();
 
-async function time(set: number): Promise<number> {
-  // A worker of its own: others wait for what they asked meanwhile.
-  const session = new HolderSession();
+async function time(set: number, workers: number): Promise<number> {
+  // Workers of their own: others wait for what they asked meanwhile. As many as upload, since two on one core are no
+  // faster than one.
+  const sessions = Array.from({ length: workers }, () => new HolderSession());
+  const all = async (objects: number) => {
+    const done = await Promise.all(sessions.map((session) => session.rehearse(set, objects)));
+    return done.reduce((sum, one) => sum + one, 0);
+  };
   try {
     // The first makes the key.
-    await session.rehearse(set, 1);
+    await all(1);
     const start = performance.now();
-    const objects = await session.rehearse(set, REHEARSED);
+    const objects = await all(REHEARSED);
     return (performance.now() - start) / 1000 / objects;
   } finally {
-    session.end();
+    for (const session of sessions) session.end();
   }
 }
 
-/** How long an object of a parameter set takes to be encrypted, once a moment of it was measured. */
-export function useObjectSeconds(set: number | undefined): number | undefined {
-  const [state, setState] = useState<{ set?: number; seconds?: number }>({});
+/** How long an object of a parameter set takes to be encrypted by so many workers, once a moment of it was measured. */
+export function useObjectSeconds(set: number | undefined, workers: number): number | undefined {
+  const [state, setState] = useState<{ key?: string; seconds?: number }>({});
+  const key = `${set} ${workers}`;
   useEffect(() => {
     if (set === undefined) return;
     let current = true;
-    const measured = timed.get(set) ?? time(set);
-    timed.set(set, measured);
+    const measured = timed.get(key) ?? time(set, workers);
+    timed.set(key, measured);
     measured.then(
-      (seconds) => current && setState({ set, seconds }),
+      (seconds) => current && setState({ key, seconds }),
       // It is measured again when it is next asked for.
-      () => timed.delete(set),
+      () => timed.delete(key),
     );
     return () => {
       current = false;
     };
-  }, [set]);
-  return state.set === set ? state.seconds : undefined;
+  }, [key, set, workers]);
+  return state.key === key ? state.seconds : undefined;
 }
 
 /** The mechanisms that terms may name, the default first: none until they are known. */
@@ -114,7 +120,7 @@ export function usualTerms(schema: Schema, record_bound: number): Terms {
 
 export function figures(plan: Planned, records: number, columns: number, object: number | undefined): [string, ReactNode][] {
   const workers = workersFor(records, columns);
-  const encryption = object === undefined ? "…" : seconds((plan.objects.length * object * SENDING) / workers);
+  const encryption = object === undefined ? "…" : seconds(plan.objects.length * object * SENDING);
   return [
     ["Ciphertexts", count(plan.objects.length)],
     ["Upload", bytes(plan.objects.length * plan.object_bytes)],
@@ -140,7 +146,8 @@ export function LargeUpload({ plan }: { plan: Planned }) {
 export function Estimate({ schema, records }: { schema: Schema; records: number }) {
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
   const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
-  const object = useObjectSeconds(offer?.plan.parameter_set);
+  const workers = workersFor(records, schema.columns.length);
+  const object = useObjectSeconds(offer?.plan.parameter_set, workers);
   if (!offer) return null;
   return (
     <>
