@@ -149,7 +149,7 @@ fn object(kind: u8, set: u8, modulus: u8, body: &[u8]) -> Vec<u8> {
 /// One object of each kind, made by rule rather than drawn.
 fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     let ciphertext = set.ciphertext_moduli;
-    let all = [ciphertext, &[set.special_modulus]].concat();
+    let all = [ciphertext, set.special_moduli].concat();
     let mut objects = Vec::new();
     for modulus in 0..set.plaintext_moduli.len() {
         let mut body = Body::default();

@@ -31,6 +31,7 @@ pub(crate) fn fit_model(
         tolerance: TOLERANCES[stage as usize],
         total: Some(total),
         max_bytes: cap.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
+        ..FitOptions::default()
     };
     Ok(fit(&setting.job.domain, measurements, &options, warm)?)
 }

@@ -6,8 +6,10 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
     Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors, Layout,
-    Operands, P1, P1_LARGE, ParameterSet, Parameters, Plan, SecretKey, TileSums, TileTask, Work,
+    Operands, P1, P1_LARGE, P5, ParameterSet, Parameters, Plan, SecretKey, TileSums, TileTask,
+    Work,
 };
+use fhaim_ntt::{Modulus, Transform};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::hint::black_box;
@@ -83,7 +85,9 @@ fn tensor(c: &mut Criterion) {
     for (name, set, records) in [
         ("tile of 16 cells, 4 chunks, P1", P1, 4 * DEGREE),
         ("tile of 16 cells, 4 chunks, P1 large", P1_LARGE, 4 * DEGREE),
+        ("tile of 16 cells, 4 chunks, P5", P5, 4 * DEGREE),
         ("tile of 256 cells, 16 slots, P1", P1, 512),
+        ("tile of 256 cells, 16 slots, P5", P5, 512),
     ] {
         let fixture = Fixture::new(set, records);
         let context = EvaluationContext::new(&fixture.keys, fixture.layout);
@@ -96,18 +100,16 @@ fn tensor(c: &mut Criterion) {
         });
     }
     const STRIP: usize = 256;
-    let x: [u64; STRIP] = std::array::from_fn(|i| (i as u64 + 3) * 0x0012_3456_789a_bcde);
-    let mut sums = [0u128; STRIP];
-    group.throughput(Throughput::Elements(STRIP as u64));
-    group.bench_function("limit: multiply-accumulates in cache", |b| {
-        b.iter(|| {
-            let (x, y) = (black_box(&x), black_box(&x));
-            for (sum, (&x, &y)) in sums.iter_mut().zip(x.iter().zip(y)) {
-                *sum = sum.wrapping_add(u128::from(x) * u128::from(y));
-            }
-            black_box(&mut sums);
+    const TERMS: usize = 8;
+    for (name, set) in [("P1", P1), ("P5", P5)] {
+        let modulus = Modulus::new(set.ciphertext_moduli[0]);
+        let x: [u64; STRIP] = std::array::from_fn(|i| modulus.value() - 1 - i as u64);
+        let mut sums = [[0; STRIP]; 3];
+        group.throughput(Throughput::Elements((4 * TERMS * STRIP) as u64));
+        group.bench_function(format!("limit: products in cache, {name}"), |b| {
+            b.iter(|| modulus.tensor(&[[black_box(&x); 4]; TERMS], black_box(&mut sums)));
         });
-    });
+    }
     group.finish();
 }
 
@@ -145,17 +147,21 @@ fn contrasts(c: &mut Criterion) {
     group.finish();
 }
 
-/// A right form: one key switch of one polynomial, which is 9 transforms at two ciphertext primes
-/// and 16 at three, and as many multiplications as it has digits.
+/// A right form: one key switch of one polynomial and its division, which are 12 transforms at two
+/// ciphertext primes, of one digit or of two, and 20 at three.
 fn key_switch(c: &mut Criterion) {
     let mut group = c.benchmark_group("key switch");
-    for (name, set) in [("right form, P1", P1), ("right form, P1 large", P1_LARGE)] {
+    for (name, set) in [
+        ("right form, P1", P1),
+        ("right form, P1 large", P1_LARGE),
+        ("right form, P5", P5),
+    ] {
         let fixture = Fixture::new(set, DEGREE);
         let context = EvaluationContext::new(&fixture.keys, fixture.layout);
         let task = fixture.products(1, 1);
         group.throughput(Throughput::Elements(1));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
-        let transform = fhaim_ntt::Transform::new(DEGREE, set.special_modulus).unwrap();
+        let transform = Transform::new(DEGREE, set.special_moduli[0]).unwrap();
         let mut values: Vec<u64> = (0..DEGREE as u64).collect();
         let limit = name.replace("right form", "limit: one transform in cache");
         group.bench_function(limit, |b| {
@@ -171,6 +177,7 @@ fn packing(c: &mut Criterion) {
     for (name, set) in [
         ("tile of 16 leaves, P1", P1),
         ("tile of 16 leaves, P1 large", P1_LARGE),
+        ("tile of 16 leaves, P5", P5),
     ] {
         let fixture = Fixture::new(set, DEGREE);
         let context = EvaluationContext::new(&fixture.keys, fixture.layout);

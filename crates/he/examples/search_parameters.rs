@@ -4,6 +4,7 @@
 //! - each ciphertext prime and the key-switching prime is 1 modulo 2n, for the transform;
 //! - together they have at most 216 bits: the guidelines of 2024 (Bossuat et al.) allow that for
 //!   128-bit security against classical attacks with a secret as wide as ours;
+//! - primes whose residues make one digit of a key switch ascend;
 //! - q = -1 modulo each plaintext modulus, so that products need no correction factor.
 //!
 //! The search is deterministic: largest primes first.
@@ -12,9 +13,9 @@
 //! cargo run --release -p fhaim-he --example search_parameters
 //! ```
 
-use fhaim_he::{DEGREE, P1, P1_LARGE, P2, P3, ParameterSet};
+use fhaim_he::{DEGREE, P1, P1_LARGE, P2, P3, P5, ParameterSet};
 
-/// Largest modulus in bits, the key-switching prime included.
+/// Largest modulus in bits, the key-switching primes included.
 const SECURE_BITS: u32 = 216;
 
 const TWICE_DEGREE: u64 = 2 * DEGREE as u64;
@@ -23,16 +24,17 @@ const TWICE_DEGREE: u64 = 2 * DEGREE as u64;
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     ciphertext: Vec<u64>,
-    special: u64,
+    special: Vec<u64>,
     plaintext: Vec<u64>,
 }
 
 fn main() {
     let searches = [
-        ("P1", P1, single(26, 60, 1)),
-        ("P1_LARGE", P1_LARGE, single(30, 54, 2)),
+        ("P1", P1, single(1 << 26, 60, 1)),
+        ("P1_LARGE", P1_LARGE, single(1 << 30, 54, 2)),
         ("P2", P2, double(26, 54)),
         ("P3", P3, double(26, 54)),
+        ("P5", P5, one_digit(P5_BOUND, 51)),
     ];
     let mut all = true;
     for (name, set, found) in searches {
@@ -48,7 +50,7 @@ fn main() {
 fn constants(set: &ParameterSet) -> Found {
     Found {
         ciphertext: set.ciphertext_moduli.to_vec(),
-        special: set.special_modulus,
+        special: set.special_moduli.to_vec(),
         plaintext: set.plaintext_moduli.to_vec(),
     }
 }
@@ -61,28 +63,49 @@ fn print(name: &str, found: Option<&Found>, same: bool) {
     let bits: u32 = found
         .ciphertext
         .iter()
-        .chain([&found.special])
+        .chain(&found.special)
         .map(|q| 64 - q.leading_zeros())
         .sum();
     let verdict = if same { "as in" } else { "DIFFERS FROM" };
     println!("{name} ({verdict} params.rs; {bits} of {SECURE_BITS} bits)");
-    let ciphertext: Vec<String> = found
-        .ciphertext
-        .iter()
-        .map(|q| format!("{q:#018x}"))
-        .collect();
-    println!("    ciphertext_moduli: [{}]", ciphertext.join(", "));
-    println!("    special_modulus: {:#018x}", found.special);
+    for (field, primes) in [
+        ("ciphertext", &found.ciphertext),
+        ("special", &found.special),
+    ] {
+        let primes: Vec<String> = primes.iter().map(|q| format!("{q:#018x}")).collect();
+        println!("    {field}_moduli: [{}]", primes.join(", "));
+    }
     println!("    plaintext_moduli: {:?}", found.plaintext);
 }
 
-/// One plaintext modulus, the largest prime of `t_bits`. The first `free` ciphertext primes and
+/// 2^24.15: with a q of 102 bits, floods of 45 bits and their tails stay below q / 2t for a larger t by
+/// hardly anything.
+const P5_BOUND: u64 = 18_615_486;
+
+/// One plaintext modulus, the largest prime below a bound. The first `free` ciphertext primes and
 /// the special one are the largest of `bits`; one more makes q = -1 modulo t.
-fn single(t_bits: u32, bits: u32, free: usize) -> Option<Found> {
-    let t = (1..1u64 << t_bits).rev().find(|&t| is_prime(t))?;
-    let (mut ciphertext, special) = largest(bits, free)?;
-    let last = closing(&ciphertext, special, t, bits).next()?;
+fn single(t_bound: u64, bits: u32, free: usize) -> Option<Found> {
+    let t = (1..t_bound).rev().find(|&t| is_prime(t))?;
+    let mut ciphertext = largest(bits, free + 1);
+    let special = ciphertext.split_off(free);
+    let last = closing(&ciphertext, &special, t, bits).next()?;
     ciphertext.push(last);
+    Some(Found {
+        ciphertext,
+        special,
+        plaintext: vec![t],
+    })
+}
+
+/// The same with one free ciphertext prime and two special ones: each two make one digit, and ascend.
+fn one_digit(t_bound: u64, bits: u32) -> Option<Found> {
+    let t = (1..t_bound).rev().find(|&t| is_prime(t))?;
+    let mut ciphertext = largest(bits, 3);
+    let mut special = ciphertext.split_off(1);
+    let last = closing(&ciphertext, &special, t, bits).next()?;
+    ciphertext.push(last);
+    ciphertext.sort_unstable();
+    special.sort_unstable();
     Some(Found {
         ciphertext,
         special,
@@ -95,39 +118,40 @@ fn single(t_bits: u32, bits: u32, free: usize) -> Option<Found> {
 fn double(t_bits: u32, bits: u32) -> Option<Found> {
     let t = (1..1u64 << t_bits).rev().find(|&t| is_prime(t))?;
     let factors = primes_of(t_bits);
-    let (free, special) = largest(bits, 2)?;
-    closing(&free, special, t, bits).find_map(|last| {
+    let mut free = largest(bits, 3);
+    let special = free.split_off(2);
+    closing(&free, &special, t, bits).find_map(|last| {
         let ciphertext = [free.as_slice(), &[last]].concat();
         let divides = |&&d: &&u64| d != t && modulo(&ciphertext, d) == d - 1;
         let second = *factors.iter().find(divides)?;
         Some(Found {
             ciphertext,
-            special,
+            special: special.clone(),
             plaintext: vec![t, second],
         })
     })
 }
 
-/// The largest `free` + 1 primes of `bits` that are 1 modulo 2n; the last of them apart.
-fn largest(bits: u32, free: usize) -> Option<(Vec<u64>, u64)> {
+/// The largest primes of `bits` that are 1 modulo 2n.
+fn largest(bits: u32, count: usize) -> Vec<u64> {
     let top = (1u64 << bits) + 1 - TWICE_DEGREE;
-    let mut primes = (0..top / TWICE_DEGREE)
+    (0..top / TWICE_DEGREE)
         .map(|k| top - k * TWICE_DEGREE)
-        .filter(|&q| is_prime(q));
-    let ciphertext = primes.by_ref().take(free).collect();
-    Some((ciphertext, primes.next()?))
+        .filter(|&q| is_prime(q))
+        .take(count)
+        .collect()
 }
 
 /// Primes x of `bits`, descending, that are 1 modulo 2n with the product of `primes` and x -1
 /// modulo t.
-fn closing(primes: &[u64], special: u64, t: u64, bits: u32) -> impl Iterator<Item = u64> {
+fn closing(primes: &[u64], special: &[u64], t: u64, bits: u32) -> impl Iterator<Item = u64> {
     // x = 1 + 2n y with y = (r - 1) / 2n modulo t, r = -1 / product.
     let inverse = |a: u64| power(a, t - 2, t);
     let residue = t - inverse(modulo(primes, t));
     let y = multiply((residue + t - 1) % t, inverse(TWICE_DEGREE % t), t);
     let (first, step) = (1 + TWICE_DEGREE * y, TWICE_DEGREE * t);
     let most = ((1u64 << bits) - 1 - first) / step;
-    let taken = [primes, &[special]].concat();
+    let taken = [primes, special].concat();
     (0..=most)
         .rev()
         .map(move |k| first + k * step)
@@ -200,9 +224,10 @@ mod tests {
 
     #[test]
     fn params_holds_what_the_search_finds() {
-        assert_eq!(single(26, 60, 1), Some(constants(&P1)));
-        assert_eq!(single(30, 54, 2), Some(constants(&P1_LARGE)));
+        assert_eq!(single(1 << 26, 60, 1), Some(constants(&P1)));
+        assert_eq!(single(1 << 30, 54, 2), Some(constants(&P1_LARGE)));
         assert_eq!(double(26, 54), Some(constants(&P2)));
         assert_eq!(constants(&P3), constants(&P2));
+        assert_eq!(one_digit(P5_BOUND, 51), Some(constants(&P5)));
     }
 }

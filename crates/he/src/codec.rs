@@ -171,11 +171,11 @@ impl EvaluationKeys {
     }
 }
 
-/// Bytes of one polynomial a ciphertext prime, each over all primes.
+/// Bytes of one polynomial a digit of a key switch, each over all primes.
 pub(crate) fn digits_bytes(params: &Parameters) -> usize {
     let moduli = params.all_moduli();
     let digit = moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
-    params.set().ciphertext_moduli.len() * digit
+    params.set().digits() * digit
 }
 
 /// Appends polynomials over all primes.
@@ -188,10 +188,10 @@ pub(crate) fn put_digits(params: &Parameters, digits: &[Vec<u64>], body: &mut Ve
     }
 }
 
-/// One polynomial a ciphertext prime, each over all primes.
+/// One polynomial a digit of a key switch, each over all primes.
 pub(crate) fn digits(params: &Parameters, body: &mut Reader<'_>) -> Result<Vec<Vec<u64>>> {
     let moduli = params.all_moduli();
-    let digits = params.set().ciphertext_moduli.iter();
+    let digits = 0..params.set().digits();
     digits.map(|_| body.limbs(&moduli)).collect()
 }
 

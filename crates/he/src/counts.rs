@@ -30,6 +30,7 @@ use crate::params::{DEGREE, Parameters};
 use crate::ring::Pair;
 use crate::task::{TILE_HEIGHT, TILE_LEAVES};
 use crate::work::{Clock, Work};
+use fhaim_ntt::Store;
 use std::collections::BTreeMap;
 
 /// Where tables of counts lie in ciphertexts: a public function of their sizes.
@@ -308,10 +309,9 @@ impl Evaluator<'_> {
                 }
                 limb.forward(weights);
                 for (out, half) in out.iter_mut().zip(&ciphertext.c) {
-                    let factors = half.limb(j).iter().zip(polynomial.limb(j));
-                    for (o, (&x, &y)) in out.limb_mut(j).iter_mut().zip(factors) {
-                        *o = m.add(*o, m.redc(u128::from(x) * u128::from(y)));
-                    }
+                    let factors = [&[half.limb(j)], &[polynomial.limb(j)]];
+                    let [x, y] = factors;
+                    m.inner_product(x, y, Store::Add, out.limb_mut(j));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Encryption under a public key.
 //!
 //! A public key (b, a) over all primes encrypts zero. A message m has the ciphertext (b u + e1 +
-//! floor(Q / t) m, a u + e2), with u and the errors drawn small and Q the product of all primes, from
-//! which the special prime P is then switched away (Fan and Vercauteren 2012; the message as
+//! floor(Q / t) m, a u + e2), with u and the errors drawn small and Q the product of the ciphertext primes
+//! and the first special one, P, which is then switched away (Fan and Vercauteren 2012; the message as
 //! -t^-1 (Q m mod t), which is the nearest below it by an exact division).
 //!
 //! fhe.rs transforms every summand and goes back to switch: 25 transforms at two ciphertext primes.
@@ -16,14 +16,13 @@
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
 use crate::keys::{PublicKey, full_transform, small};
-use crate::keyswitch::centre;
 use crate::params::DEGREE;
 use crate::ring::{Limb, Poly, Ring};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
 /// A public key's two polynomials over all primes, in Montgomery form, at the ciphertext primes
-/// divided by the special one.
+/// divided by the first special one.
 #[derive(Debug)]
 pub(crate) struct Prepared([Vec<u64>; 2]);
 
@@ -106,7 +105,8 @@ impl PublicKey {
         let u = full_transform(ring, &small(rng)?);
         let errors = [small(rng)?, small(rng)?];
         let t = self.params().plaintext_modulus(residue);
-        let moduli = ring.limbs().iter().map(|limb| limb.modulus.value() % t);
+        let limbs = ring.encryption_limbs().iter();
+        let moduli = limbs.map(|limb| limb.modulus.value() % t);
         // Plaintext moduli are below 2^31: products of residues fit a word.
         let q = moduli.fold(1, |product, q| product * q % t);
         let message = Zeroizing::new(values.iter().map(|x| x * q % t).collect::<Vec<u64>>());
@@ -127,7 +127,7 @@ impl PublicKey {
     }
 }
 
-/// u times a polynomial of the key, plus what is added, divided by the special prime.
+/// u times a polynomial of the key, plus what is added, divided by the first special prime.
 fn half(ring: &Ring, key: &[u64], u: &[u64], added: &Added) -> Poly {
     let special = ring.ciphertext_limbs().len();
     let range = |j: usize| j * DEGREE..(j + 1) * DEGREE;
@@ -146,7 +146,7 @@ fn half(ring: &Ring, key: &[u64], u: &[u64], added: &Added) -> Poly {
     for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
         let m = limb.modulus;
         let mut rest = added.residues(limb);
-        centre(ring.special().modulus, &remainder, m, &mut product);
+        m.centre(ring.special().modulus, &remainder, &mut product);
         for (rest, &r) in rest.iter_mut().zip(product.iter()) {
             *rest = m.sub(*rest, r);
         }
@@ -180,9 +180,10 @@ mod tests {
     fn scheme_key(public: &PublicKey, residue: usize) -> SchemePublicKey {
         let scheme = public.params().scheme(residue);
         let context = scheme.context_at_level(0).unwrap();
+        let limbs = public.params().ring().encryption_limbs().len();
         let poly = |residues: &Vec<u64>| {
-            let shape = (residues.len() / DEGREE, DEGREE);
-            let residues = Array2::from_shape_vec(shape, residues.clone()).unwrap();
+            let residues = residues[..limbs * DEGREE].to_vec();
+            let residues = Array2::from_shape_vec((limbs, DEGREE), residues).unwrap();
             SchemePoly::try_convert_from(residues, context, false, Representation::Ntt).unwrap()
         };
         let pair = public.polynomials().iter().map(poly).collect();

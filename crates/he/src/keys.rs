@@ -1,7 +1,8 @@
 //! Secret, public and evaluation keys.
 //!
-//! The scheme's library draws the secret key and makes the public key. Key-switching keys are
-//! made here, because packing needs automorphisms the library does not offer (X -> X^(2^l + 1)).
+//! The scheme's library decrypts with the secret key. Public and key-switching keys are made here:
+//! holders encrypt key-switching keys of their own modulo all primes, of which the library would leave
+//! some out, and packing needs automorphisms that it does not offer (X -> X^(2^l + 1)).
 
 use crate::encryption::Prepared;
 use crate::error::{Error, Result};
@@ -9,12 +10,9 @@ use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
 use fhaim_dp::uniform_below;
-use fhe::bfv::{
-    Ciphertext as SchemeCiphertext, PublicKey as SchemePublicKey, SecretKey as SchemeSecretKey,
-};
-use fhe::proto::bfv::{PublicKey as PublicKeyProto, SecretKey as SecretKeyProto};
-use fhe_math::rq::Poly as SchemePoly;
-use fhe_traits::{DeserializeParametrized, Serialize};
+use fhe::bfv::SecretKey as SchemeSecretKey;
+use fhe::proto::bfv::SecretKey as SecretKeyProto;
+use fhe_traits::DeserializeParametrized;
 use prost::Message;
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -95,8 +93,15 @@ impl SecretKey {
 
     /// The public key to encrypt under.
     pub fn public_key<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<PublicKey> {
-        let bytes = SchemePublicKey::new(self.scheme(0), rng).to_bytes();
-        PublicKey::from_scheme_bytes(&self.params, &bytes)
+        let ring = self.params.ring();
+        let mut seed = [0; 32];
+        rng.fill_bytes(&mut seed);
+        // One polynomial of what a seed expands to is uniform in Montgomery form and out of it.
+        let uniform: Vec<Vec<u64>> = expand(ring, seed).into_iter().take(1).collect();
+        let secret = full_transform(ring, &self.coefficients);
+        let covered = cover(ring, &uniform, &secret, None, rng)?;
+        let [covered, uniform] = [covered, uniform].map(|digits| plain(ring, digits));
+        PublicKey::from_polynomials(&self.params, [covered, uniform])
     }
 
     /// The keys the computation service evaluates with.
@@ -127,7 +132,7 @@ impl SecretKey {
     }
 }
 
-/// Transform of a small polynomial over all limbs, the special one included.
+/// Transform of a small polynomial over all limbs, the special ones included.
 pub(crate) fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
     let n = ring.degree();
     let mut out = Zeroizing::new(vec![0; n * ring.limbs().len()]);
@@ -168,23 +173,6 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// From what the library drew.
-    fn from_scheme_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let missing = Error::Mismatch("a public key has two polynomials over every prime");
-        let key = PublicKeyProto::decode(bytes);
-        let pair = key.map_err(|error| Error::Scheme(error.to_string()))?.c;
-        let Some(pair) = pair else {
-            return Err(missing);
-        };
-        // A fresh key carries the seed of its uniform half; the library expands it.
-        let pair = SchemeCiphertext::from_bytes(&pair.encode_to_vec(), params.scheme(0))?;
-        let [b, a] = &pair[..] else {
-            return Err(missing);
-        };
-        let residues = |poly: &SchemePoly| poly.coefficients().iter().copied().collect();
-        Self::from_polynomials(params, [residues(b), residues(a)])
-    }
-
     /// From the residues of two polynomials over all primes, each below its prime.
     pub(crate) fn from_polynomials(params: &Parameters, polys: [Vec<u64>; 2]) -> Result<Self> {
         Ok(Self {
@@ -230,10 +218,11 @@ impl EvaluationKeys {
     }
 }
 
-/// A key from some secret polynomial s' to s, one digit per ciphertext prime.
+/// A key from some secret polynomial s' to s, with the digits that the ring has (see `keyswitch`).
 ///
-/// Digit i is (b, a) with b = e - a s + P s' on limb i and b = e - a s elsewhere, P the special
-/// prime: the residue of g_i P, g_i being 1 modulo q_i and 0 modulo the other ciphertext primes.
+/// Digit i is (b, a) with b = e - a s + P s' on its own limbs and b = e - a s elsewhere, P the product of
+/// the special primes: the residue of g_i P, g_i being 1 modulo the digit's own primes and 0 modulo the
+/// other ciphertext primes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeySwitchKey {
     /// Expands to every `a`: only the seed is sent. Keys that were made in two rounds have none.
@@ -261,7 +250,7 @@ impl KeySwitchKey {
     }
 }
 
-/// For each digit a of `uniform`: e - a s + P s' on the digit's own limb, e - a s elsewhere, with an
+/// For each digit a of `uniform`: e - a s + P s' on the digit's own limbs, e - a s elsewhere, with an
 /// error e drawn for it. Digits, in and out, are transforms over all limbs in Montgomery form; s and
 /// s' are plain ones.
 #[expect(
@@ -276,13 +265,13 @@ pub(crate) fn cover<R: RngCore + CryptoRng>(
     rng: &mut R,
 ) -> Result<Vec<Vec<u64>>> {
     let n = ring.degree();
-    let special = ring.special().modulus.value();
+    let together = ring.limbs_of_digit();
     let digit = |(i, a): (usize, &Vec<u64>)| {
         let mut b = full_transform(ring, &small(rng)?);
         for (j, limb) in ring.limbs().iter().enumerate() {
             let m = limb.modulus;
-            let p = m.mont(special % m.value());
-            let source = source.filter(|_| i == j);
+            let p = m.mont(ring.special_product(limb));
+            let source = source.filter(|_| i == j / together);
             for k in j * n..(j + 1) * n {
                 let masked = m.redc(u128::from(a[k]) * u128::from(secret[k]));
                 let mut value = m.sub(b[k], masked);
@@ -297,10 +286,17 @@ pub(crate) fn cover<R: RngCore + CryptoRng>(
     uniform.iter().enumerate().map(digit).collect()
 }
 
+/// The first of polynomials over all limbs, out of Montgomery form; empty if there is none.
+pub(crate) fn plain(ring: &Ring, digits: Vec<Vec<u64>>) -> Vec<u64> {
+    let mut polynomial = digits.into_iter().next().unwrap_or_default();
+    let limbs = polynomial.chunks_exact_mut(DEGREE).zip(ring.limbs());
+    limbs.for_each(|(values, limb)| limb.modulus.scale(values, 1));
+    polynomial
+}
+
 /// The uniform halves of a key-switching key, in Montgomery form (uniform either way).
 pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
-    let digits = ring.ciphertext_limbs().len();
     let mut digit = || {
         let limbs = ring.limbs().iter();
         limbs
@@ -308,7 +304,7 @@ pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
             .map(|q| uniform_below(q, &mut rng))
             .collect()
     };
-    (0..digits).map(|_| digit()).collect()
+    (0..ring.digits()).map(|_| digit()).collect()
 }
 
 /// A polynomial from the error distribution.

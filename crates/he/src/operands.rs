@@ -222,9 +222,7 @@ fn scale(context: &EvaluationContext<'_>, c: &mut Ciphertext) {
     for (j, limb) in params.ring().ciphertext_limbs().iter().enumerate() {
         let m = limb.modulus;
         let unit = m.inv(context.layout().stride() as u64);
-        let scale = u128::from(m.mont(m.mont(m.mul(t % m.value(), unit))));
-        for x in c.c.iter_mut().flat_map(|p| p.limb_mut(j)) {
-            *x = m.redc(u128::from(*x) * scale);
-        }
+        let scale = m.mont(m.mont(m.mul(t % m.value(), unit)));
+        c.c.iter_mut().for_each(|p| m.scale(p.limb_mut(j), scale));
     }
 }

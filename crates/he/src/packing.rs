@@ -175,12 +175,9 @@ impl<'a> Packer<'a> {
             (None, Some(v)) => (v.zero_like(), v),
         };
         for (j, limb) in self.ring.limbs()[..u.limbs()].iter().enumerate() {
-            let m = limb.modulus;
-            let pairs = u.limb_mut(j).iter_mut().zip(v.limb_mut(j));
-            for ((u, v), &x) in pairs.zip(&level.monomial[j]) {
-                let shifted = m.redc(u128::from(*v) * u128::from(x));
-                (*u, *v) = (m.add(*u, shifted), m.sub(*u, shifted));
-            }
+            let monomial = &level.monomial[j];
+            limb.modulus
+                .butterfly(u.limb_mut(j), v.limb_mut(j), monomial);
         }
         Some((u, v))
     }

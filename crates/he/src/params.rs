@@ -32,8 +32,9 @@ pub struct ParameterSet {
     pub id: u8,
     /// Ciphertext primes.
     pub ciphertext_moduli: &'static [u64],
-    /// Key-switching prime; encryption starts with it and switches it away.
-    pub special_modulus: u64,
+    /// Key-switching primes, as many as the ciphertext primes whose residues make a digit (see `keyswitch`).
+    /// Encryption under the public key starts with the first and switches it away.
+    pub special_moduli: &'static [u64],
     /// Plaintext moduli; a value lives modulo their product.
     pub plaintext_moduli: &'static [u64],
     /// Numbers of records that the set is for. How many plaintext moduli a release has, and so what
@@ -45,18 +46,21 @@ pub struct ParameterSet {
     pub flood_bits: u32,
     /// Whether packed statistics may be multiplied once more (squared scores).
     pub squares: bool,
+    /// Whether it is for columns under a holder's own key alone, and a secret key of one service.
+    pub holder_only: bool,
 }
 
 /// P1: statistics of up to 2^18 records (the largest contrast is 49 N), t of 26 bits.
 pub const P1: ParameterSet = ParameterSet {
     id: 1,
     ciphertext_moduli: &[0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001],
-    special_modulus: 0x0fff_ffff_fffe_8001,
+    special_moduli: &[0x0fff_ffff_fffe_8001],
     plaintext_moduli: &[67_108_859],
     min_records: 0,
     max_records: 1 << 18,
     flood_bits: 59,
     squares: false,
+    holder_only: false,
 };
 
 /// P1 for up to 2^22 records: t of 30 bits, a third ciphertext prime for its noise.
@@ -67,12 +71,13 @@ pub const P1_LARGE: ParameterSet = ParameterSet {
         0x003f_ffff_ffeb_8001,
         0x003c_878d_44f2_0001,
     ],
-    special_modulus: 0x003f_ffff_ffe7_c001,
+    special_moduli: &[0x003f_ffff_ffe7_c001],
     plaintext_moduli: &[1_073_741_789],
     min_records: 0,
     max_records: 1 << 22,
     flood_bits: 90,
     squares: false,
+    holder_only: false,
 };
 
 /// P2: squared scores. Values live modulo a product of 51 bits, as residues under two plaintext
@@ -84,12 +89,13 @@ pub const P2: ParameterSet = ParameterSet {
         0x003f_ffff_ffeb_8001,
         0x003f_45d9_de3a_4001,
     ],
-    special_modulus: 0x003f_ffff_ffe7_c001,
+    special_moduli: &[0x003f_ffff_ffe7_c001],
     plaintext_moduli: &[67_108_859, 35_163_017],
     min_records: 0,
     max_records: 1 << 18,
     flood_bits: 96,
     squares: true,
+    holder_only: false,
 };
 
 /// P3: up to 2^30 records. The primes of P2, and its two plaintext moduli in place of P1 large's single one: a
@@ -98,15 +104,32 @@ pub const P2: ParameterSet = ParameterSet {
 pub const P3: ParameterSet = ParameterSet {
     id: 4,
     ciphertext_moduli: P2.ciphertext_moduli,
-    special_modulus: P2.special_modulus,
+    special_moduli: P2.special_moduli,
     plaintext_moduli: P2.plaintext_moduli,
     min_records: P1_LARGE.max_records + 1,
     max_records: 1 << 30,
     flood_bits: 90,
     squares: false,
+    holder_only: false,
 };
 
-pub(crate) const SETS: [ParameterSet; 4] = [P1, P1_LARGE, P2, P3];
+/// P5: up to 2^20 records under their holder's own key, which leaves a fresh noise of 3.2 where the public
+/// key leaves 83: a q of 102 bits is enough. Two primes of 51 bits, for which there are vectors
+/// ([`fhaim_ntt::Transform`]), and two special ones, with which a key switch has one digit. t is the
+/// largest prime below 2^24.15, so that floods and their tails stay below q / 2t.
+pub const P5: ParameterSet = ParameterSet {
+    id: 5,
+    ciphertext_moduli: &[0x0007_fa9d_873c_4001, 0x0007_ffff_fffe_0001],
+    special_moduli: &[0x0007_ffff_fffb_c001, 0x0007_ffff_fffc_c001],
+    plaintext_moduli: &[18_615_479],
+    min_records: 0,
+    max_records: 1 << 20,
+    flood_bits: 45,
+    squares: false,
+    holder_only: true,
+};
+
+pub(crate) const SETS: [ParameterSet; 5] = [P1, P1_LARGE, P2, P3, P5];
 
 impl ParameterSet {
     /// The set with identifier `id`.
@@ -115,17 +138,36 @@ impl ParameterSet {
     }
 
     /// The smallest set for up to `records` records whose releases, noise included, stay below
-    /// `largest` in absolute value.
+    /// `largest` in absolute value, whichever key columns are encrypted under.
     ///
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
     pub fn choose(records: u64, largest: u128, squares: bool) -> Result<Self> {
-        let fits = |set: &Self| set.is_for(records, squares) && largest < set.range() / 2;
+        let fits = |set: &Self| !set.holder_only && set.fits(records, largest, squares);
         SETS.into_iter().find(fits).ok_or(Error::NoParameters {
             records,
             largest,
             way_out: "lower the record bound, or raise epsilon",
         })
+    }
+
+    /// The same for columns under a holder's own key, and a secret key that `shares` services have: one of
+    /// the sets for such keys where one serves, else what [`ParameterSet::choose`] chooses. It may choose
+    /// otherwise in a later release: whoever plans by it writes the set's number down.
+    ///
+    /// # Errors
+    /// [`Error::NoParameters`] where no set is large enough.
+    pub fn choose_for_holder(
+        records: u64,
+        largest: u128,
+        squares: bool,
+        shares: usize,
+    ) -> Result<Self> {
+        let fits = |set: &Self| set.holder_only && set.fits(records, largest, squares);
+        match SETS.into_iter().find(fits) {
+            Some(set) if shares == 1 => Ok(set),
+            _ => Self::choose(records, largest, squares),
+        }
     }
 
     /// Number of plaintext moduli, and so of ciphertexts of a released page, of whatever set is chosen for
@@ -135,6 +177,10 @@ impl ParameterSet {
         let residues = sets.map(|set| set.plaintext_moduli.len()).max();
         // Where no set is for them, none is chosen either.
         residues.unwrap_or(P2.plaintext_moduli.len())
+    }
+
+    fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
+        self.is_for(records, squares) && largest < self.range() / 2
     }
 
     fn is_for(&self, records: u64, squares: bool) -> bool {
@@ -169,14 +215,16 @@ impl ParameterSet {
         self.ciphertext_bits() - t.log2() - 1.0
     }
 
-    /// The ciphertext primes and, last, the special one.
+    /// The ciphertext primes and, last, the special ones.
     fn all_moduli(&self) -> Vec<u64> {
-        let special = [self.special_modulus];
+        [self.ciphertext_moduli, self.special_moduli].concat()
+    }
+
+    /// Number of digits of a key switch: as many ciphertext primes as there are special ones make one.
+    pub(crate) fn digits(&self) -> usize {
         self.ciphertext_moduli
-            .iter()
-            .copied()
-            .chain(special)
-            .collect()
+            .len()
+            .div_ceil(self.special_moduli.len())
     }
 
     /// Bits of all primes together.
@@ -201,6 +249,17 @@ impl ParameterSet {
         if self.ciphertext_moduli.len() < 2 || self.plaintext_moduli.is_empty() {
             return broken("needs two ciphertext primes and a plaintext modulus");
         }
+        let together = self.special_moduli.len();
+        let groups = || {
+            let ciphertext = self.ciphertext_moduli.chunks(together.max(1));
+            ciphertext.chain([self.special_moduli])
+        };
+        if groups().any(|group| group.len() != together || group.is_empty()) {
+            return broken("digits of as many primes as there are special ones");
+        }
+        if !groups().all(<[u64]>::is_sorted) {
+            return broken("primes of a digit, and special ones, ascend");
+        }
         if self.modulus_bits() > SECURE_BITS {
             return broken("more bits of modulus than 128-bit security allows");
         }
@@ -220,10 +279,7 @@ impl ParameterSet {
         if all.iter().any(|&q| all.iter().any(|&other| other >= 2 * q)) {
             return broken("primes must be within a factor of two of each other");
         }
-        if all
-            .iter()
-            .any(|&q| u64::MAX / q < 4 * self.ciphertext_moduli.len() as u64)
-        {
+        if all.iter().any(|&q| u64::MAX / q < 4 * self.digits() as u64) {
             return broken("sums of digits times keys would not fit 128 bits");
         }
         for (i, &t) in self.plaintext_moduli.iter().enumerate() {
@@ -296,7 +352,9 @@ impl Parameters {
     /// [`Error::Parameters`] with the rule that does not hold.
     pub fn new(set: ParameterSet) -> Result<Self> {
         set.validate()?;
-        let moduli = set.all_moduli();
+        // The library knows keys, and ciphertexts before they are divided by the first special prime.
+        let first = set.special_moduli.iter().take(1);
+        let moduli: Vec<u64> = set.ciphertext_moduli.iter().chain(first).copied().collect();
         let scheme = |&t: &u64| {
             BfvParametersBuilder::new()
                 .set_degree(DEGREE)
@@ -309,7 +367,7 @@ impl Parameters {
             .iter()
             .map(scheme)
             .collect::<std::result::Result<_, _>>()?;
-        let ring = Ring::new(DEGREE, &moduli)?;
+        let ring = Ring::new(DEGREE, set.ciphertext_moduli, set.special_moduli)?;
         Ok(Self {
             tables: Arc::new(Tables { set, ring, schemes }),
             shares: 1,
@@ -334,10 +392,15 @@ impl Parameters {
     /// The same set for a secret key that is the sum of `shares` shares.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for none, and for more than [`MAX_SHARES`].
+    /// [`Error::OutOfRange`] for none, and for more than [`MAX_SHARES`]; [`Error::Mismatch`] for shares of
+    /// a set for a whole key: the noise of what shares open would be bounded by all but q / 2t, so that
+    /// single places would not tell a sealed page from another ciphertext.
     pub fn with_shares(&self, shares: usize) -> Result<Self> {
         if !(1..=MAX_SHARES).contains(&shares) {
             return Err(Error::OutOfRange("shares of a secret key"));
+        }
+        if shares > 1 && self.set().holder_only {
+            return Err(Error::Mismatch("a parameter set without shares of keys"));
         }
         let tables = Arc::clone(&self.tables);
         Ok(Self { tables, shares })
@@ -357,7 +420,7 @@ impl Parameters {
         &self.tables.ring
     }
 
-    /// The ciphertext primes and, last, the special one.
+    /// The ciphertext primes and, last, the special ones.
     pub(crate) fn all_moduli(&self) -> Vec<u64> {
         self.tables.set.all_moduli()
     }
@@ -423,12 +486,24 @@ mod tests {
                 ..P1
             },
             ParameterSet {
-                special_modulus: 0x0fff_ffff_ffff_c001,
+                special_moduli: &[0x0fff_ffff_ffff_c001],
                 ..P1
             },
             ParameterSet {
-                special_modulus: 0x0fff_ffff_fffe_8003,
+                special_moduli: &[0x0fff_ffff_fffe_8003],
                 ..P1
+            },
+            ParameterSet {
+                special_moduli: &[],
+                ..P1
+            },
+            ParameterSet {
+                special_moduli: &[0x0007_ffff_fffc_c001, 0x0007_ffff_fffb_c001],
+                ..P5
+            },
+            ParameterSet {
+                special_moduli: P5.special_moduli,
+                ..P2
             },
             ParameterSet {
                 plaintext_moduli: &[67_108_859, 67_108_859],
@@ -468,6 +543,25 @@ mod tests {
         assert!(ParameterSet::choose((1 << 18) + 1, 1, true).is_err());
     }
 
+    /// Sets for a holder's own key are chosen for that alone, and for whole keys.
+    #[test]
+    fn choice_follows_the_key_of_columns() {
+        let holder = ParameterSet::choose_for_holder;
+        assert_eq!(holder(48_842, 49 * 48_842, false, 1).unwrap(), P5);
+        assert_eq!(holder(1 << 20, 1 << 23, false, 1).unwrap(), P5);
+        for (records, largest, squares, shares) in [
+            (48_842, 49 * 48_842, false, 2),
+            (1 << 18, 49 << 18, false, 1),
+            ((1 << 20) + 1, 1 << 20, false, 1),
+            (7214, 1 << 20, true, 1),
+        ] {
+            let chosen = holder(records, largest, squares, shares).unwrap();
+            let wanted = ParameterSet::choose(records, largest, squares).unwrap();
+            assert!(chosen == wanted && !chosen.holder_only);
+        }
+        assert!(holder((1 << 30) + 1, 1, false, 1).is_err());
+    }
+
     /// Prices are made of it before a set is chosen.
     #[test]
     fn the_number_of_plaintext_moduli_follows_from_records_and_squares() {
@@ -475,7 +569,11 @@ mod tests {
             for records in (0..=30).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]) {
                 let residues = ParameterSet::residues(records, squares);
                 for largest in [1, 1 << 20, 1 << 28, 1 << 40, 1 << 49] {
-                    if let Ok(set) = ParameterSet::choose(records, largest, squares) {
+                    let chosen = [
+                        ParameterSet::choose(records, largest, squares),
+                        ParameterSet::choose_for_holder(records, largest, squares, 1),
+                    ];
+                    for set in chosen.into_iter().flatten() {
                         assert_eq!(set.plaintext_moduli.len(), residues, "{records} {largest}");
                     }
                 }

@@ -59,11 +59,13 @@ fn transform_of_x(transform: &Transform, degree: usize) -> Vec<u64> {
     x
 }
 
-/// The ring with its ciphertext primes and, last, the key-switching prime.
+/// The ring with its ciphertext primes and, last, the key-switching ones.
 #[derive(Debug)]
 pub(crate) struct Ring {
     degree: usize,
     limbs: Vec<Limb>,
+    /// Number of ciphertext primes.
+    ciphertext: usize,
     /// Transform index i holds the value at `root^exponents[i]`, 1 + 2 i' for i' the reversed bits
     /// of i.
     exponents: Vec<u32>,
@@ -72,10 +74,14 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring of the given degree over `moduli` (ciphertext primes, then the special prime).
-    pub(crate) fn new(degree: usize, moduli: &[u64]) -> Result<Self> {
+    /// A ring of the given degree over ciphertext primes and special ones.
+    pub(crate) fn new(degree: usize, ciphertext: &[u64], special: &[u64]) -> Result<Self> {
         let unsupported = Error::Mismatch("a modulus has no transform of this degree");
-        let limbs: Option<Vec<Limb>> = moduli.iter().map(|&q| Limb::new(degree, q)).collect();
+        if special.is_empty() {
+            return Err(Error::Mismatch("a ring needs a special prime"));
+        }
+        let moduli = ciphertext.iter().chain(special);
+        let limbs: Option<Vec<Limb>> = moduli.map(|&q| Limb::new(degree, q)).collect();
         let limbs = limbs.ok_or(unsupported)?;
         let first = limbs
             .first()
@@ -98,6 +104,7 @@ impl Ring {
         Ok(Self {
             degree,
             limbs,
+            ciphertext: ciphertext.len(),
             exponents,
             index_of,
         })
@@ -107,25 +114,53 @@ impl Ring {
         self.degree
     }
 
-    /// Limbs of a ciphertext: all but the special prime's.
+    /// Limbs of a ciphertext: all but the special primes'.
     pub(crate) fn ciphertext_limbs(&self) -> &[Limb] {
-        &self.limbs[..self.limbs.len() - 1]
+        &self.limbs[..self.ciphertext]
     }
 
-    /// All limbs, the special prime's last.
+    /// All limbs, the special primes' last.
     pub(crate) fn limbs(&self) -> &[Limb] {
         &self.limbs
     }
 
+    /// The special primes' limbs, of which there is one at least.
+    pub(crate) fn special_limbs(&self) -> &[Limb] {
+        &self.limbs[self.ciphertext..]
+    }
+
+    /// The limbs that encryption starts with: those of a ciphertext and the first special prime's.
+    pub(crate) fn encryption_limbs(&self) -> &[Limb] {
+        &self.limbs[..=self.ciphertext]
+    }
+
+    /// The special prime that encryption starts with.
     pub(crate) fn special(&self) -> &Limb {
-        &self.limbs[self.limbs.len() - 1]
+        &self.limbs[self.ciphertext]
+    }
+
+    /// Limbs whose residues make one digit of a key switch: so many in a row.
+    pub(crate) fn limbs_of_digit(&self) -> usize {
+        self.limbs.len() - self.ciphertext
+    }
+
+    /// Number of digits of a key switch.
+    pub(crate) fn digits(&self) -> usize {
+        self.ciphertext.div_ceil(self.limbs_of_digit())
+    }
+
+    /// The product of the special primes modulo a limb's prime.
+    pub(crate) fn special_product(&self, limb: &Limb) -> u64 {
+        let m = limb.modulus;
+        let primes = self.special_limbs().iter().map(|limb| limb.modulus.value());
+        primes.fold(1, |product, p| m.mul(product, p % m.value()))
     }
 
     /// The zero polynomial over the ciphertext primes.
     pub(crate) fn zero(&self) -> Poly {
         Poly {
             degree: self.degree,
-            residues: vec![0; self.degree * (self.limbs.len() - 1)],
+            residues: vec![0; self.degree * self.ciphertext],
         }
     }
 
@@ -192,7 +227,7 @@ impl Ring {
                         Some(k) => (factor, &sums[k][..strip.len()]),
                     };
                     let terms: Vec<(u64, &[u64])> = terms.iter().map(term).collect();
-                    combine_strip(m, &terms, &mut output.limb_mut(j)[strip.clone()]);
+                    m.combine(&terms, &mut output.limb_mut(j)[strip.clone()]);
                 }
             }
         }
@@ -215,33 +250,6 @@ impl Ring {
 
 /// Polynomials are combined so many values at a time: sums stay in the first-level cache.
 const STRIP: usize = 512;
-
-/// out = the sum of factors, in Montgomery form, times values, reduced once; at most [`STRIP`].
-fn combine_strip(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
-    match terms {
-        [(factor, x)] if *factor == m.mont(1) => out.copy_from_slice(x),
-        [(f, x), (g, y)] => {
-            let (f, g) = (u128::from(*f), u128::from(*g));
-            for ((out, &x), &y) in out.iter_mut().zip(*x).zip(*y) {
-                *out = m.redc(u128::from(x) * f + u128::from(y) * g);
-            }
-        }
-        _ => {
-            let mut sums = [0; STRIP];
-            for group in terms.chunks(m.lazy_products()) {
-                for &(factor, x) in group {
-                    for (sum, &x) in sums.iter_mut().zip(x) {
-                        *sum += u128::from(x) * u128::from(factor);
-                    }
-                }
-                sums = sums.map(|sum| m.fold(sum));
-            }
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = m.redc(sum);
-            }
-        }
-    }
-}
 
 /// Discrete logarithms of the transform's evaluation points to the base of the first.
 fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
@@ -308,15 +316,9 @@ impl Poly {
         }
     }
 
-    /// Appends a limb of zeros.
-    pub(crate) fn extend(&mut self) {
-        self.residues.resize(self.residues.len() + self.degree, 0);
-    }
-
-    /// Drops the last limb.
-    pub(crate) fn truncate(&mut self) {
-        self.residues
-            .truncate(self.residues.len().saturating_sub(self.degree));
+    /// Appends limbs of zeros, or drops the last, so that there are so many.
+    pub(crate) fn resize(&mut self, limbs: usize) {
+        self.residues.resize(limbs * self.degree, 0);
     }
 
     #[inline]
@@ -335,9 +337,7 @@ impl Poly {
 
     pub(crate) fn add_assign(&mut self, other: &Self, ring: &Ring) {
         for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
-            for (a, &b) in self.limb_mut(j).iter_mut().zip(other.limb(j)) {
-                *a = limb.modulus.add(*a, b);
-            }
+            limb.modulus.add_assign(self.limb_mut(j), other.limb(j));
         }
     }
 }
@@ -346,11 +346,8 @@ impl Poly {
 mod tests {
     use super::*;
 
-    const MODULI: [u64; 3] = [
-        0x0fff_ffff_ffff_c001,
-        0x0fff_f316_e37b_0001,
-        0x0fff_ffff_fffe_8001,
-    ];
+    const MODULI: [u64; 2] = [0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001];
+    const SPECIAL: [u64; 1] = [0x0fff_ffff_fffe_8001];
 
     /// X -> X^g on coefficients: X^i becomes plus or minus X^(i g mod n).
     fn substitute(p: &[i128], g: usize) -> Vec<i128> {
@@ -366,7 +363,7 @@ mod tests {
     #[test]
     fn automorphisms_and_monomials_match_coefficients() {
         let n = 64;
-        let ring = Ring::new(n, &MODULI).unwrap();
+        let ring = Ring::new(n, &MODULI, &SPECIAL).unwrap();
         let p: Vec<i128> = (0..n as i128).map(|i| i * i - 700).collect();
         let transform = ring.transform_signed(&p);
         for g in [3, 5, 9, 65, 127] {
@@ -394,7 +391,7 @@ mod tests {
     }
     #[test]
     fn combinations_of_many_are_reduced() {
-        let ring = Ring::new(64, &MODULI).unwrap();
+        let ring = Ring::new(64, &MODULI, &SPECIAL).unwrap();
         // As large as residues get, and more of them than fit between two folds.
         let ones = ring.transform_signed(&[-1; 64]);
         for (count, coefficient) in [(0, 5), (1, -7), (100, 1), (1000, -1)] {

@@ -18,7 +18,6 @@
 use crate::ring::{Poly, Ring};
 use crate::table::Operand;
 use crate::task::Product;
-use fhaim_ntt::Modulus;
 
 /// A tile works on so many coefficients at a time.
 const STRIP: usize = 256;
@@ -58,13 +57,15 @@ impl Tensor<'_> {
                 for (leaves, [sum, difference]) in pairs.iter().zip(out.iter_mut()) {
                     for (leaf, out) in leaves.iter().zip(&mut spread) {
                         self.build(j, strip, leaf, &mut built);
-                        accumulate(limb.modulus, &self.terms(j, strip, leaf, &built), out);
+                        limb.modulus
+                            .tensor(&self.terms(j, strip, leaf, &built), out);
                     }
                     let [u, v] = &spread;
                     for c in 0..3 {
                         let sum = strip_mut(&mut sum[c], j, strip);
                         let difference = strip_mut(&mut difference[c], j, strip);
-                        add_butterfly(limb.modulus, [&u[c], &v[c]], monomial, [sum, difference]);
+                        limb.modulus
+                            .add_butterfly([&u[c], &v[c]], monomial, [sum, difference]);
                     }
                 }
             }
@@ -98,25 +99,20 @@ impl Tensor<'_> {
         out: &mut [Strip; 2],
     ) {
         let limb = &self.ring.ciphertext_limbs()[j];
-        let m = limb.modulus;
         let block = self.stride.min(STRIP);
-        let mut sums = [[0u128; STRIP]; 2];
-        for group in left.chunks(m.lazy_products()) {
-            for &(slot, operand) in group {
-                let shift = |start| self.ring.monomial(limb, slot * self.stride, start);
-                for (sums, p) in sums.iter_mut().zip(&self.left[operand][chunk].c) {
-                    let blocks = strip_of(p, j, strip).chunks_exact(block);
-                    for (k, (sums, p)) in sums.chunks_exact_mut(block).zip(blocks).enumerate() {
-                        add_scaled(sums, p, shift(strip * STRIP + k * block));
-                    }
-                }
+        let mut terms: Vec<(u64, &[u64])> = Vec::with_capacity(left.len());
+        for (half, out) in out.iter_mut().enumerate() {
+            for (k, out) in out.chunks_exact_mut(block).enumerate() {
+                let start = k * block;
+                terms.clear();
+                terms.extend(left.iter().map(|&(slot, operand)| {
+                    let shift = slot * self.stride;
+                    let factor = self.ring.monomial(limb, shift, strip * STRIP + start);
+                    let p = &self.left[operand][chunk].c[half];
+                    (factor, &strip_of(p, j, strip)[start..start + block])
+                }));
+                limb.modulus.combine(&terms, out);
             }
-            for sum in sums.iter_mut().flatten() {
-                *sum = m.fold(*sum);
-            }
-        }
-        for (out, sum) in out.iter_mut().flatten().zip(sums.iter().flatten()) {
-            *out = m.redc(*sum);
         }
     }
 
@@ -164,113 +160,4 @@ fn strip_of(p: &Poly, j: usize, strip: usize) -> &Strip {
 
 fn strip_mut(p: &mut Poly, j: usize, strip: usize) -> &mut Strip {
     &mut p.limb_mut(j).as_chunks_mut::<STRIP>().0[strip]
-}
-
-/// sums += x * factor
-fn add_scaled(sums: &mut [u128], x: &[u64], factor: u64) {
-    for (sum, &x) in sums.iter_mut().zip(x) {
-        *sum += u128::from(x) * u128::from(factor);
-    }
-}
-
-/// out = 2^-64 * sum over terms of (x0 y0, x0 y1 + x1 y0, x1 y1).
-fn accumulate(m: Modulus, terms: &[Term<'_>], out: &mut [Strip; 3]) {
-    match terms {
-        [a] => return multiply(m, &[*a], out),
-        [a, b] => return multiply(m, &[*a, *b], out),
-        _ => (),
-    }
-    let mut sums = [[0u128; STRIP]; 3];
-    let mut room = m.lazy_products() / 2;
-    let (threes, rest) = terms.as_chunks::<3>();
-    for three in threes {
-        make_room(m, 3, &mut room, &mut sums);
-        add_products(three, &mut sums);
-    }
-    for one in rest {
-        make_room(m, 1, &mut room, &mut sums);
-        add_products(&[*one], &mut sums);
-    }
-    for (out, sum) in out.iter_mut().flatten().zip(sums.iter().flatten()) {
-        *out = m.redc(m.fold(*sum));
-    }
-}
-
-/// Folds the sums before a number of terms that would not fit.
-fn make_room(m: Modulus, terms: usize, room: &mut usize, sums: &mut [[u128; STRIP]; 3]) {
-    if *room < terms {
-        for sum in sums.iter_mut().flatten() {
-            *sum = m.fold(*sum);
-        }
-        *room = m.lazy_products() / 2;
-    }
-    *room -= terms;
-}
-
-/// As [`accumulate`], of so few terms that their products need no fold.
-fn multiply<const K: usize>(m: Modulus, terms: &[Term<'_>; K], out: &mut [Strip; 3]) {
-    let [out0, out1, out2] = out;
-    for i in 0..STRIP {
-        [out0[i], out1[i], out2[i]] = products(terms, i).map(|sum| m.redc(sum));
-    }
-}
-
-/// Adds the products of a few terms: their sums stay in registers, those of all in cache.
-fn add_products<const K: usize>(terms: &[Term<'_>; K], sums: &mut [[u128; STRIP]; 3]) {
-    let [sums0, sums1, sums2] = sums;
-    for i in 0..STRIP {
-        let [a, b, c] = products(terms, i);
-        sums0[i] += a;
-        sums1[i] += b;
-        sums2[i] += c;
-    }
-}
-
-#[inline(always)]
-fn products<const K: usize>(terms: &[Term<'_>; K], i: usize) -> [u128; 3] {
-    let mut sums = [0; 3];
-    for [x0, x1, y0, y1] in terms {
-        let [x0, x1, y0, y1] = [x0[i], x1[i], y0[i], y1[i]].map(u128::from);
-        sums[0] += x0 * y0;
-        sums[1] += x0 * y1 + x1 * y0;
-        sums[2] += x1 * y1;
-    }
-    sums
-}
-
-/// sum += u + x v, difference += u - x v, x in Montgomery form.
-fn add_butterfly(m: Modulus, [u, v]: [&Strip; 2], x: &Strip, [sum, difference]: [&mut Strip; 2]) {
-    for i in 0..STRIP {
-        let shifted = m.redc(u128::from(v[i]) * u128::from(x[i]));
-        sum[i] = m.add(sum[i], m.add(u[i], shifted));
-        difference[i] = m.add(difference[i], m.sub(u[i], shifted));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_number_of_terms_adds_up() {
-        for q in [0x0fff_ffff_ffff_c001, 0x003f_ffff_ffe7_c001] {
-            let m = Modulus::new(q);
-            // As large as residues get.
-            let strips: [Strip; 4] =
-                std::array::from_fn(|k| std::array::from_fn(|i| q - 1 - (i * (k + 1)) as u64));
-            let [x0, x1, y0, y1] = &strips;
-            for count in 0..40 {
-                let mut out = [[7; STRIP]; 3];
-                accumulate(m, &vec![[x0, x1, y0, y1]; count], &mut out);
-                for i in 0..STRIP {
-                    let product = |x: &Strip, y: &Strip| {
-                        m.mul(m.redc(u128::from(x[i]) * u128::from(y[i])), count as u64)
-                    };
-                    let middle = m.add(product(x0, y1), product(x1, y0));
-                    let wanted = [product(x0, y0), middle, product(x1, y1)];
-                    assert_eq!([out[0][i], out[1][i], out[2][i]], wanted);
-                }
-            }
-        }
-    }
 }

@@ -6,7 +6,13 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fhaim_domain::Clique;
-use fhaim_pgm::{ModelGraph, model_cells};
+use fhaim_pgm::{ModelGraph, Passes, model_cells};
+
+/// What steps pass over.
+const WAYS: [(&str, Passes); 2] = [
+    ("tables", Passes::Tables),
+    ("contractions", Passes::Contractions),
+];
 
 /// The size of a model from its pairs, and the size with one pair more.
 fn planning(criterion: &mut Criterion) {
@@ -35,10 +41,12 @@ fn fitting(criterion: &mut Criterion) {
     group.sample_size(10);
     for kilobytes in [100, 500, 1000] {
         let measured = adult_like::measurements(&domain, kilobytes);
-        let name = BenchmarkId::new("kB", kilobytes);
-        group.bench_with_input(name, &measured, |b, measured| {
-            b.iter(|| adult_like::model(&domain, black_box(measured), 100));
-        });
+        for (unit, passes) in WAYS.map(|(way, passes)| (format!("kB, {way}"), passes)) {
+            let name = BenchmarkId::new(unit, kilobytes);
+            group.bench_with_input(name, &measured, |b, measured| {
+                b.iter(|| adult_like::model(&domain, black_box(measured), (passes, 100)));
+            });
+        }
     }
     group.finish();
 }
@@ -50,10 +58,12 @@ fn large(criterion: &mut Criterion) {
     group.sample_size(10);
     for megabytes in [1, 8, 64] {
         let measured = adult_like::measurements(&domain, 1000 * megabytes);
-        let name = BenchmarkId::new("MB", megabytes);
-        group.bench_with_input(name, &measured, |b, measured| {
-            b.iter(|| adult_like::model(&domain, black_box(measured), 10));
-        });
+        for (unit, passes) in WAYS.map(|(way, passes)| (format!("MB, {way}"), passes)) {
+            let name = BenchmarkId::new(unit, megabytes);
+            group.bench_with_input(name, &measured, |b, measured| {
+                b.iter(|| adult_like::model(&domain, black_box(measured), (passes, 10)));
+            });
+        }
     }
     group.finish();
 }

@@ -5,13 +5,14 @@ mod adult_like;
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fhaim_pgm::Passes;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 fn asking(criterion: &mut Criterion) {
     let domain = adult_like::domain();
     let measured = adult_like::measurements(&domain, 500);
-    let model = adult_like::model(&domain, &measured, 100);
+    let model = adult_like::model(&domain, &measured, (Passes::Contractions, 100));
     let pairs = domain.pairs();
     let mut group = criterion.benchmark_group("asking a model of 500 kB");
     group.sample_size(10);

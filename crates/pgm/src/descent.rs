@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 
+use crate::calibration::Calibration;
 use crate::observations::Observations;
 use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
@@ -38,12 +39,11 @@ const WINDOW: usize = 10;
 const WARM_DEPTH: f64 = 1.0;
 
 /// A loss over the marginals that potentials give.
-pub(crate) struct Problem {
-    propagation: Propagation,
+pub(crate) struct Problem<'a> {
+    calibration: Calibration<'a>,
     observations: Observations,
     /// Where the tree's potentials are not the measured cliques'.
     folding: Option<Folding>,
-    beliefs: Beliefs,
     total: f64,
     evaluations: usize,
 }
@@ -67,18 +67,17 @@ struct Point {
     loss: f64,
 }
 
-impl Problem {
-    /// The potentials of `propagation` are those of the observations' cliques, in the same order,
+impl<'a> Problem<'a> {
+    /// The potentials of `calibration` are those of the observations' cliques, in the same order,
     /// by way of `folding` if there is one.
     pub fn new(
-        propagation: Propagation,
+        calibration: Calibration<'a>,
         observations: Observations,
         folding: Option<Folding>,
         total: f64,
     ) -> Self {
         Self {
-            beliefs: propagation.beliefs(),
-            propagation,
+            calibration,
             observations,
             folding,
             total,
@@ -86,9 +85,10 @@ impl Problem {
         }
     }
 
-    /// The beliefs are those of the potentials that [`minimise`] returned.
-    pub fn into_parts(self) -> (Propagation, Beliefs) {
-        (self.propagation, self.beliefs)
+    /// The tables of the potentials that [`minimise`] returned.
+    pub fn into_tables(mut self, potentials: &[f64]) -> (Propagation, Beliefs) {
+        let folding = self.folding.as_mut();
+        (self.calibration).into_tables(folding, potentials, self.total)
     }
 
     fn point(&self, potentials: Vec<f64>) -> Point {
@@ -104,11 +104,10 @@ impl Problem {
     /// Sets all else from a point's potentials.
     fn evaluate(&mut self, point: &mut Point) {
         self.evaluations += 1;
-        self.propagation.calibrate_folded(
+        self.calibration.calibrate_folded(
             self.folding.as_mut(),
             &point.potentials,
             self.total,
-            &mut self.beliefs,
             &mut point.marginals,
         );
         point.loss =
@@ -130,7 +129,7 @@ impl Problem {
 
 /// Minimises the loss from `start` on; returns the potentials found, which were calibrated last.
 pub(crate) fn minimise(
-    problem: &mut Problem,
+    problem: &mut Problem<'_>,
     mut start: Vec<f64>,
     options: &FitOptions,
 ) -> Result<(Vec<f64>, FitReport), Error> {
@@ -215,7 +214,7 @@ impl ScaledStep {
 }
 
 impl Search {
-    fn new(problem: &Problem, start: &Point) -> Self {
+    fn new(problem: &Problem<'_>, start: &Point) -> Self {
         let (slope, curvature) = problem
             .observations
             .steepest(&start.residuals, &start.merged);
@@ -238,7 +237,7 @@ impl Search {
     /// Sets `next` to a point with less loss; false if none was found in `limit` evaluations.
     fn step(
         &mut self,
-        problem: &mut Problem,
+        problem: &mut Problem<'_>,
         here: &Point,
         next: &mut Point,
         limit: usize,
@@ -275,7 +274,7 @@ impl Search {
     }
 
     /// Evaluates `next`; whether it has less loss.
-    fn try_at(&mut self, problem: &mut Problem, here: &Point, next: &mut Point) -> bool {
+    fn try_at(&mut self, problem: &mut Problem<'_>, here: &Point, next: &mut Point) -> bool {
         problem.evaluate(next);
         self.at_accepted = next.loss < here.loss;
         self.at_accepted
@@ -284,7 +283,7 @@ impl Search {
     /// A plain mirror step, halved until the loss falls by at least half of the linear prediction.
     fn mirror_step(
         &mut self,
-        problem: &mut Problem,
+        problem: &mut Problem<'_>,
         here: &Point,
         next: &mut Point,
         limit: usize,

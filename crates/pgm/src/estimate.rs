@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use fhaim_domain::{Clique, Domain};
 
+use crate::calibration::{Blueprint, Calibration};
 use crate::descent::{self, Problem};
 use crate::junction::{JunctionTree, ModelGraph};
 use crate::measurement::check_clique;
 use crate::model::{Model, Potentials};
 use crate::observations::{Observations, ascending_cells, ranked};
 use crate::options::FitOptions;
-use crate::propagation::{self, Propagation};
+use crate::propagation;
 use crate::resolution::{Folding, Resolution, shares};
 use crate::table::cells;
 use crate::{Error, Measurement};
@@ -51,12 +52,17 @@ pub fn fit(
     let axes: Vec<_> = (observations.cliques.iter())
         .map(|clique| ranked(clique, resolution.domain(), &tree))
         .collect();
-    let propagation = Propagation::new(&tree, resolution.domain().sizes(), &axes);
+    let blueprint = Blueprint {
+        tree: &tree,
+        sizes: resolution.domain().sizes(),
+        axes: &axes,
+    };
+    let calibration = Calibration::new(blueprint, options);
     let folding = Folding::new(domain, &resolution, &observations.cliques);
     let (cliques, ranges) = (observations.cliques.clone(), observations.ranges.clone());
-    let mut problem = Problem::new(propagation, observations, folding, total);
+    let mut problem = Problem::new(calibration, observations, folding, total);
     let (potentials, mut report) = descent::minimise(&mut problem, start, options)?;
-    let (propagation, beliefs) = problem.into_parts();
+    let (propagation, beliefs) = problem.into_tables(&potentials);
     report.seconds = started.elapsed().as_secs_f64();
     let potentials = Potentials {
         cliques,

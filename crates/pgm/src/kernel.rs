@@ -84,7 +84,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[inline(always)]
-fn dot_portable(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot_portable(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let (chunks, others) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest = chunks.remainder().iter().zip(others.remainder());

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod buckets;
+mod calibration;
+mod contraction;
 mod density;
 mod descent;
 mod elimination;
@@ -8,12 +11,14 @@ mod estimate;
 mod given;
 mod junction;
 mod kernel;
+mod layout;
 mod measurement;
 mod model;
 mod observations;
 mod options;
 mod outline;
 mod pairs;
+mod product;
 mod propagation;
 mod resolution;
 mod sample;
@@ -26,4 +31,4 @@ pub use estimate::{fit, model_bytes};
 pub use junction::{ModelGraph, model_cells};
 pub use measurement::{AxisView, Measurement};
 pub use model::Model;
-pub use options::{FitOptions, FitReport};
+pub use options::{FitOptions, FitReport, Passes};

@@ -1,5 +1,15 @@
 //! How to fit, and how a fit went.
 
+/// What a step of a fit passes over. The models are the same but for rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Passes {
+    /// The tables of all cliques of the junction tree.
+    #[default]
+    Tables,
+    /// Products of smaller tables, which are many times faster where cliques are large.
+    Contractions,
+}
+
 /// How to fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitOptions {
@@ -12,6 +22,8 @@ pub struct FitOptions {
     pub total: Option<f64>,
     /// Most bytes that the model may take.
     pub max_bytes: usize,
+    /// What each step passes over.
+    pub passes: Passes,
 }
 
 impl Default for FitOptions {
@@ -21,6 +33,7 @@ impl Default for FitOptions {
             tolerance: 1e-5,
             total: None,
             max_bytes: 1 << 30,
+            passes: Passes::Tables,
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::table::{Axis, Embedding, cells, is_subset};
 
 /// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
 /// has underflowed.
-const MIN_SUM: f64 = 1e-200;
+pub(crate) const MIN_SUM: f64 = 1e-200;
 
 /// A table of a node with its place in the node's memory.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit};
+use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, Passes, fit};
 use rand::seq::index;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -270,15 +270,21 @@ fn the_loss_is_as_defined_and_the_least() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     for _ in 0..150 {
         let (domain, measurements) = random_problem(&mut rng);
-        let model = fit(&domain, &measurements, &exact(3000), None).unwrap();
-        let joint = Joint::of(&model);
-        let expected = loss(&domain, &measurements, &joint);
-        assert!((model.loss() - expected).abs() <= 1e-9 * (1.0 + expected));
-        let gap = optimality_gap(&domain, &measurements, &joint);
-        assert!(
-            gap <= 1e-3 * (1.0 + expected),
-            "gap {gap} at loss {expected}"
-        );
+        for passes in [Passes::Tables, Passes::Contractions] {
+            let options = FitOptions {
+                passes,
+                ..exact(3000)
+            };
+            let model = fit(&domain, &measurements, &options, None).unwrap();
+            let joint = Joint::of(&model);
+            let expected = loss(&domain, &measurements, &joint);
+            assert!((model.loss() - expected).abs() <= 1e-9 * (1.0 + expected));
+            let gap = optimality_gap(&domain, &measurements, &joint);
+            assert!(
+                gap <= 1e-3 * (1.0 + expected),
+                "{passes:?}: gap {gap} at loss {expected}"
+            );
+        }
     }
 }
 

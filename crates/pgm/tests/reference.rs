@@ -4,15 +4,22 @@
 mod common;
 
 use common::Reference;
-use fhaim_pgm::{FitOptions, fit};
+use fhaim_pgm::{FitOptions, Passes, fit};
 
 fn agrees(dataset: &str) {
+    for passes in [Passes::Tables, Passes::Contractions] {
+        agrees_by(passes, dataset);
+    }
+}
+
+fn agrees_by(passes: Passes, dataset: &str) {
     let Some(reference) = Reference::load(dataset) else {
         return;
     };
     let options = FitOptions {
         steps: 5000,
         tolerance: 0.0,
+        passes,
         ..FitOptions::default()
     };
     let model = fit(&reference.domain, &reference.measurements, &options, None).unwrap();

@@ -1,15 +1,16 @@
 //! Measures Compute: every cell of every pair of attributes, under encryption.
 
 use crate::Error;
-use crate::holder::{self, Holder, Noise};
-use crate::upload::UploadPlan;
+use crate::holder::map;
 use fhaim_domain::{Clique, Table};
-use fhaim_dp::LadderPlan;
+use fhaim_dp::fork;
 use fhaim_he::{
-    Cell, Combination, Evaluator, Factors, PAGE, ParameterSet, Parameters, SecretKey, Work,
-    coefficient,
+    Cell, Combination, EncryptedTable, Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys,
+    Layout, PAGE, Page, ParameterSet, Parameters, SecretKey, SeededCiphertext, Work, coefficient,
 };
 use rand::{CryptoRng, RngCore};
+use std::time::Instant;
+use zeroize::Zeroizing;
 
 /// What computing all pairs of a table took.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,21 +19,26 @@ pub struct Compute {
     pub records: usize,
     /// Cells of all pairs.
     pub cells: usize,
-    /// Seconds the holder took to encrypt the columns.
+    /// Identifier of the parameter set.
+    pub set: u8,
+    /// Seconds the holder took to draw its keys and to encrypt the columns.
     pub encrypt_seconds: f64,
+    /// Seconds it took to draw the halves of ciphertexts that are sent as seeds.
+    pub expand_seconds: f64,
     /// Wall seconds of Compute: right forms, tensor, key switches, packing.
     pub seconds: f64,
     /// Processor seconds of Compute, where the system tells: what a busy machine leaves alone.
     pub cpu_seconds: Option<f64>,
     /// Counts, and seconds summed over threads.
     pub work: Work,
-    /// Bytes of the columns' ciphertexts.
+    /// Bytes of the columns' ciphertexts and of the holder's keys.
     pub bytes_up: u64,
     /// Bits between the largest noise and the size at which decryption errs.
     pub noise_bits_left: f64,
 }
 
-/// Encrypts `table`, computes all its pairs, decrypts and compares every cell with its count.
+/// Encrypts `table` under a holder's own key, computes all its pairs, decrypts and compares every cell with
+/// its count.
 ///
 /// # Errors
 /// [`Error::Table`] where a cell differs; what the entities refuse.
@@ -45,36 +51,102 @@ pub fn compute<R: RngCore + CryptoRng>(
     let secret = SecretKey::random(&params, rng)?;
     let public = secret.public_key(rng)?;
     let keys = secret.evaluation_keys(rng)?;
-    let started = std::time::Instant::now();
-    let no_noise = LadderPlan::new(0, 1)?;
-    let plan = UploadPlan::for_table(table.domain(), table.records(), no_noise, &set)?;
-    let records = table.records() as u64;
-    let holder = Holder::new(table, records, Noise::Fresh, &public, plan)?;
-    let upload = holder::encrypt(&holder, rng, &|| ())?;
+    let layout = Layout::for_records(table.records())?;
+    let started = Instant::now();
+    let key = HolderKey::random(&params, rng)?;
+    let own = key.switch_keys(&public, Some(layout), rng)?;
+    let columns = encrypt(table, &key, rng)?;
     let encrypt_seconds = started.elapsed().as_secs_f64();
+    let chunks: usize = columns.iter().map(Vec::len).sum();
+    let started = Instant::now();
+    let encrypted = EncryptedTable::of_holder(&params, layout, expand(&params, &columns)?)?;
+    let expand_seconds = started.elapsed().as_secs_f64();
+
     let cells = all_pairs(table);
     let columns: Vec<_> = (0..table.domain().columns())
         .map(Combination::column)
         .collect();
-
-    let (started, cpu_started) = (std::time::Instant::now(), cpu_seconds());
+    let (started, cpu_started) = (Instant::now(), cpu_seconds());
     let mut work = Work::default();
-    let evaluator = Evaluator::new(&keys, upload.table.layout());
+    let evaluator = Evaluator::new(&keys, layout).with_holder_keys(&own)?;
     let factors = Factors {
         left: &columns,
         right: &columns,
     };
     let placed = cells.chunks(PAGE).map(|c| c.iter().copied().enumerate());
     let placed: Vec<Vec<(usize, Cell)>> = placed.map(Iterator::collect).collect();
-    let pages = evaluator.pages(&*upload.table, 0, factors, &placed, &mut work)?;
+    let pages = evaluator.pages(&encrypted, 0, factors, &placed, &mut work)?;
     let seconds = started.elapsed().as_secs_f64();
     let cpu_seconds = cpu_seconds()
         .zip(cpu_started)
         .map(|(end, start)| end - start);
 
-    let counts = all_counts(table)?;
+    let noise = check(&secret, pages.iter().flatten(), &all_counts(table)?)?;
+    let each = set.plaintext_moduli.len() * set.seeded_bytes();
+    Ok(Compute {
+        records: table.records(),
+        cells: cells.len(),
+        set: set.id,
+        encrypt_seconds,
+        expand_seconds,
+        seconds,
+        cpu_seconds,
+        bytes_up: (chunks * each + HolderKeys::bytes(&params, Some(layout))) as u64,
+        noise_bits_left: set.noise_budget() - noise,
+        work,
+    })
+}
+
+/// Of each column, for each record chunk, its ciphertexts under all plaintext moduli, as they are sent.
+type Sent = Vec<Vec<Vec<SeededCiphertext>>>;
+
+/// Encrypts all columns, each record chunk with a generator of its own, so that threads do not share one.
+fn encrypt<R: RngCore + CryptoRng>(
+    table: &Table,
+    key: &HolderKey,
+    rng: &mut R,
+) -> Result<Sent, Error> {
+    let columns = 0..table.domain().columns();
+    let positions = columns.filter_map(|column| table.domain().one_hot_position(column));
+    let chunks = positions.flat_map(|(attribute, category)| {
+        let chunks = table.column(attribute).chunks(PAGE);
+        chunks.map(move |codes| (codes, category))
+    });
+    let chunks: Vec<_> = chunks.map(|chunk| (chunk, fork(rng))).collect();
+    let encrypt = |((codes, category), generator): &((&[u32], u32), _)| {
+        let bits = codes.iter().map(|code| i64::from(code == category));
+        let bits = Zeroizing::new(bits.collect::<Vec<i64>>());
+        key.encrypt(&bits, &mut Clone::clone(generator))
+    };
+    let encrypted = map(&chunks, encrypt).into_iter();
+    let encrypted = encrypted.collect::<Result<Vec<_>, _>>()?;
+    let each = table.records().div_ceil(PAGE).max(1);
+    Ok(encrypted.chunks(each).map(<[_]>::to_vec).collect())
+}
+
+/// Both halves of every ciphertext.
+fn expand(
+    params: &Parameters,
+    columns: &[Vec<Vec<SeededCiphertext>>],
+) -> Result<Vec<Vec<Vec<HolderCiphertext>>>, fhaim_he::Error> {
+    let expand = |chunks: &Vec<Vec<SeededCiphertext>>| {
+        let chunk = |residues: &Vec<SeededCiphertext>| {
+            let residues = residues.iter().cloned();
+            residues.map(|c| c.expand(params)).collect()
+        };
+        chunks.iter().map(chunk).collect()
+    };
+    map(columns, expand).into_iter().collect()
+}
+
+/// Decrypts pages of cells, and compares them with counts; the largest noise, in bits.
+fn check<'a>(
+    secret: &SecretKey,
+    pages: impl Iterator<Item = &'a Page>,
+    counts: &[u64],
+) -> Result<f64, Error> {
     let mut noise = 0f64;
-    for (page, counts) in pages.iter().flatten().zip(counts.chunks(PAGE)) {
+    for (page, counts) in pages.zip(counts.chunks(PAGE)) {
         let (values, bits) = secret.decrypt(std::slice::from_ref(page.ciphertext()))?;
         noise = noise.max(bits);
         if counts
@@ -87,16 +159,7 @@ pub fn compute<R: RngCore + CryptoRng>(
             ));
         }
     }
-    Ok(Compute {
-        records: table.records(),
-        cells: cells.len(),
-        encrypt_seconds,
-        seconds,
-        cpu_seconds,
-        bytes_up: plan.ciphertext_count() as u64 * set.ciphertext_bytes() as u64,
-        noise_bits_left: set.noise_budget() - noise,
-        work,
-    })
+    Ok(noise)
 }
 
 /// Processor seconds of this process so far, on Linux.

@@ -32,7 +32,7 @@ pub use mechanisms::MechanismName;
 pub use mechanisms::aim::{Aim, AimOptions, FixedRounds, Score};
 pub use mechanisms::candidates::{Candidate, candidates, eligible};
 pub use mechanisms::fhaim_l2::{FhaimL2, FhaimL2Options};
-pub use mechanisms::fitting::FINAL_STEPS;
+pub use mechanisms::fitting::{FINAL_STEPS, Passes};
 pub use mechanisms::mst::{Mst, MstOptions};
 pub use mechanisms::one_ways::OneWaysOnly;
 pub use mechanisms::score::MEAN_ABS;

@@ -13,11 +13,13 @@ pub mod command;
 pub mod config;
 pub mod files;
 pub mod hospital;
+mod port;
 mod services;
 pub mod tables;
 mod wait;
 
 pub use backing::{Backing, postgres_server};
 pub use capture::{Capture, Message};
+pub use port::Port;
 pub use services::{Between, HOLDER, KEYSHARE, NAMES, PASSWORD, Services, Setting, WITNESS};
 pub use wait::until;

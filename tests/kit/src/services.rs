@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{Arc, Mutex},
@@ -16,6 +16,7 @@ use crate::{
     Backing,
     backing::fresh_database,
     capture::{Capture, Message},
+    port::Port,
     tables, until,
 };
 
@@ -89,15 +90,10 @@ impl Setting {
 pub struct Services {
     /// Where the command runs: it has a table, `t.csv`, of 300 records, and its schema.
     pub folder: TempDir,
-    ports: [u16; ALL.len()],
+    ports: [Port; ALL.len()],
     children: [Mutex<Option<Child>>; ALL.len()],
     setting: Setting,
     capture: Option<Arc<Capture>>,
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 impl Services {
@@ -123,7 +119,7 @@ impl Services {
     pub fn start_in(backing: &Backing, setting: Setting) -> Self {
         let services = Self {
             folder: TempDir::new().unwrap(),
-            ports: [0; ALL.len()].map(|_| free_port()),
+            ports: std::array::from_fn(|_| Port::take()),
             children: Default::default(),
             setting,
             capture: None,
@@ -201,11 +197,11 @@ impl Services {
             })
             .collect();
         let config = format!(
-            "[common]\nlisten = \"127.0.0.1:{}\"\nlease_seconds = 1\n\
+            "[common]\nlisten = \"{}\"\nlease_seconds = 1\n\
              [common.database]\nurl = \"{database}\"\n[common.blobs]\n{blobs}\n\
              [common.sealing]\nfile = \"{}/sealing.key\"\n[common.peers]\n{peers}\
              [common.log]\nfilter = \"warn\"\n{}",
-            self.ports[service],
+            self.ports[service].address(),
             home.display(),
             limits(service),
         );
@@ -213,7 +209,7 @@ impl Services {
     }
 
     fn base(&self, service: usize) -> String {
-        format!("http://127.0.0.1:{}", self.ports[service])
+        format!("http://{}", self.ports[service].address())
     }
 
     /// Where `from` reaches a service.
@@ -283,12 +279,12 @@ impl Services {
 
     /// Whether a service says that it can do its work.
     pub fn is_ready(&self, service: usize) -> bool {
-        readiness(&format!("127.0.0.1:{}", self.ports[service])).starts_with("HTTP/1.1 200")
+        readiness(&self.ports[service].address()).starts_with("HTTP/1.1 200")
     }
 
     /// The time that a service says it is: seconds since 1970, if it answers.
     pub fn clock(&self, service: usize) -> Option<i64> {
-        let answer = readiness(&format!("127.0.0.1:{}", self.ports[service]));
+        let answer = readiness(&self.ports[service].address());
         let date = answer
             .lines()
             .find_map(|line| line.strip_prefix("date: "))?;
@@ -302,11 +298,15 @@ impl Services {
     /// Waits until all services say that they can do their work.
     pub fn wait_until_ready(&self) {
         for service in self.numbers() {
-            until(|| match self.is_ready(service) {
-                true => Ok(()),
-                false => {
-                    let (name, log) = (name_of(service), self.log(service));
-                    Err(format!("{name} is not ready: {log}"))
+            let name = name_of(service);
+            until(|| {
+                // Without this, whoever else answers at its address would be taken for it.
+                if let Some(status) = self.ended(service) {
+                    panic!("{name} ended, {status}: {}", self.log(service));
+                }
+                match self.is_ready(service) {
+                    true => Ok(()),
+                    false => Err(format!("{name} is not ready: {}", self.log(service))),
                 }
             });
         }

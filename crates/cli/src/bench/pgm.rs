@@ -7,7 +7,7 @@ use std::{
 };
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{FitOptions, Measurement, Model, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
 use serde::{
     Deserialize, Serialize,
     de::{Deserializer, MapAccess, Visitor},
@@ -162,6 +162,8 @@ fn compare(path: &Path, reference: &Reference, steps: usize) -> Result<Row, Erro
         steps,
         tolerance: 0.0,
         total: Some(reference.total),
+        // As the default mechanism fits.
+        passes: Passes::Contractions,
         ..FitOptions::default()
     };
     let model = fit(&domain, &measurements, &options, None)?;

@@ -103,7 +103,7 @@ fn encrypt_source<R: RngCore + CryptoRng>(
     let params = public.params();
     let ring = params.ring();
     // Covered by nothing but an error so far: the uniform half is zero.
-    let none = vec![vec![0; source.len()]; params.set().ciphertext_moduli.len()];
+    let none = vec![vec![0; source.len()]; ring.digits()];
     let mut first = cover(ring, &none, source, Some(source), rng)?;
     let mut second = none;
     let [public_b, public_a] = public.polynomials();

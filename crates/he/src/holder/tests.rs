@@ -7,7 +7,7 @@ use crate::layout::{Layout, coefficient};
 use crate::noise::tests::measured;
 use crate::noise::{HOLDERS_FRESH, switched_variance};
 use crate::page::Page;
-use crate::params::{P1, P1_LARGE, P2, P3};
+use crate::params::{P1, P1_LARGE, P5, SETS};
 use crate::plan::Cell;
 use crate::table::{Combination, EncryptedTable, Factors};
 use crate::work::Work;
@@ -68,7 +68,7 @@ fn pages(
 #[test]
 fn counts_of_a_holders_columns_are_exact() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    for set in [P1, P1_LARGE, P2, P3] {
+    for set in SETS {
         let params = Parameters::new(set).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let key = HolderKey::random(&params, &mut rng).unwrap();
@@ -93,7 +93,7 @@ fn counts_of_a_holders_columns_are_exact() {
 fn noise_under_a_holders_key_is_as_large_as_expected() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(2);
-    for set in [P1, P1_LARGE] {
+    for set in [P1, P1_LARGE, P5] {
         let params = Parameters::new(set).unwrap();
         let mut sums = [0.0; 2];
         for _ in 0..KEYS {

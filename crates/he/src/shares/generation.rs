@@ -24,13 +24,14 @@
 use super::{Common, KeyLabel, KeyShare, digest, generator};
 use crate::error::{Error, Result};
 use crate::keys::{
-    EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, cover, full_transform, small,
+    EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, cover, full_transform, plain,
+    small,
 };
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
 use zeroize::Zeroizing;
 
-/// One polynomial a ciphertext prime, each its transform over all primes in Montgomery form.
+/// One polynomial a digit of a key switch, each its transform over all primes in Montgomery form.
 pub(super) type Digits = Vec<Vec<u64>>;
 
 /// What a service sends in the first round.
@@ -185,18 +186,8 @@ impl RoundSums {
     /// Never for sums that [`RoundSums::new`] took.
     pub fn public_key(&self) -> Result<PublicKey> {
         let ring = self.params.ring();
-        let plain = |digits: &Digits| -> Result<Vec<u64>> {
-            let first = digits.first().ok_or(SHAPE)?;
-            let mut polynomial = first.clone();
-            let limbs = polynomial.chunks_exact_mut(DEGREE).zip(ring.limbs());
-            for (values, limb) in limbs {
-                let m = limb.modulus;
-                values.iter_mut().for_each(|x| *x = m.redc((*x).into()));
-            }
-            Ok(polynomial)
-        };
         let uniform = self.common.uniform(ring, KeyLabel::Public);
-        let polynomials = [plain(&self.sums.public)?, plain(&uniform)?];
+        let polynomials = [self.sums.public.clone(), uniform].map(|digits| plain(ring, digits));
         PublicKey::from_polynomials(&self.params, polynomials)
     }
 
@@ -259,7 +250,7 @@ fn all_of<'a, T>(params: &Parameters, messages: &'a [T]) -> Result<(&'a T, &'a [
 
 /// Refuses digits that are not as many, or as long, as the parameters say.
 fn check_shape<'a>(params: &Parameters, all: impl Iterator<Item = &'a Digits>) -> Result<()> {
-    let digits = params.set().ciphertext_moduli.len();
+    let digits = params.set().digits();
     for of_key in all {
         if of_key.len() != digits || of_key.iter().any(|digit| digit.len() != limbs(params)) {
             return Err(SHAPE);

@@ -1,7 +1,7 @@
 //! A problem of the size of Adult's: 14 attributes in at most 42 categories, 48,842 records.
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -32,9 +32,14 @@ pub fn measurements(domain: &Domain, kilobytes: usize) -> Vec<Measurement> {
     measurements
 }
 
-/// A model after so many steps, however little the last ones bring.
-pub fn model(domain: &Domain, measurements: &[Measurement], steps: usize) -> Model {
+/// A model after so many steps of one kind, however little the last ones bring.
+pub fn model(
+    domain: &Domain,
+    measurements: &[Measurement],
+    (passes, steps): (Passes, usize),
+) -> Model {
     let options = FitOptions {
+        passes,
         steps,
         tolerance: 0.0,
         ..FitOptions::default()

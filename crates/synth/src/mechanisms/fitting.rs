@@ -1,6 +1,7 @@
 //! Fits of the graphical model, between releases and at the end: what all mechanisms share.
 
 use fhaim_pgm::{FitOptions, Measurement, Model, fit};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use fhaim_release::Job;
@@ -19,15 +20,61 @@ pub(super) const FINAL_TOLERANCE: f64 = 1e-4;
 /// Upper bound on the steps of a fit that options may ask for: a run of public options must end.
 const MAX_STEPS: usize = 100_000;
 
+/// What each step of a fit passes over. The last digits of a model depend on it, and with them what a run asks for
+/// next: a run that is played again from its answers needs the way that it began with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Passes {
+    /// A table for every clique of the junction tree, as in terms that name none.
+    #[default]
+    Tables,
+    /// Products of matrices: several times as fast where cliques are large.
+    Contractions,
+}
+
+impl Passes {
+    /// Terms that mean it do not name it.
+    pub(super) fn is_tables(&self) -> bool {
+        *self == Self::Tables
+    }
+}
+
+impl From<Passes> for fhaim_pgm::Passes {
+    fn from(passes: Passes) -> Self {
+        match passes {
+            Passes::Tables => Self::Tables,
+            Passes::Contractions => Self::Contractions,
+        }
+    }
+}
+
+/// What a fit may take, and how it takes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub steps: usize,
+    pub tolerance: f64,
+    pub passes: Passes,
+}
+
+impl Effort {
+    /// A fit by tables.
+    pub fn by_tables(steps: usize, tolerance: f64) -> Self {
+        Self {
+            steps,
+            tolerance,
+            passes: Passes::Tables,
+        }
+    }
+}
+
 /// Fits a model within a job's cap.
 pub(super) fn fit_job(
     job: &Job,
     measurements: &[Measurement],
-    steps: usize,
-    tolerance: f64,
+    effort: Effort,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
-    fit_to_total(job, measurements, None, (steps, tolerance), warm_start)
+    fit_to_total(job, measurements, None, effort, warm_start)
 }
 
 /// As [`fit_job`], with the number of records of the model given.
@@ -35,12 +82,13 @@ pub(super) fn fit_to_total(
     job: &Job,
     measurements: &[Measurement],
     total: Option<f64>,
-    (steps, tolerance): (usize, f64),
+    effort: Effort,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
     let options = FitOptions {
-        steps,
-        tolerance,
+        steps: effort.steps,
+        tolerance: effort.tolerance,
+        passes: effort.passes.into(),
         total,
         max_bytes: job.model_bytes.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
     };

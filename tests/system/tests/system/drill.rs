@@ -6,13 +6,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fhaim_kit::tables;
+use fhaim_kit::{Port, tables};
 use tempfile::TempDir;
 
 use super::{
     PROGRAM,
     deletion::files,
-    operators::{Up, fhaim, free_address},
+    operators::{Up, fhaim},
 };
 
 /// A copy under way while a job runs, all folders lost, the copy put back: a dataset that has not
@@ -22,7 +22,8 @@ fn a_copy_is_put_back() {
     let folder = TempDir::new().unwrap();
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     tables::write_small(folder.path(), 300);
-    let listen = free_address();
+    let port = Port::take();
+    let listen = port.address();
     let run = |arguments: &[&str]| {
         let (well, words) = fhaim(folder.path(), &data, arguments);
         assert!(well, "{arguments:?}: {words}");
@@ -164,7 +165,8 @@ fn a_copy_is_put_back_of_two_holders() {
     let folder = TempDir::new().unwrap();
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
-    let listen = free_address();
+    let port = Port::take();
+    let listen = port.address();
     let up = Up::start(&data, &listen);
     let holders = ["ana", "ben"].map(|name| Holder::new(folder.path(), name));
     holders.iter().for_each(|h| h.log_in(&up, &["--sign-up"]));

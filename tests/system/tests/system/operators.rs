@@ -395,12 +395,6 @@ impl Drop for Up {
     }
 }
 
-/// An address that nobody listens at.
-pub fn free_address() -> String {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().to_string()
-}
-
 /// The command as the first account's owner.
 pub fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
     let first = fs::read_to_string(data.join("first-account")).unwrap_or_default();

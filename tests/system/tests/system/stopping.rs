@@ -54,7 +54,8 @@ fn all_three_end_with_work_and_half_a_request_under_way() {
     let folder = tempfile::TempDir::new().unwrap();
     let data = folder.path().join("data");
     fhaim_kit::tables::write_small(folder.path(), 300);
-    let listen = super::operators::free_address();
+    let port = fhaim_kit::Port::take();
+    let listen = port.address();
     let mut up = Up::start(&data, &listen);
     let run = |arguments: &[&str]| {
         let (well, words) = fhaim(folder.path(), &data, arguments);

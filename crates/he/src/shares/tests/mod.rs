@@ -281,7 +281,7 @@ fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) ->
     let image = label.image(ring, &secret);
     let limb = &ring.limbs()[0];
     let m = limb.modulus;
-    let p = ring.special().modulus.value() % m.value();
+    let p = ring.special_product(limb);
     let mut sum = 0.0;
     for (i, (a, b)) in key.a.iter().zip(&key.b).enumerate() {
         let error = (0..DEGREE).map(|k| {

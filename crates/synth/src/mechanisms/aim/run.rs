@@ -15,7 +15,7 @@ use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
     l1_distance,
 };
-use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_to_total};
+use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, Passes, fit_to_total};
 use crate::mechanisms::score::MEAN_ABS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::Job;
@@ -117,16 +117,22 @@ impl<'a> Run<'a> {
             self.schedule.end_round(moved, before.len());
         }
         tell(Phase::FIT, round + 1);
-        let model = self.fit((self.options.final_steps, FINAL_TOLERANCE), Some(&model))?;
+        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE, Some(&model))?;
         Ok(Outcome::new(model, &self.desk))
     }
 
     fn fit_between(&self, warm: Option<&Model>) -> Result<Model, Error> {
-        self.fit((self.options.fit_steps, self.options.fit_tolerance), warm)
+        self.fit(self.options.fit_steps, self.options.fit_tolerance, warm)
     }
 
-    fn fit(&self, until: (usize, f64), warm: Option<&Model>) -> Result<Model, Error> {
-        fit_to_total(self.job, &self.measurements, self.total, until, warm)
+    /// No run of it is played again, so the faster way needs no option to be named by.
+    fn fit(&self, steps: usize, tolerance: f64, warm: Option<&Model>) -> Result<Model, Error> {
+        let effort = Effort {
+            steps,
+            tolerance,
+            passes: Passes::Contractions,
+        };
+        fit_to_total(self.job, &self.measurements, self.total, effort, warm)
     }
 
     /// Measures a clique at the current noise; `false` if the budget does not pay for it.

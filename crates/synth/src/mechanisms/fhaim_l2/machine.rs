@@ -12,7 +12,7 @@ use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
     l1_distance,
 };
-use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, fit_job};
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};
@@ -88,7 +88,8 @@ impl FhaimL2Machine {
 
     fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
         let warm = self.model.as_ref();
-        fit_job(&self.job, &self.measurements, steps, tolerance, warm)
+        let effort = Effort::by_tables(steps, tolerance);
+        fit_job(&self.job, &self.measurements, effort, warm)
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use crate::engine::Outcome;
 use crate::mechanisms::candidates::{
     CELL_SCALE, cells_measurement, cells_statistic, first_cliques,
 };
-use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, fit_job};
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{Job, Phase, Progress, Source};
 
@@ -101,7 +101,12 @@ impl<'a> Run<'a> {
     fn fit(&self, (steps, tolerance): (usize, f64)) -> Result<Model, Error> {
         let settled = self.desk.settled().iter();
         let measured: Vec<_> = settled.map(|r| cells_measurement(self.job, r)).collect();
-        fit_job(self.job, &measured, steps, tolerance, None)
+        fit_job(
+            self.job,
+            &measured,
+            Effort::by_tables(steps, tolerance),
+            None,
+        )
     }
 
     /// The edges of a tree over all attributes that are no digits, for `rho`: each joins two parts that are apart

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::desk::Desk;
 use crate::engine::{Next, Outcome};
 use crate::mechanisms::columns::OneWays;
-use crate::mechanisms::fitting::{FINAL_STEPS, FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{Effort, FINAL_STEPS, FINAL_TOLERANCE, fit_job};
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};
@@ -45,8 +45,7 @@ impl OneWaysMachine {
         let model = fit_job(
             &self.job,
             &self.one_ways.measurements(),
-            FINAL_STEPS,
-            FINAL_TOLERANCE,
+            Effort::by_tables(FINAL_STEPS, FINAL_TOLERANCE),
             None,
         )?;
         self.done = true;

@@ -14,7 +14,7 @@ use crate::desk::{Desk, Offer, SLACK};
 use crate::engine::{Next, Outcome};
 use crate::mechanisms::block::{MAX_CENTRED, freedom, pair_cost};
 use crate::mechanisms::columns::{Measured, OneWays};
-use crate::mechanisms::fitting::{FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, fit_job};
 use crate::mechanisms::merge::Merges;
 use crate::mechanisms::score::{Prior, Residual};
 use fhaim_release::Job;
@@ -117,13 +117,12 @@ impl StagedMachine {
     /// Fits what is in the model so far.
     fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
         let measurements = self.measurements();
-        fit_job(
-            &self.job,
-            &measurements,
+        let effort = Effort {
             steps,
             tolerance,
-            self.model.as_ref(),
-        )
+            passes: self.options.passes,
+        };
+        fit_job(&self.job, &measurements, effort, self.model.as_ref())
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
+use crate::mechanisms::fitting::{FINAL_STEPS, Passes, check, check_fits};
 use crate::mechanisms::score::Scoring;
 
 /// So many stages follow the probe.
@@ -69,6 +69,9 @@ pub struct StagedOptions {
     pub fit_tolerance: f64,
     /// Steps of the last fit.
     pub final_steps: usize,
+    /// What each step of a fit passes over.
+    #[serde(skip_serializing_if = "Passes::is_tables")]
+    pub passes: Passes,
 }
 
 impl Default for StagedOptions {
@@ -93,6 +96,7 @@ impl Default for StagedOptions {
             fit_steps: 100,
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
+            passes: Passes::Tables,
         }
     }
 }
@@ -107,6 +111,7 @@ impl StagedOptions {
             shrinkage: true,
             // Where columns are functions of others a fit may need more than the default.
             final_steps: 600,
+            passes: Passes::Contractions,
             ..Self::default()
         }
     }
@@ -179,14 +184,15 @@ mod tests {
 
     /// Terms without the name mean what they meant, and no landed terms gain one.
     #[test]
-    fn a_weight_of_one_is_not_written() {
+    fn what_terms_without_a_name_mean_is_not_written() {
         let written = |options| serde_json::to_value(options).unwrap();
-        assert!(
-            written(StagedOptions::default())
-                .get("digit_weight")
-                .is_none()
-        );
-        assert_eq!(written(StagedOptions::recommended())["digit_weight"], 0.1);
+        let landed = written(StagedOptions::default());
+        for name in ["digit_weight", "passes"] {
+            assert!(landed.get(name).is_none(), "{name}");
+        }
+        let recommended = written(StagedOptions::recommended());
+        assert_eq!(recommended["digit_weight"], 0.1);
+        assert_eq!(recommended["passes"], "contractions");
     }
 
     #[test]

@@ -1,0 +1,340 @@
+//! Bucket elimination: how marginals are computed without a table for every clique.
+//!
+//! Attributes are eliminated from the highest rank down. All factors that have the attribute
+//! (potentials of measured cliques, and messages) are in its bucket; what is summed out over the
+//! attribute is a message over the others (Dechter, "Bucket elimination", Artificial Intelligence
+//! 1999). The product of a bucket's factors has as many cells as a clique of the junction tree, so
+//! it is never written down: the factors are shared among two sides, whose products are smaller,
+//! and the message is a product of matrices with the attribute as the inner index. The shared
+//! attributes, which both sides have, index the matrices.
+
+use crate::junction::JunctionTree;
+use crate::layout::{Layout, Placement, padded};
+use crate::outline::union;
+use crate::table::{Axis, cells};
+
+/// Where the cells of a factor come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The potential of a measured clique.
+    Potential(usize),
+    /// The message of an earlier bucket.
+    Message(usize),
+}
+
+/// A factor in a bucket.
+#[derive(Clone, Debug)]
+struct Factor {
+    source: Source,
+    layout: Layout,
+}
+
+impl Factor {
+    /// Its axes without the bucket's.
+    fn others(&self, attribute: Axis) -> Vec<Axis> {
+        let others = self.layout.axes().filter(|axis| *axis != attribute);
+        union(&others.collect::<Vec<_>>(), &[])
+    }
+}
+
+/// One side of a bucket: the product of some of its factors.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    /// Cells of the product.
+    pub cells: usize,
+    /// The factors with their places in it.
+    pub factors: Vec<(Source, Placement)>,
+}
+
+/// A bucket: for each cell of the shared attributes, a matrix of either side with a row for each
+/// value of the bucket's attribute, and one of the message.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    /// Cells of the shared attributes.
+    pub matrices: usize,
+    /// Values of the attribute.
+    pub inner: usize,
+    /// Rows of the message's matrices: the length of the left side's rows before they are filled up.
+    pub rows: usize,
+    /// Columns of the message's matrices: the length of the right side's rows before they are filled up.
+    pub columns: usize,
+    /// The side with the fewer attributes of its own.
+    pub left: Side,
+    /// The other.
+    pub right: Side,
+}
+
+impl Bucket {
+    /// Length of the left side's rows.
+    pub fn left_row(&self) -> usize {
+        padded(self.rows)
+    }
+
+    /// Length of the rows of the right side and of the message.
+    pub fn right_row(&self) -> usize {
+        padded(self.columns)
+    }
+
+    /// Cells of the message.
+    pub fn message(&self) -> usize {
+        self.matrices * self.rows * self.right_row()
+    }
+
+    /// Whether nothing is left when its attribute is summed out.
+    pub fn is_root(&self) -> bool {
+        self.matrices * self.rows * self.columns == 1
+    }
+}
+
+/// A bucket before it has memory.
+#[derive(Clone, Debug)]
+struct Outline {
+    attribute: Axis,
+    shared: Vec<Axis>,
+    rows: Vec<Axis>,
+    columns: Vec<Axis>,
+    left: Vec<Factor>,
+    right: Vec<Factor>,
+}
+
+impl Outline {
+    /// Shares a bucket's factors among two sides.
+    fn new(attribute: Axis, factors: Vec<Factor>) -> Self {
+        let others: Vec<Vec<Axis>> = factors.iter().map(|f| f.others(attribute)).collect();
+        let split = best_split(&others);
+        let axes = |on_left: bool| {
+            let side = others
+                .iter()
+                .zip(&split)
+                .filter(|(_, left)| **left == on_left);
+            side.fold(Vec::new(), |all, (axes, _)| union(&all, axes))
+        };
+        let (left, right) = (axes(true), axes(false));
+        let without = |axes: &[Axis], other: &[Axis]| -> Vec<Axis> {
+            axes.iter()
+                .copied()
+                .filter(|axis| !other.contains(axis))
+                .collect()
+        };
+        let (rows, columns) = (without(&left, &right), without(&right, &left));
+        // Rows are passed over in vectors: the right side has the longer ones.
+        let turned = cells(&rows) > cells(&columns);
+        let (rows, columns) = if turned {
+            (columns, rows)
+        } else {
+            (rows, columns)
+        };
+        let mut sides = (Vec::new(), Vec::new());
+        for (factor, on_left) in factors.into_iter().zip(split) {
+            match on_left != turned {
+                true => sides.0.push(factor),
+                false => sides.1.push(factor),
+            }
+        }
+        Self {
+            attribute,
+            shared: left
+                .iter()
+                .copied()
+                .filter(|axis| right.contains(axis))
+                .collect(),
+            rows,
+            columns,
+            left: sides.0,
+            right: sides.1,
+        }
+    }
+
+    fn side(&self, inner: &[Axis]) -> Layout {
+        let outer: Vec<Axis> = self
+            .shared
+            .iter()
+            .copied()
+            .chain([self.attribute])
+            .collect();
+        Layout::rows(&outer, inner)
+    }
+
+    fn message(&self) -> Layout {
+        let outer: Vec<Axis> = self.shared.iter().chain(&self.rows).copied().collect();
+        Layout::rows(&outer, &self.columns)
+    }
+
+    /// Bytes of both sides, of the message and of its marginal, and of all places; `None` if a
+    /// table's cells do not fit 32 bits.
+    fn bytes(&self) -> Option<usize> {
+        let (left, right) = (self.side(&self.rows), self.side(&self.columns));
+        let message = self.message().cells;
+        let largest = left.cells.max(right.cells).max(message);
+        u32::try_from(largest).ok()?;
+        let mut bytes = (left.cells + right.cells + 2 * message).checked_mul(size_of::<f64>())?;
+        for (factors, layout) in [(&self.left, &left), (&self.right, &right)] {
+            for factor in factors {
+                bytes = bytes.checked_add(Placement::bytes(layout, &factor.layout))?;
+            }
+        }
+        Some(bytes)
+    }
+
+    fn bucket(&self) -> Bucket {
+        let side = |factors: &[Factor], inner: &[Axis]| {
+            let layout = self.side(inner);
+            let place = |f: &Factor| (f.source, Placement::new(&layout, &f.layout));
+            Side {
+                cells: layout.cells,
+                factors: factors.iter().map(place).collect(),
+            }
+        };
+        Bucket {
+            matrices: cells(&self.shared),
+            inner: self.attribute.size,
+            rows: cells(&self.rows),
+            columns: cells(&self.columns),
+            left: side(&self.left, &self.rows),
+            right: side(&self.right, &self.columns),
+        }
+    }
+}
+
+/// Buckets in the order of elimination.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    outlines: Vec<Outline>,
+}
+
+impl Plan {
+    /// Plans for potentials over `cliques` (axes by rank, each within a node of the tree).
+    pub fn new(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Self {
+        let mut attributes: Vec<Axis> = (tree.rank.iter().zip(sizes))
+            .map(|(&rank, &size)| Axis { rank, size })
+            .collect();
+        attributes.sort_unstable_by_key(|axis| axis.rank);
+        let mut waiting: Vec<Vec<Factor>> = vec![Vec::new(); attributes.len()];
+        for (i, axes) in cliques.iter().enumerate() {
+            if let Some(last) = axes.last() {
+                waiting[last.rank].push(Factor {
+                    source: Source::Potential(i),
+                    layout: Layout::plain(axes),
+                });
+            }
+        }
+        let mut outlines = Vec::with_capacity(attributes.len());
+        for attribute in attributes.into_iter().rev() {
+            let factors = std::mem::take(&mut waiting[attribute.rank]);
+            let outline = Outline::new(attribute, factors);
+            let message = outline.message();
+            if let Some(next) = message.axes().map(|axis| axis.rank).max() {
+                waiting[next].push(Factor {
+                    source: Source::Message(outlines.len()),
+                    layout: message,
+                });
+            }
+            outlines.push(outline);
+        }
+        Self { outlines }
+    }
+
+    /// Bytes that contracting takes, but for the potentials' weights.
+    pub fn bytes(&self) -> Option<usize> {
+        let mut outlines = self.outlines.iter();
+        outlines.try_fold(0usize, |sum, outline| sum.checked_add(outline.bytes()?))
+    }
+
+    /// The buckets, with all places.
+    pub fn buckets(&self) -> Vec<Bucket> {
+        self.outlines.iter().map(Outline::bucket).collect()
+    }
+}
+
+/// Which of a bucket's factors, given by their axes without the bucket's, are on the left side:
+/// such that passing over the sides costs least. No factor has both of two attributes, of which one is on
+/// the left and one on the right; where there are no such two, all are on the right.
+fn best_split(factors: &[Vec<Axis>]) -> Vec<bool> {
+    let all = factors
+        .iter()
+        .fold(Vec::new(), |all, axes| union(&all, axes));
+    let mut best = vec![false; factors.len()];
+    let mut least = cost(factors, &best);
+    for (i, x) in all.iter().enumerate() {
+        for y in &all[i + 1..] {
+            if factors
+                .iter()
+                .any(|axes| axes.contains(x) && axes.contains(y))
+            {
+                continue;
+            }
+            let split = split_between(factors, x, y);
+            let cost = cost(factors, &split);
+            if cost < least {
+                (best, least) = (split, cost);
+            }
+        }
+    }
+    best
+}
+
+/// The factors with `x` are on the left, those with `y` on the right, and each other, the largest
+/// first, where the side grows less.
+fn split_between(factors: &[Vec<Axis>], x: &Axis, y: &Axis) -> Vec<bool> {
+    let mut split: Vec<bool> = factors.iter().map(|axes| axes.contains(x)).collect();
+    let with = |axis: &Axis| {
+        let having = factors.iter().filter(|axes| axes.contains(axis));
+        having.fold(Vec::new(), |all, axes| union(&all, axes))
+    };
+    let (mut left, mut right) = (with(x), with(y));
+    let mut rest: Vec<usize> = (0..factors.len())
+        .filter(|&i| !factors[i].contains(x) && !factors[i].contains(y))
+        .collect();
+    rest.sort_by_key(|&i| std::cmp::Reverse(cells(&factors[i])));
+    for i in rest {
+        let (with_left, with_right) = (union(&left, &factors[i]), union(&right, &factors[i]));
+        let growth = |with: &[Axis], before: &[Axis]| (cells(with) - cells(before), cells(before));
+        split[i] = growth(&with_left, &left) < growth(&with_right, &right);
+        match split[i] {
+            true => left = with_left,
+            false => right = with_right,
+        }
+    }
+    split
+}
+
+/// Cells that are passed over to make both sides and to sum them onto their factors.
+fn cost(factors: &[Vec<Axis>], split: &[bool]) -> usize {
+    let side = |on_left: bool| {
+        let side = || {
+            factors
+                .iter()
+                .zip(split)
+                .filter(|(_, left)| **left == on_left)
+        };
+        let all = side().fold(Vec::new(), |all, (axes, _)| union(&all, axes));
+        let passes = 2 + 2 * side().count();
+        cells(&all).saturating_mul(passes)
+    };
+    side(true).saturating_add(side(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(rank: usize) -> Axis {
+        Axis { rank, size: 10 }
+    }
+
+    fn axes(ranks: &[usize]) -> Vec<Axis> {
+        ranks.iter().map(|&rank| axis(rank)).collect()
+    }
+
+    #[test]
+    fn no_side_has_all_attributes_where_two_are_in_no_factor_together() {
+        let pairs = [axes(&[0]), axes(&[1]), axes(&[2]), axes(&[3]), axes(&[])];
+        let split = best_split(&pairs);
+        assert_eq!(split.iter().filter(|left| **left).count(), 2, "{split:?}");
+        let chain = [axes(&[0, 1]), axes(&[1, 2])];
+        let split = best_split(&chain);
+        assert_ne!(split[0], split[1]);
+        let triangle = [axes(&[0, 1]), axes(&[1, 2]), axes(&[0, 2])];
+        assert_eq!(best_split(&triangle), [false; 3]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Products of small matrices, in an order that does not depend on the machine.
+//!
+//! Every entry of a product is one sum in the order of the inner index, without fused
+//! multiply-adds: vectors hold entries side by side, never parts of one sum, so that their width
+//! changes no bit.
+
+use crate::kernel;
+
+/// A product is computed in tiles of so many rows and columns, which stay in registers.
+const ROWS: usize = 4;
+const COLUMNS: usize = 8;
+
+/// So many columns of the right matrix are used up before the next ones: they stay in a near cache.
+const PANEL: usize = 64;
+
+/// Rows, inner index and columns of a product.
+pub(crate) type Shape = (usize, usize, usize);
+
+/// A matrix in memory: its cells, and the distances of rows and of columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matrix<'a> {
+    pub cells: &'a [f64],
+    pub row: usize,
+    pub column: usize,
+}
+
+/// Sets `out`, whose rows are `row` apart, to the product of `a` with `b`, whose rows are as far
+/// apart as there are columns.
+#[inline(always)]
+pub(crate) fn multiply((rows, inner, columns): Shape, a: Matrix<'_>, b: &[f64], out: &mut [f64]) {
+    let mut panel = 0;
+    while panel < columns {
+        let end = columns.min(panel + PANEL);
+        let mut i = 0;
+        while i + ROWS <= rows {
+            band::<ROWS>(i, (panel, end), (inner, columns), a, b, out);
+            i += ROWS;
+        }
+        while i < rows {
+            band::<1>(i, (panel, end), (inner, columns), a, b, out);
+            i += 1;
+        }
+        panel = end;
+    }
+}
+
+/// Some rows of a product, from column `start` to `end`.
+#[inline(always)]
+fn band<const R: usize>(
+    first: usize,
+    (start, end): (usize, usize),
+    (inner, columns): (usize, usize),
+    a: Matrix<'_>,
+    b: &[f64],
+    out: &mut [f64],
+) {
+    let mut j = start;
+    while j + COLUMNS <= end {
+        tile::<R, COLUMNS>((first, j), (inner, columns), a, b, out);
+        j += COLUMNS;
+    }
+    while j + 4 <= end {
+        tile::<R, 4>((first, j), (inner, columns), a, b, out);
+        j += 4;
+    }
+    while j < end {
+        tile::<R, 1>((first, j), (inner, columns), a, b, out);
+        j += 1;
+    }
+}
+
+#[inline(always)]
+fn tile<const R: usize, const C: usize>(
+    (i, j): (usize, usize),
+    (inner, columns): (usize, usize),
+    a: Matrix<'_>,
+    b: &[f64],
+    out: &mut [f64],
+) {
+    let mut sums = [[0.0; C]; R];
+    let b = b[j..].chunks(columns).take(inner).enumerate();
+    for (k, row) in b {
+        let Some(row) = row.first_chunk::<C>() else {
+            continue;
+        };
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let x = a.cells[(i + r) * a.row + k * a.column];
+            for (sum, y) in sums.iter_mut().zip(row) {
+                *sum += x * y;
+            }
+        }
+    }
+    for (r, sums) in sums.iter().enumerate() {
+        out[(i + r) * columns + j..][..C].copy_from_slice(sums);
+    }
+}
+
+/// The matrix, whose rows are `columns` long, turned, with rows of `row` cells (no fewer than it has rows).
+#[inline(always)]
+pub(crate) fn turn(from: &[f64], columns: usize, to: &mut [f64], row: usize) {
+    for (i, cells) in from.chunks_exact(columns).enumerate() {
+        for (x, to) in cells.iter().zip(to.chunks_exact_mut(row)) {
+            to[i] = *x;
+        }
+    }
+}
+
+/// The product of a matrix, whose rows are as long as `b`, with a column.
+#[inline(always)]
+pub(crate) fn column(a: &[f64], b: &[f64], out: &mut [f64]) {
+    for (out, row) in out.iter_mut().zip(a.chunks_exact(b.len())) {
+        *out = kernel::dot_portable(row, b);
+    }
+}
