@@ -73,7 +73,7 @@ impl Program for Distributed {
         let remote = config.engine.as_ref();
         let remote = remote.ok_or_else(|| Failure::internal("the configuration lacks [engine]"))?;
         let engine = Arc::new(Cluster {
-            settings: remote.try_into().map_err(Failure::internal::<Trouble>)?,
+            settings: Settings::try_from(remote).map_err(Failure::internal)?,
             least_products: remote.least_products,
         });
         Ok(Self(State::open_with(config, engine).await?))

@@ -210,7 +210,7 @@ impl Columns for Fetched {
         let read = self.site.runtime.block_on(read)?;
         Ok(read
             .chunks(chunks.len().max(1))
-            .map(<[_]>::to_vec)
+            .map(|column| column.iter().cloned().collect())
             .collect())
     }
 }

@@ -53,7 +53,7 @@ async fn wait(asked: Asked, identity: &Identity, process: &Process) {
         let endpoint = identity.secured(asked.endpoint("https", "127.0.0.1"));
         match asked.answers(endpoint.unwrap()).await {
             Ok(()) => return,
-            Err(error) if started.elapsed() > Duration::from_secs(60) => {
+            Err(error) if started.elapsed() > Duration::from_secs(600) => {
                 panic!("{asked:?} does not answer: {error}\n{}", process.log())
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,

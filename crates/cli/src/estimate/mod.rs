@@ -2,7 +2,7 @@
 
 mod speeds;
 
-use std::fmt;
+use std::{fmt, time::Instant};
 
 use fhaim_domain::Domain;
 use fhaim_he::{Layout, PAGE, ParameterSet, WORKING_BYTES};
@@ -39,7 +39,7 @@ pub struct Load {
     products: f64,
     releases: f64,
     squares: f64,
-    drawn_pairs: f64,
+    drawn_values: f64,
     /// Of the model that is expected.
     model_bytes: f64,
 }
@@ -57,6 +57,8 @@ pub struct Estimate {
     pub fit_seconds: f64,
     /// Seconds of drawing as many synthetic records.
     pub draw_seconds: f64,
+    /// Seconds that measuring the machine took.
+    pub measured_seconds: f64,
 }
 
 /// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
@@ -95,7 +97,7 @@ pub fn load(
         products: 0.0,
         releases: 0.0,
         squares: 0.0,
-        drawn_pairs: records as f64 * (domain.len() * (domain.len() + 1) / 2) as f64,
+        drawn_values: records as f64 * drawn_values(domain),
         model_bytes: model_bytes(&job, expected.model_share),
     };
     for batch in &expected.batches {
@@ -164,6 +166,12 @@ impl Shape {
     }
 }
 
+/// What drawing a record looks at: every value of a column, beside each of the columns drawn before.
+fn drawn_values(domain: &Domain) -> f64 {
+    let values: usize = domain.sizes().iter().sum();
+    values as f64 * (domain.len() + 1) as f64 / 2.0
+}
+
 /// Bytes of the model that a mechanism can be expected to make: within the cap, and no more than a table of the whole
 /// domain takes.
 fn model_bytes(job: &Job, share: f64) -> f64 {
@@ -195,6 +203,7 @@ impl Load {
     /// # Errors
     /// A system without randomness.
     pub fn estimate(&self) -> Result<Estimate, Error> {
+        let started = Instant::now();
         let speeds = Speeds::measure(self.set)?;
         let seconds = speeds.keys
             + self.encryptions * speeds.encryption
@@ -207,7 +216,8 @@ impl Load {
             upload_bytes: self.upload_bytes,
             seconds,
             fit_seconds: STEPS * speeds.fit_megabyte * self.model_bytes / 1e6,
-            draw_seconds: self.drawn_pairs * speeds.drawn_pair,
+            draw_seconds: self.drawn_values * speeds.drawn_value,
+            measured_seconds: started.elapsed().as_secs_f64(),
         })
     }
 }
