@@ -8,8 +8,8 @@ use std::sync::{LazyLock, Mutex};
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext,
-    EvaluationKeys, Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan, PublicKey,
-    SecretKey, Threads, TileTask,
+    EvaluationKeys, Factors, HolderKey, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan,
+    PublicKey, SecretKey, Threads, TileTask,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -53,6 +53,44 @@ pub static KEYS: [LazyLock<Keys>; 2] = [
     LazyLock::new(|| Keys::new(P1)),
     LazyLock::new(|| Keys::new(P2)),
 ];
+
+/// What a holder makes with a key of its own.
+pub struct HolderObjects {
+    /// The parameters.
+    pub params: Parameters,
+    /// The shape of the table that the switching keys are for.
+    pub layout: Layout,
+    /// The key, a ciphertext under it, its switching keys without and with those for products.
+    pub encoded: [Vec<u8>; 4],
+}
+
+impl HolderObjects {
+    /// Draws them.
+    pub fn new(set: ParameterSet) -> Self {
+        let mut rng = rng();
+        let Keys { params, public, .. } = Keys::new(set);
+        let layout = Layout::for_records(100).expect("100 records have a layout");
+        let key = HolderKey::random(&params, &mut rng).expect("the parameters are sound");
+        let encrypted = key.encrypt(&[1, -2, 3], &mut rng);
+        let [ciphertext, ..] = &encrypted.expect("three coefficients fit")[..] else {
+            unreachable!("every set has a plaintext modulus");
+        };
+        let mut keys = |layout| {
+            let keys = key.switch_keys(&public, layout, &mut rng);
+            keys.expect("the keys are of one set").to_bytes()
+        };
+        Self {
+            encoded: [
+                key.to_bytes().to_vec(),
+                ciphertext.to_bytes(&params),
+                keys(None),
+                keys(Some(layout)),
+            ],
+            params,
+            layout,
+        }
+    }
+}
 
 /// A table of two record chunks, and the tasks of a small batch over it.
 pub struct Tiles {

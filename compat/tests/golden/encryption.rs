@@ -1,9 +1,9 @@
 //! Keys and ciphertexts, as `fhaim_he` encodes them.
 
-use crate::files::{LANDED, golden, refuses_damage};
+use crate::files::{HOLDER, LANDED, golden, refuses_damage};
 use fhaim_he::{
-    Ciphertext, DEGREE, Error, EvaluationKeys, P1, P1_LARGE, P2, ParameterSet, Parameters,
-    PublicKey, Result, SecretKey,
+    Ciphertext, DEGREE, Error, EvaluationKeys, HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3,
+    P5, ParameterSet, Parameters, PublicKey, Result, SecretKey, SeededCiphertext,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -133,6 +133,15 @@ impl Body {
         }
         assert_eq!(self.held, 0, "a prime's residues fill whole bytes");
     }
+
+    /// Half a key-switching key: a polynomial over all primes for each digit, which is of as many ciphertext
+    /// primes as there are special ones.
+    fn half(&mut self, set: &ParameterSet) {
+        let all = [set.ciphertext_moduli, set.special_moduli].concat();
+        for _ in set.ciphertext_moduli.chunks(set.special_moduli.len()) {
+            self.poly(&all);
+        }
+    }
 }
 
 /// Magic, version, kind, set, plaintext modulus, two zero bytes, length, checksum, body.
@@ -166,9 +175,7 @@ fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     let mut body = Body::default();
     for key in 0..2 + 13 + 8 {
         body.bytes.extend([key; 32]);
-        for _ in ciphertext {
-            body.poly(&all);
-        }
+        body.half(set);
     }
     objects.push(("evaluation-keys", object(3, set.id, 0, &body.bytes)));
     let small: Vec<u8> = (0..DEGREE).map(|k| ((k % 21) as i8 - 10) as u8).collect();
@@ -176,8 +183,53 @@ fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     objects
 }
 
+/// The same of what holders make with keys of their own. Each begins with the 16 bytes of a key's name.
+fn holders_by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
+    let named = || Body {
+        bytes: (0..16).collect(),
+        ..Body::default()
+    };
+    let mut objects = Vec::new();
+    for modulus in 0..set.plaintext_moduli.len() {
+        let mut body = named();
+        body.bytes.extend([9; 32]);
+        body.poly(set.ciphertext_moduli);
+        let bytes = object(15, set.id, modulus as u8, &body.bytes);
+        objects.push(("seeded-ciphertext", bytes));
+    }
+    // h is ternary where all primes have 214 bits at most.
+    let all = set.ciphertext_moduli.iter().chain(set.special_moduli);
+    let ternary = all.map(|q| q.ilog2() + 1).sum::<u32>() <= 214;
+    let wide: i8 = if ternary { 1 } else { 10 };
+    let mut body = named();
+    let small = (0..DEGREE).map(|k| (k as i32 % (2 * i32::from(wide) + 1)) as i8 - wide);
+    body.bytes.extend(small.map(|c| c as u8));
+    objects.push(("holder-key", object(13, set.id, 0, &body.bytes)));
+    // Level 0, and both halves of h -> s.
+    let mut body = named();
+    body.bytes.push(0);
+    (0..2).for_each(|_| body.half(set));
+    objects.push(("holder-keys", object(14, set.id, 0, &body.bytes)));
+    // A table of one chunk has one slot: level 1. A seed and half a key, then three keys of both halves.
+    let mut body = named();
+    body.bytes.push(1);
+    (0..2).for_each(|_| body.half(set));
+    body.bytes.extend([9; 32]);
+    (0..1 + 3 * 2).for_each(|_| body.half(set));
+    let bytes = object(14, set.id, 0, &body.bytes);
+    objects.push(("holder-keys-of-columns", bytes));
+    objects
+}
+
 fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let columns = Layout::for_records(DEGREE)?;
     Ok(match kind {
+        "seeded-ciphertext" => SeededCiphertext::from_bytes(params, bytes)?.to_bytes(params),
+        "holder-key" => HolderKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
+        "holder-keys" => HolderKeys::from_bytes(params, None, bytes)?.to_bytes(),
+        "holder-keys-of-columns" => {
+            HolderKeys::from_bytes(params, Some(columns), bytes)?.to_bytes()
+        }
         "ciphertext" => Ciphertext::from_bytes(params, bytes)?.to_bytes(params),
         "public-key" => PublicKey::from_bytes(params, bytes)?.to_bytes()?,
         "evaluation-keys" => EvaluationKeys::from_bytes(params, bytes)?.to_bytes(),
@@ -189,10 +241,28 @@ fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
 /// one object, which is made here by rule.
 #[test]
 fn objects_of_every_kind_and_set_are_written_as_they_were_read() {
+    let lines = lines(&[P1, P1_LARGE, P2], by_rule);
+    let made = || lines.clone().into_bytes();
+    assert_eq!(golden(LANDED, "objects.sha256", made), lines.as_bytes());
+}
+
+/// The same of a set with two special primes, and of what is under holders' own keys.
+#[test]
+fn objects_of_holders_and_of_digits_of_two_primes_are_written_as_they_were_read() {
+    let lines = lines(&[P5], by_rule) + &lines(&[P1, P1_LARGE, P2, P3, P5], holders_by_rule);
+    let made = || lines.clone().into_bytes();
+    assert_eq!(golden(HOLDER, "objects.sha256", made), lines.as_bytes());
+}
+
+/// Reads and writes objects of several sets, refuses damaged ones, and says what they were.
+fn lines(
+    sets: &[ParameterSet],
+    objects: impl Fn(&ParameterSet) -> Vec<(&'static str, Vec<u8>)>,
+) -> String {
     let mut lines = String::new();
-    for set in [P1, P1_LARGE, P2] {
-        let params = Parameters::new(set).unwrap();
-        for (kind, bytes) in by_rule(&set) {
+    for set in sets {
+        let params = Parameters::new(*set).unwrap();
+        for (kind, bytes) in objects(set) {
             let written = rewrite(&params, kind, &bytes).unwrap();
             assert!(written == bytes, "{kind} {}", set.id);
             let digest = Sha256::digest(&written);
@@ -211,6 +281,5 @@ fn objects_of_every_kind_and_set_are_written_as_they_were_read() {
             malformed(rewrite(&params, kind, &damaged));
         }
     }
-    let made = || lines.clone().into_bytes();
-    assert_eq!(golden(LANDED, "objects.sha256", made), lines.as_bytes());
+    lines
 }

@@ -41,6 +41,9 @@ pub const WITNESS: &str = "5dc0dbd";
 /// The release whose services can share keys.
 pub const SHARED: &str = "6159faf";
 
+/// The release in which holders have keys of their own, and there is a parameter set for those alone.
+pub const HOLDER: &str = "0c2e92c";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

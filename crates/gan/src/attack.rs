@@ -162,7 +162,7 @@ impl Projection {
 mod tests {
     use super::*;
     use crate::network::tests::rows;
-    use crate::{Optimiser, Training, train};
+    use crate::{Hidden, Optimiser, Training, train};
 
     /// Images that have nothing in common.
     fn noise(records: usize, seed: u64) -> Examples {
@@ -187,7 +187,7 @@ mod tests {
     fn what_was_learnt_by_heart_is_found_and_nothing_where_nothing_was() {
         let (members, others, public) = (noise(40, 1), noise(400, 2), noise(400, 3));
         let training = Training {
-            hidden: vec![64],
+            hidden: Hidden::Dense(vec![64]),
             steps: 1500,
             discriminator: Optimiser::adam(1e-3),
             ..Training::default()

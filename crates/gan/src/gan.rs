@@ -10,6 +10,7 @@ use rand::Rng;
 use crate::Error;
 use crate::conditions::{add_condition_loss, all_conditions, own_conditions, uniform_conditions};
 use crate::examples::{Examples, Shape};
+use crate::hidden::Hidden;
 use crate::matrix::Matrix;
 use crate::network::{Network, Tape};
 use crate::optimiser::Optimiser;
@@ -27,8 +28,8 @@ const DRAWN: usize = 1024;
 pub struct Training {
     /// Values of a generator's noise.
     pub noise: usize,
-    /// Values of the hidden layers of a generator; a discriminator has them the other way round.
-    pub hidden: Vec<usize>,
+    /// The layers between.
+    pub hidden: Hidden,
     /// Steps, or rounds.
     pub steps: u32,
     /// Records of a step: with privacy, how many there are on average.
@@ -43,7 +44,7 @@ impl Default for Training {
     fn default() -> Self {
         Self {
             noise: 64,
-            hidden: vec![128, 256],
+            hidden: Hidden::Dense(vec![128, 256]),
             steps: 2000,
             batch: 64,
             discriminator: Optimiser::adam(2e-4),
@@ -148,17 +149,10 @@ impl Gan {
         rng: &mut R,
     ) -> Result<Self, Error> {
         training.check()?;
-        let hidden = training.hidden.iter();
-        let conditions = shape.conditions();
-        let from: Vec<usize> = [training.noise + conditions]
-            .iter()
-            .chain(hidden.clone())
-            .copied()
-            .collect();
-        let generator = Network::random(&[from, vec![shape.width()]].concat(), rng)?;
-        let inputs = [shape.width() + conditions];
-        let to: Vec<usize> = inputs.iter().chain(hidden.rev()).copied().collect();
-        let discriminator = Network::random(&[to, vec![1]].concat(), rng)?;
+        let hidden = &training.hidden;
+        let generator = Network::random(hidden.generator(training.noise, shape)?, rng)?;
+        let inputs = shape.width() + shape.conditions();
+        let discriminator = Network::random(hidden.critic(inputs, shape, 1)?, rng)?;
         Self::new(shape.clone(), generator, discriminator)
     }
 
@@ -168,10 +162,10 @@ impl Gan {
     /// [`Error::Shape`] for networks that do not fit the shape.
     pub fn new(shape: Shape, generator: Network, discriminator: Network) -> Result<Self, Error> {
         let (width, conditions) = (shape.width(), shape.conditions());
-        let fits = generator.widths().last() == Some(&width)
+        let fits = generator.outputs() == width
             && generator.inputs() > conditions
             && discriminator.inputs() == width + conditions
-            && discriminator.widths().last() == Some(&1);
+            && discriminator.outputs() == 1;
         if width == 0 || !fits {
             return Err(Error::Shape("the networks are of another shape".to_owned()));
         }
@@ -265,8 +259,7 @@ impl Gan {
                 vec![row]
             }
         });
-        let parameters = self.discriminator.parameters().len();
-        let sum = clipped_sum((&tape, &back), examples, privacy.clip, parameters);
+        let sum = clipped_sum(&self.discriminator, (&tape, &back), examples, privacy.clip);
         let share = 1.0 / expected as f32;
         let mut gradient = privacy.release(sum, rng)?;
         gradient.iter_mut().for_each(|g| *g *= share);

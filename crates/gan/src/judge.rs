@@ -9,6 +9,7 @@ use rand::Rng;
 
 use crate::Error;
 use crate::examples::{Examples, largest, softmax};
+use crate::layer::Layer;
 use crate::matrix::Matrix;
 use crate::network::Network;
 use crate::optimiser::{Descent, Optimiser};
@@ -60,7 +61,7 @@ impl Judge {
             return Err(Error::Shape(problem));
         }
         let widths = [examples.shape().width(), HIDDEN[0], HIDDEN[1], classes];
-        let mut network = Network::random(&widths, rng)?;
+        let mut network = Network::random(Layer::dense(&widths), rng)?;
         let optimiser = Optimiser::Adam {
             rate: RATE,
             beta: 0.9,

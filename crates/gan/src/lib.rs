@@ -2,7 +2,7 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | [`Network`], [`Matrix`], [`Optimiser`] | dense layers, their backward pass, steps |
+//! | [`Network`], [`Layer`], [`Matrix`], [`Optimiser`] | dense layers and convolutions, their backward pass, steps |
 //! | [`Examples`], [`Shape`] | records as rows of numbers: images, and one-hot codes of tables |
 //! | [`Gan`], [`Training`], [`train()`] | a generator and a discriminator; DPGAN with [`Privacy`], CTGAN's relative for tables |
 //! | [`federate`] | DP-FedAvg GAN and DP-FedProx GAN |
@@ -11,7 +11,7 @@
 //! | [`attack()`] | which records were networks trained on? |
 //! | [`Model`] | what is written to a file |
 //!
-//! The program `fhaim-gan` is of this crate; `fhaim` has none of it. Layers are dense alone: there are no convolutions.
+//! The program `fhaim-gan` is of this crate; `fhaim` has none of it.
 //! docs/FEDERATED.md says what each system protects.
 
 #![warn(missing_debug_implementations)]
@@ -22,7 +22,9 @@ mod error;
 mod examples;
 mod federated;
 mod gan;
+mod hidden;
 mod judge;
+mod layer;
 mod matrix;
 mod network;
 mod optimiser;
@@ -31,13 +33,16 @@ mod privgan;
 mod saved;
 mod symmetric;
 mod train;
+mod window;
 
 pub use attack::{AXES, Attacks, attack};
 pub use error::Error;
 pub use examples::{Examples, Shape};
 pub use federated::{Federation, federate};
 pub use gan::{Gan, Generator, Training};
+pub use hidden::Hidden;
 pub use judge::{Judge, Quality};
+pub use layer::Layer;
 pub use matrix::Matrix;
 pub use network::{Backward, MAX_PARAMETERS, MAX_WIDTH, Network, Tape};
 pub use optimiser::Optimiser;
@@ -45,6 +50,7 @@ pub use private::{Privacy, Sampling, UNIT};
 pub use privgan::{PrivGan, train_parts};
 pub use saved::{MAX_PAIRS, Model};
 pub use train::{record_sampling, train};
+pub use window::Window;
 
 /// Compiles and runs what the README shows.
 #[cfg(doctest)]

@@ -1,12 +1,15 @@
-//! Networks of dense layers with leaky rectifiers between them, and their backward pass.
+//! Networks of layers with leaky rectifiers between them, and their backward pass.
 //!
-//! All parameters of a network are one list: of each layer its weights, a row of outputs for each input, then its
-//! offsets. Optimisers, averages over parties and noise see that list alone.
+//! All parameters of a network are one list, layer after layer. Optimisers, averages over parties and noise see that
+//! list alone.
+
+use std::borrow::Cow;
 
 use rand::Rng;
 
 use crate::Error;
-use crate::matrix::{Matrix, add_product, transpose};
+use crate::layer::Layer;
+use crate::matrix::Matrix;
 
 /// Slope of a rectifier below zero.
 const LEAK: f32 = 0.2;
@@ -17,10 +20,10 @@ pub const MAX_WIDTH: usize = 1 << 16;
 /// The most parameters of a network.
 pub const MAX_PARAMETERS: usize = 1 << 26;
 
-/// Dense layers: the outputs of each but the last go through a leaky rectifier.
+/// Layers: the outputs of each but the last go through a leaky rectifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    widths: Vec<usize>,
+    layers: Vec<Layer>,
     parameters: Vec<f32>,
 }
 
@@ -40,43 +43,41 @@ pub struct Backward {
 }
 
 impl Network {
-    /// A network from inputs over hidden layers to outputs, with uniform weights of variance 2 / inputs (He et al.
-    /// 2015) and no offsets.
+    /// A network of these layers, with uniform weights of variance 2 / inputs of an output (He et al. 2015) and no
+    /// offsets.
     ///
     /// # Errors
-    /// [`Error::Shape`] for fewer than two widths, a width of zero or above [`MAX_WIDTH`], or more than
-    /// [`MAX_PARAMETERS`] parameters.
-    pub fn random<R: Rng + ?Sized>(widths: &[usize], rng: &mut R) -> Result<Self, Error> {
-        let count = parameter_count(widths)?;
+    /// [`Error::Shape`] for no layers, layers that do not follow each other, one of no values or more than
+    /// [`MAX_WIDTH`], or more than [`MAX_PARAMETERS`] parameters.
+    pub fn random<R: Rng + ?Sized>(layers: Vec<Layer>, rng: &mut R) -> Result<Self, Error> {
+        let count = parameter_count(&layers)?;
         let mut parameters = Vec::with_capacity(count);
-        for (inputs, outputs) in pairs(widths) {
-            let bound = (6.0 / inputs as f32).sqrt();
-            parameters.extend((0..inputs * outputs).map(|_| rng.random_range(-bound..bound)));
-            parameters.resize(parameters.len() + outputs, 0.0);
+        for layer in &layers {
+            let (weights, offsets) = layer.parameters();
+            let bound = (6.0 / layer.inputs_of_one() as f32).sqrt();
+            parameters.extend((0..weights).map(|_| rng.random_range(-bound..bound)));
+            parameters.resize(parameters.len() + offsets, 0.0);
         }
-        Ok(Self {
-            widths: widths.to_vec(),
-            parameters,
-        })
+        Ok(Self { layers, parameters })
     }
 
     /// A network of these parameters.
     ///
     /// # Errors
     /// As [`Network::random`]; parameters in another number, or that are no numbers.
-    pub fn new(widths: Vec<usize>, parameters: Vec<f32>) -> Result<Self, Error> {
-        let count = parameter_count(&widths)?;
+    pub fn new(layers: Vec<Layer>, parameters: Vec<f32>) -> Result<Self, Error> {
+        let count = parameter_count(&layers)?;
         if count != parameters.len() || parameters.iter().any(|p| !p.is_finite()) {
             return Err(Error::Shape(format!(
-                "a network of widths {widths:?} has {count} finite parameters"
+                "a network of layers {layers:?} has {count} finite parameters"
             )));
         }
-        Ok(Self { widths, parameters })
+        Ok(Self { layers, parameters })
     }
 
-    /// Values of the input, of each hidden layer, of the output.
-    pub fn widths(&self) -> &[usize] {
-        &self.widths
+    /// Its layers.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// All parameters.
@@ -91,8 +92,12 @@ impl Network {
 
     /// Values of an input.
     pub fn inputs(&self) -> usize {
-        // There are at least two widths.
-        self.widths[0]
+        self.layers.first().map_or(0, Layer::inputs)
+    }
+
+    /// Values of an output.
+    pub fn outputs(&self) -> usize {
+        self.layers.last().map_or(0, Layer::outputs)
     }
 
     /// The outputs of each row.
@@ -107,13 +112,13 @@ impl Network {
                 self.inputs()
             )));
         }
-        let layers = self.widths.len() - 1;
-        let (mut inputs, mut values) = (Vec::with_capacity(layers), rows);
-        for (number, (weights, offsets, _)) in self.layers().enumerate() {
-            let mut outputs = values.times(weights, offsets.len());
-            let last = number + 1 == layers;
-            for row in outputs.values_mut().chunks_exact_mut(offsets.len()) {
-                for (output, offset) in row.iter_mut().zip(offsets) {
+        let (mut inputs, mut values) = (Vec::with_capacity(self.layers.len()), rows);
+        for (number, (layer, weights, offsets)) in self.parts().enumerate() {
+            let mut outputs = layer.apply(&values, weights);
+            let last = number + 1 == self.layers.len();
+            // An offset for each output, or for each channel of every pixel.
+            for pixel in outputs.values_mut().chunks_exact_mut(offsets.len()) {
+                for (output, offset) in pixel.iter_mut().zip(offsets) {
                     *output += offset;
                     if !last && *output < 0.0 {
                         *output *= LEAK;
@@ -129,10 +134,9 @@ impl Network {
     pub fn backward(&self, tape: &Tape, outputs: Matrix) -> Backward {
         let mut deltas = Vec::with_capacity(tape.inputs.len());
         let mut delta = outputs;
-        let layers: Vec<_> = self.layers().collect();
-        for (number, (weights, offsets, inputs)) in layers.into_iter().enumerate().rev() {
-            let turned = transpose(weights, inputs, offsets.len());
-            let mut before = delta.times(&turned, inputs);
+        let parts: Vec<_> = self.parts().collect();
+        for (number, (layer, weights, _)) in parts.into_iter().enumerate().rev() {
+            let mut before = layer.back(&delta, weights);
             if number > 0 {
                 // A rectifier keeps signs, so its output tells where it leaked.
                 let activated = tape.inputs[number].values();
@@ -153,52 +157,65 @@ impl Network {
 
     /// The sum over rows of the derivatives by all parameters.
     pub fn gradient(&self, tape: &Tape, back: &Backward) -> Vec<f32> {
-        let mut gradient = Vec::with_capacity(self.parameters.len());
-        for (input, delta) in tape.inputs.iter().zip(&back.deltas) {
-            let (rows, inputs, outputs) = (input.rows(), input.columns(), delta.columns());
-            let turned = transpose(input.values(), rows, inputs);
-            let start = gradient.len();
-            gradient.resize(start + inputs * outputs, 0.0);
-            let weights = &mut gradient[start..];
-            add_product(&turned, delta.values(), weights, (inputs, rows, outputs));
-            let mut offsets = vec![0.0; outputs];
-            for row in delta.values().chunks_exact(outputs) {
-                offsets.iter_mut().zip(row).for_each(|(sum, d)| *sum += d);
-            }
-            gradient.extend(offsets);
+        let passes = tape.inputs.iter().zip(&back.deltas);
+        self.collect(passes.map(|(input, delta)| (Cow::Borrowed(input), Cow::Borrowed(delta))))
+    }
+
+    /// The same over some rows of the pass alone.
+    pub(crate) fn gradient_of(&self, tape: &Tape, back: &Backward, rows: &[usize]) -> Vec<f32> {
+        let passes = tape.inputs.iter().zip(&back.deltas);
+        let of = |matrix: &Matrix| Cow::Owned(matrix.select(rows));
+        self.collect(passes.map(|(input, delta)| (of(input), of(delta))))
+    }
+
+    fn collect<'a>(
+        &self,
+        passes: impl Iterator<Item = (Cow<'a, Matrix>, Cow<'a, Matrix>)>,
+    ) -> Vec<f32> {
+        let mut gradient = vec![0.0; self.parameters.len()];
+        let mut rest = gradient.as_mut_slice();
+        for (layer, (input, delta)) in self.layers.iter().zip(passes) {
+            let (weights, offsets) = layer.parameters();
+            // There are as many parameters as the layers say.
+            let (part, others) = rest.split_at_mut(weights + offsets);
+            rest = others;
+            layer.add_gradient(&input, &delta, part);
         }
         gradient
     }
 
-    /// Weights, offsets and number of inputs of each layer.
-    fn layers(&self) -> impl Iterator<Item = (&[f32], &[f32], usize)> {
+    /// Each layer, its weights and its offsets.
+    fn parts(&self) -> impl Iterator<Item = (&Layer, &[f32], &[f32])> {
         let mut rest = self.parameters.as_slice();
-        pairs(&self.widths).map(move |(inputs, outputs)| {
-            // There are as many parameters as the widths say.
-            let (layer, others) = rest.split_at((inputs + 1) * outputs);
+        self.layers.iter().map(move |layer| {
+            let (weights, offsets) = layer.parameters();
+            // There are as many parameters as the layers say.
+            let (part, others) = rest.split_at(weights + offsets);
             rest = others;
-            let (weights, offsets) = layer.split_at(inputs * outputs);
-            (weights, offsets, inputs)
+            let (weights, offsets) = part.split_at(weights);
+            (layer, weights, offsets)
         })
     }
 }
 
-fn pairs(widths: &[usize]) -> impl Iterator<Item = (usize, usize)> {
-    widths.windows(2).map(|pair| (pair[0], pair[1]))
-}
-
-fn parameter_count(widths: &[usize]) -> Result<usize, Error> {
-    let sound = widths.len() >= 2 && widths.iter().all(|&w| (1..=MAX_WIDTH).contains(&w));
-    // Widths are at most 2^16, so that products fit.
-    let count: usize = pairs(widths)
-        .map(|(inputs, outputs)| (inputs + 1).saturating_mul(outputs))
+/// How many parameters layers have that can be, and follow each other.
+pub(crate) fn parameter_count(layers: &[Layer]) -> Result<usize, Error> {
+    layers.iter().try_for_each(Layer::check)?;
+    let follow = |pair: &[Layer]| pair[0].outputs() == pair[1].inputs();
+    let sound = !layers.is_empty() && layers.windows(2).all(follow);
+    let count: usize = layers
+        .iter()
+        .map(|layer| {
+            let (weights, offsets) = layer.parameters();
+            weights.saturating_add(offsets)
+        })
         .fold(0, usize::saturating_add);
     if sound && count <= MAX_PARAMETERS {
         Ok(count)
     } else {
         Err(Error::Shape(format!(
-            "a network cannot have widths {widths:?}: there must be two or more, each from 1 to {MAX_WIDTH}, and at \
-             most {MAX_PARAMETERS} parameters"
+            "a network cannot have the layers {layers:?}: there must be one or more, each of what the one before gives, \
+             and at most {MAX_PARAMETERS} parameters"
         )))
     }
 }
@@ -206,6 +223,7 @@ fn parameter_count(widths: &[usize]) -> Result<usize, Error> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::window::Window;
     use rand::{SeedableRng, rngs::StdRng};
 
     pub(crate) fn rows(rows: usize, columns: usize, seed: u64) -> Matrix {
@@ -214,40 +232,84 @@ pub(crate) mod tests {
         Matrix::new(rows, columns, values.collect()).unwrap()
     }
 
-    /// The loss is the outputs, each times a weight of its own.
-    fn loss(network: &Network, input: &Matrix, weights: &Matrix) -> f64 {
-        let (outputs, _) = network.forward(input.clone()).unwrap();
-        crate::matrix::dot(outputs.values(), weights.values())
+    /// The loss is the outputs, each times a weight of its own; and which values are above the rectifiers' turn.
+    fn loss(network: &Network, input: &Matrix, weights: &Matrix) -> (f64, Vec<bool>) {
+        let (outputs, tape) = network.forward(input.clone()).unwrap();
+        let hidden = tape.inputs[1..].iter().flat_map(Matrix::values);
+        let above = hidden.map(|&value| value >= 0.0).collect();
+        (
+            crate::matrix::dot(outputs.values(), weights.values()),
+            above,
+        )
     }
 
     #[test]
     fn derivatives_are_differences_of_the_loss() {
         let mut rng = StdRng::seed_from_u64(1);
-        let network = Network::random(&[5, 9, 6, 3], &mut rng).unwrap();
-        let (input, weights) = (rows(7, 5, 2), rows(7, 3, 3));
+        let small = Window::halving(4, 6, 2);
+        let networks = [
+            Layer::dense(&[5, 9, 6, 3]),
+            // From an image of two channels to one of three, to one of two again, to three values.
+            vec![
+                Layer::Convolution {
+                    window: small,
+                    filters: 3,
+                },
+                Layer::Transposed {
+                    window: small,
+                    filters: 3,
+                },
+                Layer::Dense {
+                    inputs: 48,
+                    outputs: 3,
+                },
+            ],
+        ];
+        for layers in networks {
+            let network = Network::random(layers, &mut rng).unwrap();
+            check_derivatives(&network);
+        }
+    }
+
+    fn check_derivatives(network: &Network) {
+        let (input, weights) = (rows(7, network.inputs(), 2), rows(7, network.outputs(), 3));
         let (_, tape) = network.forward(input.clone()).unwrap();
         let back = network.backward(&tape, weights.clone());
         let gradient = network.gradient(&tape, &back);
-        let step = 1e-3f32;
-        let close = |found: f32, expected: f64| (f64::from(found) - expected).abs() < 2e-2;
         for (number, &found) in gradient.iter().enumerate() {
-            let moved = |by: f32| {
+            check_difference(found, &format!("parameter {number}"), |by| {
                 let mut moved = network.clone();
                 moved.parameters_mut()[number] += by;
                 loss(&moved, &input, &weights)
-            };
-            let expected = (moved(step) - moved(-step)) / f64::from(2.0 * step);
-            assert!(close(found, expected), "{number}: {found} {expected}");
+            });
         }
-        for number in 0..input.values().len() {
-            let moved = |by: f32| {
+        for (number, &found) in back.input.values().iter().enumerate() {
+            check_difference(found, &format!("input {number}"), |by| {
                 let mut moved = input.clone();
                 moved.values_mut()[number] += by;
-                loss(&network, &moved, &weights)
-            };
-            let expected = (moved(step) - moved(-step)) / f64::from(2.0 * step);
-            let found = back.input.values()[number];
-            assert!(close(found, expected), "input {number}: {found} {expected}");
+                loss(network, &moved, &weights)
+            });
+        }
+    }
+
+    /// A loss is smooth in one value but where a rectifier turns: the step is made smaller until none does between both
+    /// points of the difference.
+    fn check_difference(found: f32, what: &str, moved: impl Fn(f32) -> (f64, Vec<bool>)) {
+        let mut step = 4e-3f32;
+        loop {
+            let ((more, above), (less, below)) = (moved(step), moved(-step));
+            if above == below {
+                let expected = (more - less) / f64::from(2.0 * step);
+                // Sums of single precision are off by some 1e-6.
+                let close = 2e-3 + 5e-6 / f64::from(step);
+                assert!(
+                    (f64::from(found) - expected).abs() < close,
+                    "{what}: {found} {expected} at {step}"
+                );
+                return;
+            }
+            step /= 2.0;
+            assert!(step > 1e-5, "{what} is at a turn of a rectifier");
         }
     }
 
@@ -256,12 +318,35 @@ pub(crate) mod tests {
         let mut rng = StdRng::seed_from_u64(1);
         let huge = [MAX_WIDTH, MAX_WIDTH];
         for widths in [&[][..], &[3], &[3, 0], &[MAX_WIDTH + 1, 1], &huge] {
-            assert!(Network::random(widths, &mut rng).is_err(), "{widths:?}");
+            let layers = Layer::dense(widths);
+            assert!(Network::random(layers, &mut rng).is_err(), "{widths:?}");
         }
-        assert!(Network::new(vec![2, 1], vec![0.0; 3]).is_ok());
-        assert!(Network::new(vec![2, 1], vec![0.0; 4]).is_err());
-        assert!(Network::new(vec![2, 1], vec![f32::NAN; 3]).is_err());
-        let network = Network::random(&[2, 1], &mut rng).unwrap();
+        let window = Window::halving(4, 4, 1);
+        for layers in [
+            vec![Layer::Convolution { window, filters: 0 }],
+            vec![Layer::Convolution {
+                window: Window {
+                    stride: 0,
+                    ..window
+                },
+                filters: 1,
+            }],
+            vec![Layer::Transposed {
+                window,
+                filters: usize::MAX,
+            }],
+            [Layer::dense(&[2, 3]), Layer::dense(&[4, 1])].concat(),
+        ] {
+            assert!(
+                Network::random(layers.clone(), &mut rng).is_err(),
+                "{layers:?}"
+            );
+        }
+        let two = || Layer::dense(&[2, 1]);
+        assert!(Network::new(two(), vec![0.0; 3]).is_ok());
+        assert!(Network::new(two(), vec![0.0; 4]).is_err());
+        assert!(Network::new(two(), vec![f32::NAN; 3]).is_err());
+        let network = Network::random(two(), &mut rng).unwrap();
         assert!(network.forward(Matrix::zeros(1, 3)).is_err());
     }
 }

@@ -10,7 +10,7 @@ use rand::RngCore;
 
 use crate::Error;
 use crate::matrix::dot;
-use crate::network::{Backward, Tape};
+use crate::network::{Backward, Network, Tape};
 
 /// What the clip is as an integer: 2^20.
 pub const UNIT: i32 = 1 << 20;
@@ -98,40 +98,18 @@ impl Privacy {
     }
 }
 
-/// The sum of each example's gradient, clipped; an example is some rows of a pass.
+/// The sum of each example's gradient, clipped; an example is some rows of a network's pass.
 pub(crate) fn clipped_sum(
+    network: &Network,
     (tape, back): (&Tape, &Backward),
     examples: impl Iterator<Item = Vec<usize>>,
     clip: f64,
-    parameters: usize,
 ) -> Vec<i64> {
-    let mut sum = vec![0i64; parameters];
-    let mut gradient = Vec::with_capacity(parameters);
+    let mut sum = vec![0i64; network.parameters().len()];
     for rows in examples {
-        example_gradient(tape, back, &rows, &mut gradient);
-        add_clipped(&gradient, clip, &mut sum);
+        add_clipped(&network.gradient_of(tape, back, &rows), clip, &mut sum);
     }
     sum
-}
-
-/// The gradient of some rows' loss alone.
-fn example_gradient(tape: &Tape, back: &Backward, rows: &[usize], gradient: &mut Vec<f32>) {
-    gradient.clear();
-    for (input, delta) in tape.inputs.iter().zip(&back.deltas) {
-        let outputs = delta.columns();
-        // The last line is that of the offsets, whose input is one.
-        for line in 0..=input.columns() {
-            let start = gradient.len();
-            gradient.resize(start + outputs, 0.0);
-            for &row in rows {
-                let value = input.row(row).get(line).copied().unwrap_or(1.0);
-                if value != 0.0 {
-                    let into = gradient[start..].iter_mut();
-                    into.zip(delta.row(row)).for_each(|(g, d)| *g += value * d);
-                }
-            }
-        }
-    }
 }
 
 /// Adds a vector, scaled to a norm of at most `clip` and rounded towards zero, in units of clip/[`UNIT`]. One that has
@@ -161,19 +139,32 @@ pub(crate) fn add_clipped(vector: &[f32], clip: f64, sum: &mut [i64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Network;
+    use crate::layer::Layer;
     use crate::network::tests::rows;
+    use crate::window::Window;
     use rand::{SeedableRng, rngs::StdRng};
 
-    fn network() -> Network {
-        Network::random(&[4, 6, 5, 1], &mut StdRng::seed_from_u64(3)).unwrap()
+    fn networks() -> [Network; 2] {
+        let window = Window::halving(4, 2, 1);
+        let convolutions = vec![
+            Layer::Convolution { window, filters: 3 },
+            Layer::Dense {
+                inputs: 6,
+                outputs: 1,
+            },
+        ];
+        [Layer::dense(&[4, 6, 5, 1]), convolutions]
+            .map(|layers| Network::random(layers, &mut StdRng::seed_from_u64(3)).unwrap())
     }
 
     /// Each example by a pass of its own: the same gradient, and the sum of the clipped ones.
     #[test]
     fn clipped_sums_are_those_of_single_gradients() {
-        let network = network();
-        let (input, delta) = (rows(8, 4, 1), rows(8, 1, 2));
+        networks().iter().for_each(check_clipped_sums);
+    }
+
+    fn check_clipped_sums(network: &Network) {
+        let (input, delta) = (rows(8, network.inputs(), 1), rows(8, 1, 2));
         let alone = |numbers: &[usize]| {
             let (_, tape) = network.forward(input.select(numbers)).unwrap();
             let back = network.backward(&tape, delta.select(numbers));
@@ -187,7 +178,7 @@ mod tests {
             vec![vec![0, 4], vec![3, 6]],
         ] {
             for clip in [0.05, 1.0, 100.0] {
-                let found = clipped_sum((&tape, &back), examples.iter().cloned(), clip, count);
+                let found = clipped_sum(network, (&tape, &back), examples.iter().cloned(), clip);
                 let mut expected = vec![0.0; count];
                 for rows in &examples {
                     let gradient = alone(rows);

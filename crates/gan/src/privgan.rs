@@ -105,15 +105,9 @@ impl Classifier {
         rng: &mut R,
     ) -> Result<Self, Error> {
         // There are two parts at least.
-        let inputs = [parts[0].shape().width()];
-        let hidden = training.hidden.iter().rev();
-        let widths: Vec<usize> = inputs
-            .iter()
-            .chain(hidden)
-            .chain([&parts.len()])
-            .copied()
-            .collect();
-        let network = Network::random(&widths, rng)?;
+        let shape = parts[0].shape();
+        let layers = training.hidden.critic(shape.width(), shape, parts.len())?;
+        let network = Network::random(layers, rng)?;
         Ok(Self {
             descent: Descent::new(training.discriminator, network.parameters().len()),
             network,

@@ -1,19 +1,27 @@
 //! Trained networks as bytes.
 //!
-//! `FHAIMGAN`, a version (1), then integers of 32 bits and numbers of single precision, both little-endian: the shape
+//! `FHAIMGAN`, a version, then integers of 32 bits and numbers of single precision, both little-endian: the shape
 //! (1, rows, columns for images; 2, how many attributes, their sizes for codes), how many pairs of networks there are,
-//! and of each how many records it stands for, then its generator and its discriminator: how many widths, the widths,
-//! the parameters. Nothing follows. A file is read back to the same bytes.
+//! and of each how many records it stands for, then its generator and its discriminator. Nothing follows.
+//!
+//! In version 1 all layers are dense, and a network is how many widths it has, the widths, the parameters. In version 2
+//! some layer is none, and a network is how many layers it has, of each its kind (1: inputs, outputs; 2 for a
+//! convolution and 3 for a transposed one: rows, columns, channels, side, stride, padding, filters), and the
+//! parameters. A file is read back to the same bytes.
 
 use rand::Rng;
 
 use crate::Error;
 use crate::examples::{Examples, Shape};
 use crate::gan::Gan;
-use crate::network::{MAX_PARAMETERS, MAX_WIDTH, Network};
+use crate::layer::Layer;
+use crate::network::{MAX_WIDTH, Network, parameter_count};
+use crate::window::Window;
 
 const MAGIC: &[u8; 8] = b"FHAIMGAN";
-const VERSION: u32 = 1;
+/// Of files whose networks have dense layers alone, and of all others.
+const DENSE: usize = 1;
+const LAYERED: usize = 2;
 
 /// The most pairs of networks in a file, layers of a network, and attributes of a table.
 pub const MAX_PAIRS: usize = 10_000;
@@ -83,11 +91,24 @@ impl Model {
         sample.ok_or_else(|| Error::Shape("no records were asked for".to_owned()))
     }
 
+    fn version(&self) -> usize {
+        let networks = self
+            .gans
+            .iter()
+            .flat_map(|gan| [&gan.generator().network, &gan.discriminator]);
+        let dense = |layer: &Layer| matches!(layer, Layer::Dense { .. });
+        match networks.flat_map(Network::layers).all(dense) {
+            true => DENSE,
+            false => LAYERED,
+        }
+    }
+
     /// The bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let mut number = |value: usize| bytes.extend((value as u32).to_le_bytes());
-        number(VERSION as usize);
+        let version = self.version();
+        number(version);
         match self.shape() {
             Shape::Image { rows, columns } => {
                 [1, *rows, *columns].into_iter().for_each(&mut number);
@@ -102,9 +123,8 @@ impl Model {
         for (gan, &records) in self.gans.iter().zip(&self.records) {
             bytes.extend(records.to_le_bytes());
             for network in [&gan.generator().network, &gan.discriminator] {
-                let widths = network.widths();
-                bytes.extend((widths.len() as u32).to_le_bytes());
-                bytes.extend(widths.iter().flat_map(|&w| (w as u32).to_le_bytes()));
+                let layout = layout(network, version);
+                bytes.extend(layout.iter().flat_map(|&n| (n as u32).to_le_bytes()));
                 bytes.extend(network.parameters().iter().flat_map(|p| p.to_le_bytes()));
             }
         }
@@ -120,7 +140,8 @@ impl Model {
             return Err(Error::Saved("it begins otherwise"));
         };
         let mut reader = Reader(rest);
-        if reader.number()? != VERSION as usize {
+        let version = reader.number()?;
+        if ![DENSE, LAYERED].contains(&version) {
             return Err(Error::Saved(
                 "it is of a version that this program does not know",
             ));
@@ -130,14 +151,54 @@ impl Model {
         let (mut gans, mut records) = (Vec::new(), Vec::new());
         for _ in 0..pairs {
             records.push(reader.number()? as u32);
-            let (generator, discriminator) = (reader.network()?, reader.network()?);
+            let (generator, discriminator) = (reader.network(version)?, reader.network(version)?);
             gans.push(Gan::new(shape.clone(), generator, discriminator)?);
         }
         if !reader.0.is_empty() {
             return Err(Error::Saved("bytes follow its end"));
         }
-        Self::new(gans, records)
+        let model = Self::new(gans, records)?;
+        match model.version() == version {
+            true => Ok(model),
+            false => Err(Error::Saved("its version is that of other layers")),
+        }
     }
+}
+
+/// What is written of a network's layers.
+fn layout(network: &Network, version: usize) -> Vec<usize> {
+    let layers = network.layers();
+    if version == DENSE {
+        let outputs = layers.iter().map(Layer::outputs);
+        return [layers.len() + 1, network.inputs()]
+            .into_iter()
+            .chain(outputs)
+            .collect();
+    }
+    let numbers = |layer: &Layer| match *layer {
+        Layer::Dense { inputs, outputs } => vec![1, inputs, outputs],
+        Layer::Convolution { window, filters } => windowed(2, window, filters),
+        Layer::Transposed { window, filters } => windowed(3, window, filters),
+    };
+    [
+        vec![layers.len()],
+        layers.iter().flat_map(numbers).collect(),
+    ]
+    .concat()
+}
+
+fn windowed(kind: usize, window: Window, filters: usize) -> Vec<usize> {
+    let Window {
+        rows,
+        columns,
+        channels,
+        side,
+        stride,
+        padding,
+    } = window;
+    vec![
+        kind, rows, columns, channels, side, stride, padding, filters,
+    ]
 }
 
 /// What is left to be read.
@@ -175,16 +236,17 @@ impl Reader<'_> {
         }
     }
 
-    fn network(&mut self) -> Result<Network, Error> {
-        let layers = self.up_to(MAX_LAYERS)?;
-        let widths = (0..layers)
-            .map(|_| self.up_to(MAX_WIDTH))
-            .collect::<Result<Vec<_>, _>>()?;
-        // Widths are at most 2^16, and there are at most 64.
-        let count: usize = widths.windows(2).map(|w| (w[0] + 1) * w[1]).sum();
-        if count > MAX_PARAMETERS {
-            return Err(Error::Saved("a network is too large"));
-        }
+    fn network(&mut self, version: usize) -> Result<Network, Error> {
+        let count = self.up_to(MAX_LAYERS)?;
+        let layers = if version == DENSE {
+            let widths = (0..count).map(|_| self.up_to(MAX_WIDTH));
+            Layer::dense(&widths.collect::<Result<Vec<_>, _>>()?)
+        } else {
+            let layers = (0..count).map(|_| self.layer());
+            layers.collect::<Result<Vec<_>, _>>()?
+        };
+        // At most 2^26 of them.
+        let count = parameter_count(&layers)?;
         let (values, rest) = self
             .0
             .split_at_checked(4 * count)
@@ -193,20 +255,44 @@ impl Reader<'_> {
         let values = values
             .chunks_exact(4)
             .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        Network::new(widths, values.collect())
+        Network::new(layers, values.collect())
+    }
+
+    fn layer(&mut self) -> Result<Layer, Error> {
+        let kind = self.number()?;
+        if kind == 1 {
+            return Ok(Layer::Dense {
+                inputs: self.up_to(MAX_WIDTH)?,
+                outputs: self.up_to(MAX_WIDTH)?,
+            });
+        }
+        let window = Window {
+            rows: self.up_to(MAX_WIDTH)?,
+            columns: self.up_to(MAX_WIDTH)?,
+            channels: self.up_to(MAX_WIDTH)?,
+            side: self.up_to(MAX_WIDTH)?,
+            stride: self.up_to(MAX_WIDTH)?,
+            padding: self.number()?,
+        };
+        let filters = self.up_to(MAX_WIDTH)?;
+        match kind {
+            2 => Ok(Layer::Convolution { window, filters }),
+            3 => Ok(Layer::Transposed { window, filters }),
+            _ => Err(Error::Saved("a layer is of no known kind")),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Training;
+    use crate::{Hidden, Training};
     use rand::{SeedableRng, rngs::StdRng};
 
-    fn model(shape: &Shape) -> Model {
+    fn model(shape: &Shape, hidden: Hidden) -> Model {
         let training = Training {
             noise: 2,
-            hidden: vec![3],
+            hidden,
             ..Training::default()
         };
         let gan = |seed| Gan::random(shape, &training, &mut StdRng::seed_from_u64(seed)).unwrap();
@@ -215,15 +301,16 @@ mod tests {
 
     #[test]
     fn files_come_back_and_broken_ones_are_refused() {
-        for shape in [
-            Shape::Image {
-                rows: 2,
-                columns: 3,
-            },
-            Shape::Codes(vec![2, 3]),
+        let image = |rows, columns| Shape::Image { rows, columns };
+        let dense = || Hidden::Dense(vec![3]);
+        for (shape, hidden, version) in [
+            (image(2, 3), dense(), 1),
+            (Shape::Codes(vec![2, 3]), dense(), 1),
+            (image(4, 2), Hidden::Convolutions(vec![3]), 2),
         ] {
-            let model = model(&shape);
+            let model = model(&shape, hidden);
             let bytes = model.to_bytes();
+            assert_eq!(bytes[8], version);
             let read = Model::from_bytes(&bytes).unwrap();
             assert!(read == model && read.to_bytes() == bytes);
             for end in 0..bytes.len() {
@@ -243,12 +330,42 @@ mod tests {
         }
     }
 
+    /// The bytes that the first version wrote, number by number.
+    #[test]
+    fn files_of_dense_networks_are_as_they_were() {
+        let numbers =
+            |numbers: &[u32]| -> Vec<u8> { numbers.iter().flat_map(|n| n.to_le_bytes()).collect() };
+        let parameters = |parameters: &[f32]| -> Vec<u8> {
+            parameters.iter().flat_map(|p| p.to_le_bytes()).collect()
+        };
+        let bytes = [
+            MAGIC.to_vec(),
+            // Version 1; images of one pixel; one pair, of seven records.
+            numbers(&[1, 1, 1, 1, 1, 7]),
+            // A generator from two values to one, and a discriminator from one to one.
+            numbers(&[2, 2, 1]),
+            parameters(&[0.5, -1.0, 0.25]),
+            numbers(&[2, 1, 1]),
+            parameters(&[2.0, 1.0]),
+        ];
+        let model = Model::from_bytes(&bytes.concat()).unwrap();
+        assert_eq!(model.to_bytes(), bytes.concat());
+        assert_eq!(model.records, [7]);
+        let gan = &model.gans()[0];
+        let layers = Layer::dense(&[2, 1]);
+        assert_eq!(gan.generator().network.layers(), layers);
+        let parameters = gan.generator().network.parameters();
+        assert_eq!(parameters, [0.5, -1.0, 0.25]);
+        assert_eq!(gan.discriminator.parameters(), [2.0, 1.0]);
+    }
+
     #[test]
     fn generators_draw_what_they_stand_for() {
-        let model = model(&Shape::Image {
+        let shape = Shape::Image {
             rows: 2,
             columns: 3,
-        });
+        };
+        let model = model(&shape, Hidden::Dense(vec![3]));
         let drawn = model.sample(100, &mut StdRng::seed_from_u64(1)).unwrap();
         assert_eq!(drawn.len(), 100);
         let alone = model.gans()[0]

@@ -87,8 +87,8 @@ fn independently<R: Rng + ?Sized>(examples: &Examples, rate: f64, rng: &mut R) -
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::Shape;
     use crate::matrix::Matrix;
+    use crate::{Hidden, Shape};
     use rand::{SeedableRng, rngs::StdRng};
 
     /// Images of four pixels, of two kinds that are equally frequent.
@@ -105,7 +105,7 @@ pub(crate) mod tests {
     pub(crate) fn training() -> Training {
         Training {
             noise: 4,
-            hidden: vec![24],
+            hidden: Hidden::Dense(vec![24]),
             steps: 1500,
             batch: 16,
             discriminator: crate::Optimiser::adam(2e-3),
@@ -194,7 +194,7 @@ pub(crate) mod tests {
                 ..training()
             },
             Training {
-                hidden: vec![0],
+                hidden: Hidden::Dense(vec![0]),
                 ..training()
             },
         ] {

@@ -50,6 +50,39 @@ fn tables(folder: &Path) {
     }
 }
 
+/// Images of four by four pixels, by convolutions: whoever trains, what is saved is read back, drawn from and attacked.
+#[test]
+fn images_are_learnt_by_convolutions() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let images = Images {
+        rows: 4,
+        columns: 4,
+        pixels: (0..16 * 60)
+            .map(|n| if n / 8 % 2 == 0 { 250 } else { 5 })
+            .collect(),
+    };
+    let labels: Vec<u8> = (0..60).map(|n| n % 2).collect();
+    fs::write(folder.join("i.idx3"), write_images(&images)).unwrap();
+    fs::write(folder.join("l.idx1"), write_labels(&labels)).unwrap();
+    let train = "train --images i.idx3 --labels l.idx1 --parties 2 --out g.bin --batch 10 --filters 4,8 --rate 2e-3";
+    for method in ["dpgan --epsilon 10", "dp-fedprox --epsilon 64", "privgan"] {
+        done(folder, &format!("{train} --steps 3 --method {method}"));
+    }
+    done(folder, &format!("{train} --steps 600 --method central"));
+    done(folder, "sample g.bin --records 40 --out drawn.idx3");
+    let drawn = read_images(&fs::read(folder.join("drawn.idx3")).unwrap()).unwrap();
+    // Both halves of all images are alike: bright above, dark below.
+    let right = drawn.pixels.iter().enumerate();
+    let right = right.filter(|&(n, &pixel)| (n / 8 % 2 == 0) == (pixel > 127));
+    let share = right.count() as f64 / drawn.pixels.len() as f64;
+    assert!(share > 0.9, "{share}");
+    done(
+        folder,
+        "attack g.bin --members i.idx3 --others i.idx3 --drawn 50",
+    );
+}
+
 #[test]
 fn tables_are_learnt_drawn_and_attacked() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,6 +165,17 @@ fn images_are_dealt_learnt_and_drawn() {
     done(
         folder,
         "attack g.bin --members i.idx3 --others i.idx3 --drawn 50",
+    );
+    let convolutions = "train --images i.idx3 --labels l.idx1 --out c.bin --steps 3 --parties 2";
+    refused(
+        folder,
+        &format!("{convolutions} --method local --filters 4"),
+        "cannot be halved",
+    );
+    refused(
+        folder,
+        &format!("{convolutions} --method local --filters 4 --hidden 4"),
+        "cannot be used with",
     );
     refused(
         folder,

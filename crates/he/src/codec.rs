@@ -196,14 +196,14 @@ pub(crate) fn digits(params: &Parameters, body: &mut Reader<'_>) -> Result<Vec<V
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::params::{P1, P2};
+    use crate::params::{P1, P2, P5};
     use rand::{Rng, SeedableRng};
 
     /// Every truncation edge, an extension, and bit flips at random places are refused.
-    fn refuses_damage<T>(bytes: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
+    pub(crate) fn refuses_damage<T>(bytes: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(bytes.len() as u64);
         let refused = |bytes: &[u8]| match decode(bytes) {
             Err(Error::Malformed { .. }) => {}
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn objects_survive_a_round_trip_and_damage_is_refused() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
-        for set in [P1, P2] {
+        for set in [P1, P2, P5] {
             let params = Parameters::new(set).unwrap();
             let secret = SecretKey::random(&params, &mut rng).unwrap();
             let public = secret.public_key(&mut rng).unwrap();

@@ -10,6 +10,7 @@ use crate::packing::Packer;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::{Pair, Poly, Ring};
 use crate::work::Work;
+use fhaim_ntt::Permutation;
 use std::sync::{Mutex, PoisonError};
 
 /// Evaluation keys with the tables that one layout asks for: what a thread, or another machine,
@@ -22,7 +23,7 @@ pub struct EvaluationContext<'a> {
     layout: Layout,
     pub(crate) packer: Packer<'a>,
     /// The permutation of X -> X^-1.
-    inversion: Vec<u32>,
+    inversion: Permutation,
     /// Transform of sum over r < stride of X^-r, in Montgomery form: its product with a column
     /// holds the column's sum at slot 0.
     pub(crate) ones: Poly,

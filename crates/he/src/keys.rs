@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
 use fhaim_dp::uniform_below;
+use fhaim_ntt::Permutation;
 use fhe::bfv::SecretKey as SchemeSecretKey;
 use fhe::proto::bfv::SecretKey as SecretKeyProto;
 use fhe_traits::DeserializeParametrized;
@@ -145,19 +146,11 @@ pub(crate) fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec
     out
 }
 
-/// The image of a polynomial over all limbs under an automorphism, which moves values of the
-/// transform as `map` says.
-pub(crate) fn permuted(p: &[u64], map: &[u32]) -> Zeroizing<Vec<u64>> {
+/// The image of a polynomial over all limbs under an automorphism.
+pub(crate) fn permuted(p: &[u64], automorphism: &Permutation) -> Zeroizing<Vec<u64>> {
     let mut image = Zeroizing::new(vec![0; p.len()]);
-    let limbs = image
-        .chunks_exact_mut(map.len())
-        .zip(p.chunks_exact(map.len()));
-    for (out, limb) in limbs {
-        for (out, &i) in out.iter_mut().zip(map) {
-            // A permutation of the indices of a limb.
-            *out = limb.get(i as usize).copied().unwrap_or_default();
-        }
-    }
+    let limbs = image.chunks_exact_mut(DEGREE).zip(p.chunks_exact(DEGREE));
+    limbs.for_each(|(out, limb)| automorphism.apply(limb, out));
     image
 }
 

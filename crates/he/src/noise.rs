@@ -364,7 +364,11 @@ pub(crate) mod tests {
     }
 
     /// The relinearised product of a left and a right form.
-    fn product(evaluator: &Evaluator<'_>, left: &Ciphertext, right: &Ciphertext) -> Ciphertext {
+    pub(crate) fn product(
+        evaluator: &Evaluator<'_>,
+        left: &Ciphertext,
+        right: &Ciphertext,
+    ) -> Ciphertext {
         let ring = evaluator.context().params().ring();
         let t = evaluator.context().params().set().plaintext_moduli[0];
         let times = |a: &Poly, b: &Poly| {

@@ -11,8 +11,7 @@
 //! sigma(s^2) at once; of columns under a holder's key h from h, h^2, sigma(h) and sigma(h^2).
 #![expect(
     clippy::indexing_slicing,
-    reason = "a level is one of the tree's, for each of which there are keys; a permutation holds \
-              indices below the degree"
+    reason = "a level is one of the tree's, for each of which there are keys"
 )]
 
 use crate::ciphertext::Ciphertext;
@@ -21,6 +20,7 @@ use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Pair, Poly, Ring};
+use fhaim_ntt::Permutation;
 
 /// Precomputed tables of the packing tree for one number of slots.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Packer<'a> {
 #[derive(Debug)]
 struct Level {
     number: usize,
-    permutation: Vec<u32>,
+    permutation: Permutation,
     monomial: Vec<Vec<u64>>,
 }
 
@@ -185,10 +185,9 @@ impl<'a> Packer<'a> {
     /// sum += sigma(p)
     fn add_image(&self, level: &Level, p: &Poly, sum: &mut Poly) {
         for (j, limb) in self.ring.limbs()[..p.limbs()].iter().enumerate() {
-            let source = p.limb(j);
-            for (s, &i) in sum.limb_mut(j).iter_mut().zip(&level.permutation) {
-                *s = limb.modulus.add(*s, source[i as usize]);
-            }
+            level
+                .permutation
+                .add(limb.modulus, p.limb(j), sum.limb_mut(j));
         }
     }
 }

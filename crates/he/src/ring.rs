@@ -12,7 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::factoring::Recipe;
-use fhaim_ntt::{Modulus, Transform, bit_reverse};
+use fhaim_ntt::{Modulus, Permutation, Transform, bit_reverse};
 
 /// One prime of the chain with its transform.
 #[derive(Debug)]
@@ -164,11 +164,11 @@ impl Ring {
         }
     }
 
-    /// The permutation of transform indices that applies X -> X^g (g odd): `out[i] = in[map[i]]`.
-    pub(crate) fn automorphism(&self, g: usize) -> Vec<u32> {
+    /// The permutation of transform indices that applies X -> X^g (g odd).
+    pub(crate) fn automorphism(&self, g: usize) -> Permutation {
         let mask = 2 * self.degree - 1;
         let source = |e: &u32| self.index_of[((*e as usize * g) & mask) / 2];
-        self.exponents.iter().map(source).collect()
+        Permutation::new(self.exponents.iter().map(source).collect())
     }
 
     /// Value of X^k at transform index i of `limb`, in Montgomery form; k is taken mod 2n.
@@ -296,16 +296,13 @@ impl Poly {
         self.residues.len() / self.degree
     }
 
-    /// The polynomial under an automorphism, which moves values of the transform as `map` says.
-    pub(crate) fn permuted(&self, map: &[u32]) -> Self {
-        let mut residues = Vec::with_capacity(self.residues.len());
-        for limb in self.residues.chunks_exact(self.degree) {
-            residues.extend(map.iter().map(|&i| limb[i as usize]));
+    /// The polynomial under an automorphism, which permutes the values of the transform.
+    pub(crate) fn permuted(&self, automorphism: &Permutation) -> Self {
+        let mut image = self.zero_like();
+        for j in 0..self.limbs() {
+            automorphism.apply(self.limb(j), image.limb_mut(j));
         }
-        Self {
-            degree: self.degree,
-            residues,
-        }
+        image
     }
 
     /// Zero over the same primes.
@@ -367,12 +364,8 @@ mod tests {
         let p: Vec<i128> = (0..n as i128).map(|i| i * i - 700).collect();
         let transform = ring.transform_signed(&p);
         for g in [3, 5, 9, 65, 127] {
-            let map = ring.automorphism(g);
-            let wanted = ring.transform_signed(&substitute(&p, g));
-            for j in 0..2 {
-                let got: Vec<u64> = map.iter().map(|&i| transform.limb(j)[i as usize]).collect();
-                assert_eq!(got, wanted.limb(j));
-            }
+            let image = transform.permuted(&ring.automorphism(g));
+            assert_eq!(image, ring.transform_signed(&substitute(&p, g)));
         }
         for k in [0, 1, 17, 63, 64, 100, 127] {
             let mut shifted = ring.transform_signed(&p);

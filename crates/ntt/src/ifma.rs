@@ -25,21 +25,21 @@ pub(crate) fn serves(q: u64) -> bool {
         && std::arch::is_x86_feature_detected!("avx512ifma")
 }
 
-#[target_feature(enable = "avx512f,avx512ifma")]
+#[target_feature(enable = "avx512f")]
 #[inline]
 pub(crate) fn load(from: &Words) -> __m512i {
     // SAFETY: the words are there to be read, and the instruction asks for no alignment.
     unsafe { _mm512_loadu_si512(std::ptr::from_ref(from).cast()) }
 }
 
-#[target_feature(enable = "avx512f,avx512ifma")]
+#[target_feature(enable = "avx512f")]
 #[inline]
 pub(crate) fn store(to: &mut Words, x: __m512i) {
     // SAFETY: the words are there to be written, and the instruction asks for no alignment.
     unsafe { _mm512_storeu_si512(std::ptr::from_mut(to).cast(), x) }
 }
 
-#[target_feature(enable = "avx512f,avx512ifma")]
+#[target_feature(enable = "avx512f")]
 #[inline]
 pub(crate) fn splat(x: u64) -> __m512i {
     _mm512_set1_epi64(x.cast_signed())

@@ -1,12 +1,15 @@
 //! Loops over residues modulo one prime: what evaluations spend their time in beside transforms.
 //!
 //! Each has portable arithmetic of 128 bits, and vectors of AVX-512 IFMA where [`ifma::serves`] says so,
-//! with the same residues. This is the only place that chooses between them. Slices that belong
+//! with the same residues. This is the only place that chooses between them, beside [`Permutation`]. Slices that belong
 //! together have one length; what exceeds the shortest is left alone. Nothing branches on a value.
 
 #[cfg(target_arch = "x86_64")]
 mod ifma;
+mod permutation;
 mod portable;
+
+pub use permutation::Permutation;
 
 use crate::modular::Modulus;
 

@@ -99,9 +99,12 @@ struct Row {
     mix: usize,
     /// Nothing where there is no noise.
     epsilon: Option<f64>,
+    /// Seeds that there are figures of, and those at which there are too few images for mixes of that many, or no noise
+    /// keeps the budget.
     seeds: usize,
+    refused: usize,
     /// Accuracy on images that were not mixed, in percent, and its standard error, which one run has none of; nothing
-    /// where there are too few images for mixes of that many, or no noise keeps the budget.
+    /// where every seed was refused.
     accuracy: Option<f64>,
     standard_error: Option<f64>,
     printed: Option<f64>,
@@ -186,16 +189,19 @@ fn measure(
     );
     let phase = progress.counted(label, arguments.seeds, "runs");
     let mut accuracies = Vec::new();
-    let mut made = 0;
+    let (mut made, mut refused) = (0, 0);
     for seed in 0..arguments.seeds {
         let sized = way == Way::Groups;
         let points = Points::from_images(images, labels, CLASSES, Standard::MNIST, sized)?;
         let (seen, unseen) = split(&points, seed);
-        let Some(mixes) = mixes(arguments, &seen, (mix, way, epsilon), seed)? else {
-            break;
-        };
-        made = mixes.len();
-        accuracies.push(100.0 * train_and_test(&mixes, &seen, &unseen, seed)?);
+        // Whether a seed is refused depends on its division: the next may not be.
+        match mixes(arguments, &seen, (mix, way, epsilon), seed)? {
+            Some(mixes) => {
+                made = mixes.len();
+                accuracies.push(100.0 * train_and_test(&mixes, &seen, &unseen, seed)?);
+            }
+            None => refused += 1,
+        }
         phase.reach(seed + 1);
     }
     phase.finish();
@@ -205,6 +211,7 @@ fn measure(
         mix,
         epsilon,
         seeds: accuracies.len(),
+        refused,
         accuracy: figures.map(|(mean, _)| mean),
         standard_error: figures.and_then(|(_, error)| error),
         printed: printed::mnist(way.name(), mix, epsilon),
@@ -299,7 +306,7 @@ fn train_and_test(mixes: &Mixes, seen: &Points, unseen: &Points, seed: u64) -> R
 }
 
 const HEADING: &str =
-    "way             l  epsilon  accuracy (s.e.)  printed    mixes  seconds  seeds\n";
+    "way             l  epsilon  accuracy (s.e.)  printed    mixes  seconds  seeds  refused\n";
 
 fn line(row: &Row) -> String {
     let accuracy = match row.accuracy {
@@ -313,8 +320,8 @@ fn line(row: &Row) -> String {
         .printed
         .map_or(String::new(), |printed| format!("{printed:.2}"));
     format!(
-        "{:12} {:>4} {epsilon:>8}  {accuracy:>15}  {printed:>7} {:>8} {:>8.1} {:>6}\n",
-        row.way, row.mix, row.mixes, row.seconds, row.seeds
+        "{:12} {:>4} {epsilon:>8}  {accuracy:>15}  {printed:>7} {:>8} {:>8.1} {:>6} {:>8}\n",
+        row.way, row.mix, row.mixes, row.seconds, row.seeds, row.refused
     )
 }
 

@@ -1,6 +1,6 @@
 //! Mixes of a table and of images.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use crate::{fhaim, folder, stderr};
 
@@ -76,26 +76,53 @@ fn mixes_keep_what_goes_with_a_class() {
     }
 }
 
+/// An IDX file of bytes.
+fn idx(sizes: &[u32], values: &[u8]) -> Vec<u8> {
+    let sizes_in_bytes = sizes.iter().flat_map(|size| size.to_be_bytes());
+    let head = [0, 0, 8, sizes.len() as u8].into_iter();
+    head.chain(sizes_in_bytes)
+        .chain(values.iter().copied())
+        .collect()
+}
+
+/// Five images of each of ten classes, a fifth of which test: whether three of every class are left depends on the seed.
+#[test]
+fn a_bench_goes_on_after_a_seed_that_is_refused() {
+    let folder = folder("", CLASSED);
+    let labels: Vec<u8> = (0..50).map(|n| n % 10).collect();
+    let images: Vec<u8> = labels.iter().map(|label| 25 * label).collect();
+    let write = |name: &str, bytes| fs::write(folder.path().join(name), bytes).unwrap();
+    write("mnist-images.idx3", idx(&[50, 1, 1], &images));
+    write("mnist-labels.idx1", idx(&[50], &labels));
+    let bench = "bench mix --mix 3 --epsilon 20 --parties 1 --seeds 6 --json --quiet";
+    let run = Command::new(env!("CARGO_BIN_EXE_fhaim"))
+        .args(bench.split_whitespace())
+        .env("FHAIM_DATA_DIR", folder.path())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", stderr(&run));
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(rows.len(), 8);
+    for row in &rows {
+        let count = |what: &str| row[what].as_u64().unwrap();
+        assert_eq!(count("seeds") + count("refused"), 6, "{row}");
+        assert_eq!(row["accuracy"].is_null(), count("seeds") == 0, "{row}");
+    }
+    let central = &rows[0];
+    assert!(central["way"] == "central" && central["epsilon"].is_null());
+    assert!(central["seeds"].as_u64().unwrap() > 0, "{central}");
+    assert!(central["refused"].as_u64().unwrap() > 0, "{central}");
+}
+
 #[test]
 fn images_are_mixed_into_images() {
     let folder = folder("", CLASSED);
     let images: Vec<u8> = (0..60u8)
         .flat_map(|n| [255 * (n % 2), 128, 255 - 255 * (n % 2), 0])
         .collect();
-    let head = |sizes: &[u32]| {
-        let mut bytes = vec![0, 0, 8, sizes.len() as u8];
-        sizes
-            .iter()
-            .for_each(|size| bytes.extend(size.to_be_bytes()));
-        bytes
-    };
-    fs::write(
-        folder.path().join("i"),
-        [head(&[60, 2, 2]), images].concat(),
-    )
-    .unwrap();
+    fs::write(folder.path().join("i"), idx(&[60, 2, 2], &images)).unwrap();
     let labels: Vec<u8> = (0..60).map(|n| n % 2).collect();
-    fs::write(folder.path().join("l"), [head(&[60]), labels].concat()).unwrap();
+    fs::write(folder.path().join("l"), idx(&[60], &labels)).unwrap();
     let files = [
         "mix",
         "--images",
@@ -119,7 +146,7 @@ fn images_are_mixed_into_images() {
     }
     let without = fhaim(folder.path(), &[&files[..], &budget].concat());
     assert!(stderr(&without).contains("--out-labels"));
-    fs::write(folder.path().join("i"), head(&[60, 2, 2])).unwrap();
+    fs::write(folder.path().join("i"), idx(&[60, 2, 2], &[])).unwrap();
     let broken = fhaim(folder.path(), &all);
     assert!(
         stderr(&broken).contains("not an IDX file of images"),

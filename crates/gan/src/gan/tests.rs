@@ -5,21 +5,23 @@ use crate::examples::{blocks, softmax};
 use crate::network::tests::rows;
 use rand::{SeedableRng, rngs::StdRng};
 
-fn small(shape: &Shape) -> Gan {
+fn small(shape: &Shape, hidden: Hidden) -> Gan {
     let training = Training {
         noise: 3,
-        hidden: vec![5],
+        hidden,
         ..Training::default()
     };
     Gan::random(shape, &training, &mut StdRng::seed_from_u64(1)).unwrap()
 }
 
-fn shapes() -> [Shape; 2] {
-    let image = Shape::Image {
-        rows: 2,
-        columns: 3,
-    };
-    [image, Shape::Codes(vec![2, 4])]
+fn shapes() -> [(Shape, Hidden); 3] {
+    let image = |rows, columns| Shape::Image { rows, columns };
+    let dense = || Hidden::Dense(vec![5]);
+    [
+        (image(2, 3), dense()),
+        (Shape::Codes(vec![2, 4]), dense()),
+        (image(4, 6), Hidden::Convolutions(vec![2])),
+    ]
 }
 
 fn records(shape: &Shape) -> Matrix {
@@ -36,8 +38,8 @@ fn log_loss(odds: &Matrix, sign: f64) -> f64 {
 /// Both gradients, through both networks, against differences of the losses, with the same noise.
 #[test]
 fn gradients_are_differences_of_the_losses() {
-    for shape in shapes() {
-        let gan = small(&shape);
+    for (shape, hidden) in shapes() {
+        let gan = small(&shape, hidden);
         let real = records(&shape);
         let critic = |gan: &Gan| {
             let rng = &mut StdRng::seed_from_u64(4);
@@ -114,8 +116,8 @@ fn condition_loss(shape: &Shape, outputs: &Matrix, conditions: &Matrix) -> f64 {
 /// With a clip that clips nothing and next to no noise the private gradient is the plain one.
 #[test]
 fn private_gradients_without_noise_are_plain_ones() {
-    for shape in shapes() {
-        let gan = small(&shape);
+    for (shape, hidden) in shapes() {
+        let gan = small(&shape, hidden);
         let real = records(&shape);
         let privacy = Privacy {
             clip: 64.0,
@@ -146,8 +148,8 @@ fn private_gradients_without_noise_are_plain_ones() {
 
 #[test]
 fn records_are_drawn_and_scored() {
-    for shape in shapes() {
-        let gan = small(&shape);
+    for (shape, hidden) in shapes() {
+        let gan = small(&shape, hidden);
         let drawn = gan
             .generator()
             .sample(DRAWN + 5, &mut StdRng::seed_from_u64(1))
@@ -161,8 +163,8 @@ fn records_are_drawn_and_scored() {
                 .is_err()
         );
     }
-    let [image, codes] = shapes();
+    let [(image, hidden), (codes, _), _] = shapes();
     let other = records(&codes);
     let other = Examples::checked(codes, other).unwrap();
-    assert!(small(&image).scores(&other).is_err());
+    assert!(small(&image, hidden).scores(&other).is_err());
 }

@@ -1,11 +1,12 @@
 use super::*;
 use crate::ciphertext::Ciphertext;
+use crate::codec::tests::refuses_damage;
 use crate::error::Error;
 use crate::evaluate::Evaluator;
 use crate::keys::SecretKey;
 use crate::layout::{Layout, coefficient};
-use crate::noise::tests::measured;
-use crate::noise::{HOLDERS_FRESH, switched_variance};
+use crate::noise::tests::{measured, product};
+use crate::noise::{ColumnNoise, HOLDERS_FRESH, product_variance, switched_variance};
 use crate::page::Page;
 use crate::params::{P1, P1_LARGE, P5, SETS};
 use crate::plan::Cell;
@@ -117,6 +118,80 @@ fn noise_under_a_holders_key_is_as_large_as_expected() {
         assert!((switched - 1.0).abs() < 0.15, "switched {switched}");
         assert!((page - 1.0).abs() < 0.2, "page {page}");
     }
+}
+
+/// Right forms and products before they are switched to the service's key: h taken for a secret key, of which
+/// there are then all keys. Means over keys, as a secret may shift all of a product's roots.
+#[test]
+fn right_forms_and_products_under_a_holders_key_are_as_noisy_as_expected() {
+    const KEYS: usize = 6;
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    for set in [P1, P5] {
+        let params = Parameters::new(set).unwrap();
+        let noise = ColumnNoise::of_holder(&params, DEGREE);
+        let right_variance = noise.fresh + noise.right;
+        let expected = product_variance(set.plaintext_moduli[0], noise.fresh, right_variance);
+        let mut sums = [0.0; 2];
+        for _ in 0..KEYS {
+            let key = HolderKey::random(&params, &mut rng).unwrap();
+            let secret = SecretKey::from_coefficients(&params, key.coefficients.clone()).unwrap();
+            let keys = secret.evaluation_keys(&mut rng).unwrap();
+            let evaluator = Evaluator::new(&keys, Layout::for_records(64).unwrap());
+            let [left, right] = [0; 2].map(|_| {
+                let sent = key.encrypt(&[1; 64], &mut rng).unwrap().swap_remove(0);
+                sent.expand(&params).unwrap().into_parts().1
+            });
+            let context = evaluator.context();
+            let right = context.with_scratch(&mut Work::default(), |scratch| {
+                context.invert_column(&right, scratch)
+            });
+            let variance = |c: &Ciphertext| {
+                let noise = measured(&secret, c);
+                noise.iter().map(|e| e * e).sum::<f64>() / DEGREE as f64
+            };
+            sums[0] += variance(&right) / right_variance.total;
+            sums[1] += variance(&product(&evaluator, &left, &right)) / expected;
+        }
+        let [right, product] = sums.map(|sum| sum / KEYS as f64);
+        eprintln!(
+            "set {}: right form {right:.3}, product {product:.3}",
+            set.id
+        );
+        assert!((right - 1.0).abs() < 0.15, "right form {right}");
+        assert!((product - 1.0).abs() < 0.25, "product {product}");
+    }
+}
+
+/// Cut, extended, changed by a bit, or noise: refused, under sets of one special prime and of two.
+#[test]
+fn damaged_bytes_of_holders_are_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    for set in [P1, P5] {
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let key = HolderKey::random(&params, &mut rng).unwrap();
+        refuses_damage(&key.to_bytes(), |b| HolderKey::from_bytes(&params, b));
+        let seeded = key.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
+        refuses_damage(&seeded.to_bytes(&params), |b| {
+            SeededCiphertext::from_bytes(&params, b)
+        });
+        for layout in [None, Layout::for_records(64).ok()] {
+            let keys = key.switch_keys(&public, layout, &mut rng).unwrap();
+            let bytes = keys.to_bytes();
+            assert_eq!(bytes.len(), HolderKeys::bytes(&params, layout));
+            let read = HolderKeys::from_bytes(&params, layout, &bytes).unwrap();
+            assert!(read.to_bytes() == bytes, "set {}", set.id);
+            refuses_damage(&bytes, |b| HolderKeys::from_bytes(&params, layout, b));
+        }
+    }
+    // A set's keys are none of another's.
+    let [p1, p5] = [P1, P5].map(|set| Parameters::new(set).unwrap());
+    let key = HolderKey::random(&p5, &mut rng).unwrap();
+    assert!(HolderKey::from_bytes(&p1, &key.to_bytes()).is_err());
+    let secret = SecretKey::random(&p1, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    assert!(key.switch_keys(&public, None, &mut rng).is_err());
 }
 
 #[test]

@@ -75,6 +75,14 @@ pub struct FederatedArguments {
     /// Choices that a party makes in a round
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub local_steps: u32,
+    /// Share of the budget that is for measurements, the rest being for choices
+    #[arg(
+        long,
+        value_name = "R",
+        default_value_t = 0.9,
+        allow_negative_numbers = true
+    )]
+    pub measure_share: f64,
     /// Most memory a model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 80.0, value_parser = megabytes)]
     pub model_mb: f64,

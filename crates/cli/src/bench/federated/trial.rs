@@ -97,6 +97,7 @@ fn make(
         local_steps: arguments.local_steps,
         participation: arguments.participation,
         most_rounds: arguments.most_rounds.min(arguments.rounds),
+        measure_share: arguments.measure_share,
         ..Setting::new(job.clone(), method)
     };
     match contender {

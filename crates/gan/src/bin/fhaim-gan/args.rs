@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use fhaim_federated::partition::Rule;
-use fhaim_gan::{Optimiser, Training};
+use fhaim_gan::{Hidden, Optimiser, Training};
 
 use crate::method::Method;
 
@@ -51,6 +51,15 @@ pub struct NetworkArguments {
     /// Hidden layers of the generator; the discriminator has them the other way round
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [128, 256])]
     pub hidden: Vec<usize>,
+    /// Convolutions instead: filters of the discriminator's, each of which halves an image; the generator has them
+    /// the other way round
+    #[arg(
+        long,
+        value_name = "N,N",
+        value_delimiter = ',',
+        conflicts_with = "hidden"
+    )]
+    pub filters: Vec<usize>,
     /// Values of a generator's noise
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub noise: usize,
@@ -79,7 +88,10 @@ impl NetworkArguments {
     pub fn training(&self) -> Training {
         Training {
             noise: self.noise,
-            hidden: self.hidden.clone(),
+            hidden: match self.filters.as_slice() {
+                [] => Hidden::Dense(self.hidden.clone()),
+                filters => Hidden::Convolutions(filters.to_vec()),
+            },
             steps: self.steps,
             batch: self.batch,
             discriminator: Optimiser::adam(self.rate),

@@ -8,6 +8,7 @@ use super::generation::difference;
 use super::*;
 use crate::ciphertext::Ciphertext;
 use crate::evaluate::Evaluator;
+use crate::holder::HolderKey;
 use crate::keys::{EvaluationKeys, PublicKey};
 use crate::layout::{Layout, coefficient};
 use crate::noise;
@@ -117,10 +118,34 @@ impl Panel {
     /// more each, at positions 0, 1, ...
     fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
         let layout = Layout::for_records(64).unwrap();
-        let records = |column: usize| 1 + column % 60;
         let column = |c| vec![self.encrypt(&vec![1; records(c)], rng)];
         let columns = (0..2 * side).map(column).collect();
         let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
+        self.products(side, &table, &Evaluator::new(&self.keys, layout))
+    }
+
+    /// The same of columns under a holder's own key.
+    fn holders_page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
+        let layout = Layout::for_records(64).unwrap();
+        let key = HolderKey::random(&self.params, rng).unwrap();
+        let own = key.switch_keys(&self.public, Some(layout), rng).unwrap();
+        let column = |c| {
+            let sent = key.encrypt(&vec![1; records(c)], rng).unwrap().into_iter();
+            let residues = sent.map(|c| c.expand(&self.params).unwrap());
+            vec![residues.collect()]
+        };
+        let columns = (0..2 * side).map(column).collect();
+        let table = EncryptedTable::of_holder(&self.params, layout, columns).unwrap();
+        let evaluator = Evaluator::new(&self.keys, layout).with_holder_keys(&own);
+        self.products(side, &table, &evaluator.unwrap())
+    }
+
+    fn products(
+        &self,
+        side: usize,
+        table: &EncryptedTable,
+        evaluator: &Evaluator<'_>,
+    ) -> (Vec<Page>, Vec<i128>) {
         let all: Vec<_> = (0..2 * side).map(Combination::column).collect();
         let (left, right) = all.split_at(side);
         let cells = (0..side * side).map(|p| {
@@ -128,15 +153,36 @@ impl Panel {
             (p, Cell::Product { left, right })
         });
         let cells = [cells.collect::<Vec<_>>()];
-        let evaluator = Evaluator::new(&self.keys, layout);
         let page = |residue| {
             let factors = Factors { left, right };
-            let pages = evaluator.pages(&table, residue, factors, &cells, &mut Work::default());
+            let pages = evaluator.pages(table, residue, factors, &cells, &mut Work::default());
             pages.unwrap().pop().unwrap().unwrap()
         };
         let pages = (0..self.params.residues()).map(page).collect();
         let value = |p: usize| records(p % side).min(records(side + p / side)) as i128;
         (pages, (0..side * side).map(value).collect())
+    }
+}
+
+/// Records that a column has.
+fn records(column: usize) -> usize {
+    1 + column % 60
+}
+
+/// Columns under a holder's own key, whose pages are under one that nobody holds.
+#[test]
+fn a_holders_columns_are_counted_under_split_keys() {
+    for (set, shares) in [(P1, 2), (P1_LARGE, 3)] {
+        let panel = panel(set, shares, 60 + shares as u64);
+        let mut rng = ChaCha20Rng::seed_from_u64(61);
+        let (pages, expected) = panel.holders_page(3, &mut rng);
+        let noise = panel.noise_squared(&pages[0].ciphertext);
+        let largest = noise::largest_page_deviation(&set).powi(2) * N;
+        assert!(noise < largest, "set {}: {noise:e} of {largest:e}", set.id);
+        let page: Vec<Ciphertext> = pages.into_iter().map(|page| page.ciphertext).collect();
+        let positions: Vec<usize> = (0..expected.len()).collect();
+        let (values, _) = panel.decrypt(&page, &positions).unwrap();
+        assert_eq!(*values, expected, "set {}", set.id);
     }
 }
 

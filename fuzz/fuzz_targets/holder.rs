@@ -1,0 +1,40 @@
+//! A holder's own key, ciphertexts under it and its switching keys, under a set with one special prime and
+//! one with two: what decodes is what its encoding is.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use fhaim_fuzz::{HolderObjects, choice, edited, mend_checksum};
+use fhaim_he::{HolderKey, HolderKeys, P1, P5, SeededCiphertext, parameter_set};
+use libfuzzer_sys::fuzz_target;
+
+static OBJECTS: [LazyLock<HolderObjects>; 2] = [
+    LazyLock::new(|| HolderObjects::new(P1)),
+    LazyLock::new(|| HolderObjects::new(P5)),
+];
+
+fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let how = choice(&mut data);
+    let objects = &OBJECTS[usize::from(how & 1)];
+    let valid = &objects.encoded[usize::from(how >> 2 & 3)];
+    let mut bytes = edited(valid, data);
+    if how & 2 == 0 {
+        mend_checksum(&mut bytes);
+    }
+    let _ = parameter_set(&bytes);
+    let params = &objects.params;
+    if let Ok(key) = HolderKey::from_bytes(params, &bytes) {
+        assert!(*key.to_bytes() == bytes);
+    }
+    if let Ok(ciphertext) = SeededCiphertext::from_bytes(params, &bytes) {
+        assert!(ciphertext.to_bytes(params) == bytes);
+        assert!(ciphertext.expand(params).is_ok());
+    }
+    for layout in [None, Some(objects.layout)] {
+        if let Ok(keys) = HolderKeys::from_bytes(params, layout, &bytes) {
+            assert!(keys.to_bytes() == bytes);
+        }
+    }
+});
