@@ -23,8 +23,9 @@ const KEY_CIPHERTEXTS: u64 = 160;
 /// that is less than an evaluator may take.
 const COMBINATIONS: u64 = 4;
 
-/// Steps of all fits of a run together, of a model as large as the last.
-const STEPS: f64 = 250.0;
+/// What all fits of a run take for each megabyte of the model that is expected, in steps of the small fit for each of
+/// its own: a fit takes more steps, and most of them are of models that are smaller yet (adult at the default cap).
+const FITS: f64 = 150.0;
 
 /// What a run has to do and to hold: sizes at most.
 #[derive(Clone, Copy, Debug)]
@@ -215,7 +216,7 @@ impl Load {
             memory_bytes: self.memory_bytes,
             upload_bytes: self.upload_bytes,
             seconds,
-            fit_seconds: STEPS * speeds.fit_megabyte * self.model_bytes / 1e6,
+            fit_seconds: FITS * speeds.fit_megabyte * self.model_bytes / 1e6,
             draw_seconds: self.drawn_values * speeds.drawn_value,
             measured_seconds: started.elapsed().as_secs_f64(),
         })

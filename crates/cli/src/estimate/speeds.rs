@@ -28,10 +28,11 @@ const NOISES: usize = 16;
 /// How often what is short is timed: the least counts, as what else runs only adds.
 const TIMES: usize = 2;
 
-/// The model that is fitted: all pairs of three attributes of so many values, a megabyte; its steps, and the records that
-/// are drawn from it.
+/// The model that is fitted: all pairs of three attributes of so many values, a megabyte; its steps, how often it
+/// is fitted, and the records that are drawn from it.
 const VALUES: usize = 50;
 const STEPS: usize = 6;
+const FITS: usize = 6;
 const DRAWN: usize = 10_000;
 
 /// Seconds that this machine takes now, all of its cores at work where they are in a run.
@@ -216,7 +217,7 @@ fn model() -> Result<(f64, f64), Error> {
         ..FitOptions::default()
     };
     let mut best: Option<Model> = None;
-    for _ in 0..TIMES {
+    for _ in 0..FITS {
         let model = fit(&domain, &pairs, &options, None).map_err(fhaim_synth::Error::from)?;
         let report = model.report();
         if best
