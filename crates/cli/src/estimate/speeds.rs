@@ -86,6 +86,9 @@ impl Speeds {
     }
 }
 
+/// Ciphertexts of columns, by record chunk and plaintext modulus.
+type Columns = Vec<Vec<Vec<Ciphertext>>>;
+
 /// Keys of its own, and the shape of a small table.
 struct Bench {
     params: Parameters,
@@ -111,7 +114,7 @@ impl Bench {
 
     /// Seconds of an encryption when all cores encrypt, which two threads of one core do no faster than one; and the
     /// columns of a table, all of their records 1.
-    fn encrypt(&self) -> Result<(f64, Vec<Vec<Vec<Ciphertext>>>), Error> {
+    fn encrypt(&self) -> Result<(f64, Columns), Error> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let each = (COLUMNS * CHUNKS).div_ceil(cores).max(ENCRYPTIONS);
         let ones = vec![1; DEGREE];
