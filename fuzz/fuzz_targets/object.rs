@@ -7,14 +7,15 @@ use std::sync::LazyLock;
 use fhaim_dp::LadderPlan;
 use fhaim_fuzz::{KEYS, choice, edited, mend_checksum};
 use fhaim_he::Layout;
-use fhaim_protocol::upload::{Object, UploadPlan, decode_object, encode_object, object_bytes};
+use fhaim_protocol::encryption::{Encryption, Payload};
+use fhaim_protocol::upload::{Object, UploadPlan};
 use libfuzzer_sys::fuzz_target;
 
 static VALID: [LazyLock<Vec<u8>>; 2] = [LazyLock::new(|| valid(0)), LazyLock::new(|| valid(1))];
 
 fn valid(which: usize) -> Vec<u8> {
     let keys = &KEYS[which];
-    encode_object(&keys.params, &keys.ciphertexts())
+    Payload::Ciphertexts(keys.ciphertexts()).encode(&keys.params)
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -34,14 +35,18 @@ fuzz_target!(|data: &[u8]| {
         layout: Layout::for_records(100).expect("100 records have a layout"),
         ladder: LadderPlan::with_levels(8192, 2).expect("a small ladder"),
         residues: params.residues(),
+        encryption: match how & 4 {
+            0 => Encryption::PublicKey,
+            _ => Encryption::HolderKey,
+        },
     };
     let mut bytes = edited(&VALID[which], script);
     if how & 2 == 0 {
         let ciphertext = params.set().ciphertext_bytes();
         bytes.chunks_mut(ciphertext).for_each(mend_checksum);
     }
-    if let Ok(ciphertexts) = decode_object(params, &plan, object, &bytes) {
-        assert!(plan.contains(object) && bytes.len() == object_bytes(params.set()));
-        assert!(encode_object(params, &ciphertexts) == bytes);
+    if let Ok(payload) = plan.decode(params, object, &bytes) {
+        assert!(plan.contains(object) && bytes.len() == plan.form().object_bytes(params, object));
+        assert!(payload.encode(params) == bytes);
     }
 });

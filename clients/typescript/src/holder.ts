@@ -65,7 +65,8 @@ export class Holder {
   }
 
   prepare(terms: Terms, publicKey: Uint8Array): number {
-    return this.ask({ op: "prepare", terms: terms as never, part: 0 }, publicKey);
+    const own = terms.encryption === "holder-key" ? this.ask<string>({ op: "holder-key", terms: terms as never }) : undefined;
+    return this.ask({ op: "prepare", terms: terms as never, part: 0, holder_key: own }, publicKey);
   }
 
   /** Encrypts one object of the upload. */

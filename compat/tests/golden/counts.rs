@@ -69,7 +69,8 @@ fn a_contribution_of_counts_is_read_as_it_was_written() {
         let holder = CountsHolder::new(&tally, Noise::Fresh, &public, &plan).unwrap();
         holder.encode(COUNTS, &mut rng).unwrap()
     });
-    let ciphertexts = plan.decode(&params, COUNTS, &bytes).unwrap();
+    let payload = plan.decode(&params, COUNTS, &bytes).unwrap();
+    let ciphertexts = payload.ciphertexts().unwrap();
     let (values, _) = secret(&params).decrypt(&ciphertexts).unwrap();
     // Tables follow each other, over as many ciphertexts as they take.
     let layout = plan.tables.layout();

@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// Bytes before the body.
-const HEADER: usize = 24;
+pub const HEADER: usize = 24;
 
 /// What the golden ciphertext hides.
 pub const HIDDEN: [i64; 6] = [1, -1, 0, 33_554_429, -33_554_429, 7];
 
-fn malformed<T>(decoded: Result<T>) {
+pub fn malformed<T>(decoded: Result<T>) {
     match decoded {
         Err(Error::Malformed { .. }) => {}
         Err(other) => panic!("{other}"),
@@ -57,7 +57,7 @@ pub fn ciphertext(params: &Parameters) -> Vec<u8> {
     })
 }
 
-fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
+pub fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
     let (values, _) = secret.decrypt(&[ciphertext]).unwrap();
     assert!(values.iter().zip(HIDDEN).all(|(&v, h)| v == i128::from(h)));
     assert!(values[HIDDEN.len()..].iter().all(|&v| v == 0));

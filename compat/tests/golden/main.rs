@@ -12,6 +12,7 @@ mod history;
 mod ledger;
 mod links;
 mod model;
+mod own_key;
 mod parties;
 mod request;
 mod secrets;

@@ -5,6 +5,7 @@ use crate::terms::complete;
 use fhaim_api::Digest;
 use fhaim_domain::{Schema, Table};
 use fhaim_he::Layout;
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_sdk::{Error, Journal, KeptLadder, Records};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ fn an_upload_plan_is_written_as_it_was_read() {
         layout: Layout::from_parts(2, 8192).unwrap(),
         ladder: plan.run_ladder,
         residues: plan.set.plaintext_moduli.len(),
+        encryption: Encryption::PublicKey,
     };
     json(LANDED, "upload-plan.json", &plan);
 }

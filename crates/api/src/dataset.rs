@@ -2,6 +2,7 @@
 
 use fhaim_domain::Schema;
 use fhaim_dp::LadderForm;
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::roster::{Contribution, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Need, Options};
@@ -76,10 +77,18 @@ pub struct TermsDocument {
     /// the two do not agree on.
     #[serde(default)]
     pub witness: bool,
-    /// The version that the terms are written in: 7 with key services that share keys, 6 with a second
-    /// computation service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3 with
-    /// `need` and `options`, 2 with `need` alone, 1 without.
-    #[schema(minimum = 1, maximum = 7)]
+    /// Under which key the holder encrypts: the dataset's public key, or, as new terms of one holder name,
+    /// a key of its own, under which an upload takes half the bytes.
+    #[schema(value_type = Option<EncryptionDocument>)]
+    #[serde(default)]
+    pub encryption: Encryption,
+    /// Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
+    #[serde(default)]
+    pub parameter_set: Option<u8>,
+    /// The version that the terms are written in: 8 with a holder's own key, 7 with key services that share keys,
+    /// 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another contribution than
+    /// records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+    #[schema(minimum = 1, maximum = 8)]
     #[serde(default = "first_version")]
     pub version: u8,
 }
@@ -133,6 +142,17 @@ pub enum LadderFormDocument {
     Loose,
     /// Two vectors a level; releases follow each other.
     Dense,
+}
+
+/// Under which key a holder encrypts.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Encryption)]
+pub enum EncryptionDocument {
+    /// The dataset's public key, as where nothing is said.
+    PublicKey,
+    /// A key of the holder's own, for one upload; datasets with a roster have none.
+    HolderKey,
 }
 
 /// How a [`Roster`] is written.

@@ -63,7 +63,7 @@ pub struct Contribution {
     pub objects: u64,
     /// Bytes of the objects there.
     pub bytes_present: u64,
-    /// Bytes of one object.
+    /// Bytes of one object that is encrypted; the keys of a holder's own are of another size.
     pub object_bytes: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct Upload {
 /// Objects of a contribution that are still missing, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Missing {
-    /// Names such as `column/12/3` and `noise/0/4/1`.
+    /// Names such as `column/12/3`, `noise/0/4/1` and `keys`.
     pub objects: Vec<String>,
 }
 

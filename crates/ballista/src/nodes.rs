@@ -384,6 +384,7 @@ mod tests {
                 name: "keys".to_owned(),
                 digest: fhaim_api::Digest::of(&bytes).0,
             },
+            holder: None,
         };
         let rows = Mutex::new(Vec::new());
         let context = EvaluationContext::new(&keys, layout);

@@ -29,6 +29,8 @@ struct WireOrder {
     objects: Vec<WirePlace>,
     #[prost(uint64, tag = "5")]
     memory: u64,
+    #[prost(message, optional, tag = "6")]
+    holder: Option<WirePlace>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -43,6 +45,8 @@ struct WirePacking {
     chunks: u64,
     #[prost(uint64, tag = "5")]
     stride: u64,
+    #[prost(message, optional, tag = "6")]
+    holder: Option<WirePlace>,
 }
 
 /// What packing a tile takes beside its sums.
@@ -54,6 +58,8 @@ pub struct Packing {
     pub layout: Layout,
     /// The evaluation keys.
     pub keys: Place,
+    /// Keys of the holder's own key, where columns are under one.
+    pub holder: Option<Place>,
 }
 
 /// What an executor is asked for.
@@ -65,6 +71,8 @@ pub struct Order {
     pub task: TileTask,
     /// The evaluation keys.
     pub keys: Place,
+    /// Keys of the holder's own key, where columns are under one.
+    pub holder: Option<Place>,
     /// The objects of the task's columns over its band: column by column, each over all chunks.
     pub objects: Vec<Place>,
     /// About how many bytes it takes.
@@ -100,7 +108,7 @@ impl Order {
     /// The order for a task over a table whose objects are kept where others can read them.
     ///
     /// # Errors
-    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone.
+    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone, or whose holder's keys are.
     pub fn new(
         table: &dyn Columns,
         keys: &Place,
@@ -117,10 +125,16 @@ impl Order {
                 fhaim_he::Error::Unavailable(reason)
             })
         };
+        let holder = table.holder_keys();
+        if table.holder().is_some() && holder.is_none() {
+            let reason = "the keys of the holder's own key are in memory alone";
+            return Err(fhaim_he::Error::Unavailable(reason.to_owned()));
+        }
         Ok(Self {
             params: table.params().clone(),
             task: task.clone(),
             keys: keys.clone(),
+            holder,
             objects: named.map(place).collect::<fhaim_he::Result<_>>()?,
             memory,
         })
@@ -137,6 +151,7 @@ impl Order {
             keys: Some((&self.keys).into()),
             objects: self.objects.iter().map(WirePlace::from).collect(),
             memory: self.memory as u64,
+            holder: self.holder.as_ref().map(WirePlace::from),
         };
         Ok(wire.encode_to_vec())
     }
@@ -162,6 +177,7 @@ impl Order {
             params,
             task,
             keys: keys.try_into()?,
+            holder: wire.holder.map(Place::try_from).transpose()?,
             objects,
             memory: usize::try_from(wire.memory).map_err(refused)?,
         })
@@ -173,6 +189,7 @@ impl Order {
             params: self.params.clone(),
             layout: self.task.layout(),
             keys: self.keys.clone(),
+            holder: self.holder.clone(),
         }
     }
 
@@ -198,6 +215,7 @@ impl Packing {
             keys: Some((&self.keys).into()),
             chunks: self.layout.chunks() as u64,
             stride: self.layout.stride() as u64,
+            holder: self.holder.as_ref().map(WirePlace::from),
         };
         wire.encode_to_vec()
     }
@@ -220,6 +238,7 @@ impl Packing {
             params: params.map_err(refused)?,
             layout: layout.map_err(refused)?,
             keys: keys.try_into()?,
+            holder: wire.holder.map(Place::try_from).transpose()?,
         })
     }
 }

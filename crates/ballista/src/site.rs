@@ -4,11 +4,12 @@ use crate::order::{Order, Packing};
 use datafusion::error::{DataFusionError, Result};
 use fhaim_api::Digest;
 use fhaim_he::{
-    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, Layout, Parameters, Partial,
-    Place, Threads, TileSums, TileTask,
+    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, HolderKeyId, HolderKeys, Layout,
+    Parameters, Partial, Place, Threads, TileSums, TileTask,
 };
 use fhaim_platform::blobs::{BlobError, Blobs};
-use fhaim_protocol::upload::decode_ciphertexts;
+use fhaim_protocol::encryption::{Encryption, Form};
+use fhaim_protocol::upload::record_chunks;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::io;
@@ -21,8 +22,11 @@ use tokio::runtime::Handle;
 /// Objects read at a time.
 const READS: usize = 16;
 
-/// Evaluation keys that are kept.
+/// Evaluation keys that are kept, and so many keys of holders' own.
 const KEYS: usize = 2;
+
+/// What was read last of one kind, and where.
+type Kept<T> = Mutex<Vec<(Place, Arc<T>)>>;
 
 /// Seconds that an executor holds back at most, after it lacked memory for a task: the task waits with it.
 const LONGEST_PAUSE: u32 = 4;
@@ -33,7 +37,9 @@ pub struct Site {
     blobs: Blobs,
     /// Where blobs are read; the threads that compute have no reactor.
     runtime: Handle,
-    keys: Mutex<Vec<(Place, Arc<EvaluationKeys>)>>,
+    keys: Kept<EvaluationKeys>,
+    /// Of holders who encrypt under keys of their own.
+    holders: Kept<HolderKeys>,
     /// Bytes read from the blob store.
     read: AtomicU64,
     /// Tasks in a row that memory was lacking for.
@@ -60,6 +66,7 @@ impl Site {
             blobs,
             runtime: Handle::current(),
             keys: Mutex::default(),
+            holders: Mutex::default(),
             read: AtomicU64::new(0),
             lacked: AtomicU32::new(0),
         }
@@ -92,19 +99,38 @@ impl Site {
         }
     }
 
-    /// The evaluation keys, read once.
-    fn keys(&self, packing: &Packing) -> fhaim_he::Result<Arc<EvaluationKeys>> {
-        let mut kept = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, keys)) = kept.iter().find(|(place, _)| *place == packing.keys) {
-            return Ok(keys.clone());
+    /// What is at a place, read once.
+    fn once<T>(
+        &self,
+        kept: &Kept<T>,
+        place: &Place,
+        decode: impl FnOnce(&[u8]) -> fhaim_he::Result<T>,
+    ) -> fhaim_he::Result<Arc<T>> {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = kept.iter().find(|(at, _)| at == place) {
+            return Ok(found.clone());
         }
-        let bytes = self.runtime.block_on(self.get(&packing.keys))?;
-        let keys = Arc::new(EvaluationKeys::from_bytes(&packing.params, &bytes)?);
+        let bytes = self.runtime.block_on(self.get(place))?;
+        let found = Arc::new(decode(&bytes)?);
         if kept.len() >= KEYS {
             kept.remove(0);
         }
-        kept.push((packing.keys.clone(), keys.clone()));
-        Ok(keys)
+        kept.push((place.clone(), found.clone()));
+        Ok(found)
+    }
+
+    /// The evaluation keys, and those of the holder's own key, where columns are under one.
+    fn keys(
+        &self,
+        packing: &Packing,
+    ) -> fhaim_he::Result<(Arc<EvaluationKeys>, Option<Arc<HolderKeys>>)> {
+        let params = &packing.params;
+        let decode = |bytes: &[u8]| EvaluationKeys::from_bytes(params, bytes);
+        let keys = self.once(&self.keys, &packing.keys, decode)?;
+        let decode = |bytes: &[u8]| HolderKeys::from_bytes(params, Some(packing.layout), bytes);
+        let holder = packing.holder.as_ref();
+        let holder = holder.map(|place| self.once(&self.holders, place, decode));
+        Ok((keys, holder.transpose()?))
     }
 
     /// Holds back where memory is lacking, longer each time, so that others take the work over; and
@@ -132,11 +158,13 @@ impl Site {
     /// # Errors
     /// What reading refuses, and what [`Threads`] refuse.
     pub(crate) fn multiply(self: &Arc<Self>, order: &Arc<Order>) -> fhaim_he::Result<Vec<Partial>> {
-        let keys = self.keys(&order.packing())?;
-        let context = EvaluationContext::new(&keys, order.task.layout());
+        let packing = order.packing();
+        let (keys, holder) = self.keys(&packing)?;
+        let context = context(&keys, holder.as_deref(), packing.layout)?;
         let table = Fetched {
             site: self.clone(),
             order: order.clone(),
+            holder: holder.as_deref().map(HolderKeys::id),
         };
         let out = Mutex::new(Vec::new());
         let take = |partial: Partial| {
@@ -154,9 +182,22 @@ impl Site {
     /// # Errors
     /// [`fhaim_he::Error::Mismatch`] for sums that lack record chunks.
     pub(crate) fn pack(&self, packing: &Packing, sums: TileSums) -> fhaim_he::Result<Partial> {
-        let keys = self.keys(packing)?;
-        let context = EvaluationContext::new(&keys, packing.layout);
+        let (keys, holder) = self.keys(packing)?;
+        let context = context(&keys, holder.as_deref(), packing.layout)?;
         Ok(Partial::Root(context.pack(sums)?.0))
+    }
+}
+
+/// What computes on columns under the dataset's key, or under a holder's own.
+fn context<'a>(
+    keys: &'a EvaluationKeys,
+    holder: Option<&'a HolderKeys>,
+    layout: Layout,
+) -> fhaim_he::Result<EvaluationContext<'a>> {
+    let context = EvaluationContext::new(keys, layout);
+    match holder {
+        None => Ok(context),
+        Some(holder) => context.with_holder_keys(holder),
     }
 }
 
@@ -165,6 +206,8 @@ impl Site {
 struct Fetched {
     site: Arc<Site>,
     order: Arc<Order>,
+    /// The holder's own key that they are under, if they are under one.
+    holder: Option<HolderKeyId>,
 }
 
 impl Columns for Fetched {
@@ -178,6 +221,10 @@ impl Columns for Fetched {
 
     fn count(&self) -> usize {
         self.order.task.columns().last().map_or(0, |last| last + 1)
+    }
+
+    fn holder(&self) -> Option<HolderKeyId> {
+        self.holder
     }
 
     fn read(
@@ -196,22 +243,27 @@ impl Columns for Fetched {
             let column = places.get(column).and_then(|all| all.get(wanted.clone()));
             named.extend(column.ok_or_else(absent)?);
         }
+        let form = Form {
+            encryption: match self.holder {
+                None => Encryption::PublicKey,
+                Some(_) => Encryption::HolderKey,
+            },
+            layout: Some(self.layout()),
+        };
+        let params = &self.order.params;
         let read = stream::iter(named).map(|place| async move {
             let bytes = self.site.get(place).await?;
-            let decoded = decode_ciphertexts(&self.order.params, &bytes);
-            let decoded = decoded.map_err(|_| fhaim_he::Error::Mismatch("a blob is no object"))?;
-            decoded
-                .into_iter()
-                .nth(residue)
-                .map(Arc::new)
-                .ok_or_else(absent)
+            let decoded = form.decode_polynomial(params, &bytes);
+            decoded.map_err(|_| fhaim_he::Error::Mismatch("a blob is no object"))
         });
         let read = read.buffered(READS).try_collect::<Vec<_>>();
-        let read = self.site.runtime.block_on(read)?;
-        Ok(read
-            .chunks(chunks.len().max(1))
-            .map(|column| column.iter().cloned().collect())
-            .collect())
+        let mut read = self.site.runtime.block_on(read)?.into_iter();
+        let mut column = |_| {
+            let objects = read.by_ref().take(chunks.len()).collect();
+            let made = record_chunks(params, objects, residue);
+            made.map_err(|_| fhaim_he::Error::Mismatch("a blob is no object"))
+        };
+        columns.iter().map(&mut column).collect()
     }
 }
 

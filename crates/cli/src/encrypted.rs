@@ -76,10 +76,6 @@ impl Setup {
         }
     }
 
-    fn ciphertext_bytes(&self) -> u64 {
-        self.set.memory_bytes() as u64
-    }
-
     /// Makes keys, encrypts table and noise, and puts the services behind a source.
     pub fn source(
         &self,
@@ -121,7 +117,7 @@ impl Setup {
             ladder_positions: self.plan.positions(),
             ladder_levels: self.plan.levels(),
             upload_ciphertexts: uploaded.ciphertexts,
-            upload_bytes: uploaded.ciphertexts as u64 * self.ciphertext_bytes(),
+            upload_bytes: uploaded.bytes,
             keys_seconds,
             encrypt_seconds,
             estimate,

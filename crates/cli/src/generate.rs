@@ -13,7 +13,7 @@ use fhaim_dp::{Ladder, LadderForm, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_he::Layout;
 use fhaim_protocol::generation;
-use fhaim_protocol::terms::{Terms, encryption};
+use fhaim_protocol::terms::Terms;
 use fhaim_release::{Job, Progress as Standing, Run};
 use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, sample_allowed};
 
@@ -269,7 +269,7 @@ impl<'a> Request<'a> {
         let Self { held, job, .. } = self;
         let (arguments, seed) = (self.arguments, self.seed);
         let name = arguments.mechanism;
-        let what = self.terms.contribution;
+        let what = (self.terms.contribution, self.terms.encryption);
         let load = |domain: &Domain| estimate::load(name, job, domain, held.records(), what);
         self.check_size(|domain| Ok(load(domain)?.memory_bytes))?;
         let estimate = load(held.schema().domain())?.estimate()?;
@@ -373,7 +373,8 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
         return Ok(fhaim_synth::drive(run, &mut source, &mut follow)?);
     }
     let need = fhaim_synth::need(&*mechanism, job)?;
-    let (_, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
+    let ladder = need.ladder.plan(job.leak.form);
+    let ladder = ladder.map_err(fhaim_protocol::Error::from)?;
     let ladder = Ladder::sum(&holders::ladders(ladder, &job.holders, seed)?)?;
     let mut source = PlaintextSource::with_ladder(held, &ladder);
     Ok(fhaim_synth::drive(run, &mut source, &mut follow)?)

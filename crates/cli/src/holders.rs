@@ -13,6 +13,7 @@ use fhaim_protocol::{
         upload::{CountsHolder, CountsPlan, CountsUpload},
     },
     crypto::CryptoService,
+    encryption::{Encryption, Encryptor},
     holder::{self, Holder, Noise, check_records},
     joint::join_uploads,
     request::DatasetId,
@@ -113,6 +114,7 @@ impl Party {
         } = *arguments;
         let arguments = &arguments;
         terms.contribution = contribution(arguments, held.schema().domain(), held.records())?;
+        terms.encryption = Encryption::of_new(None);
         let count = arguments.holders;
         if count == 1 {
             if arguments.honest != 1 {
@@ -166,6 +168,7 @@ impl Party {
             honest: arguments.honest,
             holders: members.map(member).collect(),
         });
+        terms.encryption = Encryption::of_new(terms.roster.as_ref());
         terms.holders()?;
         Ok((Self { keys }, terms))
     }
@@ -270,10 +273,12 @@ pub fn ladders(
     (0..u64::from(holders.count())).map(draw).collect()
 }
 
-/// What all holders upload: how many ciphertexts, and the computation service with them.
+/// What all holders upload: how much, and the computation service with it.
 pub struct Uploaded {
     /// Ciphertexts of all uploads.
     pub ciphertexts: usize,
+    /// Bytes of all uploads.
+    pub bytes: u64,
     /// The service.
     pub computation: Computation,
 }
@@ -330,21 +335,39 @@ fn upload_records<R: RngCore + CryptoRng>(
     let plan = holding.plan;
     let (domain, holders) = (table.domain(), &plan.job.holders);
     let parts = parts(table, holders)?;
-    let mut ciphertexts = 0;
+    let own = own_key(plan, &public, rng)?;
+    let (mut ciphertexts, mut bytes) = (0, 0);
     let mut uploads = Vec::with_capacity(parts.len());
     for (number, (part, ladder)) in parts.iter().zip(holding.ladders).enumerate() {
         let shape = shape(part, plan)?;
         ciphertexts += shape.ciphertext_count();
-        let bound = bound_of(plan, number);
-        let holder = Holder::new(part, bound, Noise::Drawn(ladder), &public, shape)?;
+        bytes += shape.form().bytes(public.params(), shape.polynomials());
+        let (bound, encryptor) = (
+            bound_of(plan, number),
+            Encryptor::new(&public, own.as_ref()),
+        );
+        let holder = Holder::new(part, bound, Noise::Drawn(ladder), encryptor, shape)?;
         uploads.push(holder::encrypt(&holder, rng, done)?);
     }
     let joined = join_uploads(public.params(), domain, holders, &uploads)?;
     let computation = Computation::new(holding.dataset, domain.clone(), public, keys, joined);
     Ok(Uploaded {
         ciphertexts,
+        bytes,
         computation,
     })
+}
+
+/// The key that the holder encrypts under, where the terms name one of its own: there is one holder then.
+fn own_key<R: RngCore + CryptoRng>(
+    plan: &Plan,
+    public: &PublicKey,
+    rng: &mut R,
+) -> Result<Option<fhaim_he::HolderKey>, Error> {
+    match plan.encryption {
+        Encryption::PublicKey => Ok(None),
+        Encryption::HolderKey => Ok(Some(fhaim_he::HolderKey::random(public.params(), rng)?)),
+    }
 }
 
 fn upload_counts<R: RngCore + CryptoRng>(
@@ -356,21 +379,27 @@ fn upload_counts<R: RngCore + CryptoRng>(
 ) -> Result<Uploaded, Error> {
     let plan = holding.plan;
     let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
+    let shape = shape.under(plan.encryption);
+    let own = own_key(plan, &public, rng)?;
     let mut sent = HashMap::new();
     for (holder, (tally, ladder)) in tallies.iter().zip(holding.ladders).enumerate() {
         let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
         check_records(records, bound_of(plan, holder))?;
-        let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), &public, &shape)?;
-        for (object, ciphertexts) in encrypted.encrypt_all(rng, done)? {
-            sent.insert((holder, object), ciphertexts);
+        let encryptor = Encryptor::new(&public, own.as_ref());
+        let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), encryptor, &shape)?;
+        for (object, payload) in encrypted.encrypt_all(rng, done)? {
+            sent.insert((holder, object), payload);
         }
     }
-    let ciphertexts = sent.len() * plan.set.plaintext_moduli.len();
+    let polynomials = tallies.len() * shape.polynomials();
+    let ciphertexts = polynomials * plan.set.plaintext_moduli.len();
     let missing = || fhaim_protocol::Error::Object("an object is missing");
     let get = |holder, object: Object| sent.remove(&(holder, object)).ok_or_else(missing);
+    let bytes = shape.form().bytes(public.params(), polynomials);
     let joined = CountsUpload::join(public.params(), &shape, &plan.job.holders, get)?;
     Ok(Uploaded {
         ciphertexts,
+        bytes,
         computation: Computation::of_counts(holding.dataset, public, keys, joined)?,
     })
 }
@@ -384,12 +413,8 @@ fn bound_of(plan: &Plan, holder: usize) -> u64 {
 /// The shape of one holder's upload of records.
 fn shape(part: &Table, plan: &Plan) -> Result<UploadPlan, Error> {
     let (domain, records) = (part.domain(), part.records());
-    Ok(UploadPlan::for_table(
-        domain,
-        records,
-        plan.run_ladder,
-        &plan.set,
-    )?)
+    let shape = UploadPlan::for_table(domain, records, plan.run_ladder, &plan.set)?;
+    Ok(shape.under(plan.encryption))
 }
 
 /// Objects of all holders' uploads, before anything is encrypted.
@@ -402,8 +427,8 @@ pub fn objects(held: &Held, plan: &Plan, contribution: Contribution) -> Result<u
             .sum(),
         _ => {
             let domain = held.schema().domain();
-            let one = CountsPlan::new(domain, plan.run_ladder)?.object_count();
-            Ok(one * holders.count() as usize)
+            let one = CountsPlan::new(domain, plan.run_ladder)?.under(plan.encryption);
+            Ok(one.object_count() * holders.count() as usize)
         }
     }
 }

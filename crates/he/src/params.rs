@@ -179,7 +179,9 @@ impl ParameterSet {
         residues.unwrap_or(P2.plaintext_moduli.len())
     }
 
-    fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
+    /// Whether the set is for up to `records` records whose releases, noise included, stay below `largest` in absolute
+    /// value; one for a holder's own key alone says so beside ([`ParameterSet::holder_only`]).
+    pub fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
         self.is_for(records, squares) && largest < self.range() / 2
     }
 

@@ -94,6 +94,11 @@ pub trait Columns: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Where that holder's [`crate::HolderKeys`] are kept, for a backend that reads them on another machine.
+    fn holder_keys(&self) -> Option<Place> {
+        None
+    }
+
     /// Where a record chunk of a column is kept, for a backend that reads it on another machine; its
     /// bytes are the chunk's ciphertexts under all plaintext moduli, in order. `None` where it is in
     /// memory alone.

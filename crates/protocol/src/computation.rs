@@ -10,16 +10,17 @@ use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells}
 use crate::counts::CountTables;
 use crate::counts::upload::CountsUpload;
 use crate::holder::map;
+use crate::noise::{EncryptedLadder, PageNoise};
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
 use crate::sealing::{Context, SealingKey};
 use crate::squares::{Key, Parts, Squares};
-use crate::upload::{EncryptedLadder, Upload, Vector};
+use crate::upload::Upload;
 use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
-use fhaim_dp::{Digits, Span};
+use fhaim_dp::Span;
 use fhaim_he::{
-    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, Evaluator, Factors, Layout,
-    PAGE, Page, PublicKey, SquaredScore, Threads, Work, seal,
+    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, Evaluator, Factors, HolderKeys,
+    Layout, PAGE, Page, PublicKey, SquaredScore, Threads, Work, seal,
 };
 use fhaim_release::{ReleaseRequest, Statistic};
 use sha2::{Digest, Sha256};
@@ -54,8 +55,8 @@ pub struct Computation {
 /// What was uploaded beside the noise.
 #[derive(Debug)]
 enum Contents {
-    /// One-hot columns.
-    Records(Arc<dyn Columns>),
+    /// One-hot columns, and what came with the key of their holder's own, where they are under one.
+    Records(Arc<dyn Columns>, Option<Arc<HolderKeys>>),
     /// Tables of all pairs' counts, and what they pack like.
     Counts {
         tables: CountTables,
@@ -73,7 +74,7 @@ impl Computation {
         keys: EvaluationKeys,
         upload: Upload,
     ) -> Self {
-        let contents = Contents::Records(upload.table);
+        let contents = Contents::Records(upload.table, upload.keys);
         Self::over(dataset, domain, (public, keys), contents, upload.ladder)
     }
 
@@ -127,12 +128,16 @@ impl Computation {
         Self { backend, ..self }
     }
 
-    fn evaluator(&self) -> Evaluator<'_> {
-        let layout = match &self.contents {
-            Contents::Records(table) => table.layout(),
-            Contents::Counts { layout, .. } => *layout,
+    fn evaluator(&self) -> Result<Evaluator<'_>, Error> {
+        let (layout, own) = match &self.contents {
+            Contents::Records(table, own) => (table.layout(), own.as_ref()),
+            Contents::Counts { layout, .. } => (*layout, None),
         };
-        Evaluator::new(&self.keys, layout).with_backend(self.backend.clone())
+        let evaluator = Evaluator::new(&self.keys, layout).with_backend(self.backend.clone());
+        Ok(match own {
+            None => evaluator,
+            Some(own) => evaluator.with_holder_keys(own)?,
+        })
     }
 
     /// Work done so far.
@@ -207,7 +212,7 @@ impl Computation {
         if scores {
             return self.score_pages(requests, spans);
         }
-        let evaluator = self.evaluator();
+        let evaluator = self.evaluator()?;
         let mut work = Work::default();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
         let mut add = |numbers: &[usize], packed: Vec<Option<Page>>| {
@@ -217,7 +222,7 @@ impl Computation {
         };
         let residues = 0..self.public.params().residues();
         match &self.contents {
-            Contents::Records(table) => {
+            Contents::Records(table, _) => {
                 let offsets = self.domain.one_hot_offsets();
                 let mut combinations = Combinations::default();
                 let (numbers, cells) = by_page(requests, spans, |statistic| {
@@ -267,7 +272,7 @@ impl Computation {
         };
         let cliques: Vec<Clique> = terms.iter().map(|term| term.clique.clone()).collect();
         let squares = self.squares_of(&cliques)?;
-        let evaluator = self.evaluator();
+        let evaluator = self.evaluator()?;
         let mut work = Work::default();
         let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
         for residue in 0..self.public.params().residues() {
@@ -324,7 +329,7 @@ impl Computation {
     /// The squares of pairs, as one batch for each plaintext modulus: a column that is in many
     /// pairs is made a factor once.
     fn square(&self, keys: &[Key], work: &mut Work) -> Result<Vec<Parts>, Error> {
-        let evaluator = self.evaluator();
+        let evaluator = self.evaluator()?;
         let mut squares = Vec::with_capacity(keys.len());
         for keys in keys.chunk_by(|(_, one), (_, next)| one == next) {
             let residue = keys.first().map_or(0, |&(_, residue)| residue);
@@ -361,7 +366,7 @@ impl Computation {
         work: &mut Work,
     ) -> Result<(Vec<usize>, Vec<Option<Page>>), Error> {
         match &self.contents {
-            Contents::Records(table) => {
+            Contents::Records(table, _) => {
                 let columns = (0..self.domain.columns()).map(Combination::column);
                 let columns: Vec<_> = columns.collect();
                 let factors = Factors {
@@ -400,7 +405,8 @@ impl Computation {
             let spans: Vec<Span> = sheet.parts.iter().map(|part| part.span).collect();
             let mut ciphertexts = Vec::new();
             for (residue, packed) in pages.get(&page).into_iter().flatten().enumerate() {
-                let noise = self.noise(page, sheet.variance_units, residue)?;
+                let noise = (page, sheet.variance_units);
+                let noise = self.ladder.noise(self.public.params(), noise, residue)?;
                 let context = Context {
                     dataset: self.dataset,
                     job: window.job(),
@@ -412,7 +418,7 @@ impl Computation {
                     residue,
                     ciphertexts: digest(packed, &noise),
                 };
-                let noise = noise.iter().map(|vector| vector.ciphertext);
+                let noise = noise.ciphertexts.iter().map(AsRef::as_ref);
                 let released = spans.iter().flat_map(Span::range);
                 let mut rng = key.generator(&context);
                 ciphertexts.push(seal(&self.public, packed, noise, released, &mut rng)?);
@@ -425,25 +431,14 @@ impl Computation {
         }
         Ok(sealed)
     }
-
-    /// The ladder's vectors that make up a variance on a page.
-    fn noise(&self, page: usize, units: u64, residue: usize) -> Result<Vec<Vector<'_>>, Error> {
-        let form = self.ladder.plan().form();
-        Digits::of(units)
-            .iter()
-            .flat_map(|(level, digit)| form.of_digit(digit).map(move |index| (level, index)))
-            .map(|(level, index)| self.ladder.vector(page, level, index, residue))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| fhaim_he::Error::OutOfRange("noise beyond the ladder").into())
-    }
 }
 
 /// SHA-256 of a page and of the noise that is added to it.
-fn digest(page: &Page, noise: &[Vector<'_>]) -> [u8; 32] {
+fn digest(page: &Page, noise: &PageNoise<'_>) -> [u8; 32] {
     let mut hash = Sha256::new();
     page.ciphertext().digest_into(|bytes| hash.update(bytes));
-    for vector in noise {
-        hash.update(vector.digest);
+    for digest in &noise.digests {
+        hash.update(digest);
     }
     hash.finalize().into()
 }

@@ -1,10 +1,11 @@
 //! The data entity: encrypts a table and a ladder of noise, then goes offline.
 
 use crate::Error;
-use crate::upload::{Object, Upload, UploadPlan, encode_object};
+use crate::encryption::{Encryptor, NO_SUCH_OBJECT, Payload};
+use crate::upload::{Object, Upload, UploadPlan};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, LadderPlan, fork};
-use fhaim_he::{Ciphertext, PAGE, PublicKey, coefficient};
+use fhaim_he::{PAGE, coefficient};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
@@ -26,7 +27,7 @@ pub enum Noise<'a> {
 pub struct Holder<'a> {
     table: &'a Table,
     noise: Noise<'a>,
-    public: &'a PublicKey,
+    encryptor: Encryptor<'a>,
     plan: UploadPlan,
 }
 
@@ -54,19 +55,22 @@ impl<'a> Holder<'a> {
         table: &'a Table,
         record_bound: u64,
         noise: Noise<'a>,
-        public: &'a PublicKey,
+        encryptor: impl Into<Encryptor<'a>>,
         plan: UploadPlan,
     ) -> Result<Self, Error> {
         check_records(table.records(), record_bound)?;
-        let set = public.params().set();
-        let wanted = UploadPlan::for_table(table.domain(), table.records(), plan.ladder, set)?;
-        if plan != wanted || matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder) {
+        let encryptor = encryptor.into();
+        let set = encryptor.params().set();
+        let wanted = UploadPlan::for_table(table.domain(), table.records(), plan.ladder, set)?
+            .under(plan.encryption);
+        let other = matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder);
+        if other || plan != wanted || !encryptor.follows(plan.encryption) {
             return Err(Error::Object("the plan is not this table's"));
         }
         Ok(Self {
             table,
             noise,
-            public,
+            encryptor,
             plan,
         })
     }
@@ -85,19 +89,16 @@ impl<'a> Holder<'a> {
         &self,
         object: Object,
         rng: &mut R,
-    ) -> Result<Vec<Ciphertext>, Error> {
+    ) -> Result<Payload, Error> {
         self.draw(object, &mut fork(rng))
     }
 
-    fn draw<R: RngCore + CryptoRng>(
-        &self,
-        object: Object,
-        rng: &mut R,
-    ) -> Result<Vec<Ciphertext>, Error> {
+    fn draw<R: RngCore + CryptoRng>(&self, object: Object, rng: &mut R) -> Result<Payload, Error> {
         match object {
-            _ if !self.plan.contains(object) => Err(Error::Object("the upload has no such object")),
+            _ if !self.plan.contains(object) => Err(NO_SUCH_OBJECT),
+            Object::Keys => self.encryptor.keys(self.plan.form().layout, rng),
             Object::Column { column, chunk } => self.encrypt_column(column, chunk, rng),
-            _ => encrypt_vector(self.public, self.plan.ladder, self.noise, object, rng),
+            _ => encrypt_vector(&self.encryptor, self.plan.ladder, self.noise, object, rng),
         }
     }
 
@@ -110,8 +111,8 @@ impl<'a> Holder<'a> {
         object: Object,
         rng: &mut R,
     ) -> Result<Vec<u8>, Error> {
-        let ciphertexts = self.encrypt(object, rng)?;
-        Ok(encode_object(self.public.params(), &ciphertexts))
+        let payload = self.encrypt(object, rng)?;
+        Ok(payload.encode(self.encryptor.params()))
     }
 
     fn encrypt_column<R: RngCore + CryptoRng>(
@@ -119,47 +120,47 @@ impl<'a> Holder<'a> {
         column: usize,
         chunk: usize,
         rng: &mut R,
-    ) -> Result<Vec<Ciphertext>, Error> {
+    ) -> Result<Payload, Error> {
         let position = self.table.domain().one_hot_position(column);
         let (attribute, category) = position.ok_or(Error::Object("no such column"))?;
         let codes = self.table.column(attribute).chunks(PAGE).nth(chunk);
         let codes = codes.ok_or(Error::Object("no such chunk"))?;
         let bits = codes.iter().map(|&code| i64::from(code == category));
         let bits = Zeroizing::new(bits.collect::<Vec<i64>>());
-        Ok(self.public.encrypt(&bits, rng)?)
+        self.encryptor.encrypt(&bits, rng)
     }
 }
 
 /// Encrypts a noise object of a ladder's plan.
 pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
-    public: &PublicKey,
+    encryptor: &Encryptor<'_>,
     plan: LadderPlan,
     noise: Noise<'_>,
     object: Object,
     rng: &mut R,
-) -> Result<Vec<Ciphertext>, Error> {
+) -> Result<Payload, Error> {
     let Object::Noise { page, level, index } = object else {
-        return Err(Error::Object("the upload has no such object"));
+        return Err(NO_SUCH_OBJECT);
     };
     match noise {
         Noise::Fresh => {
             let samples = plan.draw_vector(page, level, index, rng);
-            encrypt_noise(public, samples.as_ref().map(|s| s.as_slice()), rng)
+            encrypt_noise(encryptor, samples.as_ref().map(|s| s.as_slice()), rng)
         }
-        Noise::Drawn(ladder) => encrypt_noise(public, ladder.vector(page, level, index), rng),
+        Noise::Drawn(ladder) => encrypt_noise(encryptor, ladder.vector(page, level, index), rng),
         Noise::Keyed(key) => {
             let samples = key.vector(&plan, page, level, index);
-            encrypt_noise(public, samples.as_ref().map(|s| s.as_slice()), rng)
+            encrypt_noise(encryptor, samples.as_ref().map(|s| s.as_slice()), rng)
         }
     }
 }
 
 /// Encrypts a ladder vector: the sample of position p becomes coefficient [`coefficient`]`(p)`.
 fn encrypt_noise<R: RngCore + CryptoRng>(
-    public: &PublicKey,
+    encryptor: &Encryptor<'_>,
     samples: Option<&[i64]>,
     rng: &mut R,
-) -> Result<Vec<Ciphertext>, Error> {
+) -> Result<Payload, Error> {
     let samples = samples.ok_or(Error::Object("the ladder has no such vector"))?;
     let mut coefficients = Zeroizing::new(vec![0; PAGE]);
     for (position, &sample) in samples.iter().enumerate() {
@@ -168,7 +169,7 @@ fn encrypt_noise<R: RngCore + CryptoRng>(
             "a vector of the ladder is longer than a page",
         ))? = sample;
     }
-    Ok(public.encrypt(&coefficients, rng)?)
+    encryptor.encrypt(&coefficients, rng)
 }
 
 /// Encrypts everything in one go, on all cores; `progress` is told of every object done, out of
@@ -190,7 +191,7 @@ pub fn encrypt<R: RngCore + CryptoRng>(
     };
     let mut encrypted = map(&objects, encrypt).into_iter();
     let missing = || Err(Error::Object("an object is missing"));
-    Upload::from_objects(holder.public.params(), holder.plan, |_| {
+    Upload::from_objects(holder.encryptor.params(), holder.plan, |_| {
         encrypted.next().unwrap_or_else(missing)
     })
 }

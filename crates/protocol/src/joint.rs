@@ -3,10 +3,12 @@
 //! Holders of records have record chunks of their own over all columns; holders of columns have the
 //! columns of their attributes over all chunks. Every holder uploads a whole noise ladder of the
 //! common plan, and the ladders are added when they are loaded: a release takes the sum of all
-//! holders' noise, and memory is that of one ladder. One holder is the case of one rectangle.
+//! holders' noise, and memory is that of one ladder. One holder is the case of one rectangle; what lies
+//! under its own key is put together with nothing.
 
 use crate::Error;
-use crate::upload::{EncryptedLadder, Object, Upload, UploadPlan};
+use crate::encryption::{NO_SUCH_OBJECT, Payload};
+use crate::upload::{Object, Upload, UploadPlan};
 use fhaim_domain::Domain;
 use fhaim_he::{Ciphertext, Columns, Mosaic, Parameters, Rectangle};
 use fhaim_release::Holders;
@@ -22,7 +24,7 @@ pub struct Contribution {
 }
 
 /// Puts the contributions of all holders together, in the order of the roster; `noise` is asked for
-/// every noise object of each holder, by the holder's number.
+/// every noise object of each holder, by the holder's number, and before for the keys of a holder's own.
 ///
 /// # Errors
 /// [`Error::Object`] for another number of contributions than of holders, or ladders of different
@@ -33,7 +35,7 @@ pub fn join(
     domain: &Domain,
     holders: &Holders,
     contributions: Vec<Contribution>,
-    mut noise: impl FnMut(usize, Object) -> Result<Vec<Ciphertext>, Error>,
+    mut noise: impl FnMut(usize, Object) -> Result<Payload, Error>,
 ) -> Result<Upload, Error> {
     let plans: Vec<UploadPlan> = contributions.iter().map(|part| part.plan).collect();
     let count = plans.len();
@@ -46,6 +48,9 @@ pub fn join(
     if plans.iter().any(|plan| plan.ladder != first.ladder) {
         return Err(Error::Object("a holder's noise is of another size"));
     }
+    if !first.encryption.is_public() {
+        return alone(params, contributions, |object| noise(0, object));
+    }
     let mosaic = Mosaic::new(
         domain.columns(),
         rectangles(domain, holders, contributions)?,
@@ -55,15 +60,26 @@ pub fn join(
         layout: mosaic.layout(),
         ..first
     };
-    let ladder = EncryptedLadder::from_objects(params, plan, |object| {
+    Upload::over(params, plan, Arc::new(mosaic), None, |object| {
         let of_each = (0..count).map(|holder| noise(holder, object));
-        add(params, &of_each.collect::<Result<Vec<_>, Error>>()?)
-    })?;
-    Ok(Upload {
-        plan,
-        table: Arc::new(mosaic),
-        ladder,
+        add(params, of_each)
     })
+}
+
+/// The upload of a holder who encrypts under a key of its own.
+fn alone(
+    params: &Parameters,
+    contributions: Vec<Contribution>,
+    mut get: impl FnMut(Object) -> Result<Payload, Error>,
+) -> Result<Upload, Error> {
+    let Ok([Contribution { plan, table }]) = <[Contribution; 1]>::try_from(contributions) else {
+        return Err(Error::Object("several holders encrypt under one key"));
+    };
+    if plan.columns != table.count() || plan.layout != table.layout() {
+        return Err(Error::Object("the plan is not this table's"));
+    }
+    let keys = plan.encryption.keys(&mut get)?;
+    Upload::over(params, plan, table, keys, get)
 }
 
 /// Where each holder's part is in the whole table.
@@ -107,18 +123,21 @@ pub fn columns_of(domain: &Domain, holders: &Holders, holder: u32) -> Vec<usize>
 /// The sum of several holders' objects of one name, under each plaintext modulus.
 pub(crate) fn add(
     params: &Parameters,
-    objects: &[Vec<Ciphertext>],
-) -> Result<Vec<Ciphertext>, Error> {
+    objects: impl Iterator<Item = Result<Payload, Error>>,
+) -> Result<Payload, Error> {
+    let objects = objects.map(|object| object?.ciphertexts());
+    let objects = objects.collect::<Result<Vec<Vec<Ciphertext>>, Error>>()?;
     let residue = |k: usize| {
         let terms = objects.iter().map(|object| object.get(k));
         let terms = terms.collect::<Option<Vec<&Ciphertext>>>();
         let terms = terms.ok_or(Error::Object("a plaintext modulus is missing"))?;
         Ok(Ciphertext::sum(params, terms)?)
     };
-    (0..params.residues()).map(residue).collect()
+    let sums = (0..params.residues()).map(residue);
+    Ok(Payload::Ciphertexts(sums.collect::<Result<_, Error>>()?))
 }
 
-/// Puts uploads together that are in memory as a whole.
+/// Puts uploads together that are in memory as a whole; one under its holder's own key is so already.
 ///
 /// # Errors
 /// As [`join`].
@@ -128,6 +147,11 @@ pub fn join_uploads(
     holders: &Holders,
     uploads: &[Upload],
 ) -> Result<Upload, Error> {
+    if let [upload] = uploads
+        && upload.keys.is_some()
+    {
+        return Ok(upload.clone());
+    }
     let contribution = |upload: &Upload| Contribution {
         plan: upload.plan,
         table: upload.table.clone(),
@@ -135,7 +159,7 @@ pub fn join_uploads(
     let contributions = uploads.iter().map(contribution).collect();
     join(params, domain, holders, contributions, |holder, object| {
         let ladder = uploads.get(holder).map(|upload| &upload.ladder);
-        let object = ladder.and_then(|ladder| ladder.object(object, params.residues()));
-        object.ok_or(Error::Object("the upload has no such object"))
+        let object = ladder.and_then(|ladder| ladder.object(object));
+        object.map(Payload::Ciphertexts).ok_or(NO_SUCH_OBJECT)
     })
 }

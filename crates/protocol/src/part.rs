@@ -6,13 +6,14 @@
 use crate::Error;
 use crate::counts::tally::Tally;
 use crate::counts::upload::{CountsHolder, CountsPlan};
+use crate::encryption::{Encryptor, Form, Payload};
 use crate::holder::{Holder, Noise, check_records};
 use crate::roster::Contribution;
 use crate::terms::Terms;
-use crate::upload::{Object, UploadPlan, decode_object};
+use crate::upload::{Object, UploadPlan};
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::LadderPlan;
-use fhaim_he::{Ciphertext, Layout, Parameters, PublicKey};
+use fhaim_he::{Layout, Parameters};
 use rand::{CryptoRng, RngCore};
 
 /// The public shape of what one holder uploads.
@@ -49,6 +50,23 @@ impl PartPlan {
         }
     }
 
+    /// What its objects are.
+    pub fn form(&self) -> Form {
+        match self {
+            Self::Records(plan) => plan.form(),
+            Self::Counts(plan) => plan.form(),
+        }
+    }
+
+    /// Bytes of all objects.
+    pub fn bytes(&self, params: &Parameters) -> u64 {
+        let polynomials = match self {
+            Self::Records(plan) => plan.polynomials(),
+            Self::Counts(plan) => plan.polynomials(),
+        };
+        self.form().bytes(params, polynomials)
+    }
+
     /// Whether the object is one of the plan's.
     pub fn contains(&self, object: Object) -> bool {
         match self {
@@ -57,19 +75,19 @@ impl PartPlan {
         }
     }
 
-    /// Decodes an object: one ciphertext under each plaintext modulus, in order.
+    /// Decodes an object.
     ///
     /// # Errors
     /// [`Error::Object`] for an object that the plan does not have, or of another size;
-    /// [`Error::Encryption`] with the first rule that a ciphertext's bytes break.
+    /// [`Error::Encryption`] with the first rule that its bytes break.
     pub fn decode(
         &self,
         params: &Parameters,
         object: Object,
         bytes: &[u8],
-    ) -> Result<Vec<Ciphertext>, Error> {
+    ) -> Result<Payload, Error> {
         match self {
-            Self::Records(plan) => decode_object(params, plan, object, bytes),
+            Self::Records(plan) => plan.decode(params, object, bytes),
             Self::Counts(plan) => plan.decode(params, object, bytes),
         }
     }
@@ -122,7 +140,8 @@ impl Terms {
         let refuse = |reason: String| Err(Error::Terms(format!("layout: {reason}")));
         match (self.contribution, layout) {
             (Contribution::Counts, None) => {
-                Ok(PartPlan::Counts(CountsPlan::new(schema.domain(), ladder)?))
+                let plan = CountsPlan::new(schema.domain(), ladder)?;
+                Ok(PartPlan::Counts(plan.under(self.encryption)))
             }
             (Contribution::Counts, Some(_)) => refuse("counts have none: leave it out".to_owned()),
             (Contribution::Records, None) => refuse("an upload of records has one".to_owned()),
@@ -140,6 +159,7 @@ impl Terms {
                 layout,
                 ladder,
                 residues: outline.set.plaintext_moduli.len(),
+                encryption: self.encryption,
             })),
         }
     }
@@ -173,18 +193,19 @@ impl<'a> PartHolder<'a> {
         content: &Content<'a>,
         record_bound: u64,
         noise: Noise<'a>,
-        public: &'a PublicKey,
+        encryptor: Encryptor<'a>,
         plan: &'a PartPlan,
     ) -> Result<Self, Error> {
         match (content, plan) {
             (Content::Records(table), PartPlan::Records(plan)) => {
-                let holder = Holder::new(table, record_bound, noise, public, *plan)?;
+                let holder = Holder::new(table, record_bound, noise, encryptor, *plan)?;
                 Ok(Self::Records(holder))
             }
             (Content::Counts(tally), PartPlan::Counts(plan)) => {
                 let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
                 check_records(records, record_bound)?;
-                Ok(Self::Counts(CountsHolder::new(tally, noise, public, plan)?))
+                let holder = CountsHolder::new(tally, noise, encryptor, plan)?;
+                Ok(Self::Counts(holder))
             }
             _ => Err(Error::Object("the plan is not this table's")),
         }

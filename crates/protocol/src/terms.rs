@@ -6,14 +6,17 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of seven versions. Version 1 has what the holder chose, version 2 the
+//! Terms are kept as JSON, in one of eight versions. Version 1 has what the holder chose, version 2 the
 //! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
 //! 4 a roster or another contribution than records, with options or without, version 5 a dense
-//! ladder, with any of these or without, version 6 a second computation service, likewise, and version 7 the key
-//! services that share the key.
+//! ladder, with any of these or without, version 6 a second computation service, likewise, version 7 the key
+//! services that share the key, and version 8 that the holder encrypts under a key of its own, and with it the
+//! number of the parameter set. Earlier versions have the set that [`ParameterSet::choose`] has always chosen for them;
+//! one that is named stays when a later release has a better one.
 
 use crate::Error;
 use crate::crypto::ciphertext_leak;
+use crate::encryption::Encryption;
 use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
@@ -51,6 +54,9 @@ const WITNESS_VERSION: u8 = 6;
 /// The version of terms that name the services that share the key.
 const SPLIT_VERSION: u8 = 7;
 
+/// The version of terms that name the holder's own key.
+const HOLDER_KEY_VERSION: u8 = 8;
+
 /// The version of terms before all of these.
 const FIRST_VERSION: u8 = 1;
 
@@ -63,7 +69,8 @@ const DEFAULT_MECHANISM: &str = "staged";
 pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
     /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
-    /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`].
+    /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`], 8 with an
+    /// [`Terms::encryption`] under the holder's own key.
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -107,6 +114,14 @@ pub struct Terms {
     /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub key_services: Vec<KeyService>,
+    /// Under which key the holder encrypts. New terms of one holder name its own key, under which an
+    /// upload takes half the bytes; a roster's holders encrypt under the public key, as in all terms before
+    /// there was another.
+    #[serde(skip_serializing_if = "Encryption::is_public", default)]
+    pub encryption: Encryption,
+    /// Number of the parameter set, which terms with a holder's own key name; filled in when they are completed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parameter_set: Option<u8>,
 }
 
 #[expect(
@@ -144,6 +159,8 @@ pub struct Plan {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
+    /// Under which key the holder encrypts.
+    pub encryption: Encryption,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -172,12 +189,15 @@ pub struct Outline {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
+    /// Under which key the holder encrypts.
+    pub encryption: Encryption,
 }
 
 impl Terms {
     /// Terms of one run of the default mechanism, with the default model cap and no weights, to be
     /// completed: what JSON means that leaves everything else out. Whoever makes a dataset names the
-    /// [dense](LadderForm::Dense) form of [`Terms::ladder`] and the options that its mechanism recommends.
+    /// [dense](LadderForm::Dense) form of [`Terms::ladder`], the options that its mechanism recommends and
+    /// the [encryption](Encryption::of_new).
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: FIRST_VERSION,
@@ -196,12 +216,16 @@ impl Terms {
             ladder: LadderForm::Loose,
             witness: false,
             key_services: Vec::new(),
+            encryption: Encryption::PublicKey,
+            parameter_set: None,
         }
     }
 
     /// The version of their form once they are complete.
     fn complete_version(&self) -> u8 {
-        if !self.key_services.is_empty() {
+        if !self.encryption.is_public() {
+            HOLDER_KEY_VERSION
+        } else if !self.key_services.is_empty() {
             SPLIT_VERSION
         } else if self.witness {
             WITNESS_VERSION
@@ -257,6 +281,10 @@ impl Terms {
         }
         terms.need = Some(need);
         terms.version = terms.complete_version();
+        if !terms.encryption.is_public() && terms.parameter_set.is_none() {
+            let largest = largest_value(&need, &job.holders);
+            terms.parameter_set = Some(terms.choose(&need, largest)?.id);
+        }
         Ok(terms)
     }
 
@@ -267,6 +295,7 @@ impl Terms {
         Self {
             version: FIRST_VERSION,
             need: None,
+            parameter_set: None,
             ..self.clone()
         }
     }
@@ -279,7 +308,7 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = encryption(self.record_bound, &need, &job.holders, self.ladder)?;
+        let (set, run_ladder) = self.set(&need, &job.holders)?;
         Ok(Plan {
             set,
             budget: accounting::rho(self.epsilon, self.delta)?,
@@ -289,6 +318,7 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
+            encryption: self.encryption,
         })
     }
 
@@ -302,7 +332,7 @@ impl Terms {
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let holders = self.holders()?;
         let need = self.named_need()?;
-        let (set, run_ladder) = encryption(self.record_bound, &need, &holders, self.ladder)?;
+        let (set, run_ladder) = self.set(&need, &holders)?;
         Ok(Outline {
             set,
             run_budget: budget.share(self.runs),
@@ -315,30 +345,79 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
+            encryption: self.encryption,
         })
+    }
+
+    /// The parameter set, by its number where terms name one, and the noise of one run.
+    fn set(&self, need: &Need, holders: &Holders) -> Result<(ParameterSet, LadderPlan), Error> {
+        let largest = largest_value(need, holders);
+        let refuse = |reason: &str| Err(Error::Terms(format!("parameter_set: {reason}")));
+        let set = match (self.encryption, self.parameter_set) {
+            (Encryption::PublicKey, None) => self.choose(need, largest)?,
+            (Encryption::PublicKey, Some(_)) => {
+                return refuse(
+                    "it follows from terms without a key of the holder's own: leave it out",
+                );
+            }
+            (Encryption::HolderKey, None) => {
+                return refuse(
+                    "terms with a key of the holder's own name it: leave out version and need to have it filled in",
+                );
+            }
+            (Encryption::HolderKey, Some(id)) => {
+                let fits = |set: &ParameterSet| {
+                    set.fits(self.record_bound, largest, need.squares)
+                        && !(set.holder_only && self.shares() > 1)
+                };
+                match ParameterSet::by_id(id).filter(fits) {
+                    Some(set) => set,
+                    None => {
+                        return refuse(
+                            "it is none for these terms: leave it out to have one chosen",
+                        );
+                    }
+                }
+            }
+        };
+        Ok((set, need.ladder.plan(self.ladder)?))
+    }
+
+    fn choose(&self, need: &Need, largest: u128) -> Result<ParameterSet, Error> {
+        choose(
+            self.record_bound,
+            largest,
+            need.squares,
+            (self.encryption, self.shares()),
+        )
+    }
+
+    /// How many services have a share of the secret key.
+    fn shares(&self) -> usize {
+        self.key_services.len().max(1)
     }
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (version @ NEED_VERSION..=SPLIT_VERSION, Some(need))
+            (version @ NEED_VERSION..=HOLDER_KEY_VERSION, Some(need))
                 if version == self.complete_version() =>
             {
                 Ok(need)
             }
-            (FIRST_VERSION..=SPLIT_VERSION, Some(_)) => Err(Error::Terms(format!(
+            (FIRST_VERSION..=HOLDER_KEY_VERSION, Some(_)) => Err(Error::Terms(format!(
                 "version: these terms are of version {}, and what they say takes version {}: leave \
                  out version and need to have them filled in",
                 self.version,
                 self.complete_version()
             ))),
-            (FIRST_VERSION..=SPLIT_VERSION, None) => Err(Error::Terms(
+            (FIRST_VERSION..=HOLDER_KEY_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {SPLIT_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {HOLDER_KEY_VERSION}: use a newer one"
             ))),
         }
     }
@@ -370,6 +449,7 @@ impl Terms {
 
     fn check_numbers(&self) -> Result<(), Error> {
         self.check_key_services()?;
+        self.check_encryption()?;
         if !(1..=MAX_RUNS).contains(&self.runs) {
             return Err(Error::Terms(format!(
                 "{} runs: there must be 1 to {MAX_RUNS}",
@@ -402,6 +482,17 @@ impl Terms {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a key of the holder's own where there are several: what is computed of several holders'
+    /// ciphertexts needs all of them under one key.
+    fn check_encryption(&self) -> Result<(), Error> {
+        if self.encryption.is_public() || self.roster.is_none() {
+            return Ok(());
+        }
+        let refused = "encryption: the holders of a roster encrypt under the dataset's public key: leave \
+                       the field out";
+        Err(Error::Terms(refused.to_owned()))
     }
 
     /// Refuses what would keep a service busy before it is known to be possible.
@@ -476,7 +567,15 @@ fn leak(record_bound: u64, squares: bool, form: LadderForm) -> Result<Leak, Erro
     })
 }
 
-/// Parameters and noise for one run over so many records at most, with noise of all holders in a form.
+/// Upper bound on the absolute value of what a run releases, the noise of all holders included.
+fn largest_value(need: &Need, holders: &Holders) -> u128 {
+    let variance = holders.fit_variance(need.ladder.largest_variance_units);
+    let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
+    need.largest_cell.saturating_add(noise)
+}
+
+/// Parameters and noise for one run over so many records at most, with noise of all holders in a form, encrypted
+/// under such a key and decrypted by one service.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
@@ -485,12 +584,30 @@ pub fn encryption(
     need: &Need,
     holders: &Holders,
     form: LadderForm,
+    key: Encryption,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
-    let variance = holders.fit_variance(need.ladder.largest_variance_units);
-    let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
-    let largest = need.largest_cell.saturating_add(noise);
-    let set = ParameterSet::choose(record_bound, largest, need.squares)?;
+    let set = choose(
+        record_bound,
+        largest_value(need, holders),
+        need.squares,
+        (key, 1),
+    )?;
     Ok((set, need.ladder.plan(form)?))
+}
+
+/// The parameter set of new terms, under such a key and with a secret key in so many shares.
+fn choose(
+    record_bound: u64,
+    largest: u128,
+    squares: bool,
+    (key, shares): (Encryption, usize),
+) -> Result<ParameterSet, Error> {
+    Ok(match key {
+        Encryption::PublicKey => ParameterSet::choose(record_bound, largest, squares)?,
+        Encryption::HolderKey => {
+            ParameterSet::choose_for_holder(record_bound, largest, squares, shares)?
+        }
+    })
 }
 
 /// The parameters of a set, with their tables, for a key that these services share.

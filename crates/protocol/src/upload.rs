@@ -2,20 +2,23 @@
 //!
 //! An upload is planned from public numbers alone, so both sides know its objects beforehand.
 //! Objects are independent of each other: they can be made in any order, by several workers, and
-//! sent again after a break.
+//! sent again after a break. All that lie under a holder's own key must lie under the same one.
 
 use crate::Error;
+use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_KEY, OTHER_LENGTH, Payload};
+use crate::noise::EncryptedLadder;
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
-use fhaim_he::{Ciphertext, Columns, EncryptedTable, Layout, ParameterSet, Parameters};
+use fhaim_he::{Chunks, Columns, EncryptedTable, HolderKeys, Layout, ParameterSet, Parameters};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// One object: a polynomial, encrypted once under each plaintext modulus.
+/// One object: a polynomial, encrypted once under each plaintext modulus, or a holder's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Object {
+    /// The keys that come with a holder's own, for the computation service.
+    Keys,
     /// One record chunk of a one-hot column.
     Column {
         /// Number of the one-hot column.
@@ -40,8 +43,8 @@ pub enum Object {
 }
 
 impl Object {
-    /// The object's name, such as `column/12/3` (column, chunk), `counts/3` or `noise/0/4/1` (page,
-    /// level, index). [`str::parse`] reads it back.
+    /// The object's name, such as `column/12/3` (column, chunk), `counts/3`, `noise/0/4/1` (page,
+    /// level, index) or `keys`. [`str::parse`] reads it back.
     pub fn name(&self) -> String {
         self.to_string()
     }
@@ -50,6 +53,7 @@ impl Object {
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Keys => write!(f, "keys"),
             Self::Column { column, chunk } => write!(f, "column/{column}/{chunk}"),
             Self::Counts { number } => write!(f, "counts/{number}"),
             Self::Noise { page, level, index } => write!(f, "noise/{page}/{level}/{index}"),
@@ -80,6 +84,7 @@ impl FromStr for Object {
         let kind = parts.next();
         let numbers: Vec<usize> = parts.map_while(|part| part.parse().ok()).collect();
         let object = match (kind, numbers.as_slice()) {
+            (Some("keys"), &[]) => Self::Keys,
             (Some("column"), &[column, chunk]) => Self::Column { column, chunk },
             (Some("counts"), &[number]) => Self::Counts { number },
             (Some("noise"), &[page, level, index]) => Self::Noise { page, level, index },
@@ -106,10 +111,13 @@ pub struct UploadPlan {
     pub ladder: LadderPlan,
     /// Ciphertexts of an object: plaintext moduli of the parameter set.
     pub residues: usize,
+    /// Under which key the holder encrypts.
+    #[serde(skip_serializing_if = "Encryption::is_public", default)]
+    pub encryption: Encryption,
 }
 
 impl UploadPlan {
-    /// The plan for a table of the given domain and number of records.
+    /// The plan for a table of the given domain and number of records, encrypted under the public key.
     ///
     /// # Errors
     /// A table without records.
@@ -124,13 +132,50 @@ impl UploadPlan {
             layout: Layout::for_records(records)?,
             ladder,
             residues: set.plaintext_moduli.len(),
+            encryption: Encryption::PublicKey,
         })
     }
 
-    /// All objects: columns in row-major order of (column, chunk), then noise in that of (page,
-    /// level, index).
+    /// The same upload, encrypted under another key.
+    #[must_use]
+    pub fn under(self, encryption: Encryption) -> Self {
+        Self { encryption, ..self }
+    }
+
+    /// What its objects are.
+    pub fn form(&self) -> Form {
+        Form {
+            encryption: self.encryption,
+            layout: Some(self.layout),
+        }
+    }
+
+    /// Decodes an object.
+    ///
+    /// # Errors
+    /// [`Error::Object`] for an object that the plan does not have, or of another size;
+    /// [`Error::Encryption`] with the first rule that its bytes break.
+    pub fn decode(
+        &self,
+        params: &Parameters,
+        object: Object,
+        bytes: &[u8],
+    ) -> Result<Payload, Error> {
+        if !self.contains(object) {
+            return Err(NO_SUCH_OBJECT);
+        }
+        if self.residues != params.residues() {
+            return Err(OTHER_LENGTH);
+        }
+        self.form().decode(params, object, bytes)
+    }
+
+    /// All objects: the keys of a holder's own key, columns in row-major order of (column, chunk), then
+    /// noise in that of (page, level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
-        self.column_objects().chain(self.noise_objects())
+        let keys = self.encryption.objects();
+        keys.chain(self.column_objects())
+            .chain(self.noise_objects())
     }
 
     /// The columns' objects, in row-major order of (column, chunk).
@@ -147,6 +192,12 @@ impl UploadPlan {
 
     /// Number of objects.
     pub fn object_count(&self) -> usize {
+        let keys = self.encryption.objects().count();
+        self.polynomials().saturating_add(keys)
+    }
+
+    /// Number of objects that are encrypted polynomials.
+    pub fn polynomials(&self) -> usize {
         self.columns
             .saturating_mul(self.layout.chunks())
             .saturating_add(self.ladder.vectors())
@@ -154,7 +205,7 @@ impl UploadPlan {
 
     /// Number of ciphertexts in all objects.
     pub fn ciphertext_count(&self) -> usize {
-        self.object_count().saturating_mul(self.residues)
+        self.polynomials().saturating_mul(self.residues)
     }
 
     /// Whether the object is one of the plan's.
@@ -163,6 +214,7 @@ impl UploadPlan {
             Object::Column { column, chunk } => {
                 column < self.columns && chunk < self.layout.chunks()
             }
+            Object::Keys => !self.encryption.is_public(),
             Object::Counts { .. } => false,
             Object::Noise { page, level, index } => {
                 self.ladder.vector(page, level, index).is_some()
@@ -180,152 +232,6 @@ pub(crate) fn noise_objects(ladder: LadderPlan) -> impl Iterator<Item = Object> 
         .map(|(page, level, index)| Object::Noise { page, level, index })
 }
 
-/// Bytes of an encoded object: the encodings of its ciphertexts, one after the other.
-pub fn object_bytes(set: &ParameterSet) -> usize {
-    set.plaintext_moduli.len() * set.ciphertext_bytes()
-}
-
-/// Encodes an object's ciphertexts.
-pub fn encode_object(params: &Parameters, ciphertexts: &[Ciphertext]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(object_bytes(params.set()));
-    for ciphertext in ciphertexts {
-        bytes.extend_from_slice(&ciphertext.to_bytes(params));
-    }
-    bytes
-}
-
-/// Decodes an object: one ciphertext under each plaintext modulus, in order.
-///
-/// # Errors
-/// [`Error::Object`] for an object that the plan does not have, or of another size;
-/// [`Error::Encryption`] with the first rule that a ciphertext's bytes break.
-pub fn decode_object(
-    params: &Parameters,
-    plan: &UploadPlan,
-    object: Object,
-    bytes: &[u8],
-) -> Result<Vec<Ciphertext>, Error> {
-    if !plan.contains(object) {
-        return Err(Error::Object("the upload has no such object"));
-    }
-    if plan.residues != params.residues() {
-        return Err(Error::Object("truncated or too long"));
-    }
-    decode_ciphertexts(params, bytes)
-}
-
-/// Decodes an object's ciphertexts, one under each plaintext modulus, in order.
-///
-/// # Errors
-/// As [`decode_object`].
-pub fn decode_ciphertexts(params: &Parameters, bytes: &[u8]) -> Result<Vec<Ciphertext>, Error> {
-    if bytes.len() != object_bytes(params.set()) {
-        return Err(Error::Object("truncated or too long"));
-    }
-    let decode = |(residue, bytes): (usize, &[u8])| {
-        let ciphertext = Ciphertext::from_bytes(params, bytes)?;
-        if ciphertext.residue() == residue {
-            Ok(ciphertext)
-        } else {
-            Err(Error::Object("ciphertexts out of order"))
-        }
-    };
-    bytes
-        .chunks_exact(params.set().ciphertext_bytes())
-        .enumerate()
-        .map(decode)
-        .collect()
-}
-
-/// Noise under encryption: one ciphertext a ladder vector and plaintext modulus.
-#[derive(Clone, Debug)]
-pub struct EncryptedLadder {
-    plan: LadderPlan,
-    /// Vectors by (page, level, index), row-major; one ciphertext a plaintext modulus, with the
-    /// SHA-256 of its residues.
-    vectors: Vec<Vec<(Ciphertext, [u8; 32])>>,
-}
-
-/// A vector of the ladder under one plaintext modulus.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Vector<'a> {
-    pub ciphertext: &'a Ciphertext,
-    /// SHA-256 of its residues.
-    pub digest: [u8; 32],
-}
-
-impl EncryptedLadder {
-    /// Puts a ladder together; `get` is asked for every noise object of the plan, in order.
-    ///
-    /// # Errors
-    /// What `get` returns; [`Error::Object`] for objects that lack a plaintext modulus.
-    pub fn from_objects(
-        params: &Parameters,
-        plan: UploadPlan,
-        get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
-    ) -> Result<Self, Error> {
-        Self::of_plan(params, plan.ladder, get)
-    }
-
-    /// The same, whatever else is uploaded.
-    pub(crate) fn of_plan(
-        params: &Parameters,
-        plan: LadderPlan,
-        get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
-    ) -> Result<Self, Error> {
-        let digested = |ciphertexts: Vec<Ciphertext>| {
-            let with_digest = |ciphertext: Ciphertext| {
-                let mut hash = Sha256::new();
-                ciphertext.digest_into(|bytes| hash.update(bytes));
-                (ciphertext, hash.finalize().into())
-            };
-            ciphertexts.into_iter().map(with_digest).collect::<Vec<_>>()
-        };
-        let vectors = noise_objects(plan).map(get).map(|v| v.map(digested));
-        let vectors = vectors.collect::<Result<Vec<_>, Error>>()?;
-        let whole = |vector: &Vec<(Ciphertext, _)>| {
-            let residues = vector.iter().map(|(ciphertext, _)| ciphertext.residue());
-            residues.eq(0..params.residues())
-        };
-        if !vectors.iter().all(whole) {
-            return Err(Error::Object(
-                "one ciphertext a plaintext modulus, in order",
-            ));
-        }
-        Ok(Self { plan, vectors })
-    }
-
-    /// The ladder's public size.
-    pub fn plan(&self) -> LadderPlan {
-        self.plan
-    }
-
-    /// The ciphertexts of a noise object, one a plaintext modulus.
-    pub(crate) fn object(&self, object: Object, residues: usize) -> Option<Vec<Ciphertext>> {
-        let Object::Noise { page, level, index } = object else {
-            return None;
-        };
-        let vector = |residue| Some(self.vector(page, level, index, residue)?.ciphertext.clone());
-        (0..residues).map(vector).collect()
-    }
-
-    /// The vector at (page, level, index) under plaintext modulus `residue`.
-    pub(crate) fn vector(
-        &self,
-        page: usize,
-        level: usize,
-        index: usize,
-        residue: usize,
-    ) -> Option<Vector<'_>> {
-        let vector = self.plan.vector(page, level, index)?;
-        let (ciphertext, digest) = self.vectors.get(vector)?.get(residue)?;
-        Some(Vector {
-            ciphertext,
-            digest: *digest,
-        })
-    }
-}
-
 /// Everything a holder uploads, as the computation service holds it.
 #[derive(Clone, Debug)]
 pub struct Upload {
@@ -335,32 +241,111 @@ pub struct Upload {
     pub table: Arc<dyn Columns>,
     /// Noise for every release to come.
     pub ladder: EncryptedLadder,
+    /// What came with the holder's own key, where table and noise are under one.
+    pub keys: Option<Arc<HolderKeys>>,
 }
 
 impl Upload {
     /// Puts an upload together in memory; `get` is asked for every object of the plan, in order.
     ///
     /// # Errors
-    /// What `get` returns; [`Error::Encryption`] for objects that lack a plaintext modulus.
+    /// What `get` returns; [`Error::Encryption`] for objects that lack a plaintext modulus, or lie under
+    /// different keys.
     pub fn from_objects(
         params: &Parameters,
         plan: UploadPlan,
-        mut get: impl FnMut(Object) -> Result<Vec<Ciphertext>, Error>,
+        mut get: impl FnMut(Object) -> Result<Payload, Error>,
     ) -> Result<Self, Error> {
-        let mut columns: Vec<Vec<Vec<Ciphertext>>> = vec![Vec::new(); plan.columns];
-        for object in plan.column_objects() {
-            if let Object::Column { column, .. } = object {
-                let chunks = columns.get_mut(column);
-                let chunks = chunks.ok_or(Error::Object("the upload has no such object"))?;
-                chunks.push(get(object)?);
-            }
+        let keys = plan.encryption.keys(&mut get)?;
+        let chunks = plan.column_objects().map(&mut get);
+        let chunks = chunks.collect::<Result<Vec<_>, Error>>()?;
+        let table = table(params, plan, chunks)?;
+        Self::over(params, plan, Arc::new(table), keys, get)
+    }
+
+    /// The same around a table that is kept somewhere; `get` is asked for every noise object.
+    ///
+    /// # Errors
+    /// What `get` returns; [`Error::Object`] for a table or noise under another key than `keys` are for.
+    pub(crate) fn over(
+        params: &Parameters,
+        plan: UploadPlan,
+        table: Arc<dyn Columns>,
+        keys: Option<Arc<HolderKeys>>,
+        get: impl FnMut(Object) -> Result<Payload, Error>,
+    ) -> Result<Self, Error> {
+        if table.holder() != keys.as_ref().map(|keys| keys.id()) {
+            return Err(OTHER_KEY);
         }
+        let ladder = EncryptedLadder::from_objects(params, plan.ladder, keys.clone(), get)?;
         Ok(Self {
             plan,
-            table: Arc::new(EncryptedTable::new(params, plan.layout, columns)?),
-            ladder: EncryptedLadder::from_objects(params, plan, get)?,
+            table,
+            ladder,
+            keys,
         })
     }
+}
+
+/// A table in memory from its objects, in the order of [`UploadPlan::column_objects`].
+///
+/// # Errors
+/// [`Error::Encryption`] for objects that lack a plaintext modulus, or lie under different keys.
+pub fn table(
+    params: &Parameters,
+    plan: UploadPlan,
+    objects: Vec<Payload>,
+) -> Result<EncryptedTable, Error> {
+    if objects.len() != plan.column_objects().count() {
+        return Err(Error::Object("an object is missing"));
+    }
+    Ok(match plan.encryption {
+        Encryption::PublicKey => {
+            let columns = by_column(plan, objects, Payload::ciphertexts)?;
+            EncryptedTable::new(params, plan.layout, columns)?
+        }
+        Encryption::HolderKey => {
+            let columns = by_column(plan, objects, |object| object.expanded(params))?;
+            EncryptedTable::of_holder(params, plan.layout, columns)?
+        }
+    })
+}
+
+/// Record chunks under plaintext modulus number `residue`, from their objects.
+///
+/// # Errors
+/// [`Error::Object`] for objects without that modulus, or that hold something else;
+/// [`Error::Encryption`] for some that lie under different keys.
+pub fn record_chunks(
+    params: &Parameters,
+    objects: Vec<Payload>,
+    residue: usize,
+) -> Result<Chunks, Error> {
+    let missing = || Error::Object("a plaintext modulus is missing");
+    if matches!(objects.first(), Some(Payload::Seeded(_))) {
+        let seeded = objects.into_iter().map(|object| {
+            let seeded = object.seeded()?.into_iter().nth(residue);
+            Ok(seeded.ok_or_else(missing)?.expand(params)?)
+        });
+        let seeded = seeded.collect::<Result<Vec<_>, Error>>()?;
+        return Ok(Chunks::of_holder(seeded)?);
+    }
+    let chunk = |object: Payload| {
+        let ciphertext = object.ciphertexts()?.into_iter().nth(residue);
+        ciphertext.map(Arc::new).ok_or_else(missing)
+    };
+    objects.into_iter().map(chunk).collect()
+}
+
+/// What is in each object, the chunks of a column together.
+fn by_column<C>(
+    plan: UploadPlan,
+    objects: Vec<Payload>,
+    open: impl Fn(Payload) -> Result<Vec<C>, Error>,
+) -> Result<Vec<Vec<Vec<C>>>, Error> {
+    let mut objects = objects.into_iter().map(open);
+    let mut column = |_| objects.by_ref().take(plan.layout.chunks()).collect();
+    (0..plan.columns).map(&mut column).collect()
 }
 
 #[cfg(test)]
@@ -418,6 +403,9 @@ mod tests {
             "counts",
             "counts/01",
             "counts/1/2",
+            "keys/",
+            "keys/0",
+            "Keys",
         ] {
             assert!(name.parse::<Object>().is_err(), "{name}");
         }
@@ -443,12 +431,12 @@ mod tests {
         let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
         let ciphertexts = public.encrypt(&[1, 2, 3], &mut rng).unwrap();
-        let bytes = encode_object(&params, &ciphertexts);
+        let bytes = Payload::Ciphertexts(ciphertexts.clone()).encode(&params);
         let object = Object::Column {
             column: 0,
             chunk: 1,
         };
-        let decode = |object, bytes: &[u8]| decode_object(&params, &plan(), object, bytes);
+        let decode = |object, bytes: &[u8]| plan().decode(&params, object, bytes)?.ciphertexts();
         assert_eq!(decode(object, &bytes).unwrap(), ciphertexts);
         let outside = Object::Column {
             column: 5,
@@ -464,6 +452,6 @@ mod tests {
         flipped[bytes.len() / 2 + 40] ^= 4;
         assert!(decode(object, &flipped).is_err());
         let other = Parameters::new(P1).unwrap();
-        assert!(decode_object(&other, &plan(), object, &bytes).is_err());
+        assert!(plan().decode(&other, object, &bytes).is_err());
     }
 }

@@ -5,12 +5,13 @@
 
 use fhaim_domain::{Counted, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, Rho};
-use fhaim_he::{P1, P2, ParameterSet, Parameters, PublicKey};
+use fhaim_he::{HolderKey, P1, P1_LARGE, P2, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::CountTables;
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan, CountsUpload};
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
+use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{self, Holder, Noise};
 use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::local::EncryptedSource;
@@ -206,7 +207,8 @@ fn dense_plan() -> LadderPlan {
 fn a_dense_ladder_adds_the_noise_that_it_says_to_records_and_counts() {
     let (holders, rows) = (by_records(2, 1), [120, 80]);
     check(setting(P1, &holders, &rows, dense_plan()), &many(), 1);
-    check(counted(P1, &holders, &rows, dense_plan()), &many(), 1);
+    let counted = counted(P1, &holders, &rows, dense_plan(), Encryption::PublicKey);
+    check(counted, &many(), 1);
 }
 
 fn ladder_plan() -> LadderPlan {
@@ -322,13 +324,36 @@ fn parts_that_do_not_make_a_table_are_refused() {
 fn counts_release_what_the_pooled_table_would() {
     for rows in [&[9000][..], &[30, 700, 65]] {
         let holders = by_records(rows.len() as u32, 1);
-        check(counted(P1, &holders, rows, ladder_plan()), &contrasts(), 1);
+        let counted = counted(P1, &holders, rows, ladder_plan(), Encryption::PublicKey);
+        check(counted, &contrasts(), 1);
     }
-    let three = counted(P2, &by_records(3, 2), &[30, 70, 65], ladder_plan());
+    let (holders, ladder) = (by_records(3, 2), ladder_plan());
+    let three = counted(P2, &holders, &[30, 70, 65], ladder, Encryption::PublicKey);
     check(three, &scores(), 2);
 }
 
-fn counted(set: ParameterSet, holders: &Holders, rows: &[usize], ladder: LadderPlan) -> Setting {
+/// And from counts under a key of the holder's own, of which there is one.
+#[test]
+fn counts_under_a_key_of_the_holders_own_release_the_same() {
+    let one = Holders::one();
+    for (set, ladder, batches) in [
+        (P1, ladder_plan(), contrasts()),
+        (P1, dense_plan(), many()),
+        (P1_LARGE, ladder_plan(), contrasts()),
+        (P2, ladder_plan(), scores()),
+    ] {
+        let counted = counted(set, &one, &[900], ladder, Encryption::HolderKey);
+        check(counted, &batches, 1);
+    }
+}
+
+fn counted(
+    set: ParameterSet,
+    holders: &Holders,
+    rows: &[usize],
+    ladder: LadderPlan,
+    encryption: Encryption,
+) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(17);
     let sizes = [3, 2, 5, 4];
     let pooled = table(&sizes, rows.iter().sum(), &mut rng);
@@ -349,7 +374,10 @@ fn counted(set: ParameterSet, holders: &Holders, rows: &[usize], ladder: LadderP
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
-    let plan = CountsPlan::new(&domain, ladder).unwrap();
+    let plan = CountsPlan::new(&domain, ladder).unwrap().under(encryption);
+    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let own = (!encryption.is_public()).then_some(&own);
+    let encryptor = Encryptor::new(&public, own);
     let parts = parts(&pooled, holders, rows);
     let ladders: Vec<Ladder> = parts
         .iter()
@@ -364,7 +392,7 @@ fn counted(set: ParameterSet, holders: &Holders, rows: &[usize], ladder: LadderP
             let piece = columns.map(|c| &c[first..c.len().min(first + 100)]);
             tally.add(&piece.collect::<Vec<_>>()).unwrap();
         }
-        let holder = CountsHolder::new(&tally, Noise::Drawn(ladder), &public, &plan).unwrap();
+        let holder = CountsHolder::new(&tally, Noise::Drawn(ladder), encryptor, &plan).unwrap();
         for object in plan.objects() {
             stored.insert((number, object), holder.encode(object, &mut rng).unwrap());
         }

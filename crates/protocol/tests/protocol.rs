@@ -6,18 +6,19 @@
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
 use fhaim_he::{
-    Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, Layout, P1, P1_LARGE, P2,
-    PAGE, Page, ParameterSet, Parameters, Work, seal,
+    Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout, P1,
+    P1_LARGE, P2, PAGE, Page, ParameterSet, Parameters, Work, seal,
 };
 use fhaim_protocol::{
     Error,
     computation::{Answer, Computation},
     crypto::{CryptoService, chain::Freeze, judge::Rules},
+    encryption::{Encryption, Encryptor},
     holder::{self, Holder, Noise},
     local::EncryptedSource,
     request::{DatasetId, DecryptRequest, JobId, Part, SealedPage},
     sealing::SealingKey,
-    upload::{Object, Upload, UploadPlan, decode_object},
+    upload::{Object, Upload, UploadPlan},
     window::Window,
 };
 use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
@@ -68,6 +69,16 @@ struct Setting {
 }
 
 fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> Setting {
+    setting_under(Encryption::PublicKey, set, sizes, records, budget)
+}
+
+fn setting_under(
+    encryption: Encryption,
+    set: ParameterSet,
+    sizes: &[usize],
+    records: usize,
+    budget: f64,
+) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(records as u64);
     let table = table(sizes, records, &mut rng);
     let params = Parameters::new(set).unwrap();
@@ -90,7 +101,11 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &set).unwrap();
-    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
+    let upload_plan = upload_plan.under(encryption);
+    let own = own_key(encryption, &params, &mut rng);
+    let encryptor = Encryptor::new(&public, own.as_ref());
+    let noise = Noise::Drawn(&ladder);
+    let holder = Holder::new(&table, BOUND, noise, encryptor, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     Setting {
@@ -99,6 +114,15 @@ fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> S
         computation,
         crypto,
     }
+}
+
+/// The key of the holder's own, where there is to be one.
+fn own_key(
+    encryption: Encryption,
+    params: &Parameters,
+    rng: &mut ChaCha20Rng,
+) -> Option<HolderKey> {
+    (!encryption.is_public()).then(|| HolderKey::random(params, rng).unwrap())
 }
 
 /// What the statistic is in the clear.
@@ -213,8 +237,23 @@ fn contrasts_are_exact_with_and_without_slots_and_over_chunks() {
     }
 }
 
+/// The same counts and the same noise, whichever key the holder encrypted under.
+#[test]
+fn contrasts_are_exact_under_a_key_of_the_holders_own() {
+    for (set, records) in [(P1, 30), (P1, 700), (P1, 9000), (P1_LARGE, 500), (P2, 500)] {
+        let setting = setting_under(Encryption::HolderKey, set, &[3, 2, 5], records, 100.0);
+        check(setting, &contrast_batches());
+    }
+}
+
 #[test]
 fn an_upload_comes_together_from_objects_made_by_themselves() {
+    for encryption in [Encryption::PublicKey, Encryption::HolderKey] {
+        comes_together(encryption);
+    }
+}
+
+fn comes_together(encryption: Encryption) {
     let mut setting = setting(P1, &[3, 2, 5], 9000, 100.0);
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let public = setting.crypto.public_key(&mut rng).unwrap();
@@ -222,15 +261,18 @@ fn an_upload_comes_together_from_objects_made_by_themselves() {
     let (table, params) = (&setting.table, public.params());
     let domain = table.domain().clone();
     let plan = UploadPlan::for_table(&domain, 9000, setting.ladder.plan(), &P1).unwrap();
+    let plan = plan.under(encryption);
+    let own = own_key(encryption, params, &mut rng);
+    let encryptor = Encryptor::new(&public, own.as_ref());
     let noise = Noise::Drawn(&setting.ladder);
-    let holder = Holder::new(table, BOUND, noise, &public, plan).unwrap();
+    let holder = Holder::new(table, BOUND, noise, encryptor, plan).unwrap();
     let mut objects: Vec<Object> = plan.objects().collect();
     objects.shuffle(&mut rng);
     let stored: HashMap<String, Vec<u8>> = objects
         .iter()
         .map(|&object| (object.name(), holder.encode(object, &mut rng).unwrap()))
         .collect();
-    let fetch = |object: Object| decode_object(params, &plan, object, &stored[&object.name()]);
+    let fetch = |object: Object| plan.decode(params, object, &stored[&object.name()]);
     let upload = Upload::from_objects(params, plan, fetch).unwrap();
     setting.computation = Computation::new(DATASET, domain, public, keys, upload);
     check(setting, &contrast_batches());
@@ -310,8 +352,13 @@ fn squared_scores_are_exact() {
         )],
         vec![request(2, Statistic::SquaredScores(terms[1..].to_vec()))],
     ];
-    for records in [300, 9000] {
-        check(setting(P2, &[3, 2, 5], records, 1e9), &batches);
+    for (encryption, records) in [
+        (Encryption::PublicKey, 300),
+        (Encryption::PublicKey, 9000),
+        (Encryption::HolderKey, 9000),
+    ] {
+        let setting = setting_under(encryption, P2, &[3, 2, 5], records, 1e9);
+        check(setting, &batches);
     }
 }
 

@@ -3,11 +3,11 @@
 use fhaim_domain::Schema;
 use fhaim_dp::{LadderForm, Rho, accounting};
 use fhaim_he::Layout;
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::holder::check_records;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::roster::Contribution;
 use fhaim_protocol::terms::{Plan, Terms};
-use fhaim_protocol::upload::object_bytes;
 use fhaim_release::{Generator, ReleaseRequest, Statistic, UNIT_VARIANCE};
 use fhaim_synth::{MechanismName, Mechanisms, Next};
 use serde::Serialize;
@@ -28,7 +28,10 @@ pub(crate) struct Planned {
     layout: Option<Told>,
     /// Names of all objects, in the order of the upload.
     objects: Vec<String>,
-    object_bytes: usize,
+    /// Bytes of all objects.
+    bytes: u64,
+    /// Under which key they are.
+    encryption: Encryption,
     /// By attribute, the standard deviation of the noise on each count of the first batch;
     /// `null` where it has none.
     sigmas: Vec<Option<f64>>,
@@ -62,7 +65,8 @@ impl Planned {
                 .iter()
                 .map(|object| object.name())
                 .collect(),
-            object_bytes: object_bytes(&plan.set),
+            bytes: upload.bytes(&plan.parameters()?),
+            encryption: plan.encryption,
             sigmas: first_sigmas(terms, &plan)?,
         })
     }
@@ -104,6 +108,7 @@ pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
     let terms = Terms {
         options,
         ladder: LadderForm::Dense,
+        encryption: Encryption::of_new(terms.roster.as_ref()),
         ..terms
     };
     Ok(terms.complete(&Mechanisms)?)

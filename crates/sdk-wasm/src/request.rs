@@ -4,9 +4,11 @@ use fhaim_domain::{
     InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
 };
 use fhaim_dp::Rho;
-use fhaim_protocol::{terms::Terms, upload::Object};
+use fhaim_protocol::{encryption::Encryption, terms::Terms, upload::Object};
 use serde::Deserialize;
 use serde_json::Value;
+use std::fmt;
+use zeroize::Zeroize;
 
 /// Upper bound on the objects of a rehearsal.
 pub const MAX_REHEARSED: usize = 64;
@@ -60,13 +62,23 @@ pub enum Request {
     },
     /// Gives the bytes that a holder signs, in hexadecimal.
     Agreement(AgreementRequest),
-    /// Takes the public key in the stream; the table that was read is encrypted under it.
+    /// Draws the key of an upload's holder, in hexadecimal: a secret, which every session that
+    /// encrypts for the upload is given, and nobody else.
+    HolderKey {
+        /// The terms, which name a holder's own key.
+        terms: Box<Terms>,
+    },
+    /// Takes the public key in the stream; the table that was read is encrypted under it, or under the
+    /// holder's own.
     Prepare {
         /// The terms.
         terms: Box<Terms>,
         /// The holder's number in the roster.
         #[serde(default)]
         part: u32,
+        /// The holder's own key, where the terms name one.
+        #[serde(default)]
+        holder_key: Option<Secret>,
     },
     /// Encrypts one object.
     Encrypt {
@@ -78,6 +90,9 @@ pub enum Request {
     Rehearse {
         /// Number of the encryption parameter set.
         parameter_set: u8,
+        /// Under which key the terms have holders encrypt.
+        #[serde(default)]
+        encryption: Encryption,
         /// Objects, at most [`MAX_REHEARSED`].
         objects: usize,
     },
@@ -89,6 +104,30 @@ pub enum Request {
         #[serde(default)]
         facts: Vec<(String, String)>,
     },
+}
+
+/// Text that is wiped from memory when it is dropped, and shown to nobody.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 /// What a key set says of a dataset, for a holder to sign.

@@ -5,8 +5,9 @@ use std::io::Read;
 use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
-use fhaim_he::{DEGREE, ParameterSet, Parameters, PublicKey, SecretKey};
+use fhaim_he::{DEGREE, HolderKey, ParameterSet, Parameters, PublicKey, SecretKey};
 use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::encryption::{Encryption, Encryptor, key_from_text, key_to_text};
 use fhaim_protocol::holder::Noise;
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::terms::Terms;
@@ -17,7 +18,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::agreement::message;
 use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
-use crate::request::{MAX_REHEARSED, ReadRequest, Request};
+use crate::request::{MAX_REHEARSED, ReadRequest, Request, Secret};
 use crate::schema::{Checked, Drafted};
 use crate::table::ReadTable;
 use crate::text::{Found, utf8};
@@ -49,6 +50,8 @@ pub struct Session {
 #[derive(Debug)]
 struct Prepared {
     key: PublicKey,
+    /// The holder's own key, where the terms name one.
+    own: Option<HolderKey>,
     plan: PartPlan,
     record_bound: u64,
     /// The table's counts, where these are uploaded.
@@ -61,8 +64,10 @@ impl Prepared {
             Some(tally) => Content::Counts(tally),
             None => Content::Records(table),
         };
-        let (bound, key, plan) = (self.record_bound, &self.key, &self.plan);
-        Ok(PartHolder::new(&content, bound, Noise::Fresh, key, plan)?)
+        let (bound, plan) = (self.record_bound, &self.plan);
+        let encryptor = Encryptor::new(&self.key, self.own.as_ref());
+        let holder = PartHolder::new(&content, bound, Noise::Fresh, encryptor, plan);
+        Ok(holder?)
     }
 }
 
@@ -90,12 +95,18 @@ impl Session {
             } => json(&Planned::of(&terms, part, records)?),
             Request::Compose { costs, delta } => json(&Composed::of(&costs, delta)?),
             Request::Agreement(asked) => json(&message(&asked)?),
-            Request::Prepare { terms, part } => self.prepare(&terms, part, input),
+            Request::HolderKey { terms } => holder_key(*terms),
+            Request::Prepare {
+                terms,
+                part,
+                holder_key,
+            } => self.prepare(&terms, part, holder_key.as_ref(), input),
             Request::Encrypt { object } => self.encrypt(object),
             Request::Rehearse {
                 parameter_set,
+                encryption,
                 objects,
-            } => self.rehearse(parameter_set, objects),
+            } => self.rehearse((parameter_set, encryption), objects),
             Request::Report { file, facts } => self.report(&file, facts, input),
         }
     }
@@ -109,7 +120,13 @@ impl Session {
         answer
     }
 
-    fn prepare(&mut self, terms: &Terms, part: u32, input: impl Read) -> Result<Answer, Error> {
+    fn prepare(
+        &mut self,
+        terms: &Terms,
+        part: u32,
+        own: Option<&Secret>,
+        input: impl Read,
+    ) -> Result<Answer, Error> {
         let table = table(self.table.as_ref())?;
         let (schema, record_bound) = terms.part_schema(part)?;
         if *table.schema() != schema {
@@ -118,12 +135,15 @@ impl Session {
         let mut bytes = Vec::new();
         input.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
         let terms = terms.clone().complete(&Mechanisms)?;
-        let key = PublicKey::from_bytes(&terms.plan()?.parameters()?, &bytes);
+        let params = terms.plan()?.parameters()?;
+        let key = PublicKey::from_bytes(&params, &bytes);
         let key = key.map_err(fhaim_protocol::Error::from)?;
+        let own = own.map(|own| key_from_text(&params, own.text()));
         let tables = terms.count_tables()?;
         let tally = tables.map(|tables| Tally::of_table(tables, record_bound, table));
         let prepared = Prepared {
             key,
+            own: own.transpose()?,
             plan: part_plan(&terms, part, table.records())?,
             record_bound,
             tally: tally.transpose()?,
@@ -144,7 +164,11 @@ impl Session {
         Ok(Answer::Bytes(holder.encode(object, &mut rng?)?))
     }
 
-    fn rehearse(&mut self, parameter_set: u8, objects: usize) -> Result<Answer, Error> {
+    fn rehearse(
+        &mut self,
+        (parameter_set, encryption): (u8, Encryption),
+        objects: usize,
+    ) -> Result<Answer, Error> {
         let failed = |error| Error::from(fhaim_protocol::Error::from(error));
         let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
         let key = match &mut self.rehearsed {
@@ -158,9 +182,18 @@ impl Session {
                 &mut rehearsed.insert((parameter_set, key)).1
             }
         };
+        let own = match encryption {
+            Encryption::PublicKey => None,
+            Encryption::HolderKey => {
+                Some(HolderKey::random(key.params(), &mut rng).map_err(failed)?)
+            }
+        };
         let mut encrypted = 0;
         while encrypted < objects.min(MAX_REHEARSED) {
-            encrypted += key.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?.len();
+            encrypted += match &own {
+                None => key.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?.len(),
+                Some(own) => own.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?.len(),
+            };
         }
         json(&encrypted)
     }
@@ -187,6 +220,14 @@ impl Session {
         let page = html_page(&report, &facts);
         json(&Reported { report, page })
     }
+}
+
+/// A new key of a holder's own, as text.
+fn holder_key(terms: Terms) -> Result<Answer, Error> {
+    let params = terms.complete(&Mechanisms)?.plan()?.parameters()?;
+    let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
+    let key = HolderKey::random(&params, &mut rng).map_err(fhaim_protocol::Error::from)?;
+    json(&*key_to_text(&key))
 }
 
 /// A report, as data and as a page of its own.

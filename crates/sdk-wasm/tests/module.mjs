@@ -51,7 +51,9 @@ const { records } = ask(
   file("table.csv"),
 );
 const { objects } = ask({ op: "plan", terms, records });
-ask({ op: "prepare", terms }, file("public-key"));
+// Undefined where the terms name no key of the holder's own: the field is left out then.
+const holder_key = terms.encryption && ask({ op: "holder-key", terms });
+ask({ op: "prepare", terms, holder_key }, file("public-key"));
 mkdirSync(join(folder, "objects"), { recursive: true });
 const started = process.cpuUsage();
 objects.forEach((object, place) => {

@@ -11,10 +11,11 @@ use std::process::Command;
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::{LadderPlan, PAGE, generator};
-use fhaim_he::SecretKey;
+use fhaim_he::{Ciphertext, HolderKeys, Parameters, SecretKey};
+use fhaim_protocol::encryption::{Encryption, Payload};
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::terms::{Plan, Terms};
-use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
+use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_release::UNIT_VARIANCE;
 use rand::RngCore;
 use serde_json::json;
@@ -51,6 +52,7 @@ fn run(module: &str, folder: &Path) {
 /// A column's positions are those of the native holder, one for one.
 fn assert_column(secret: &SecretKey, holder: &Holder, object: Object, values: &[i128]) {
     let native = holder.encrypt(object, &mut generator().unwrap()).unwrap();
+    let native = native.ciphertexts().unwrap();
     let (native, _) = secret.decrypt(&native).unwrap();
     assert_eq!(values, native.as_slice(), "{object}");
 }
@@ -94,13 +96,38 @@ fn upload_plan(plan: &Plan) -> UploadPlan {
     UploadPlan::for_table(&plan.job.domain, RECORDS, ladder, &plan.set).unwrap()
 }
 
+/// An object's ciphertexts under the dataset's key.
+fn under_the_datasets(
+    payload: Payload,
+    keys: Option<&HolderKeys>,
+    params: &Parameters,
+) -> Vec<Ciphertext> {
+    match keys {
+        None => payload.ciphertexts().unwrap(),
+        Some(keys) => {
+            let all = payload.expanded(params).unwrap();
+            all.iter().map(|one| keys.switch(one).unwrap()).collect()
+        }
+    }
+}
+
 #[test]
 fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
     let Ok(module) = std::env::var("FHAIM_WASM") else {
         eprintln!("skipped: FHAIM_WASM is not set");
         return;
     };
-    let terms = Terms::new(schema(), 1.0, 1e-9, 16_384);
+    for encryption in [Encryption::PublicKey, Encryption::HolderKey] {
+        as_the_native_holders(&module, encryption);
+    }
+}
+
+/// Objects under the dataset's public key, or under one that the module drew.
+fn as_the_native_holders(module: &str, encryption: Encryption) {
+    let terms = Terms {
+        encryption,
+        ..Terms::new(schema(), 1.0, 1e-9, 16_384)
+    };
     let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
     let plan = terms.plan().unwrap();
     let params = plan.parameters().unwrap();
@@ -108,21 +135,28 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
     let public = secret.public_key(&mut generator().unwrap()).unwrap();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("module");
     let table = written(&folder, &terms, &public.to_bytes().unwrap());
-    run(&module, &folder);
+    run(module, &folder);
 
-    let upload = upload_plan(&plan);
-    let holder = Holder::new(&table, terms.record_bound, Noise::Fresh, &public, upload).unwrap();
-    let mut noise = Vec::new();
+    let native = upload_plan(&plan);
+    let upload = native.under(encryption);
+    let holder = Holder::new(&table, terms.record_bound, Noise::Fresh, &public, native).unwrap();
+    let (mut noise, mut keys) = (Vec::new(), None);
     for (place, object) in upload.objects().enumerate() {
         let bytes = fs::read(folder.join(format!("objects/{place}"))).unwrap();
-        let ciphertexts = decode_object(&params, &upload, object, &bytes).unwrap();
+        let payload = upload.decode(&params, object, &bytes).unwrap();
+        if object == Object::Keys {
+            keys = Some(payload.keys().unwrap());
+            continue;
+        }
+        let ciphertexts = under_the_datasets(payload, keys.as_ref(), &params);
         let (values, _) = secret.decrypt(&ciphertexts).unwrap();
         match object {
             Object::Column { .. } => assert_column(&secret, &holder, object, &values),
-            Object::Counts { .. } => panic!("the holder uploads records"),
+            Object::Counts { .. } | Object::Keys => panic!("the holder uploads records"),
             Object::Noise { .. } => noise.extend(noise_squares(&upload.ladder, object, &values)),
         }
     }
+    assert_eq!(keys.is_some(), encryption == Encryption::HolderKey);
     assert_variance(&noise);
     fs::remove_dir_all(folder).unwrap();
 }

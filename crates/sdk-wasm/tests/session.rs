@@ -5,11 +5,12 @@
 use fhaim_domain::Schema;
 use fhaim_dp::{LadderForm, generator};
 use fhaim_he::{Layout, SecretKey};
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::panel::{KeyService, ServiceKey};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{Agreement, Contribution, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
-use fhaim_protocol::upload::{Object, UploadPlan, decode_object};
+use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_sdk_wasm::{Answer, Session};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -268,13 +269,77 @@ fn objects_decrypt_to_the_one_hot_columns() {
         let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
             panic!("JSON, not bytes");
         };
-        let ciphertexts = decode_object(&params, &upload, object, &bytes).unwrap();
+        let ciphertexts = upload.decode(&params, object, &bytes).unwrap();
+        let ciphertexts = ciphertexts.ciphertexts().unwrap();
         let (values, _) = secret.decrypt(&ciphertexts).unwrap();
         assert_eq!(values[..4], bits.map(i128::from), "column {column}");
         assert!(values[4..].iter().all(|&value| value == 0));
     }
     let outside = json!({"op": "encrypt", "object": "column/4/0"});
     assert!(ask(&mut session, &outside, b"").is_err());
+}
+
+/// Under a key that one session drew and another was given, as the page's workers are.
+#[test]
+fn objects_under_a_key_of_the_holders_own_are_the_same_columns() {
+    let terms = Terms {
+        encryption: Encryption::HolderKey,
+        ..terms().choices()
+    };
+    let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+    let plan = terms.plan().unwrap();
+    let params = plan.parameters().unwrap();
+    let mut rng = generator().unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let public = public.to_bytes().unwrap();
+    let drawn = json!({"op": "holder-key", "terms": terms});
+    let own = json_of(ask(&mut Session::default(), &drawn, b"").unwrap());
+
+    let mut session = Session::default();
+    read(&mut session, TABLE).unwrap();
+    let request = json!({"op": "plan", "terms": terms, "records": 4});
+    let planned = json_of(ask(&mut session, &request, b"").unwrap());
+    assert_eq!(planned["encryption"], "holder-key");
+    assert_eq!(planned["objects"][0], "keys");
+    // Neither without the key nor under one that is none, which is not quoted.
+    let mut prepare = json!({"op": "prepare", "terms": terms});
+    assert!(ask(&mut session, &prepare, &public).is_err());
+    prepare["holder_key"] = json!(own.as_str().unwrap().replace('0', "z"));
+    let refused = ask(&mut session, &prepare, &public).unwrap_err();
+    assert!(!refused.contains('z') && refused.len() < 200, "{refused}");
+    prepare["holder_key"] = own.clone();
+    ask(&mut session, &prepare, &public).unwrap();
+
+    let layout = Layout::for_records(4).unwrap();
+    let part = terms.part_plan(0, Some(layout)).unwrap();
+    let mut sent = 0;
+    let mut encrypt = |object: Object| {
+        let request = json!({"op": "encrypt", "object": object});
+        let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
+            panic!("JSON, not bytes");
+        };
+        sent += bytes.len();
+        part.decode(&params, object, &bytes).unwrap()
+    };
+    let keys = encrypt(Object::Keys).keys().unwrap();
+    let columns = [[0, 1, 0, 0], [1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1]];
+    for (column, bits) in columns.into_iter().enumerate() {
+        let seeded = encrypt(Object::Column { column, chunk: 0 });
+        let switch = |one| keys.switch(one).unwrap();
+        let all: Vec<_> = seeded
+            .expanded(&params)
+            .unwrap()
+            .iter()
+            .map(switch)
+            .collect();
+        let (values, _) = secret.decrypt(&all).unwrap();
+        assert_eq!(values[..4], bits.map(i128::from), "column {column}");
+        assert!(values[4..].iter().all(|&value| value == 0));
+    }
+    let noise = part.objects().into_iter().skip(5).map(encrypt).count();
+    assert_eq!(5 + noise, planned["objects"].as_array().unwrap().len());
+    assert_eq!(json!(sent), planned["bytes"]);
 }
 
 #[test]
@@ -475,7 +540,7 @@ fn one_of_several_holders_encrypts_its_part() {
         let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
             panic!("JSON, not bytes");
         };
-        assert_eq!(json!(bytes.len()), planned["object_bytes"]);
+        assert_eq!(json!(bytes.len() * objects.len()), planned["bytes"]);
         plan.decode(&params, first, &bytes).unwrap();
     }
 }

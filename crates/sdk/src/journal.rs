@@ -2,9 +2,14 @@
 //! broken off goes on with what is missing.
 //!
 //! One JSON object a line: first the dataset and a digest of the table, then every object the
-//! service has confirmed. A line that was cut off by a crash is left out.
+//! service has confirmed, and before those that lie under a key of the holder's own, that key. With another
+//! key the upload begins anew: what was sent before does not count. A line that was cut off by a crash is
+//! left out. The file is its owner's alone: whoever has the key can read what the service has.
 
 use fhaim_api::Digest;
+use fhaim_dp::generator;
+use fhaim_he::{HolderKey, Parameters};
+use fhaim_protocol::encryption::{key_from_text, key_to_text};
 use fhaim_protocol::upload::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,8 +17,12 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::Error;
+
+/// How the line of a key begins.
+const KEY_LINE: &str = "{\"holder_key\":";
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,12 +38,34 @@ struct Line {
     digest: Digest,
 }
 
+/// A holder's key, in hexadecimal.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyLine {
+    holder_key: String,
+}
+
+impl Drop for KeyLine {
+    fn drop(&mut self) {
+        self.holder_key.zeroize();
+    }
+}
+
 /// The record of one upload.
-#[derive(Debug)]
 pub struct Journal {
     path: Option<PathBuf>,
     file: Option<File>,
     sent: BTreeMap<String, Digest>,
+    /// The key that the objects sent are under, where that is the holder's own.
+    key: Option<KeyLine>,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Journal");
+        shown.field("path", &self.path).field("sent", &self.sent);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Journal {
@@ -44,6 +75,7 @@ impl Journal {
             path: None,
             file: None,
             sent: BTreeMap::new(),
+            key: None,
         }
     }
 
@@ -57,11 +89,11 @@ impl Journal {
             path: path.to_owned(),
             reason,
         };
-        let text = match std::fs::read_to_string(path) {
+        let text = Zeroizing::new(match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(fault(error.to_string())),
-        };
+        });
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
         let wanted = Head { dataset, table };
@@ -80,21 +112,29 @@ impl Journal {
             }
             None => false,
         };
-        let mut sent = BTreeMap::new();
+        let (mut sent, mut key) = (BTreeMap::new(), None);
         for line in lines {
+            if line.starts_with(KEY_LINE) {
+                // What serde says of a text may quote it.
+                let line = serde_json::from_str::<KeyLine>(line);
+                key = Some(line.map_err(|_| fault("a line of it is none".to_owned()))?);
+                sent.clear();
+                continue;
+            }
             let line: Line = serde_json::from_str(line).map_err(|e| fault(e.to_string()))?;
             sent.insert(line.object.name(), line.digest);
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| fault(error.to_string()))?;
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path);
+        let file = file.map_err(|error| fault(error.to_string()))?;
         let mut journal = Self {
             path: Some(path.to_owned()),
             file: Some(file),
             sent,
+            key,
         };
         journal.cut(whole as u64)?;
         if !begun {
@@ -119,13 +159,13 @@ impl Journal {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let mut text = serde_json::to_string(line).unwrap_or_default();
+        let mut text = Zeroizing::new(serde_json::to_string(line).unwrap_or_default());
         text.push('\n');
         let written = file.write_all(text.as_bytes());
         written.map_err(|error| self.fault(&error))
     }
 
-    fn fault(&self, error: &std::io::Error) -> Error {
+    fn fault(&self, error: &dyn std::fmt::Display) -> Error {
         Error::Journal {
             path: self.path.clone().unwrap_or_default(),
             reason: error.to_string(),
@@ -139,6 +179,42 @@ impl Journal {
     pub fn confirm(&mut self, object: Object, digest: Digest) -> Result<(), Error> {
         self.write(&Line { object, digest })?;
         self.sent.insert(object.name(), digest);
+        Ok(())
+    }
+
+    /// The key of the holder's own that objects are to be sent under: the one that some were sent under, or,
+    /// where there are none, a new one, which is kept before anything is sent.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] for a key of other parameters, for objects that were sent under none, and where the
+    /// file cannot be written; [`Error::Protocol`] where the system has no randomness.
+    pub(crate) fn holder_key(&mut self, params: &Parameters) -> Result<HolderKey, Error> {
+        if !self.sent.is_empty() {
+            let Some(key) = &self.key else {
+                return Err(self.fault(&"it lacks the key that objects were sent under: remove it"));
+            };
+            let key = key_from_text(params, &key.holder_key);
+            return key.map_err(|error| self.fault(&error));
+        }
+        let mut rng = generator().map_err(fhaim_protocol::Error::from)?;
+        let key = HolderKey::random(params, &mut rng).map_err(fhaim_protocol::Error::from)?;
+        let line = KeyLine {
+            holder_key: key_to_text(&key).to_string(),
+        };
+        self.seclude()?;
+        self.write(&line)?;
+        self.key = Some(line);
+        Ok(key)
+    }
+
+    /// Makes the file its owner's alone, if an earlier release made it.
+    fn seclude(&self) -> Result<(), Error> {
+        #[cfg(unix)]
+        if let Some(file) = &self.file {
+            let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            let set = file.set_permissions(own);
+            return set.map_err(|error| self.fault(&error));
+        }
         Ok(())
     }
 
@@ -199,5 +275,100 @@ mod tests {
         assert!(Journal::open(&path, dataset, Digest::of(b"other")).is_err());
         Journal::open(&path, dataset, table).unwrap().finish();
         assert!(!path.exists());
+    }
+
+    fn params() -> Parameters {
+        Parameters::new(fhaim_he::P1).unwrap()
+    }
+
+    /// An upload that goes on does so under the key that it began with; one of which nothing counts any more
+    /// begins with another.
+    #[test]
+    fn the_key_of_the_holders_own_is_kept_with_what_was_sent_under_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let open = || Journal::open(&path, dataset, table).unwrap();
+        let mut journal = open();
+        let first = journal.holder_key(&params()).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        let shown = format!("{journal:?}");
+        assert!(!shown.contains(&key_to_text(&first)[..40]));
+        let mut again = open();
+        let key = again.holder_key(&params()).unwrap();
+        assert_eq!((key.id(), key.to_bytes()), (first.id(), first.to_bytes()));
+        assert_eq!(again.sent().len(), 1);
+        // Of another parameter set it is none.
+        let other = Parameters::new(fhaim_he::P1_LARGE).unwrap();
+        assert!(matches!(
+            again.holder_key(&other),
+            Err(Error::Journal { .. })
+        ));
+        again.forget(&OBJECT.name());
+        let next = again.holder_key(&params()).unwrap();
+        assert_ne!(next.id(), first.id());
+        again.confirm(Object::Keys, Digest::of(b"2")).unwrap();
+        // What was sent under the first is not gone on with.
+        let mut last = open();
+        let names: Vec<&String> = last.sent().keys().collect();
+        assert_eq!(names, ["keys"]);
+        assert_eq!(last.holder_key(&params()).unwrap().id(), next.id());
+    }
+
+    /// Wherever a crash cuts the file off, what counts as sent was sent under the key that is in it.
+    #[test]
+    fn a_key_that_was_cut_off_has_nothing_sent_under_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        let key = journal.holder_key(&params()).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let lines = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let ends: Vec<usize> = lines.map(|(place, _)| place + 1).collect();
+        let cuts = [
+            ends[0],
+            ends[0] + 20,
+            ends[1] - 1,
+            ends[1],
+            ends[1] + 20,
+            ends[2],
+        ];
+        for cut in cuts {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut journal = Journal::open(&path, dataset, table).unwrap();
+            let same = journal.holder_key(&params()).unwrap().id() == key.id();
+            assert_eq!(same, cut == ends[2], "{cut}");
+            assert_eq!(journal.sent().len(), usize::from(same));
+        }
+    }
+
+    #[test]
+    fn objects_without_the_key_that_they_were_sent_under_are_refused() {
+        let mut journal = Journal::in_memory();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        assert!(matches!(
+            journal.holder_key(&params()),
+            Err(Error::Journal { .. })
+        ));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let journal = Journal::open(&path, dataset, table).unwrap();
+        assert_eq!(mode(), 0o600);
+        drop(journal);
+        // As an earlier release left it.
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        journal.holder_key(&params()).unwrap();
+        assert_eq!(mode(), 0o600);
     }
 }

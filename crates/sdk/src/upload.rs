@@ -9,8 +9,9 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, fork, generator};
-use fhaim_he::{Layout, PublicKey};
+use fhaim_he::{HolderKey, Layout, PublicKey};
 use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{Noise, check_records};
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::upload::Object;
@@ -168,6 +169,10 @@ impl Client {
         }
         // Nothing that was sent counts any more: its noise need not be that of what is there.
         let begins = journal.sent().is_empty();
+        let own = match plan.form().encryption {
+            Encryption::PublicKey => None,
+            Encryption::HolderKey => Some(journal.holder_key(public.params())?),
+        };
         let mut kept = source.noise.key(part, &source.records, begins)?;
         let key = kept.as_ref().map(|kept| kept.key().clone());
         let mut state = Progress {
@@ -176,7 +181,7 @@ impl Client {
             bytes_sent: 0,
         };
         progress(state);
-        let encrypted = encrypt((source, key), record_bound, public, plan, missing);
+        let encrypted = encrypt((source, key), record_bound, (public, own), plan, missing);
         let sending = stream::unfold(encrypted, |mut encrypted| async {
             encrypted.recv().await.map(|object| (object, encrypted))
         })
@@ -402,7 +407,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 fn encrypt(
     (source, key): (&Source, Option<LadderKey>),
     record_bound: u64,
-    public: PublicKey,
+    (public, own): (PublicKey, Option<HolderKey>),
     plan: PartPlan,
     objects: Vec<Object>,
 ) -> mpsc::Receiver<Result<(Object, Bytes), Error>> {
@@ -419,7 +424,8 @@ fn encrypt(
             Records::Table(table) => Content::Records(table),
             Records::Tally(tally) => Content::Counts(tally),
         };
-        let holder = PartHolder::new(&content, record_bound, noise, &public, &plan);
+        let encryptor = Encryptor::new(&public, own.as_ref());
+        let holder = PartHolder::new(&content, record_bound, noise, encryptor, &plan);
         let ready = holder.and_then(|holder| Ok((holder, generator()?)));
         let (holder, mut rng) = match ready {
             Ok(ready) => ready,

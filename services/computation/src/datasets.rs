@@ -4,18 +4,18 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_he::{
-    Chunks, Ciphertext, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, Place,
-    PublicKey,
+    Chunks, Columns, EvaluationKeys, HolderKeyId, Layout, Parameters, Place, PublicKey,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::upload::CountsUpload;
+use fhaim_protocol::encryption::Payload;
 use fhaim_protocol::joint::{Contribution, join};
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_protocol::upload::{Object, UploadPlan, record_chunks, table};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -228,6 +228,7 @@ impl Part {
             return Ok(None);
         };
         let table = StoredColumns {
+            holder: self.holder_key().await?,
             kept: match kept {
                 true => Some(self.table(plan).await?),
                 false => None,
@@ -246,29 +247,39 @@ impl Part {
         let build = move || {
             let absent = || fhaim_protocol::Error::Object("an object is missing");
             let object = |object: Object| read.remove(&object).ok_or_else(absent);
-            let mut columns = vec![Vec::new(); plan.columns];
-            for (place, chunk) in plan.column_objects().map(object).enumerate() {
-                // Objects are in row-major order of (column, chunk).
-                if let Some(column) = columns.get_mut(place / plan.layout.chunks()) {
-                    column.push(chunk?);
-                }
-            }
-            Ok(EncryptedTable::new(&params, plan.layout, columns)?)
+            let objects = plan.column_objects().map(object);
+            table(&params, plan, objects.collect::<Result<_, _>>()?)
         };
         let built = blocking(build).await?;
         built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
     }
 
-    async fn read(
-        &self,
-        objects: Vec<Object>,
-    ) -> Result<HashMap<Object, Vec<Ciphertext>>, Failure> {
+    /// Which key of the holder's own its objects are under; none where that is the dataset's.
+    async fn holder_key(&self) -> Result<Option<HolderKeyId>, Failure> {
+        if !self.plan.contains(Object::Keys) {
+            return Ok(None);
+        }
+        let (_, keys) = self.read_one(Object::Keys).await?;
+        let keys = keys.keys().map_err(Failure::internal)?;
+        Ok(Some(keys.id()))
+    }
+
+    async fn read(&self, objects: Vec<Object>) -> Result<HashMap<Object, Payload>, Failure> {
         let objects = stream::iter(objects).map(|object| self.read_one(object));
         objects.buffer_unordered(READS).try_collect().await
     }
 
+    /// Where an object is kept.
+    fn place(&self, object: Object) -> Option<Place> {
+        let kept = self.objects.get(&object)?;
+        Some(Place {
+            name: self.stored.blob(self.number, object, kept.version),
+            digest: kept.digest.0,
+        })
+    }
+
     /// Reads an object: what was put, or nothing.
-    async fn read_one(&self, object: Object) -> Result<(Object, Vec<Ciphertext>), Failure> {
+    async fn read_one(&self, object: Object) -> Result<(Object, Payload), Failure> {
         let kept = self.objects.get(&object).copied();
         let kept = kept.ok_or_else(|| Failure::internal(format!("{object} is missing")))?;
         let blob = self.stored.blob(self.number, object, kept.version);
@@ -286,13 +297,13 @@ impl Part {
     }
 }
 
-/// Objects of all contributions that are added up, each holder's of one name after the other, a few
-/// read before they are asked for.
+/// Objects of all contributions that are added up, and the keys before them, each holder's of one name after
+/// the other, a few read before they are asked for.
 struct ReadAhead<'a> {
     parts: &'a [Part],
     /// What is still to be read, in the order in which it is asked for.
     waiting: std::vec::IntoIter<(usize, Object)>,
-    read: HashMap<(usize, Object), Vec<Ciphertext>>,
+    read: HashMap<(usize, Object), Payload>,
 }
 
 impl<'a> ReadAhead<'a> {
@@ -311,11 +322,7 @@ impl<'a> ReadAhead<'a> {
     }
 
     /// An object of a contribution; the thread waits until it is there.
-    fn get(
-        &mut self,
-        holder: usize,
-        object: Object,
-    ) -> Result<Vec<Ciphertext>, fhaim_protocol::Error> {
+    fn get(&mut self, holder: usize, object: Object) -> Result<Payload, fhaim_protocol::Error> {
         let absent = || fhaim_protocol::Error::Object("an object is missing");
         if !self.read.contains_key(&(holder, object)) {
             let next: Vec<_> = self.waiting.by_ref().take(READS).collect();
@@ -323,8 +330,8 @@ impl<'a> ReadAhead<'a> {
             let reads = next.into_iter().filter_map(|(holder, object)| {
                 let part = self.parts.get(holder)?;
                 Some(async move {
-                    let (object, ciphertexts) = part.read_one(object).await?;
-                    Ok::<_, Failure>(((holder, object), ciphertexts))
+                    let (object, payload) = part.read_one(object).await?;
+                    Ok::<_, Failure>(((holder, object), payload))
                 })
             });
             let read = futures_util::future::try_join_all(reads);
@@ -344,6 +351,7 @@ impl<'a> ReadAhead<'a> {
 struct StoredColumns {
     part: Part,
     plan: UploadPlan,
+    holder: Option<HolderKeyId>,
     kept: Option<EncryptedTable>,
 }
 
@@ -358,6 +366,14 @@ impl Columns for StoredColumns {
 
     fn count(&self) -> usize {
         self.plan.columns
+    }
+
+    fn holder(&self) -> Option<HolderKeyId> {
+        self.holder
+    }
+
+    fn holder_keys(&self) -> Option<Place> {
+        self.part.place(Object::Keys)
     }
 
     fn read(
@@ -378,24 +394,19 @@ impl Columns for StoredColumns {
             .block_on(self.part.read(objects.collect()))
             .map_err(|failure| unavailable(failure.to_string()))?;
         let mut take = |object: Object| {
-            let ciphertexts = read.remove(&object).unwrap_or_default();
-            let ciphertext = ciphertexts.into_iter().nth(residue);
             let absent = || unavailable(format!("{object} is missing"));
-            ciphertext.map(Arc::new).ok_or_else(absent)
+            read.remove(&object).ok_or_else(absent)
         };
-        let column = |&c: &usize| chunks.clone().map(object(c)).map(&mut take).collect();
-        columns.iter().map(column).collect()
+        let mut column = |&c: &usize| {
+            let objects = chunks.clone().map(object(c)).map(&mut take);
+            let objects = objects.collect::<fhaim_he::Result<Vec<_>>>()?;
+            let made = record_chunks(&self.part.params, objects, residue);
+            made.map_err(|error| unavailable(error.to_string()))
+        };
+        columns.iter().map(&mut column).collect()
     }
 
     fn place(&self, column: usize, chunk: usize) -> Option<Place> {
-        let object = Object::Column { column, chunk };
-        let kept = self.part.objects.get(&object)?;
-        Some(Place {
-            name: self
-                .part
-                .stored
-                .blob(self.part.number, object, kept.version),
-            digest: kept.digest.0,
-        })
+        self.part.place(Object::Column { column, chunk })
     }
 }

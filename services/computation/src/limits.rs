@@ -1,22 +1,14 @@
 //! What an account may have here, and what it has.
 
 use fhaim_api::usage::{Usage, Used};
-use fhaim_he::ParameterSet;
 use fhaim_platform::Failure;
 use fhaim_platform::store::{Tx, lock_owner};
-use fhaim_protocol::part::PartPlan;
-use fhaim_protocol::upload::object_bytes;
 use uuid::Uuid;
 
 use crate::State;
 use crate::problem::Refusal;
 use crate::store::uploads as store;
 use crate::uploads;
-
-/// What an upload's objects take when all are there, in bytes.
-pub fn bytes(set: &ParameterSet, upload: &PartPlan) -> u64 {
-    (upload.object_count() as u64).saturating_mul(object_bytes(set) as u64)
-}
 
 /// Refuses an upload of so many bytes beyond what an account may have. No other of the account is
 /// registered until the transaction ends.
@@ -60,7 +52,9 @@ pub async fn prepare_landed(state: &State) -> Result<(), Failure> {
         let terms = &stored.terms;
         let planned = uploads::outline(terms).and_then(|outline| {
             let plan = uploads::part_plan(terms, uploads::WHOLE, stored.layout)?;
-            Ok(bytes(&outline.set, &plan))
+            let params = outline.parameters();
+            let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
+            Ok(plan.bytes(&params))
         });
         let taken = match planned {
             Ok(bytes) => bytes,

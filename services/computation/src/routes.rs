@@ -3,7 +3,7 @@
 #![allow(unused_qualifications)] // in what utoipa expands to
 
 use axum::body::Bytes;
-use axum::extract::State as Shared;
+use axum::extract::{DefaultBodyLimit, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -19,7 +19,7 @@ use fhaim_platform::extract::{Json, Octets, Path, Receipts};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
@@ -37,6 +37,9 @@ use crate::{Role, State, batches, limits, runs, uploads};
 )]
 struct Document;
 
+/// The largest object of an upload: the keys of a holder's own, under parameter sets of three primes.
+const OBJECT_LIMIT: usize = 8 << 20;
+
 /// All routes, documented.
 pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::with_openapi(Document::openapi())
@@ -45,7 +48,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(register, show, delete))
         .routes(routes!(take_back))
         .routes(routes!(missing))
-        .routes(routes!(put_object, copy_object))
+        .routes(routes!(put_object, copy_object).layer(DefaultBodyLimit::max(OBJECT_LIMIT)))
         .routes(routes!(list_objects))
         .routes(routes!(share_key))
         .routes(routes!(complete))
@@ -169,7 +172,7 @@ async fn missing(
     tag = "uploads", security(("bearer" = [])),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path),
-        ("object" = String, Path, description = "`column/12/3`, `counts/3` or `noise/0/4/1`, its slashes percent-encoded"),
+        ("object" = String, Path, description = "`column/12/3`, `counts/3`, `noise/0/4/1` or `keys`, its slashes percent-encoded"),
         ("Content-Digest" = String, Header, description = "`sha-256=:<base64>:` (RFC 9530)")),
     responses(
         (status = 204, description = "Stored"),
@@ -352,4 +355,37 @@ async fn show_usage(
     User(owner): User,
 ) -> Result<axum::Json<Usage>, Failure> {
     Ok(axum::Json(limits::usage(&state, owner).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_he::{Layout, ParameterSet, Parameters};
+    use fhaim_protocol::encryption::{Encryption, Form};
+    use fhaim_protocol::upload::Object;
+
+    #[test]
+    fn every_object_of_an_upload_is_within_the_limit() {
+        let form = Form {
+            encryption: Encryption::HolderKey,
+            layout: Some(Layout::for_records(9000).unwrap()),
+        };
+        let public = Form {
+            encryption: Encryption::PublicKey,
+            ..form
+        };
+        let sets: Vec<ParameterSet> = (0..=255).filter_map(ParameterSet::by_id).collect();
+        assert!(sets.len() > 3);
+        for set in sets {
+            let params = Parameters::new(set).unwrap();
+            let keys = form.object_bytes(&params, Object::Keys);
+            for bytes in [
+                keys,
+                form.polynomial_bytes(&set),
+                public.polynomial_bytes(&set),
+            ] {
+                assert!(bytes <= OBJECT_LIMIT, "{bytes} under set {}", set.id);
+            }
+        }
+    }
 }

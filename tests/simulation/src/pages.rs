@@ -5,11 +5,12 @@
 use crate::setting::{DATASET, public_part};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, PAGE, Span};
-use fhaim_he::{Parameters, SecretKey, coefficient};
+use fhaim_he::{HolderKey, Parameters, SecretKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Answer, Computation};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::crypto::{Decryptor, Digests, Outcome, decrypt};
+use fhaim_protocol::encryption::Encryptor;
 use fhaim_protocol::holder::{self, Holder, Noise};
 use fhaim_protocol::request::{DecryptRequest, JobId, PageCodec, Part, SealedPage};
 use fhaim_protocol::sealing::{Context, SealingKey};
@@ -303,8 +304,12 @@ impl Encrypted {
         let domain = table.domain().clone();
         let upload = UploadPlan::for_table(&domain, table.records(), ladder.plan(), &plan.set);
         let upload = upload.expect("the plan is the table's");
+        let upload = upload.under(plan.encryption);
+        let own = (!plan.encryption.is_public())
+            .then(|| HolderKey::random(&params, rng).expect("keys can be made"));
+        let encryptor = Encryptor::new(&public, own.as_ref());
         let bound = u64::MAX;
-        let holder = Holder::new(table, bound, Noise::Drawn(ladder), &public, upload);
+        let holder = Holder::new(table, bound, Noise::Drawn(ladder), encryptor, upload);
         let upload = holder::encrypt(&holder.expect("the plan is the table's"), rng, &|| ());
         let upload = upload.expect("records can be encrypted");
         Self {

@@ -1,6 +1,9 @@
 // Digests of the objects that a service has confirmed, kept by the browser: with them an upload
 // goes on after a reload. Digests of ciphertexts say nothing about the records.
 //
+// What was sent under a key of the holder's own is gone on with under the same: that key is kept with the digests,
+// encrypted under one that the browser lets nobody read, and goes with them.
+//
 // They are kept in IndexedDB as a log. What was confirmed since the last write is one entry, and no
 // entry is written twice: an object of a large table costs no more than one of a small table.
 
@@ -16,10 +19,21 @@ interface Entry {
   objects: string[];
   /** One after the other, in the order of `objects`. */
   digests: Uint8Array<ArrayBuffer>;
+  /** The key of the holder's own that what follows is under; what came before does not count any more. */
+  sealed?: Sealed;
+}
+
+/** A text under a key that the browser keeps to itself. */
+interface Sealed {
+  key: CryptoKey;
+  iv: Uint8Array<ArrayBuffer>;
+  bytes: ArrayBuffer;
 }
 
 export class Journal {
   readonly digests = new Map<string, Uint8Array<ArrayBuffer>>();
+  /** The key of the holder's own that they are under, where they are under one. */
+  holderKey: string | undefined;
   /** Confirmed since the last write. */
   private fresh: string[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -31,11 +45,25 @@ export class Journal {
   async load(): Promise<void> {
     this.database = await database();
     const entries = this.database ? await entriesOf(this.database, this.dataset) : [];
-    for (const { objects, digests } of entries) {
+    for (const { objects, digests, sealed } of entries) {
+      if (sealed) {
+        this.digests.clear();
+        this.holderKey = await opened(sealed);
+      }
       objects.forEach((object, place) => {
         this.digests.set(object, digests.slice(place * DIGEST_BYTES, (place + 1) * DIGEST_BYTES));
       });
     }
+  }
+
+  /** Begins anew, under another key of the holder's own. */
+  async begin(holderKey: string): Promise<void> {
+    this.digests.clear();
+    this.fresh = [];
+    this.holderKey = holderKey;
+    if (!this.database) return;
+    const entry = { dataset: this.dataset, objects: [], digests: new Uint8Array() };
+    append(this.database, { ...entry, sealed: await sealed(holderKey) });
   }
 
   confirm(object: string, digest: Uint8Array<ArrayBuffer>): void {
@@ -77,6 +105,22 @@ export class Journal {
     const lines = entries.map(([object, digest]) => `${object} ${hexadecimal(digest)}\n`);
     const text = new TextEncoder().encode(lines.join(""));
     return hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", text)));
+  }
+}
+
+async function sealed(text: string): Promise<Sealed> {
+  const key = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+  const iv = crypto.getRandomValues(new Uint8Array(12));
+  const bytes = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, new TextEncoder().encode(text));
+  return { key, iv, bytes };
+}
+
+/** Nothing where it cannot be opened: the upload begins anew then. */
+async function opened({ key, iv, bytes }: Sealed): Promise<string | undefined> {
+  try {
+    return new TextDecoder().decode(await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, bytes));
+  } catch {
+    return undefined;
   }
 }
 

@@ -61,6 +61,9 @@ export interface ReadOptions {
   keep_values?: boolean;
 }
 
+/** Under which key a holder encrypts. */
+export type Encryption = "public-key" | "holder-key";
+
 export type Request =
   | { op: "mechanisms" }
   | { op: "dialect" }
@@ -72,9 +75,10 @@ export type Request =
   | { op: "plan"; terms: Terms; part: number; records: number }
   | { op: "compose"; costs: string[]; delta: number }
   | { op: "agreement"; dataset: string; terms: Terms; public_key: string; evaluation_keys: string }
-  | { op: "prepare"; terms: Terms; part: number }
+  | { op: "holder-key"; terms: Terms }
+  | { op: "prepare"; terms: Terms; part: number; holder_key?: string }
   | { op: "encrypt"; object: string }
-  | { op: "rehearse"; parameter_set: number; objects: number }
+  | { op: "rehearse"; parameter_set: number; encryption: Encryption; objects: number }
   | { op: "report"; file: string; facts: [string, string][] };
 
 /** A mechanism that can be chosen; the default is listed first. */
@@ -150,7 +154,9 @@ export interface Planned {
   /** Nothing is told of the number of records where counts are uploaded. */
   layout: { chunks: number; stride: number } | null;
   objects: string[];
-  object_bytes: number;
+  /** Of all objects. */
+  bytes: number;
+  encryption: Encryption;
   /** By attribute. */
   sigmas: (number | null)[];
 }

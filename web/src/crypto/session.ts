@@ -8,6 +8,7 @@ import type {
   Dialect,
   Drafted,
   Encrypted,
+  Encryption,
   Format,
   Mechanism,
   Part,
@@ -89,8 +90,13 @@ export class HolderSession {
     return this.ask({ op: "agreement", dataset, terms: terms as unknown as Terms, public_key, evaluation_keys });
   }
 
-  prepare(terms: Terms, part: number, publicKey: Blob): Promise<number> {
-    return this.ask({ op: "prepare", terms, part }, publicKey);
+  /** A new key of a holder's own: a secret, which every worker of an upload is given, and nobody else. */
+  holderKey(terms: Terms): Promise<string> {
+    return this.ask({ op: "holder-key", terms });
+  }
+
+  prepare(terms: Terms, part: number, publicKey: Blob, holder_key?: string): Promise<number> {
+    return this.ask({ op: "prepare", terms, part, holder_key }, publicKey);
   }
 
   encrypt(object: string): Promise<Encrypted> {
@@ -98,8 +104,8 @@ export class HolderSession {
   }
 
   /** Encrypts objects of zeros under a key that is thrown away; how many there were. */
-  rehearse(parameter_set: number, objects: number): Promise<number> {
-    return this.ask({ op: "rehearse", parameter_set, objects });
+  rehearse(parameter_set: number, encryption: Encryption, objects: number): Promise<number> {
+    return this.ask({ op: "rehearse", parameter_set, encryption, objects });
   }
 
   /** Compares a synthetic table with the one that was read with its values. */

@@ -144,14 +144,15 @@ export class Upload {
     const key = await this.publicKey(plan);
     await this.register(plan);
     const others = Array.from({ length: workersFor(records, columns.length) - 1 }, () => this.open());
-    await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
-      session.prepare(this.dataset.terms, this.part, key),
-    ));
     const { objects: missing } = await this.persist(() =>
       get<Missing>("computation", this.own("/missing")),
     );
     await this.journal.load();
     this.journal.forget(missing);
+    const own = await this.holderKey(first.session);
+    await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
+      session.prepare(this.dataset.terms, this.part, key, own),
+    ));
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
     if (this.queue.length > 0 && (await this.isComplete())) {
       if (this.dataset.terms.witness && !(await this.isComplete("witness"))) throw new Error(UNCOPIED);
@@ -160,6 +161,16 @@ export class Upload {
       this.queue = [];
     }
     this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
+  }
+
+  /** The key of the holder's own, where the terms name one: what was sent before is under the one it began with. */
+  private async holderKey(session: HolderSession): Promise<string | undefined> {
+    const { terms } = this.dataset;
+    if (terms.encryption !== "holder-key") return undefined;
+    if (this.journal.digests.size > 0 && this.journal.holderKey) return this.journal.holderKey;
+    const key = await session.holderKey(terms);
+    await this.journal.begin(key);
+    return key;
   }
 
   private async open(): Promise<{ session: HolderSession; table: ReadTable }> {

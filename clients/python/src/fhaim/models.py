@@ -197,7 +197,7 @@ class Contribution:
     """Its number within the dataset."""
 
     object_bytes: int
-    """Bytes of one object."""
+    """Bytes of one object that is encrypted; the keys of a holder's own are of another size."""
 
     objects: int
     """Objects there will be."""
@@ -643,7 +643,7 @@ class Missing:
     """Objects of a contribution that are still missing, in order."""
 
     objects: list[str]
-    """Names such as `column/12/3` and `noise/0/4/1`."""
+    """Names such as `column/12/3`, `noise/0/4/1` and `keys`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1131,6 +1131,11 @@ class Terms:
     contribution: ContributionKind | None = None
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
+    encryption: Encryption | None = None
+    """Under which key the holder encrypts: the dataset's public key, or, as new terms of one
+    holder name, a key of its own, under which an upload takes half the bytes.
+    """
+
     ladder: LadderForm | None = None
     """How every holder's noise is laid out: `loose` where it is left out, or `dense`, which new
     datasets name: the same noise in two thirds of the bytes or fewer.
@@ -1147,15 +1152,21 @@ class Terms:
     have.
     """
 
+    parameter_set: int | None = None
+    """Number of the parameter set, which terms with a holder's own key name: filled in where it
+    is left out.
+    """
+
     roster: Roster | None = None
     """The holders, where there are several. The first made the dataset; each names its account
     by its identifier.
     """
 
     version: int | None = None
-    """The version that the terms are written in: 7 with key services that share keys, 6 with a
-    second computation service, 5 with a dense ladder, 4 with a roster or another contribution
-    than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+    """The version that the terms are written in: 8 with a holder's own key, 7 with key services
+    that share keys, 6 with a second computation service, 5 with a dense ladder, 4 with a
+    roster or another contribution than records, 3 with `need` and `options`, 2 with `need`
+    alone, 1 without.
     """
 
     witness: bool | None = None
@@ -1249,6 +1260,10 @@ ContributionKind = Literal["records", "counts"]
 
 DatasetState = Literal["uploading", "ready"]
 """How far a dataset is."""
+
+
+Encryption = Literal["public-key", "holder-key"]
+"""Under which key a holder encrypts."""
 
 
 Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningReleased]

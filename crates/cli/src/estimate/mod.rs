@@ -5,9 +5,13 @@ mod speeds;
 use std::{fmt, time::Instant};
 
 use fhaim_domain::Domain;
-use fhaim_he::{Layout, PAGE, ParameterSet, WORKING_BYTES};
+use fhaim_he::{Layout, PAGE, ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
-    counts::CountTables, roster::Contribution, terms::encryption, upload::UploadPlan,
+    counts::CountTables,
+    encryption::{Encryption, Form},
+    roster::Contribution,
+    terms::encryption,
+    upload::UploadPlan,
 };
 use fhaim_release::{Holders, Job};
 use fhaim_synth::{ExpectedBatch, MechanismName};
@@ -34,6 +38,8 @@ pub struct Load {
     pub memory_bytes: u64,
     upload_bytes: u64,
     set: ParameterSet,
+    /// What the upload is encrypted under.
+    key: Encryption,
     /// How often a run does what speeds are measured of.
     encryptions: f64,
     key_switches: f64,
@@ -63,7 +69,7 @@ pub struct Estimate {
 }
 
 /// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
-/// each uploads a `contribution`.
+/// each uploads a contribution, encrypted under one key or another.
 ///
 /// # Errors
 /// What cannot be planned.
@@ -72,7 +78,7 @@ pub fn load(
     job: &Job,
     domain: &Domain,
     records: usize,
-    contribution: Contribution,
+    (contribution, key): (Contribution, Encryption),
 ) -> Result<Load, Error> {
     // Which column is whose makes no difference to sizes, and another domain has other columns.
     let count = job.holders.count();
@@ -84,15 +90,21 @@ pub fn load(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form)?;
+    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form, key)?;
     let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
     let shape = Shape::new(&plan, domain, count, contribution)?;
     let uploaded = shape.uploaded(&plan, count);
     let expected = mechanism.expected(&job, records)?;
+    let polynomials = usize::try_from(uploaded / shape.residues.max(1)).unwrap_or(usize::MAX);
+    let form = Form {
+        encryption: key,
+        layout: (contribution == Contribution::Records).then_some(plan.layout),
+    };
     let mut load = Load {
         memory_bytes: 0,
-        upload_bytes: uploaded.saturating_mul(set.memory_bytes() as u64),
+        upload_bytes: form.bytes(&Parameters::shared(set)?, polynomials),
         set,
+        key,
         encryptions: uploaded as f64,
         key_switches: 0.0,
         products: 0.0,
@@ -205,7 +217,7 @@ impl Load {
     /// A system without randomness.
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let started = Instant::now();
-        let speeds = Speeds::measure(self.set)?;
+        let speeds = Speeds::measure(self.set, self.key)?;
         let seconds = speeds.keys
             + self.encryptions * speeds.encryption
             + self.key_switches * speeds.key_switch

@@ -7,9 +7,11 @@ use std::{panic::resume_unwind, thread, time::Instant};
 use fhaim_domain::{Clique, Domain};
 use fhaim_he::{
     Cell, Ciphertext, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator, Factors,
-    Layout, Page, ParameterSet, Parameters, PublicKey, SecretKey, SquaredScore, Work, seal,
+    HolderKey, Layout, Page, ParameterSet, Parameters, PublicKey, SecretKey, SquaredScore, Work,
+    seal,
 };
 use fhaim_pgm::{FitOptions, Measurement, Model, fit};
+use fhaim_protocol::encryption::Encryption;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -61,12 +63,11 @@ impl Speeds {
     ///
     /// # Errors
     /// A system without randomness.
-    pub(super) fn measure(set: ParameterSet) -> Result<Self, Error> {
+    pub(super) fn measure(set: ParameterSet, key: Encryption) -> Result<Self, Error> {
         let started = Instant::now();
         let bench = Bench::new(set)?;
         let keys = started.elapsed().as_secs_f64();
-        let (encryption, columns) = bench.encrypt()?;
-        let table = EncryptedTable::new(&bench.params, bench.layout, columns)?;
+        let table = EncryptedTable::new(&bench.params, bench.layout, bench.columns()?)?;
         let (key_switch, product, page) = bench.compute(&table)?;
         let square = match set.squares {
             true => bench.square(&page)?,
@@ -75,7 +76,7 @@ impl Speeds {
         let (fit_megabyte, drawn_value) = model()?;
         Ok(Self {
             keys,
-            encryption,
+            encryption: bench.encryption(key)?,
             key_switch,
             product,
             release: bench.release(&page)?,
@@ -112,34 +113,33 @@ impl Bench {
         })
     }
 
-    /// Seconds of an encryption when all cores encrypt, which two threads of one core do no faster than one; and the
-    /// columns of a table, all of their records 1.
-    fn encrypt(&self) -> Result<(f64, Columns), Error> {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let each = (COLUMNS * CHUNKS).div_ceil(cores).max(ENCRYPTIONS);
-        let ones = vec![1; DEGREE];
-        let encrypt = || -> Result<Vec<Vec<Ciphertext>>, Error> {
-            let mut rng = system()?;
-            let all = (0..each).map(|_| self.public.encrypt(&ones, &mut rng));
-            Ok(all.collect::<Result<_, _>>()?)
+    /// Seconds of an encryption when all cores encrypt, which two threads of one core do no faster than one.
+    fn encryption(&self, key: Encryption) -> Result<f64, Error> {
+        let zeros = vec![0; DEGREE];
+        let own = match key {
+            Encryption::PublicKey => None,
+            Encryption::HolderKey => Some(HolderKey::random(&self.params, &mut system()?)?),
+        };
+        let encrypt = |rng: &mut ChaCha20Rng| match &own {
+            None => self.public.encrypt(&zeros, rng).map(|all| all.len()),
+            Some(own) => own.encrypt(&zeros, rng).map(|all| all.len()),
         };
         let mut least = f64::INFINITY;
-        let mut encrypted = Vec::new();
         for _ in 0..TIMES {
             let started = Instant::now();
-            let all: Vec<_> = thread::scope(|scope| {
-                let threads: Vec<_> = (0..cores).map(|_| scope.spawn(encrypt)).collect();
-                threads.into_iter().map(|thread| thread.join()).collect()
-            });
-            encrypted.clear();
-            for done in all {
-                encrypted.extend(done.unwrap_or_else(|panic| resume_unwind(panic))?);
-            }
-            let ciphertexts: usize = encrypted.iter().map(Vec::len).sum();
+            let ciphertexts: usize = on_all_cores(ENCRYPTIONS, &encrypt)?.into_iter().sum();
             least = least.min(started.elapsed().as_secs_f64() / ciphertexts.max(1) as f64);
         }
+        Ok(least)
+    }
+
+    /// The columns of a table, all of their records 1.
+    fn columns(&self) -> Result<Columns, Error> {
+        let ones = vec![1; DEGREE];
+        let encrypt = |rng: &mut ChaCha20Rng| self.public.encrypt(&ones, rng);
+        let encrypted = on_all_cores((COLUMNS * CHUNKS).div_ceil(cores()), &encrypt)?;
         let columns = encrypted.chunks_exact(CHUNKS).take(COLUMNS);
-        Ok((least, columns.map(<[_]>::to_vec).collect()))
+        Ok(columns.map(<[_]>::to_vec).collect())
     }
 
     /// Seconds of a key switch and of a product, with all cores at work, and the page that they made.
@@ -203,6 +203,31 @@ impl Bench {
         SquaredScore::new(&evaluator, page.clone(), &mut Work::default())?;
         Ok(started.elapsed().as_secs_f64())
     }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Has a thread of each core do something so often.
+fn on_all_cores<T: Send>(
+    times: usize,
+    work: &(impl Fn(&mut ChaCha20Rng) -> fhaim_he::Result<T> + Sync),
+) -> Result<Vec<T>, Error> {
+    let one = || -> Result<Vec<T>, Error> {
+        let mut rng = system()?;
+        let done = (0..times).map(|_| work(&mut rng));
+        Ok(done.collect::<Result<_, _>>()?)
+    };
+    let all: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores()).map(|_| scope.spawn(one)).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    let mut together = Vec::new();
+    for done in all {
+        together.extend(done.unwrap_or_else(|panic| resume_unwind(panic))?);
+    }
+    Ok(together)
 }
 
 /// Seconds of a megabyte's step in a fit; and of drawing a record, for each value that is looked at.

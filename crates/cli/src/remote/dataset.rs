@@ -13,7 +13,8 @@ use fhaim_domain::{Claim, Schema, counted};
 use fhaim_dp::{Ladder, LadderForm, Rho};
 use fhaim_he::Layout;
 use fhaim_protocol::{
-    holder::check_records, panel::KeyService, roster::Contribution, terms::Terms,
+    encryption::Encryption, holder::check_records, panel::KeyService, roster::Contribution,
+    terms::Terms,
 };
 use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
 use fhaim_synth::Mechanisms;
@@ -100,6 +101,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         runs: arguments.runs,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
+        encryption: Encryption::of_new(roster.as_ref()),
         roster,
         contribution,
         ladder: LadderForm::Dense,

@@ -71,6 +71,11 @@ impl HolderCiphertext {
         self.key
     }
 
+    /// Feeds every residue, little-endian, to `update`, as [`Ciphertext::digest_into`].
+    pub fn digest_into(&self, update: impl FnMut(&[u8])) {
+        self.ciphertext.digest_into(update);
+    }
+
     /// What the evaluator multiplies, with the name of the key that it is under.
     pub(crate) fn into_parts(self) -> (HolderKeyId, Ciphertext) {
         (self.key, self.ciphertext)

@@ -3,11 +3,13 @@
 use super::CountTables;
 use super::tally::Tally;
 use crate::Error;
+use crate::encryption::{Encryption, Encryptor, Form, NO_SUCH_OBJECT, Payload};
 use crate::holder::{Noise, encrypt_vector, map};
-use crate::upload::{EncryptedLadder, Object, decode_ciphertexts, encode_object, noise_objects};
+use crate::noise::EncryptedLadder;
+use crate::upload::{Object, noise_objects};
 use fhaim_domain::Domain;
 use fhaim_dp::{LadderPlan, fork};
-use fhaim_he::{Ciphertext, EncryptedCounts, Parameters, PublicKey};
+use fhaim_he::{EncryptedCounts, Parameters};
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
 
@@ -18,28 +20,55 @@ pub struct CountsPlan {
     pub tables: CountTables,
     /// Size of the noise ladder.
     pub ladder: LadderPlan,
+    /// Under which key the holder encrypts.
+    pub encryption: Encryption,
 }
 
 impl CountsPlan {
-    /// The plan of a domain.
+    /// The plan of a domain, encrypted under the public key.
     ///
     /// # Errors
     /// As [`CountTables::new`].
     pub fn new(domain: &Domain, ladder: LadderPlan) -> Result<Self, Error> {
         let tables = CountTables::new(domain)?;
-        Ok(Self { tables, ladder })
+        Ok(Self {
+            tables,
+            ladder,
+            encryption: Encryption::PublicKey,
+        })
     }
 
-    /// All objects: the tables' ciphertexts, then the noise in row-major order of (page, level,
-    /// index).
+    /// The same upload, encrypted under another key.
+    #[must_use]
+    pub fn under(self, encryption: Encryption) -> Self {
+        Self { encryption, ..self }
+    }
+
+    /// What its objects are.
+    pub fn form(&self) -> Form {
+        Form {
+            encryption: self.encryption,
+            layout: None,
+        }
+    }
+
+    /// All objects: the keys of a holder's own key, the tables' ciphertexts, then the noise in row-major
+    /// order of (page, level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
         let numbers = 0..self.tables.layout().ciphertexts();
         let counts = numbers.map(|number| Object::Counts { number });
-        counts.chain(noise_objects(self.ladder))
+        let keys = self.encryption.objects();
+        keys.chain(counts).chain(noise_objects(self.ladder))
     }
 
     /// Number of objects.
     pub fn object_count(&self) -> usize {
+        let keys = self.encryption.objects().count();
+        self.polynomials().saturating_add(keys)
+    }
+
+    /// Number of objects that are encrypted polynomials.
+    pub fn polynomials(&self) -> usize {
         let counts = self.tables.layout().ciphertexts();
         counts.saturating_add(self.ladder.vectors())
     }
@@ -47,6 +76,7 @@ impl CountsPlan {
     /// Whether the object is one of the plan's.
     pub fn contains(&self, object: Object) -> bool {
         match object {
+            Object::Keys => !self.encryption.is_public(),
             Object::Counts { number } => number < self.tables.layout().ciphertexts(),
             Object::Noise { page, level, index } => {
                 self.ladder.vector(page, level, index).is_some()
@@ -55,21 +85,21 @@ impl CountsPlan {
         }
     }
 
-    /// Decodes an object: one ciphertext under each plaintext modulus, in order.
+    /// Decodes an object.
     ///
     /// # Errors
     /// [`Error::Object`] for an object that the plan does not have, or of another size;
-    /// [`Error::Encryption`] with the first rule that a ciphertext's bytes break.
+    /// [`Error::Encryption`] with the first rule that its bytes break.
     pub fn decode(
         &self,
         params: &Parameters,
         object: Object,
         bytes: &[u8],
-    ) -> Result<Vec<Ciphertext>, Error> {
+    ) -> Result<Payload, Error> {
         if !self.contains(object) {
-            return Err(Error::Object("the upload has no such object"));
+            return Err(NO_SUCH_OBJECT);
         }
-        decode_ciphertexts(params, bytes)
+        self.form().decode(params, object, bytes)
     }
 }
 
@@ -78,7 +108,7 @@ impl CountsPlan {
 pub struct CountsHolder<'a> {
     tally: &'a Tally,
     noise: Noise<'a>,
-    public: &'a PublicKey,
+    encryptor: Encryptor<'a>,
     plan: &'a CountsPlan,
 }
 
@@ -86,16 +116,17 @@ impl<'a> CountsHolder<'a> {
     /// A holder who follows `plan`.
     ///
     /// # Errors
-    /// [`Error::Object`] where the plan is not the tally's or the ladder's; [`Error::Table`] for a
+    /// [`Error::Object`] where the plan is not the tally's, the ladder's or the key's; [`Error::Table`] for a
     /// tally without a record.
     pub fn new(
         tally: &'a Tally,
         noise: Noise<'a>,
-        public: &'a PublicKey,
+        encryptor: impl Into<Encryptor<'a>>,
         plan: &'a CountsPlan,
     ) -> Result<Self, Error> {
+        let encryptor = encryptor.into();
         let other = matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder);
-        if other || *tally.tables() != plan.tables {
+        if other || !encryptor.follows(plan.encryption) || *tally.tables() != plan.tables {
             return Err(Error::Object("the plan is not this table's"));
         }
         if tally.records() == 0 {
@@ -104,7 +135,7 @@ impl<'a> CountsHolder<'a> {
         Ok(Self {
             tally,
             noise,
-            public,
+            encryptor,
             plan,
         })
     }
@@ -117,25 +148,21 @@ impl<'a> CountsHolder<'a> {
         &self,
         object: Object,
         rng: &mut R,
-    ) -> Result<Vec<Ciphertext>, Error> {
+    ) -> Result<Payload, Error> {
         self.draw(object, &mut fork(rng))
     }
 
-    fn draw<R: RngCore + CryptoRng>(
-        &self,
-        object: Object,
-        rng: &mut R,
-    ) -> Result<Vec<Ciphertext>, Error> {
-        let missing = Error::Object("the upload has no such object");
+    fn draw<R: RngCore + CryptoRng>(&self, object: Object, rng: &mut R) -> Result<Payload, Error> {
         match object {
+            Object::Keys => self.encryptor.keys(self.plan.form().layout, rng),
             Object::Counts { number } => {
-                let counts = self.tally.counts(number).ok_or(missing)?;
-                Ok(self.public.encrypt(counts, rng)?)
+                let counts = self.tally.counts(number).ok_or(NO_SUCH_OBJECT)?;
+                self.encryptor.encrypt(counts, rng)
             }
             Object::Noise { .. } => {
-                encrypt_vector(self.public, self.plan.ladder, self.noise, object, rng)
+                encrypt_vector(&self.encryptor, self.plan.ladder, self.noise, object, rng)
             }
-            Object::Column { .. } => Err(missing),
+            Object::Column { .. } => Err(NO_SUCH_OBJECT),
         }
     }
 
@@ -148,8 +175,8 @@ impl<'a> CountsHolder<'a> {
         object: Object,
         rng: &mut R,
     ) -> Result<Vec<u8>, Error> {
-        let ciphertexts = self.encrypt(object, rng)?;
-        Ok(encode_object(self.public.params(), &ciphertexts))
+        let payload = self.encrypt(object, rng)?;
+        Ok(payload.encode(self.encryptor.params()))
     }
 
     /// Encrypts everything in one go, on all cores; `progress` is told of every object done.
@@ -160,7 +187,7 @@ impl<'a> CountsHolder<'a> {
         &self,
         rng: &mut R,
         progress: &(dyn Fn() + Sync),
-    ) -> Result<Vec<(Object, Vec<Ciphertext>)>, Error> {
+    ) -> Result<Vec<(Object, Payload)>, Error> {
         let objects: Vec<_> = self.plan.objects().map(|o| (o, fork(rng))).collect();
         let encrypted = map(&objects, |(object, generator)| {
             let encrypted = self.draw(*object, &mut Clone::clone(generator))?;
@@ -184,34 +211,52 @@ pub struct CountsUpload {
 
 impl CountsUpload {
     /// Adds what `holders` sent; `get` is asked for every object of the plan and each holder, by its
-    /// number. Memory is that of one contribution.
+    /// number, and before for the keys of a holder's own. Memory is that of one contribution.
     ///
     /// # Errors
-    /// [`Error::Object`] where the holders have columns of the same records; what `get` returns;
+    /// [`Error::Object`] where the holders have columns of the same records, and for several under one
+    /// holder's key; what `get` returns;
     /// [`Error::Encryption`] for objects that lack a plaintext modulus.
     pub fn join(
         params: &Parameters,
         plan: &CountsPlan,
         holders: &Holders,
-        mut get: impl FnMut(usize, Object) -> Result<Vec<Ciphertext>, Error>,
+        mut get: impl FnMut(usize, Object) -> Result<Payload, Error>,
     ) -> Result<Self, Error> {
         if holders.owners().is_some() {
             return Err(Error::Object(
                 "holders of columns cannot count by themselves",
             ));
         }
+        let keys = plan.encryption.keys(|object| get(0, object))?;
+        if keys.is_some() && holders.count() != 1 {
+            return Err(Error::Object("several holders encrypt under one key"));
+        }
         let mut sum = |object| {
-            let of_each = (0..holders.count() as usize).map(|holder| get(holder, object));
-            crate::joint::add(params, &of_each.collect::<Result<Vec<_>, Error>>()?)
+            let mut of_each = (0..holders.count() as usize).map(|holder| get(holder, object));
+            match of_each.len() {
+                1 => of_each.next().unwrap_or(Err(NO_SUCH_OBJECT)),
+                _ => crate::joint::add(params, of_each),
+            }
         };
         let layout = plan.tables.layout().clone();
-        let numbers = 0..layout.ciphertexts();
-        let counts = numbers.map(|number| sum(Object::Counts { number }));
-        let counts = counts.collect::<Result<Vec<_>, Error>>()?;
+        let numbers = (0..layout.ciphertexts()).map(|number| Object::Counts { number });
+        let counts = match &keys {
+            None => {
+                let counts = numbers.map(|object| sum(object)?.ciphertexts());
+                let counts = counts.collect::<Result<Vec<_>, Error>>()?;
+                EncryptedCounts::new(params, layout, holders.count(), counts)?
+            }
+            Some(keys) => {
+                let counts = numbers.map(|object| sum(object)?.expanded(params));
+                let counts = counts.collect::<Result<Vec<_>, Error>>()?;
+                EncryptedCounts::of_holder(keys, layout, &counts)?
+            }
+        };
         Ok(Self {
             tables: plan.tables.clone(),
-            counts: EncryptedCounts::new(params, layout, holders.count(), counts)?,
-            ladder: EncryptedLadder::of_plan(params, plan.ladder, sum)?,
+            counts,
+            ladder: EncryptedLadder::from_objects(params, plan.ladder, keys, sum)?,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Terms, their versions, and the plans that follow from them.
 
 use super::*;
+use crate::roster::Partition;
 use fhaim_synth::Mechanisms;
 
 fn terms() -> Terms {
@@ -183,4 +184,119 @@ fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
         .complete(&Mechanisms);
         assert!(matches!(refused, Err(Error::Mechanism(_))));
     }
+}
+
+/// Terms with a key of the holder's own name their parameter set, and those without are as they were.
+#[test]
+fn a_key_of_the_holders_own_is_named_with_its_parameter_set() {
+    let public = Terms {
+        ladder: LadderForm::Dense,
+        ..terms()
+    };
+    let own = Terms {
+        encryption: Encryption::of_new(None),
+        ..public.clone()
+    };
+    let text = |terms: &Terms| serde_json::to_string(terms).unwrap();
+    let public = public.complete(&Mechanisms).unwrap();
+    assert_eq!(public.version, LADDER_VERSION);
+    assert!(!text(&public).contains("encryption") && !text(&public).contains("parameter_set"));
+    let complete = own.clone().complete(&Mechanisms).unwrap();
+    assert_eq!(complete.version, HOLDER_KEY_VERSION);
+    let (plan, before) = (complete.plan().unwrap(), public.plan().unwrap());
+    assert_eq!(complete.parameter_set, Some(plan.set.id));
+    assert_eq!(
+        (plan.encryption, before.encryption),
+        (Encryption::HolderKey, Encryption::PublicKey)
+    );
+    assert_eq!(
+        (&plan.job, plan.run_ladder),
+        (&before.job, before.run_ladder)
+    );
+    assert_eq!(complete.outline().unwrap().set, plan.set);
+    assert!(text(&complete).contains(r#""encryption":"holder-key","parameter_set":"#));
+    assert_eq!(
+        serde_json::from_str::<Terms>(&text(&complete)).unwrap(),
+        complete
+    );
+    assert_eq!(complete.choices(), own);
+    // A set that is named is kept, if it is for these terms, whatever a later release would choose.
+    let named = |parameter_set| {
+        let terms = Terms {
+            parameter_set,
+            ..own.clone()
+        };
+        terms.complete(&Mechanisms)?.plan()
+    };
+    assert_eq!(
+        named(Some(fhaim_he::P1_LARGE.id)).unwrap().set,
+        fhaim_he::P1_LARGE
+    );
+    assert_eq!(named(None).unwrap().set, fhaim_he::P5);
+    for id in [0, fhaim_he::P2.id, fhaim_he::P3.id, 255] {
+        let refused = named(Some(id)).unwrap_err().to_string();
+        assert!(refused.contains("parameter_set"), "{refused}");
+    }
+    let unnamed = Terms {
+        parameter_set: None,
+        ..complete.clone()
+    };
+    let needless = Terms {
+        parameter_set: complete.parameter_set,
+        ..public
+    };
+    for terms in [unnamed, needless] {
+        for refused in [terms.plan().err(), terms.outline().err()] {
+            let refused = refused.unwrap().to_string();
+            assert!(refused.contains("parameter_set"), "{refused}");
+        }
+    }
+}
+
+/// A set for secret keys of one service is neither chosen for split keys, nor taken where it is named.
+#[test]
+fn split_keys_have_a_set_of_their_own_choice() {
+    let service = |number: u8| KeyService {
+        name: format!("service {number}"),
+        key: crate::panel::ServiceKey::from_bytes(&[number; 32]).public(),
+    };
+    let split = Terms {
+        encryption: Encryption::HolderKey,
+        key_services: vec![service(1), service(2)],
+        ..terms()
+    };
+    let complete = split.clone().complete(&Mechanisms).unwrap();
+    assert_eq!(complete.version, HOLDER_KEY_VERSION);
+    assert_eq!(complete.parameter_set, Some(fhaim_he::P1.id));
+    complete.plan().unwrap().parameters().unwrap();
+    let named = Terms {
+        parameter_set: Some(fhaim_he::P5.id),
+        ..split
+    };
+    let refused = plan(&named).unwrap_err().to_string();
+    assert!(refused.contains("parameter_set"), "{refused}");
+}
+
+/// Several holders' ciphertexts are added up: all are under the dataset's key.
+#[test]
+fn a_roster_has_no_key_of_a_holders_own() {
+    let member = |number: u8| Member {
+        account: format!("holder {number}"),
+        columns: Vec::new(),
+        record_bound: 256,
+        key: [number; 32],
+    };
+    let roster = Roster {
+        partition: Partition::Records,
+        honest: 1,
+        holders: (1..=2).map(member).collect(),
+    };
+    assert_eq!(Encryption::of_new(Some(&roster)), Encryption::PublicKey);
+    let terms = Terms {
+        roster: Some(roster),
+        encryption: Encryption::HolderKey,
+        ..terms()
+    };
+    let refused = plan(&terms).unwrap_err().to_string();
+    assert!(refused.contains("encryption"), "{refused}");
 }

@@ -13,6 +13,7 @@ use fhaim_he::{Ciphertext, EvaluationKeys, P2, PAGE, Parameters, PublicKey, coef
 use fhaim_protocol::{
     computation::Computation,
     crypto::{CryptoService, judge::Rules},
+    encryption::Payload,
     holder::{Holder, Noise},
     request::{DatasetId, DecryptRequest, JobId},
     sealing::SealingKey,
@@ -61,7 +62,7 @@ fn requests() -> Vec<ReleaseRequest> {
 }
 
 /// What the holder uploaded.
-type Objects = BTreeMap<Object, Vec<Ciphertext>>;
+type Objects = BTreeMap<Object, Payload>;
 
 struct Setting {
     table: Table,
@@ -168,7 +169,7 @@ impl Setting {
 fn without_noise(setting: &mut Setting, objects: &Objects) -> Objects {
     let mut objects = objects.clone();
     let zero = setting.public.encrypt(&vec![0; PAGE], &mut setting.rng);
-    let zero = zero.unwrap();
+    let zero = Payload::Ciphertexts(zero.unwrap());
     for (object, taken) in &mut objects {
         if let Object::Noise { .. } = object {
             taken.clone_from(&zero);

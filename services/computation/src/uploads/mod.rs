@@ -12,10 +12,11 @@ use fhaim_he::Layout;
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::counts::upload::CountsPlan;
+use fhaim_protocol::encryption::{Encryption, Form};
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::roster;
 use fhaim_protocol::terms::{Outline, Terms};
-use fhaim_protocol::upload::{UploadPlan, object_bytes};
+use fhaim_protocol::upload::{Object, UploadPlan};
 use uuid::Uuid;
 
 use crate::State;
@@ -140,18 +141,31 @@ pub async fn find_part(
 /// A failure of the store.
 pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
     let outline = outline(&stored.terms)?;
-    let object_bytes = object_bytes(&outline.set) as u64;
+    let params = outline.parameters().map_err(Failure::internal)?;
     let shape = Shape::new(stored, &outline)?;
     let contribution = |part: Part| {
-        let objects = shape.objects(&part)?;
+        let layout = part
+            .layout
+            .map(|layout| Layout::from_parts(layout.chunks, layout.stride));
+        let layout = layout.transpose();
+        let layout = layout.map_err(|error| Refusal::Terms(error.to_string()))?;
+        let form = Form {
+            encryption: outline.encryption,
+            layout,
+        };
+        let object_bytes = form.polynomial_bytes(params.set()) as u64;
+        let polynomials = part.present.saturating_sub(part.keys);
+        let keys = form.object_bytes(&params, Object::Keys) as u64;
         Ok(Contribution {
             number: part.number,
             chunks: [0, part.layout.map_or(0, |layout| layout.chunks)],
             columns: [0, part.columns],
             state: part.state,
             objects_present: part.present,
-            objects,
-            bytes_present: part.present.saturating_mul(object_bytes),
+            objects: shape.objects(&part, layout),
+            bytes_present: polynomials
+                .saturating_mul(object_bytes)
+                .saturating_add(part.keys.saturating_mul(keys)),
             object_bytes,
         })
     };
@@ -169,6 +183,7 @@ pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
 struct Shape {
     ladder: LadderPlan,
     residues: usize,
+    encryption: Encryption,
     /// Objects of a contribution of counts, of which all have the same.
     counts: Option<u64>,
 }
@@ -181,27 +196,28 @@ impl Shape {
             roster::Contribution::Records => None,
             roster::Contribution::Counts => {
                 let plan = CountsPlan::new(&outline.domain, ladder).map_err(terms)?;
-                Some(plan.object_count() as u64)
+                Some(plan.under(outline.encryption).object_count() as u64)
             }
         };
         Ok(Self {
             ladder,
             residues: outline.set.plaintext_moduli.len(),
+            encryption: outline.encryption,
             counts,
         })
     }
 
-    fn objects(&self, part: &Part) -> Result<u64, Refusal> {
-        let terms = |error: fhaim_he::Error| Refusal::Terms(error.to_string());
-        let Some(layout) = part.layout else {
-            return Ok(self.counts.unwrap_or_default());
+    fn objects(&self, part: &Part, layout: Option<Layout>) -> u64 {
+        let Some(layout) = layout else {
+            return self.counts.unwrap_or_default();
         };
         let plan = UploadPlan {
             columns: part.columns,
-            layout: Layout::from_parts(layout.chunks, layout.stride).map_err(terms)?,
+            layout,
             ladder: self.ladder,
             residues: self.residues,
+            encryption: self.encryption,
         };
-        Ok(plan.object_count() as u64)
+        plan.object_count() as u64
     }
 }

@@ -52,10 +52,10 @@ pub async fn register(
     };
     check_terms(&terms).await?;
     let plan = part_plan(&terms, number, new.layout)?;
-    let set = outline(&terms)?.set;
-    let bytes = limits::bytes(&set, &plan);
+    let params = outline(&terms)?.parameters().map_err(Failure::internal)?;
+    let bytes = plan.bytes(&params);
     check_size(&plan, bytes, state.upload_bytes)?;
-    check_counts(&plan, &set, state.memory.counts_bytes)?;
+    check_counts(&plan, params.set(), state.memory.counts_bytes)?;
     let several = terms.roster.is_some();
     let part = NewPart {
         number,

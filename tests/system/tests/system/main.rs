@@ -18,6 +18,7 @@ mod links;
 mod lost;
 mod metrics;
 mod names;
+mod needles;
 mod operators;
 mod outages;
 mod parties;

@@ -13,14 +13,23 @@ use fhaim_api::{
     },
     upload::{Complete, Missing, NewUpload, Upload},
 };
-use fhaim_he::{EvaluationKeys, Layout, PAGE, Parameters, PublicKey, SecretKey, coefficient};
+use fhaim_he::{
+    Ciphertext, EvaluationKeys, HolderCiphertext, Layout, PAGE, Parameters, PublicKey, SecretKey,
+    coefficient,
+};
 use fhaim_kit::{Backing, HOLDER, Message, NAMES, Services, tables};
 use fhaim_platform::{config::Sealing, seal::Sealer};
-use fhaim_protocol::{part::PartPlan, request::DecryptRequest, terms::Terms, upload::Object};
+use fhaim_protocol::{
+    encryption::{Encryption, Form, Payload},
+    part::PartPlan,
+    request::DecryptRequest,
+    terms::Terms,
+    upload::Object,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{ConnectOptions, Row};
 
-use super::PROGRAM;
+use super::{PROGRAM, needles::Needles};
 
 const GENERATION: &str = NAMES[0];
 const COMPUTATION: &str = NAMES[1];
@@ -122,7 +131,7 @@ fn exactly<T: Serialize + DeserializeOwned>(body: &[u8], place: &str) -> T {
 }
 
 /// Checks what a call between parties carries; whether it is a call that the design knows.
-fn is_known(message: &Message, params: &Parameters) -> bool {
+fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
     let place = format!("{} to {}: {}", message.from, message.to, message.call);
     assert!(
         message.status.is_success() || message.status.as_u16() == 404,
@@ -193,10 +202,12 @@ fn is_known(message: &Message, params: &Parameters) -> bool {
         }
         (HOLDER, COMPUTATION, "PUT /v1/datasets/{id}/contributions/{n}/objects/{object}") => {
             // Its plan and digest are checked where all objects are at hand.
-            assert_eq!(
-                sent.len(),
-                fhaim_protocol::upload::object_bytes(params.set())
-            );
+            assert_eq!(sent.len(), form.polynomial_bytes(params.set()));
+        }
+        // The keys of a holder's own key.
+        (HOLDER, COMPUTATION, KEYS) => {
+            assert_eq!(form.encryption, Encryption::HolderKey);
+            assert_eq!(sent.len(), form.object_bytes(params, Object::Keys));
         }
         (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}/public-key")
         | (HOLDER, CRYPTO, "GET /v1/datasets/{id}/public-key") => {
@@ -249,6 +260,9 @@ fn is_known(message: &Message, params: &Parameters) -> bool {
     true
 }
 
+/// Where a holder sends what brings its ciphertexts under the dataset's key.
+const KEYS: &str = "PUT /v1/datasets/{id}/contributions/{n}/objects/keys";
+
 /// What services ask of one another to tell an operator who is away.
 const HEALTH: &str = "GET /healthz";
 
@@ -260,7 +274,12 @@ fn every_message_is_one_that_the_design_allows() {
 /// Reads all that passed on every link. Each holder's records lie as its layout says; counts have none.
 pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     let params = job.params();
-    let strangers = job.messages.iter().filter(|m| !is_known(m, &params));
+    let form = Form {
+        encryption: job.terms().encryption,
+        layout: layouts.first().copied().flatten(),
+    };
+    let known = |message: &&Message| is_known(message, &params, &form);
+    let strangers = job.messages.iter().filter(|message| !known(message));
     let strangers: BTreeSet<_> = strangers
         .map(|m| format!("{} to {}: {}", m.from, m.to, template(&m.call)))
         .collect();
@@ -284,51 +303,6 @@ pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     the_decryptor_learns_releases_alone(job, &params);
 }
 
-/// What is looked for, all at once, by its first two bytes.
-struct Needles<'a> {
-    count: usize,
-    starts: Vec<BTreeSet<&'a [u8]>>,
-}
-
-impl<'a> Needles<'a> {
-    fn new(needles: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut starts = vec![BTreeSet::new(); 1 << 16];
-        for needle in needles {
-            starts[Self::start(needle)].insert(needle);
-        }
-        let count = starts.iter().map(BTreeSet::len).sum();
-        Self { count, starts }
-    }
-
-    fn start(bytes: &[u8]) -> usize {
-        usize::from(bytes[0]) << 8 | usize::from(bytes[1])
-    }
-
-    fn find(&self, bytes: &[u8]) -> Option<&'a [u8]> {
-        (0..bytes.len().saturating_sub(1)).find_map(|at| {
-            let rest = &bytes[at..];
-            let mut here = self.starts[Self::start(rest)].iter().copied();
-            here.find(|needle| rest.starts_with(needle))
-        })
-    }
-}
-
-#[test]
-fn needles_are_found_wherever_they_are() {
-    let needles = Needles::new([&b"abc"[..], b"abd", b"zz"].into_iter());
-    assert_eq!(needles.count, 3);
-    for (hay, found) in [
-        (&b"abd"[..], Some(&b"abd"[..])),
-        (b"ababc", Some(b"abc")),
-        (b"yzyz", None),
-        (b"yzz", Some(b"zz")),
-        (b"ab", None),
-        (b"", None),
-    ] {
-        assert_eq!(needles.find(hay), found, "{hay:?}");
-    }
-}
-
 /// No message to a service has a record, as the table writes it.
 fn no_record_in_the_clear(job: &Job) {
     let table = fs::read_to_string(job.services.folder.path().join("t.csv")).unwrap();
@@ -349,7 +323,8 @@ fn no_record_in_the_clear(job: &Job) {
 }
 
 /// What the computation service gets of the table: objects of each holder's plan, each a ciphertext,
-/// none of them like another, though many columns of the table are.
+/// none of them like another, though many columns of the table are. Of those under a holder's own key, none has
+/// another's second half: two messages under one would show their difference.
 fn the_uploads_are_ciphertexts(job: &Job, params: &Parameters, layouts: &[Option<Layout>]) {
     let terms = job.terms();
     assert_eq!(layouts.len(), terms.part_count());
@@ -357,30 +332,58 @@ fn the_uploads_are_ciphertexts(job: &Job, params: &Parameters, layouts: &[Option
     let plans: Vec<PartPlan> = plans
         .map(|(holder, &layout)| terms.part_plan(holder, layout).unwrap())
         .collect();
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut masks) = (BTreeSet::new(), BTreeSet::new());
     let objects = "PUT /v1/datasets/{id}/contributions/{n}/objects/{object}";
     for message in &job.messages {
-        if template(&message.call) != objects {
+        if ![objects, KEYS].contains(&&*template(&message.call)) {
             continue;
         }
         let mut path = message.call.rsplit('/');
         let name = path.next().unwrap().replace("%2F", "/");
         let holder: usize = path.nth(1).unwrap().parse().unwrap();
         let object: Object = name.parse().unwrap();
-        let plan = &plans[holder];
-        let ciphertexts = plan.decode(params, object, &message.sent).unwrap();
-        for ciphertext in &ciphertexts {
-            let mut digest = Vec::new();
-            ciphertext.digest_into(|bytes| digest.extend_from_slice(bytes));
+        let payload = plans[holder].decode(params, object, &message.sent).unwrap();
+        for [first, second] in halves(payload, params, &message.sent) {
             // A polynomial in the clear would leave its second half zero, or its bytes uneven.
-            for half in digest[1..].chunks(digest.len() / 2) {
-                assert!(is_uniform(half), "{name}");
-            }
+            assert!(is_uniform(&first) && is_uniform(&second), "{name}");
+            assert!(masks.insert(second), "{name} is under a mask sent before");
         }
         assert!(seen.insert(message.sent.clone()), "{name} was sent before");
     }
     let objects: usize = plans.iter().map(PartPlan::object_count).sum();
     assert_eq!(seen.len(), objects);
+}
+
+/// Both polynomials of each of an object's ciphertexts, a word a residue; of keys their bytes.
+fn halves(payload: Payload, params: &Parameters, bytes: &[u8]) -> Vec<[Vec<u8>; 2]> {
+    // A byte for the plaintext modulus, and both.
+    let halves = |words: Vec<u8>| {
+        let (first, second) = words[1..].split_at(words.len() / 2);
+        [first.to_vec(), second.to_vec()]
+    };
+    match payload {
+        Payload::Ciphertexts(all) => {
+            let words = |one: &Ciphertext| {
+                let mut words = Vec::new();
+                one.digest_into(|bytes| words.extend_from_slice(bytes));
+                words
+            };
+            all.iter().map(words).map(halves).collect()
+        }
+        Payload::Seeded(_) => {
+            let words = |one: &HolderCiphertext| {
+                let mut words = Vec::new();
+                one.digest_into(|bytes| words.extend_from_slice(bytes));
+                words
+            };
+            let all = payload.expanded(params).unwrap();
+            all.iter().map(words).map(halves).collect()
+        }
+        Payload::Keys(_) => {
+            let (first, second) = bytes.split_at(bytes.len() / 2);
+            vec![[first.to_vec(), second.to_vec()]]
+        }
+    }
 }
 
 /// Whether the low bytes of 64-bit words are spread as uniform ones are.

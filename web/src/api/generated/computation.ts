@@ -285,7 +285,7 @@ export interface components {
             number: number;
             /**
              * Format: int64
-             * @description Bytes of one object.
+             * @description Bytes of one object that is encrypted; the keys of a holder's own are of another size.
              */
             object_bytes: number;
             /**
@@ -308,6 +308,11 @@ export interface components {
         ContributionKind: "records" | "counts";
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
+        /**
+         * @description Under which key a holder encrypts.
+         * @enum {string}
+         */
+        Encryption: "public-key" | "holder-key";
         /**
          * @description How every holder's noise is laid out.
          * @enum {string}
@@ -346,7 +351,7 @@ export interface components {
         };
         /** @description Objects of a contribution that are still missing, in order. */
         Missing: {
-            /** @description Names such as `column/12/3` and `noise/0/4/1`. */
+            /** @description Names such as `column/12/3`, `noise/0/4/1` and `keys`. */
             objects: string[];
         };
         /** @description How a [`Need`] is written. */
@@ -485,6 +490,7 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
+            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.
@@ -506,6 +512,11 @@ export interface components {
              */
             options?: Record<string, never> | null;
             /**
+             * Format: int32
+             * @description Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
+             */
+            parameter_set?: number | null;
+            /**
              * Format: int64
              * @description No table of the dataset has more records. Public.
              */
@@ -525,9 +536,9 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 7 with key services that share keys, 6 with a second
-             *     computation service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3 with
-             *     `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version that the terms are written in: 8 with a holder's own key, 7 with key services that share keys,
+             *     6 with a second computation service, 5 with a dense ladder, 4 with a roster or another contribution than
+             *     records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
             /**
@@ -926,7 +937,7 @@ export interface operations {
             path: {
                 dataset: string;
                 contribution: number;
-                /** @description `column/12/3`, `counts/3` or `noise/0/4/1`, its slashes percent-encoded */
+                /** @description `column/12/3`, `counts/3`, `noise/0/4/1` or `keys`, its slashes percent-encoded */
                 object: string;
             };
             cookie?: never;

@@ -383,6 +383,11 @@ export interface components {
         };
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
+        /**
+         * @description Under which key a holder encrypts.
+         * @enum {string}
+         */
+        Encryption: "public-key" | "holder-key";
         /** @description A holder of the roster. */
         HolderStanding: {
             /** @description Its account, as the roster has it. */
@@ -737,6 +742,7 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
+            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.
@@ -758,6 +764,11 @@ export interface components {
              */
             options?: Record<string, never> | null;
             /**
+             * Format: int32
+             * @description Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
+             */
+            parameter_set?: number | null;
+            /**
              * Format: int64
              * @description No table of the dataset has more records. Public.
              */
@@ -777,9 +788,9 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 7 with key services that share keys, 6 with a second
-             *     computation service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3 with
-             *     `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version that the terms are written in: 8 with a holder's own key, 7 with key services that share keys,
+             *     6 with a second computation service, 5 with a dense ladder, 4 with a roster or another contribution than
+             *     records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
             /**

@@ -276,7 +276,7 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
 }
 
 function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
-  const object = useObjectSeconds(plan.parameter_set, workersFor(table.records, table.columns.length));
+  const object = useObjectSeconds(plan, workersFor(table.records, table.columns.length));
   return (
     <>
       <Facts items={[

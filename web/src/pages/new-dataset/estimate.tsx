@@ -49,15 +49,18 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
   return state;
 }
 
-/** Seconds in which the workers of an upload encrypt an object, by parameter set and how many they are. */
+/** What an object takes to be encrypted depends on. */
+type Kind = Pick<Planned, "parameter_set" | "encryption">;
+
+/** Seconds in which the workers of an upload encrypt an object, by its kind and how many they are. */
 const timed = new Map<string, Promise<number>>();
 
-async function time(set: number, workers: number): Promise<number> {
+async function time({ parameter_set, encryption }: Kind, workers: number): Promise<number> {
   // Workers of their own: others wait for what they asked meanwhile. As many as upload, since two on one core are no
   // faster than one.
   const sessions = Array.from({ length: workers }, () => new HolderSession());
   const all = async (objects: number) => {
-    const done = await Promise.all(sessions.map((session) => session.rehearse(set, objects)));
+    const done = await Promise.all(sessions.map((session) => session.rehearse(parameter_set, encryption, objects)));
     return done.reduce((sum, one) => sum + one, 0);
   };
   try {
@@ -71,25 +74,26 @@ async function time(set: number, workers: number): Promise<number> {
   }
 }
 
-/** How long an object of a parameter set takes to be encrypted by so many workers, once a moment of it was measured. */
-export function useObjectSeconds(set: number | undefined, workers: number): number | undefined {
-  const [state, setState] = useState<{ key?: string; seconds?: number }>({});
-  const key = `${set} ${workers}`;
+/** How long an object of a plan takes to be encrypted by so many workers, once a moment of it was measured. */
+export function useObjectSeconds(plan: Kind | undefined, workers: number): number | undefined {
+  const [state, setState] = useState<{ name?: string; seconds?: number }>({});
+  const name = plan && `${plan.parameter_set} ${plan.encryption} ${workers}`;
   useEffect(() => {
-    if (set === undefined) return;
+    if (plan === undefined || name === undefined) return;
     let current = true;
-    const measured = timed.get(key) ?? time(set, workers);
-    timed.set(key, measured);
+    const measured = timed.get(name) ?? time(plan, workers);
+    timed.set(name, measured);
     measured.then(
-      (seconds) => current && setState({ key, seconds }),
+      (seconds) => current && setState({ name, seconds }),
       // It is measured again when it is next asked for.
-      () => timed.delete(key),
+      () => timed.delete(name),
     );
     return () => {
       current = false;
     };
-  }, [key, set, workers]);
-  return state.key === key ? state.seconds : undefined;
+    // Plans are made afresh; the name says whether they are of another kind.
+  }, [name]);
+  return state.name === name ? state.seconds : undefined;
 }
 
 /** The mechanisms that terms may name, the default first: none until they are known. */
@@ -123,7 +127,7 @@ export function figures(plan: Planned, records: number, columns: number, object:
   const encryption = object === undefined ? "…" : seconds(plan.objects.length * object * SENDING);
   return [
     ["Ciphertexts", count(plan.objects.length)],
-    ["Upload", bytes(plan.objects.length * plan.object_bytes)],
+    ["Upload", bytes(plan.bytes)],
     ["Encryption takes about", encryption],
     ["Memory for the table", bytes(tableBytes(records, columns) * workers)],
   ];
@@ -131,7 +135,7 @@ export function figures(plan: Planned, records: number, columns: number, object:
 
 /** A word of warning where an upload is large. */
 export function LargeUpload({ plan }: { plan: Planned }) {
-  if (plan.objects.length * plan.object_bytes <= LARGE_BYTES) return null;
+  if (plan.bytes <= LARGE_BYTES) return null;
   return (
     <Notice tone="warn">
       <p>
@@ -147,7 +151,7 @@ export function Estimate({ schema, records }: { schema: Schema; records: number 
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
   const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
   const workers = workersFor(records, schema.columns.length);
-  const object = useObjectSeconds(offer?.plan.parameter_set, workers);
+  const object = useObjectSeconds(offer?.plan, workers);
   if (!offer) return null;
   return (
     <>

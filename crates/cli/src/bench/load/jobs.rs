@@ -8,6 +8,7 @@ use std::{
 use fhaim_api::job::JobState;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::LadderForm;
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::terms::Terms;
 use fhaim_sdk::{Client, Journal, NoiseSource, Source};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -169,6 +170,7 @@ pub fn terms(records: usize, columns: usize, seed: u64) -> Result<Terms, Error> 
 fn terms_of(table: &Table) -> Result<Terms, Error> {
     let terms = Terms {
         ladder: LadderForm::Dense,
+        encryption: Encryption::of_new(None),
         ..Terms::new(table.schema().clone(), 1.0, 1e-9, table.records() as u64)
     };
     Ok(terms.complete(&fhaim_synth::Mechanisms)?)

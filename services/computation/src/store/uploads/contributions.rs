@@ -86,6 +86,8 @@ pub struct Part {
     pub state: UploadState,
     /// Objects that are there.
     pub present: u64,
+    /// How many of them are keys of a holder's own: one at most.
+    pub keys: u64,
 }
 
 /// The contributions of a dataset that are not being taken back, in order.
@@ -111,7 +113,9 @@ async fn parts_by(
     let select = "SELECT contributions.*, \
          COALESCE(contributions.stride, uploads.stride) AS record_stride, (SELECT COUNT(*) FROM objects \
          WHERE objects.dataset = contributions.dataset \
-         AND objects.contribution = contributions.number) AS present \
+         AND objects.contribution = contributions.number) AS present, (SELECT COUNT(*) FROM objects \
+         WHERE objects.dataset = contributions.dataset \
+         AND objects.contribution = contributions.number AND objects.name = 'keys') AS holder_keys \
          FROM contributions JOIN uploads ON uploads.dataset = contributions.dataset \
          WHERE contributions.dataset = $1 AND contributions.taken_back = 0 ORDER BY number";
     let found = sqlx::query(select)
@@ -127,6 +131,7 @@ async fn parts_by(
             columns: size("columns")?,
             state: rows::named(row, "state")?,
             present: rows::number(row, "present")?,
+            keys: rows::number(row, "holder_keys")?,
         })
     };
     found.iter().map(part).collect()
