@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_he::{
-    Chunks, Columns, EvaluationKeys, HolderKeyId, Layout, Parameters, Place, PublicKey,
+    Chunks, Columns, EncryptedTable, EvaluationKeys, HolderKeyId, Layout, Parameters, Place,
+    PublicKey,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
