@@ -7,6 +7,10 @@
 //! it is never written down: the factors are shared among two sides, whose products are smaller,
 //! and the message is a product of matrices with the attribute as the inner index. The shared
 //! attributes, which both sides have, index the matrices.
+//!
+//! A side may be large, too, where every two of its attributes are in a factor together. It is built up in levels,
+//! tables over ever more of its axes from the slowest on: a factor is multiplied into the first level
+//! that has all of its axes, and only those with the fastest axis are passed over the whole side.
 
 use crate::junction::JunctionTree;
 use crate::layout::{Layout, Placement, padded};
@@ -37,13 +41,60 @@ impl Factor {
     }
 }
 
-/// One side of a bucket: the product of some of its factors.
+/// A table over the slowest axes of a side: the product of the level before and of the factors that have all of
+/// their axes from here on.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    pub cells: usize,
+    /// The place of the level before; the first level has none.
+    pub before: Option<Placement>,
+    pub factors: Vec<Part>,
+}
+
+/// A factor's place in a level.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub source: Source,
+    pub cells: usize,
+    /// Where cells that are contiguous in the level would be scattered in the factor, its axes are put in the
+    /// level's order first.
+    pub turn: Option<Placement>,
+    pub place: Placement,
+}
+
+impl Part {
+    /// The place of a factor in a level.
+    fn new(level: &Layout, factor: &Factor) -> Self {
+        let (turn, place) = match Placement::new(level, &factor.layout) {
+            place if !place.is_scattered() => (None, place),
+            _ => {
+                let own: Vec<Axis> = factor.layout.axes().collect();
+                let axes: Vec<Axis> = level.axes().filter(|axis| own.contains(axis)).collect();
+                let turned = Layout::plain(&axes);
+                let place = Placement::new(level, &turned);
+                (Some(Placement::new(&turned, &factor.layout)), place)
+            }
+        };
+        Self {
+            source: factor.source,
+            cells: factor.layout.cells,
+            turn,
+            place,
+        }
+    }
+
+    /// Bytes of [`Part::new`] and of what it is turned into, or a little more.
+    fn bytes(level: &Layout, factor: &Factor) -> usize {
+        let turned = factor.layout.cells * (size_of::<f64>() + size_of::<(u32, u32)>());
+        Placement::bytes(level, &factor.layout) + turned
+    }
+}
+
+/// One side of a bucket: the product of some of its factors, which is the last level. A side without factors
+/// has no levels.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
-    /// Cells of the product.
-    pub cells: usize,
-    /// The factors with their places in it.
-    pub factors: Vec<(Source, Placement)>,
+    pub levels: Vec<Level>,
 }
 
 /// A bucket: for each cell of the shared attributes, a matrix of either side with a row for each
@@ -116,7 +167,12 @@ impl Outline {
                 .filter(|axis| !other.contains(axis))
                 .collect()
         };
+        let shared: Vec<Axis> = (left.iter().copied())
+            .filter(|axis| right.contains(axis))
+            .collect();
+        let shared = fastest_last(shared, &others);
         let (rows, columns) = (without(&left, &right), without(&right, &left));
+        let (rows, columns) = (fastest_last(rows, &others), fastest_last(columns, &others));
         // Rows are passed over in vectors: the right side has the longer ones.
         let turned = cells(&rows) > cells(&columns);
         let (rows, columns) = if turned {
@@ -133,11 +189,7 @@ impl Outline {
         }
         Self {
             attribute,
-            shared: left
-                .iter()
-                .copied()
-                .filter(|axis| right.contains(axis))
-                .collect(),
+            shared,
             rows,
             columns,
             left: sides.0,
@@ -145,14 +197,32 @@ impl Outline {
         }
     }
 
-    fn side(&self, inner: &[Axis]) -> Layout {
-        let outer: Vec<Axis> = self
-            .shared
-            .iter()
-            .copied()
+    /// The layouts of a side's levels with the factors of each; none where there are no factors.
+    fn levels<'f>(&self, inner: &[Axis], factors: &'f [Factor]) -> Vec<(Layout, Vec<&'f Factor>)> {
+        let outer: Vec<Axis> = (self.shared.iter().copied())
             .chain([self.attribute])
             .collect();
-        Layout::rows(&outer, inner)
+        let axes: Vec<Axis> = outer.iter().chain(inner).copied().collect();
+        // So many of the axes, from the slowest on, has the level of each factor.
+        let needed = |factor: &&Factor| {
+            let own: Vec<Axis> = factor.layout.axes().collect();
+            let last = axes.iter().rposition(|axis| own.contains(axis));
+            last.map_or(0, |last| last + 1)
+        };
+        let mut levels = Vec::new();
+        for depth in 0..=axes.len() {
+            let own: Vec<&Factor> = factors.iter().filter(|f| needed(f) == depth).collect();
+            if own.is_empty() {
+                continue;
+            }
+            // Some factor has a side's fastest axis, so that the whole side is the last level.
+            let layout = match depth == axes.len() {
+                true => Layout::rows(&outer, inner),
+                false => Layout::plain(&axes[..depth]),
+            };
+            levels.push((layout, own));
+        }
+        levels
     }
 
     fn message(&self) -> Layout {
@@ -163,14 +233,18 @@ impl Outline {
     /// Bytes of both sides, of the message and of its marginal, and of all places; `None` if a
     /// table's cells do not fit 32 bits.
     fn bytes(&self) -> Option<usize> {
-        let (left, right) = (self.side(&self.rows), self.side(&self.columns));
         let message = self.message().cells;
-        let largest = left.cells.max(right.cells).max(message);
-        u32::try_from(largest).ok()?;
-        let mut bytes = (left.cells + right.cells + 2 * message).checked_mul(size_of::<f64>())?;
-        for (factors, layout) in [(&self.left, &left), (&self.right, &right)] {
-            for factor in factors {
-                bytes = bytes.checked_add(Placement::bytes(layout, &factor.layout))?;
+        u32::try_from(message).ok()?;
+        let mut bytes = message.checked_mul(2 * size_of::<f64>())?;
+        for (inner, factors) in [(&self.rows, &self.left), (&self.columns, &self.right)] {
+            let levels = self.levels(inner, factors);
+            for (i, (layout, own)) in levels.iter().enumerate() {
+                u32::try_from(layout.cells).ok()?;
+                bytes = bytes.checked_add(layout.cells.checked_mul(size_of::<f64>())?)?;
+                let before = i.checked_sub(1).map(|before| &levels[before].0);
+                let before = before.map_or(0, |before| Placement::bytes(layout, before));
+                let parts = own.iter().map(|factor| Part::bytes(layout, factor));
+                bytes = bytes.checked_add(before + parts.sum::<usize>())?;
             }
         }
         Some(bytes)
@@ -178,11 +252,17 @@ impl Outline {
 
     fn bucket(&self) -> Bucket {
         let side = |factors: &[Factor], inner: &[Axis]| {
-            let layout = self.side(inner);
-            let place = |f: &Factor| (f.source, Placement::new(&layout, &f.layout));
+            let levels = self.levels(inner, factors);
+            let level = |(i, (layout, own)): (usize, &(Layout, Vec<&Factor>))| {
+                let before = i.checked_sub(1).map(|before| &levels[before].0);
+                Level {
+                    cells: layout.cells,
+                    before: before.map(|before| Placement::new(layout, before)),
+                    factors: own.iter().map(|f| Part::new(layout, f)).collect(),
+                }
+            };
             Side {
-                cells: layout.cells,
-                factors: factors.iter().map(place).collect(),
+                levels: levels.iter().enumerate().map(level).collect(),
             }
         };
         Bucket {
@@ -244,6 +324,24 @@ impl Plan {
     pub fn buckets(&self) -> Vec<Bucket> {
         self.outlines.iter().map(Outline::bucket).collect()
     }
+}
+
+/// A side's axes in such an order that few factors, given by their axes, have the fastest ones.
+fn fastest_last(mut axes: Vec<Axis>, factors: &[Vec<Axis>]) -> Vec<Axis> {
+    let mut waiting: Vec<&Vec<Axis>> = factors.iter().collect();
+    let mut ordered = Vec::with_capacity(axes.len());
+    while !axes.is_empty() {
+        let having = |axis: &Axis| waiting.iter().filter(|axes| axes.contains(axis)).count();
+        // With as many factors, the larger one makes for longer runs.
+        let fastest = (0..axes.len())
+            .min_by_key(|&i| (having(&axes[i]), usize::MAX - axes[i].size))
+            .unwrap_or(0);
+        let axis = axes.remove(fastest);
+        waiting.retain(|axes| !axes.contains(&axis));
+        ordered.push(axis);
+    }
+    ordered.reverse();
+    ordered
 }
 
 /// Which of a bucket's factors, given by their axes without the bucket's, are on the left side:

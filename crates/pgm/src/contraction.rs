@@ -1,33 +1,63 @@
 //! Calibration by contraction: from potentials to the marginals of their cliques, without a table for
 //! every clique (see [`crate::buckets`]).
 //!
-//! On the way up, each side of a bucket is the product of its factors, scaled so that its largest
-//! cell is 1, and the message the product of the sides' matrices. On the way down, the message's
+//! On the way up, each side of a bucket is the product of its factors, level by level, and the message
+//! the product of the sides' matrices, scaled so that its largest cell is 1. On the way down, the message's
 //! marginal over the message is what the rest of the model says of its cells; multiplied by either
 //! side's matrix and summed, it turns the other side into a marginal, which is summed onto the
-//! factors.
+//! factors and onto the level before.
 //!
 //! Cells of a message that are far from underflow have all their digits. Where some are not, the
 //! potentials are left to [`crate::propagation`], which has logarithms for that.
 
 use std::ops::Range;
 
-use crate::buckets::{Bucket, Plan, Side, Source};
+use crate::buckets::{Bucket, Level, Part, Plan, Side, Source};
+use crate::kernel;
 use crate::layout::Placement;
 use crate::product::{self, Matrix};
 use crate::propagation::MIN_SUM;
-use crate::{kernel, slabs};
+use crate::slabs;
 
 /// So many cells of messages are worked on by one thread at a time.
 const PART: usize = 1 << 14;
 
+/// So many cells of a level are worked on at a time: all that is done to them is done while they are in a near
+/// cache.
+const SLAB: usize = 1 << 13;
+
+/// The memory of a level.
+#[derive(Clone, Debug)]
+struct LevelTables {
+    table: Vec<f64>,
+    /// For each factor, its cells as the level wants them, if they are turned, and then its marginal.
+    factors: Vec<Vec<f64>>,
+}
+
+impl LevelTables {
+    /// Zeroed memory for the levels of a side.
+    fn of(side: &Side) -> Vec<Self> {
+        let zeroed = |level: &Level| Self {
+            table: vec![0.0; level.cells],
+            factors: level
+                .factors
+                .iter()
+                .map(|part| vec![0.0; part.cells])
+                .collect(),
+        };
+        side.levels.iter().map(zeroed).collect()
+    }
+}
+
 /// The memory of a bucket.
 #[derive(Clone, Debug)]
 struct Tables {
-    left: Vec<f64>,
-    right: Vec<f64>,
+    left: Vec<LevelTables>,
+    right: Vec<LevelTables>,
     /// What is sent up.
     message: Vec<f64>,
+    /// What the message was divided by, so that its largest cell is 1.
+    scale: f64,
     /// The marginal of the message's attributes, and then that over the message.
     marginal: Vec<f64>,
 }
@@ -49,9 +79,10 @@ impl Contraction {
         let buckets = plan.buckets();
         let tables = (buckets.iter())
             .map(|bucket| Tables {
-                left: vec![0.0; bucket.left.cells],
-                right: vec![0.0; bucket.right.cells],
+                left: LevelTables::of(&bucket.left),
+                right: LevelTables::of(&bucket.right),
                 message: vec![0.0; bucket.message()],
+                scale: 1.0,
                 marginal: vec![0.0; bucket.message()],
             })
             .collect();
@@ -66,8 +97,7 @@ impl Contraction {
     /// From log-potentials to the marginals of their cliques, scaled to `total`. False, with marginals
     /// of no meaning, where a message comes near to underflow.
     pub fn calibrate(&mut self, potentials: &[f64], total: f64, marginals: &mut [f64]) -> bool {
-        let places = &self.potentials;
-        exponentiate(places, potentials, &mut self.weights);
+        exponentiate(&self.potentials, potentials, &mut self.weights);
         for (i, bucket) in self.buckets.iter().enumerate() {
             let (earlier, rest) = self.tables.split_at_mut(i);
             let Some(own) = rest.first_mut() else { break };
@@ -75,9 +105,9 @@ impl Contraction {
                 Source::Potential(i) => &self.weights[self.potentials[i].clone()],
                 Source::Message(i) => &earlier[i].message[..],
             };
-            let filled = fill(&bucket.left, &mut own.left, &cells)
-                && fill(&bucket.right, &mut own.right, &cells);
-            if !(filled && send_up(bucket, own)) {
+            fill(&bucket.left, &mut own.left, &cells);
+            fill(&bucket.right, &mut own.right, &cells);
+            if !send_up(bucket, own) {
                 return false;
             }
         }
@@ -88,15 +118,25 @@ impl Contraction {
                 own.marginal[0] = total;
             }
             send_down(bucket, own);
-            let sides = [(&bucket.left, &own.left), (&bucket.right, &own.right)];
-            for (side, table) in sides {
-                for (source, placement) in &side.factors {
-                    let to = match *source {
+            let sides = [
+                (&bucket.left, &mut own.left),
+                (&bucket.right, &mut own.right),
+            ];
+            for (side, levels) in sides {
+                hand_out(side, levels, |part, sums| {
+                    let to = match part.source {
                         Source::Potential(i) => &mut marginals[self.potentials[i].clone()],
                         Source::Message(i) => &mut earlier[i].marginal[..],
                     };
-                    sum_onto(placement, table, to);
-                }
+                    match &part.turn {
+                        // Every cell of the one is a cell of the other.
+                        Some(turn) => {
+                            to.fill(0.0);
+                            turn.sum(0, sums, to);
+                        }
+                        None => to.copy_from_slice(sums),
+                    }
+                });
             }
         }
         true
@@ -136,10 +176,14 @@ macro_rules! widened {
 }
 
 widened!(exponentiate = exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &mut [f64]));
-widened!(multiply_factors = multiply_factors_portable(factors: &[(&Placement, &[f64])], table: &mut [f64]) -> bool);
-widened!(sum_onto = sum_onto_portable(placement: &Placement, table: &[f64], to: &mut [f64]));
+widened!(multiply_slab = multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: &mut [f64]));
+widened!(sum_slab = sum_slab_portable(start: usize, slab: &[f64], sums: &mut [(&Placement, &mut [f64])]));
 widened!(send_part_up = send_part_up_portable(bucket: &Bucket, lefts: &[f64], rights: &[f64], messages: &mut [f64]) -> bool);
-widened!(send_part_down = send_part_down_portable(bucket: &Bucket, sides: [&mut [f64]; 2], messages: &[f64], marginals: &mut [f64]));
+widened!(sum_rows = sum_rows_portable(right: &[f64], columns: usize, message: &mut [f64]) -> bool);
+widened!(scale_to_one = scale_to_one_portable(message: &mut [f64]) -> f64);
+widened!(send_part_down = send_part_down_portable(bucket: &Bucket, sides: [&mut [f64]; 2], ratios: &[f64]));
+widened!(multiply_rows = multiply_rows_portable(right: &mut [f64], ratio: &[f64]));
+widened!(divide = divide_portable(marginals: &mut [f64], messages: &[f64], scale: f64));
 
 #[inline(always)]
 fn exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &mut [f64]) {
@@ -151,34 +195,76 @@ fn exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &
     }
 }
 
-/// Sets a side to the product of its factors, scaled so that the largest cell is 1; whether it has one far
-/// from underflow. What fills rows up stays zero.
-fn fill<'a>(side: &Side, table: &mut [f64], cells: &impl Fn(Source) -> &'a [f64]) -> bool {
-    let factors = side.factors.iter();
-    let factors = factors.map(|(source, placement)| (placement, cells(*source)));
-    multiply_factors(&factors.collect::<Vec<_>>(), table)
-}
-
-#[inline(always)]
-fn multiply_factors_portable(factors: &[(&Placement, &[f64])], table: &mut [f64]) -> bool {
-    let Some(((first, from), others)) = factors.split_first() else {
-        // A side without factors has no rows to fill up.
-        table.fill(1.0);
-        return true;
-    };
-    first.copy(from, table);
-    for (placement, from) in others {
-        placement.multiply(from, table);
+/// Sets a side's levels. What fills rows up stays zero.
+fn fill<'a>(side: &Side, levels: &mut [LevelTables], cells: &impl Fn(Source) -> &'a [f64]) {
+    for (i, level) in side.levels.iter().enumerate() {
+        let (earlier, rest) = levels.split_at_mut(i);
+        let Some(own) = rest.first_mut() else { break };
+        for (part, turned) in level.factors.iter().zip(&mut own.factors) {
+            if let Some(turn) = &part.turn {
+                multiply_factors(&[(turn, cells(part.source))], turned);
+            }
+        }
+        let before = level.before.iter().zip(earlier.last());
+        let before = before.map(|(placement, before)| (placement, &before.table[..]));
+        let factors =
+            (level.factors.iter().zip(&own.factors)).map(|(part, turned)| match part.turn {
+                Some(_) => (&part.place, &turned[..]),
+                None => (&part.place, cells(part.source)),
+            });
+        multiply_factors(&before.chain(factors).collect::<Vec<_>>(), &mut own.table);
     }
-    let largest = kernel::max(table);
-    kernel::scale(table, largest.recip());
-    largest > MIN_SUM
+}
+
+/// Sets a table to the product of smaller ones, a slab of cells at a time.
+fn multiply_factors(factors: &[(&Placement, &[f64])], table: &mut [f64]) {
+    let cells = table.len();
+    let slabs = table.chunks_mut(SLAB).enumerate();
+    slabs::all(slabs, cells, |(i, slab): (usize, &mut [f64])| {
+        multiply_slab(factors, i * SLAB, slab);
+        true
+    });
 }
 
 #[inline(always)]
-fn sum_onto_portable(placement: &Placement, table: &[f64], to: &mut [f64]) {
-    to.fill(0.0);
-    placement.sum(table, to);
+fn multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: &mut [f64]) {
+    let Some(((first, from), others)) = factors.split_first() else {
+        return;
+    };
+    first.copy(from, start, slab);
+    for (placement, from) in others {
+        placement.multiply(from, start, slab);
+    }
+}
+
+/// From a side's marginal to those of its factors, for which `take` is called, and to the levels before, whose
+/// products are no longer needed.
+fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&Part, &[f64])) {
+    for (i, level) in side.levels.iter().enumerate().rev() {
+        let (earlier, rest) = levels.split_at_mut(i);
+        let Some(own) = rest.first_mut() else {
+            continue;
+        };
+        let before = level.before.iter().zip(earlier.last_mut());
+        let before = before.map(|(placement, before)| (placement, &mut before.table[..]));
+        let factors = level.factors.iter().zip(&mut own.factors);
+        let factors = factors.map(|(part, sums)| (&part.place, &mut sums[..]));
+        let mut sums: Vec<_> = before.chain(factors).collect();
+        sums.iter_mut().for_each(|(_, sums)| sums.fill(0.0));
+        for (i, slab) in own.table.chunks(SLAB).enumerate() {
+            sum_slab(i * SLAB, slab, &mut sums);
+        }
+        for (part, sums) in level.factors.iter().zip(&own.factors) {
+            take(part, sums);
+        }
+    }
+}
+
+#[inline(always)]
+fn sum_slab_portable(start: usize, slab: &[f64], sums: &mut [(&Placement, &mut [f64])]) {
+    for (placement, sums) in sums {
+        placement.sum(start, slab, sums);
+    }
 }
 
 /// Lengths of a bucket's matrices.
@@ -204,14 +290,27 @@ impl Lengths {
 
 /// Sets the message; whether all of its cells are far from underflow.
 fn send_up(bucket: &Bucket, own: &mut Tables) -> bool {
-    let of = Lengths::of(bucket);
-    let parts = (own.left.chunks(of.many * of.left)).zip(own.right.chunks(of.many * of.right));
-    let parts = parts.zip(own.message.chunks_mut(of.many * of.message));
-    type Part<'p> = ((&'p [f64], &'p [f64]), &'p mut [f64]);
-    let work = bucket.message() * bucket.inner;
-    slabs::all(parts, work, |((lefts, rights), messages): Part<'_>| {
-        send_part_up(bucket, lefts, rights, messages)
-    })
+    let sound = match (own.left.last(), own.right.last()) {
+        (Some(left), Some(right)) => {
+            let of = Lengths::of(bucket);
+            let lefts = left.table.chunks(of.many * of.left);
+            let parts = lefts.zip(right.table.chunks(of.many * of.right));
+            let parts = parts.zip(own.message.chunks_mut(of.many * of.message));
+            type Part<'p> = ((&'p [f64], &'p [f64]), &'p mut [f64]);
+            let work = bucket.message() * bucket.inner;
+            slabs::all(parts, work, |((lefts, rights), messages): Part<'_>| {
+                send_part_up(bucket, lefts, rights, messages)
+            })
+        }
+        // The cells of a side without factors are all 1.
+        (_, Some(right)) => sum_rows(&right.table, bucket.columns, &mut own.message),
+        _ => {
+            own.message.fill(bucket.inner as f64);
+            true
+        }
+    };
+    own.scale = scale_to_one(&mut own.message);
+    sound
 }
 
 #[inline(always)]
@@ -233,81 +332,102 @@ fn send_part_up_portable(
             row: 1,
             column: bucket.left_row(),
         };
-        product::multiply(shape, turned, right, message);
+        product::multiply::<false>(shape, turned, right, message);
         for row in message.chunks_exact(bucket.right_row()) {
-            for &x in &row[..bucket.columns] {
-                sound &= x > MIN_SUM;
-            }
+            sound &= all_above(&row[..bucket.columns]);
         }
     }
     sound
 }
 
+/// Whether all are far from underflow.
+#[inline(always)]
+fn all_above(row: &[f64]) -> bool {
+    row.iter().fold(true, |sound, &x| sound & (x > MIN_SUM))
+}
+
+/// Sets a message to the sums of the rows of its bucket's only side with factors; whether all `columns` of them that do
+/// not fill the row up are far from underflow.
+#[inline(always)]
+fn sum_rows_portable(right: &[f64], columns: usize, message: &mut [f64]) -> bool {
+    // Pieces that stay in a near cache while all rows are added.
+    const PIECE: usize = 1024;
+    let row = message.len();
+    for (i, piece) in message.chunks_mut(PIECE).enumerate() {
+        piece.fill(0.0);
+        for row in right.chunks_exact(row) {
+            kernel::add(piece, &row[i * PIECE..][..piece.len()]);
+        }
+    }
+    all_above(&message[..columns])
+}
+
+/// Divides a message by its largest cell, which it returns.
+#[inline(always)]
+fn scale_to_one_portable(message: &mut [f64]) -> f64 {
+    let largest = kernel::max(message);
+    kernel::scale(message, largest.recip());
+    largest
+}
+
 /// Turns both sides into marginals.
 fn send_down(bucket: &Bucket, own: &mut Tables) {
-    let of = Lengths::of(bucket);
-    let lefts = own.left.chunks_mut(of.many * of.left);
-    let rights = own.right.chunks_mut(of.many * of.right);
-    let messages = own.message.chunks(of.many * of.message);
-    let marginals = own.marginal.chunks_mut(of.many * of.message);
-    let parts = lefts.zip(rights).zip(messages.zip(marginals));
-    type Part<'p> = ((&'p mut [f64], &'p mut [f64]), (&'p [f64], &'p mut [f64]));
-    let work = bucket.message() * bucket.inner;
-    slabs::all(
-        parts,
-        work,
-        |((left, right), (messages, marginals)): Part<'_>| {
-            send_part_down(bucket, [left, right], messages, marginals);
-            true
-        },
-    );
+    divide(&mut own.marginal, &own.message, own.scale);
+    match (own.left.last_mut(), own.right.last_mut()) {
+        (Some(left), Some(right)) => {
+            let of = Lengths::of(bucket);
+            let lefts = left.table.chunks_mut(of.many * of.left);
+            let rights = right.table.chunks_mut(of.many * of.right);
+            let parts = lefts.zip(rights);
+            let parts = parts.zip(own.marginal.chunks(of.many * of.message));
+            type Part<'p> = ((&'p mut [f64], &'p mut [f64]), &'p [f64]);
+            let work = bucket.message() * bucket.inner;
+            slabs::all(parts, work, |((left, right), ratios): Part<'_>| {
+                send_part_down(bucket, [left, right], ratios);
+                true
+            });
+        }
+        (_, Some(right)) => multiply_rows(&mut right.table, &own.marginal),
+        _ => {}
+    }
 }
 
 #[inline(always)]
-fn send_part_down_portable(
-    bucket: &Bucket,
-    [lefts, rights]: [&mut [f64]; 2],
-    messages: &[f64],
-    marginals: &mut [f64],
-) {
+fn send_part_down_portable(bucket: &Bucket, [lefts, rights]: [&mut [f64]; 2], ratios: &[f64]) {
     let of = Lengths::of(bucket);
     let (rows, inner) = (bucket.rows, bucket.inner);
     let (left_row, right_row) = (bucket.left_row(), bucket.right_row());
     let turned_cells = if rows == 1 { 0 } else { left_row * right_row };
-    let mut scratch = vec![0.0; of.left + of.right + turned_cells];
-    let (for_left, rest) = scratch.split_at_mut(of.left);
-    let (for_right, turned) = rest.split_at_mut(of.right);
-    divide(marginals, messages);
+    let mut scratch = vec![0.0; of.left + turned_cells];
+    let (for_left, turned) = scratch.split_at_mut(of.left);
     let sides = (lefts.chunks_exact_mut(of.left)).zip(rights.chunks_exact_mut(of.right));
-    for ((left, right), ratio) in sides.zip(marginals.chunks_exact(of.message)) {
-        let matrix = |cells, row| Matrix {
-            cells,
-            row,
-            column: 1,
-        };
-        product::multiply(
-            (inner, rows, right_row),
-            matrix(left, left_row),
-            ratio,
-            for_right,
-        );
+    for ((left, right), ratio) in sides.zip(ratios.chunks_exact(of.message)) {
         if rows == 1 {
             product::column(right, ratio, for_left);
         } else {
             product::turn(ratio, right_row, turned, left_row);
             let shape = (inner, right_row, left_row);
-            product::multiply(shape, matrix(right, right_row), turned, for_left);
+            product::multiply::<false>(shape, Matrix::rows(right, right_row), turned, for_left);
         }
+        let shape = (inner, rows, right_row);
+        product::multiply::<true>(shape, Matrix::rows(left, left_row), ratio, right);
         multiply(left, for_left);
-        multiply(right, for_right);
     }
 }
 
-/// Divides marginals by messages; what fills rows up, and is zero in both, stays zero.
 #[inline(always)]
-fn divide(marginals: &mut [f64], messages: &[f64]) {
+fn multiply_rows_portable(right: &mut [f64], ratio: &[f64]) {
+    for row in right.chunks_exact_mut(ratio.len()) {
+        multiply(row, ratio);
+    }
+}
+
+/// Divides marginals by messages as they were before they were scaled; what fills rows up, and is zero in both,
+/// stays zero.
+#[inline(always)]
+fn divide_portable(marginals: &mut [f64], messages: &[f64], scale: f64) {
     for (x, &y) in marginals.iter_mut().zip(messages) {
-        *x = if y > 0.0 { *x / y } else { 0.0 };
+        *x = if y > 0.0 { *x / (y * scale) } else { 0.0 };
     }
 }
 
@@ -345,8 +465,16 @@ mod tests {
             let all = [axis(0), axis(1), axis(2), inner];
             let source = Source::Potential(factor);
             Side {
-                cells: table.cells,
-                factors: vec![(source, Placement::new(&table, &Layout::plain(&all)))],
+                levels: vec![Level {
+                    cells: table.cells,
+                    before: None,
+                    factors: vec![Part {
+                        source,
+                        cells: 6 * 7 * inner.size,
+                        turn: None,
+                        place: Placement::new(&table, &Layout::plain(&all)),
+                    }],
+                }],
             }
         };
         Bucket {
@@ -368,11 +496,12 @@ mod tests {
             let cells = |source: Source| match source {
                 Source::Potential(i) | Source::Message(i) => &factors[i][..],
             };
-            let (mut left, mut right) =
-                (vec![0.0; bucket.left.cells], vec![0.0; bucket.right.cells]);
-            assert!(
-                fill(&bucket.left, &mut left, &cells) && fill(&bucket.right, &mut right, &cells)
-            );
+            let side = |side: &Side| {
+                let mut levels = LevelTables::of(side);
+                fill(side, &mut levels, &cells);
+                levels.remove(0).table
+            };
+            let (left, right) = (side(&bucket.left), side(&bucket.right));
             let mut messages = [vec![0.0; bucket.message()], vec![0.0; bucket.message()]];
             assert!(send_part_up(&bucket, &left, &right, &mut messages[0]));
             assert!(send_part_up_portable(
@@ -382,17 +511,11 @@ mod tests {
                 &mut messages[1]
             ));
             assert_eq!(messages[0], messages[1]);
-            let marginal = numbers(bucket.message(), 3);
+            let ratios = numbers(bucket.message(), 3);
             let [wide, portable] = [send_part_down, send_part_down_portable].map(|send| {
                 let (mut left, mut right) = (left.clone(), right.clone());
-                let mut marginal = marginal.clone();
-                send(
-                    &bucket,
-                    [&mut left, &mut right],
-                    &messages[0],
-                    &mut marginal,
-                );
-                (left, right, marginal)
+                send(&bucket, [&mut left, &mut right], &ratios);
+                (left, right)
             });
             assert_eq!(wide, portable);
         }

@@ -21,9 +21,6 @@ use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
 use crate::{Error, FitOptions, FitReport, kernel};
 
-/// The search remembers so many of its past steps.
-const MEMORY: usize = 10;
-
 /// What is added to the diagonal of the least-squares problem, relative to its largest entry.
 const RIDGE: f64 = 1e-5;
 
@@ -49,9 +46,10 @@ pub(crate) struct Problem<'a> {
 }
 
 /// Bytes that minimising takes beside calibration, with `cells` cells in the measured marginals:
-/// potentials, marginals, views and residuals of two points, what is combined, and the memory.
-pub(crate) fn bytes(cells: usize) -> Option<usize> {
-    cells.checked_mul((2 * 4 + 3 + 2 * MEMORY) * size_of::<f64>())
+/// potentials, marginals, views and residuals of two points, what is combined, and the `memory` of past steps.
+pub(crate) fn bytes(cells: usize, memory: usize) -> Option<usize> {
+    let tables = memory.checked_mul(2)?.checked_add(2 * 4 + 3)?;
+    cells.checked_mul(tables.checked_mul(size_of::<f64>())?)
 }
 
 /// Potentials, and what the model looks like there.
@@ -140,7 +138,7 @@ pub(crate) fn minimise(
         return Err(Error::LossOverflow);
     }
     let mut next = here.clone();
-    let mut search = Search::new(problem, &here);
+    let mut search = Search::new(problem, &here, options.memory);
     let mut losses = VecDeque::from([here.loss]);
     // One evaluation is kept back for the end.
     while problem.evaluations + 1 < options.steps
@@ -214,12 +212,15 @@ impl ScaledStep {
 }
 
 impl Search {
-    fn new(problem: &Problem<'_>, start: &Point) -> Self {
+    fn new(problem: &Problem<'_>, start: &Point, memory: usize) -> Self {
         let (slope, curvature) = problem
             .observations
             .steepest(&start.residuals, &start.merged);
         Self {
-            memory: Memory::default(),
+            memory: Memory {
+                most: memory.max(1),
+                ..Memory::default()
+            },
             scaled: ScaledStep {
                 rate: 0.2,
                 pause: 1,
@@ -315,6 +316,8 @@ impl Search {
 /// The last steps: how potentials moved, and residuals with them.
 #[derive(Default)]
 struct Memory {
+    /// So many are kept.
+    most: usize,
     moves: VecDeque<(Vec<f64>, Vec<f64>)>,
     /// Inner products of the residuals' moves, one row for each.
     products: VecDeque<VecDeque<f64>>,
@@ -330,7 +333,7 @@ impl Memory {
     /// Remembers the step from `here` to `next`; the oldest makes room.
     fn push(&mut self, here: &Point, next: &Point) {
         let (mut potentials, mut residuals) = match self.moves.len() {
-            MEMORY => self.pop().unwrap_or_default(),
+            n if n >= self.most => self.pop().unwrap_or_default(),
             _ => Default::default(),
         };
         difference(&next.potentials, &here.potentials, &mut potentials);

@@ -42,7 +42,12 @@ pub fn fit(
     let resolution = Resolution::new(domain, measurements);
     let measured: Vec<Clique> = measurements.iter().map(|m| m.clique.clone()).collect();
     let tree = junction_tree(resolution.domain(), &measured);
-    check_size(resolution.domain(), &tree, &measured, options.max_bytes)?;
+    check_size(
+        resolution.domain(),
+        &tree,
+        &measured,
+        (options.max_bytes, options.memory),
+    )?;
 
     let observations = Observations::new(domain, &resolution, &tree, measurements, total);
     let start = match warm_start.filter(|model| model.domain == *domain) {
@@ -96,7 +101,7 @@ pub(crate) fn category_shares(
         .collect()
 }
 
-/// Bytes that a model over `cliques` takes while it is fitted, or `None` if they do not fit
+/// Bytes that a model over `cliques` takes while it is fitted with the default memory of steps, or `None` if they do not fit
 /// `usize` or a clique names an attribute that the domain does not have. Slower than
 /// [`crate::model_cells`], which is for planning.
 pub fn model_bytes(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
@@ -104,10 +109,15 @@ pub fn model_bytes(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
         return None;
     }
     let tree = junction_tree(domain, cliques);
-    tree_bytes(domain, &tree, cliques)
+    tree_bytes(domain, &tree, cliques, FitOptions::default().memory)
 }
 
-fn tree_bytes(domain: &Domain, tree: &JunctionTree, cliques: &[Clique]) -> Option<usize> {
+fn tree_bytes(
+    domain: &Domain,
+    tree: &JunctionTree,
+    cliques: &[Clique],
+    memory: usize,
+) -> Option<usize> {
     let nodes = tree.nodes.iter().map(|node| node.clique());
     nodes
         .map(|clique| domain.cells(&clique))
@@ -117,17 +127,17 @@ fn tree_bytes(domain: &Domain, tree: &JunctionTree, cliques: &[Clique]) -> Optio
     distinct.dedup();
     let axes: Vec<_> = distinct.iter().map(|c| ranked(c, domain, tree)).collect();
     let measured = axes.iter().map(|axes| cells(axes)).sum();
-    propagation::bytes(tree, domain.sizes(), &axes)?.checked_add(descent::bytes(measured)?)
+    propagation::bytes(tree, domain.sizes(), &axes)?.checked_add(descent::bytes(measured, memory)?)
 }
 
-/// The largest clique is what to coarsen, so the error names it.
+/// Checks a model against a cap, for a fit that remembers `memory` steps. The largest clique is what to coarsen, so the error names it.
 pub(crate) fn check_size(
     domain: &Domain,
     tree: &JunctionTree,
     cliques: &[Clique],
-    cap: usize,
+    (cap, memory): (usize, usize),
 ) -> Result<(), Error> {
-    let bytes = tree_bytes(domain, tree, cliques);
+    let bytes = tree_bytes(domain, tree, cliques, memory);
     if bytes.is_some_and(|bytes| bytes <= cap) {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Tables with rows of whole vectors, and where their cells are in one another.
 
-use crate::table::{Axis, cells};
+use crate::kernel;
+use crate::table::{Axis, cells, with_short_runs};
 
 /// Rows of more than one cell are filled up with zeros to a multiple of so many.
 const WIDTH: usize = 4;
@@ -109,42 +110,187 @@ impl Placement {
         Self { run, step, runs }
     }
 
-    /// Sets the large table's cells to the small one's; those that fill rows up stay as they are.
-    #[inline(always)]
-    pub fn copy(&self, small: &[f64], large: &mut [f64]) {
-        self.spread(small, large, |_, y| y);
+    /// Whether runs meet cells of the small table that are neither the same nor contiguous.
+    pub fn is_scattered(&self) -> bool {
+        self.step > 1
     }
 
-    /// Multiplies the large table's cells by the small one's.
+    /// Sets the large table's cells from `start` on to the small one's; those that fill rows up stay as they are.
     #[inline(always)]
-    pub fn multiply(&self, small: &[f64], large: &mut [f64]) {
-        self.spread(small, large, |x, y| x * y);
+    pub fn copy(&self, small: &[f64], start: usize, part: &mut [f64]) {
+        self.spread(small, start, part, |_, y| y);
+    }
+
+    /// Multiplies the large table's cells from `start` on by the small one's.
+    #[inline(always)]
+    pub fn multiply(&self, small: &[f64], start: usize, part: &mut [f64]) {
+        self.spread(small, start, part, |x, y| x * y);
+    }
+
+    /// Adds the large table's cells from `start` on to the small one's.
+    #[inline(always)]
+    pub fn sum(&self, start: usize, part: &[f64], small: &mut [f64]) {
+        let cut = self.cut(start, part.len());
+        for run in [cut.head, cut.tail].into_iter().flatten() {
+            self.sum_run(run, part, small);
+        }
+        with_short_runs!(self.run, run => {
+            for &(l, s) in cut.whole {
+                self.sum_run((l as usize - start, s as usize, run), part, small);
+            }
+        });
     }
 
     #[inline(always)]
-    fn spread(&self, small: &[f64], large: &mut [f64], apply: impl Fn(f64, f64) -> f64) {
-        for &(l, s) in &self.runs {
-            let run = &mut large[l as usize..][..self.run];
-            let from = &small[s as usize..];
-            match self.step {
-                0 => run.iter_mut().for_each(|x| *x = apply(*x, from[0])),
-                1 => (run.iter_mut().zip(&from[..self.run])).for_each(|(x, &y)| *x = apply(*x, y)),
-                step => (run.iter_mut().zip(from.iter().step_by(step)))
-                    .for_each(|(x, &y)| *x = apply(*x, y)),
+    fn spread(
+        &self,
+        small: &[f64],
+        start: usize,
+        part: &mut [f64],
+        apply: impl Fn(f64, f64) -> f64 + Copy,
+    ) {
+        let cut = self.cut(start, part.len());
+        for run in [cut.head, cut.tail].into_iter().flatten() {
+            self.spread_run(run, small, part, apply);
+        }
+        with_short_runs!(self.run, run => {
+            for &(l, s) in cut.whole {
+                self.spread_run((l as usize - start, s as usize, run), small, part, apply);
+            }
+        });
+    }
+
+    /// A run by its first cell in the part and in the small table, and its length. These are loops, since calls of
+    /// closures are not always compiled for wide vectors.
+    #[inline(always)]
+    fn spread_run(
+        &self,
+        (first, from, length): (usize, usize, usize),
+        small: &[f64],
+        part: &mut [f64],
+        apply: impl Fn(f64, f64) -> f64,
+    ) {
+        let run = &mut part[first..][..length];
+        match self.step {
+            0 => {
+                let y = small[from];
+                for x in run {
+                    *x = apply(*x, y);
+                }
+            }
+            1 => {
+                for (x, y) in run.iter_mut().zip(&small[from..][..length]) {
+                    *x = apply(*x, *y);
+                }
+            }
+            step => {
+                for (x, y) in run.iter_mut().zip(small[from..].iter().step_by(step)) {
+                    *x = apply(*x, *y);
+                }
             }
         }
     }
 
-    /// Adds the large table's cells to the small one's.
     #[inline(always)]
-    pub fn sum(&self, large: &[f64], small: &mut [f64]) {
-        for &(l, s) in &self.runs {
-            let run = &large[l as usize..][..self.run];
-            let to = &mut small[s as usize..];
-            match self.step {
-                0 => to[0] += crate::kernel::sum(run),
-                1 => crate::kernel::add(&mut to[..self.run], run),
-                step => (to.iter_mut().step_by(step).zip(run)).for_each(|(y, x)| *y += x),
+    fn sum_run(&self, (first, to, length): (usize, usize, usize), part: &[f64], small: &mut [f64]) {
+        let run = &part[first..][..length];
+        match self.step {
+            0 => small[to] += kernel::sum(run),
+            1 => kernel::add(&mut small[to..][..length], run),
+            step => {
+                for (y, x) in small[to..].iter_mut().step_by(step).zip(run) {
+                    *y += x;
+                }
+            }
+        }
+    }
+
+    /// The runs that have some of `length` cells of the large table from `start` on.
+    #[inline(always)]
+    fn cut(&self, start: usize, length: usize) -> Cut<'_> {
+        let end = start + length;
+        let first = (self.runs).partition_point(|&(l, _)| l as usize + self.run <= start);
+        let last = self.runs.partition_point(|&(l, _)| (l as usize) < end);
+        let mut whole = &self.runs[first..last];
+        let rest = |&(l, s): &(u32, u32)| {
+            let (l, s) = (l as usize, s as usize);
+            let (from, to) = (l.max(start), (l + self.run).min(end));
+            (from - start, s + (from - l) * self.step, to - from)
+        };
+        let is_whole = |&(l, _): &(u32, u32)| l as usize >= start && l as usize + self.run <= end;
+        let (mut head, mut tail) = (None, None);
+        if let Some((run, others)) = whole.split_first()
+            && !is_whole(run)
+        {
+            (head, whole) = (Some(rest(run)), others);
+        }
+        if let Some((run, others)) = whole.split_last()
+            && !is_whole(run)
+        {
+            (tail, whole) = (Some(rest(run)), others);
+        }
+        Cut { head, whole, tail }
+    }
+}
+
+/// Runs of which the first and the last may be cut short: those by their first cells in the part and in the small
+/// table, and their lengths.
+struct Cut<'a> {
+    head: Option<(usize, usize, usize)>,
+    whole: &'a [(u32, u32)],
+    tail: Option<(usize, usize, usize)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every subset of the axes of a table with rows that are filled up, in two orders, in parts of every length.
+    #[test]
+    fn parts_are_spread_and_summed_by_their_cells() {
+        let axes: Vec<Axis> = ([2, 3, 2, 5].into_iter().enumerate())
+            .map(|(rank, size)| Axis { rank, size })
+            .collect();
+        let large = Layout::rows(&axes[..2], &axes[2..]);
+        let all = Placement::new(&large, &Layout::plain(&axes));
+        let mut places = vec![0.0; large.cells];
+        let counted: Vec<f64> = (1..=cells(&axes)).map(|cell| cell as f64).collect();
+        all.copy(&counted, 0, &mut places);
+        for subset in 0..32u32 {
+            let own = axes.iter().filter(|axis| subset >> axis.rank & 1 == 1);
+            let mut own: Vec<Axis> = own.copied().collect();
+            if subset >= 16 {
+                own.reverse();
+            }
+            let layout = Layout::plain(&own);
+            let placement = Placement::new(&large, &layout);
+            let place = |cell: f64| -> usize {
+                let coordinate =
+                    |axis: &Axis| (cell as usize - 1) / cells(&axes[axis.rank + 1..]) % axis.size;
+                own.iter()
+                    .map(|axis| coordinate(axis) * layout.stride(axis))
+                    .sum()
+            };
+            let values: Vec<f64> = (0..layout.cells).map(|i| (i * i) as f64).collect();
+            for length in 1..=large.cells {
+                let mut spread = vec![1.0; large.cells];
+                let mut sums = vec![0.0; layout.cells];
+                for (i, part) in spread.chunks_mut(length).enumerate() {
+                    placement.multiply(&values, i * length, part);
+                    placement.sum(i * length, &places[i * length..][..part.len()], &mut sums);
+                }
+                let mut wanted = vec![0.0; layout.cells];
+                for (cell, x) in places.iter().zip(&spread) {
+                    // Zero marks what fills rows up.
+                    match *cell {
+                        0.0 => assert_eq!(*x, 1.0),
+                        cell => {
+                            assert_eq!(*x, values[place(cell)]);
+                            wanted[place(cell)] += cell;
+                        }
+                    }
+                }
+                assert_eq!(sums, wanted);
             }
         }
     }

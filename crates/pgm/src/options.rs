@@ -24,6 +24,8 @@ pub struct FitOptions {
     pub max_bytes: usize,
     /// What each step passes over.
     pub passes: Passes,
+    /// The search combines so many of its past steps (at least 1). With more, fewer are needed.
+    pub memory: usize,
 }
 
 impl Default for FitOptions {
@@ -34,6 +36,7 @@ impl Default for FitOptions {
             total: None,
             max_bytes: 1 << 30,
             passes: Passes::Tables,
+            memory: 10,
         }
     }
 }

@@ -24,20 +24,37 @@ pub(crate) struct Matrix<'a> {
     pub column: usize,
 }
 
-/// Sets `out`, whose rows are `row` apart, to the product of `a` with `b`, whose rows are as far
-/// apart as there are columns.
+impl<'a> Matrix<'a> {
+    /// A matrix with rows of `row` cells.
+    #[inline(always)]
+    pub fn rows(cells: &'a [f64], row: usize) -> Self {
+        Self {
+            cells,
+            row,
+            column: 1,
+        }
+    }
+}
+
+/// Sets `out` to the product of `a` with `b`, or multiplies each cell of `out` by the product's if `ONTO`. The rows
+/// of `out` and of `b` are as far apart as there are columns.
 #[inline(always)]
-pub(crate) fn multiply((rows, inner, columns): Shape, a: Matrix<'_>, b: &[f64], out: &mut [f64]) {
+pub(crate) fn multiply<const ONTO: bool>(
+    (rows, inner, columns): Shape,
+    a: Matrix<'_>,
+    b: &[f64],
+    out: &mut [f64],
+) {
     let mut panel = 0;
     while panel < columns {
         let end = columns.min(panel + PANEL);
         let mut i = 0;
         while i + ROWS <= rows {
-            band::<ROWS>(i, (panel, end), (inner, columns), a, b, out);
+            band::<ONTO, ROWS>(i, (panel, end), (inner, columns), a, b, out);
             i += ROWS;
         }
         while i < rows {
-            band::<1>(i, (panel, end), (inner, columns), a, b, out);
+            band::<ONTO, 1>(i, (panel, end), (inner, columns), a, b, out);
             i += 1;
         }
         panel = end;
@@ -46,7 +63,7 @@ pub(crate) fn multiply((rows, inner, columns): Shape, a: Matrix<'_>, b: &[f64], 
 
 /// Some rows of a product, from column `start` to `end`.
 #[inline(always)]
-fn band<const R: usize>(
+fn band<const ONTO: bool, const R: usize>(
     first: usize,
     (start, end): (usize, usize),
     (inner, columns): (usize, usize),
@@ -56,21 +73,21 @@ fn band<const R: usize>(
 ) {
     let mut j = start;
     while j + COLUMNS <= end {
-        tile::<R, COLUMNS>((first, j), (inner, columns), a, b, out);
+        tile::<ONTO, R, COLUMNS>((first, j), (inner, columns), a, b, out);
         j += COLUMNS;
     }
     while j + 4 <= end {
-        tile::<R, 4>((first, j), (inner, columns), a, b, out);
+        tile::<ONTO, R, 4>((first, j), (inner, columns), a, b, out);
         j += 4;
     }
     while j < end {
-        tile::<R, 1>((first, j), (inner, columns), a, b, out);
+        tile::<ONTO, R, 1>((first, j), (inner, columns), a, b, out);
         j += 1;
     }
 }
 
 #[inline(always)]
-fn tile<const R: usize, const C: usize>(
+fn tile<const ONTO: bool, const R: usize, const C: usize>(
     (i, j): (usize, usize),
     (inner, columns): (usize, usize),
     a: Matrix<'_>,
@@ -91,7 +108,10 @@ fn tile<const R: usize, const C: usize>(
         }
     }
     for (r, sums) in sums.iter().enumerate() {
-        out[(i + r) * columns + j..][..C].copy_from_slice(sums);
+        let out = &mut out[(i + r) * columns + j..][..C];
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = if ONTO { *out * sum } else { *sum };
+        }
     }
 }
 

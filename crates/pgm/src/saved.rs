@@ -21,7 +21,7 @@ use crate::model::Potentials;
 use crate::observations::{ascending_cells, ranked};
 use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
-use crate::{Error, FitReport, Model};
+use crate::{Error, FitOptions, FitReport, Model};
 
 const VERSION: u32 = 2;
 
@@ -101,7 +101,12 @@ impl Model {
         let (resolution, cliques) = (parts.resolution, parts.cliques);
         let groups = resolution.domain();
         let tree = junction_tree(groups, &cliques);
-        check_size(groups, &tree, &cliques, max_bytes)?;
+        check_size(
+            groups,
+            &tree,
+            &cliques,
+            (max_bytes, FitOptions::default().memory),
+        )?;
         let axes: Vec<_> = (cliques.iter())
             .map(|clique| ranked(clique, groups, &tree))
             .collect();

@@ -36,6 +36,8 @@ macro_rules! with_short_runs {
     };
 }
 
+pub(crate) use with_short_runs;
+
 /// A small table's place in a large one that has all its axes, both sorted by rank.
 ///
 /// The large table is cut into runs of equal length, of contiguous cells. Either the small table

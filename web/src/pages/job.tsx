@@ -138,6 +138,7 @@ function Progress({ job: { state, progress, releases } }: { job: Job }) {
 /** What a phase is after, in words. */
 const AIMS: Record<string, string> = {
   "1-ways": "how often each value of each column occurs",
+  look: "whether columns depend on each other at all",
   probe: "which pairs of columns depend on each other",
   "stage 1": "the strongest dependences between columns",
   "stage 2": "what the model does not explain yet",

@@ -165,6 +165,7 @@ mod tests {
         model_bytes: 1 << 20,
         holders: [1, 1],
         trees: false,
+        target_weight: 1,
     };
 
     fn told(script: &str) -> Result<Answer, String> {

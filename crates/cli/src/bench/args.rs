@@ -170,6 +170,9 @@ pub struct MechanismsArguments {
     /// repeated)
     #[arg(long, value_name = "K/H", value_parser = parties, default_value = "1/1")]
     pub holders: Vec<[u32; 2]>,
+    /// Weight of the pairs with the schema's target column, as `fhaim run` has it; programs see none
+    #[arg(long, value_name = "W", default_value_t = 1)]
+    pub target_weight: u32,
     /// Also train boosted trees on drawn records and on those seen, where the target has two classes
     #[arg(long)]
     pub trees: bool,

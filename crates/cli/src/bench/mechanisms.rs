@@ -70,6 +70,7 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
                         model_bytes: (megabytes * 1e6) as usize,
                         holders,
                         trees: arguments.trees,
+                        target_weight: arguments.target_weight,
                     };
                     let seeds = arguments.seeds;
                     rows.push(&measure(&subject, contender, setting, seeds, progress)?)?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
-use fhaim_release::{Holders, Job, Options};
+use fhaim_release::{Holders, Job, Options, Workload};
 use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
@@ -116,6 +116,8 @@ pub struct Setting {
     pub holders: [u32; 2],
     /// Whether boosted trees are trained too.
     pub trees: bool,
+    /// Weight of the pairs with the schema's target in a mechanism's workload.
+    pub target_weight: u32,
 }
 
 /// How well boosted trees predict a target of two classes on the rows not seen.
@@ -138,7 +140,9 @@ pub struct Trial {
     pub seed: u64,
     /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
     pub pairs: f64,
-    /// The same against the rows not seen.
+    /// The same of the pairs with the schema's target alone; none where it names none.
+    pub target_pairs: Option<f64>,
+    /// Of all pairs, against the rows not seen.
     pub pairs_unseen: f64,
     /// The worst pair's, against the rows seen.
     pub worst_pair: f64,
@@ -206,6 +210,11 @@ pub fn trial(
         }
     };
     let of_seen = errors(&seen, &made.pairs, &pairs)?;
+    let of_target = table.schema().target().map(|target| {
+        let with = pairs.iter().zip(&of_seen);
+        let with = with.filter(|(pair, _)| pair.attributes().contains(&target));
+        mean_and_error(&with.map(|(_, &error)| error).collect::<Vec<_>>()).0
+    });
     let of_unseen = errors(&unseen, &made.pairs, &pairs)?;
     let drawn = Table::new(table.shared_schema(), made.columns).map_err(Error::from)?;
     let triples = triples(table);
@@ -217,6 +226,7 @@ pub fn trial(
     Ok(Trial {
         seed,
         pairs: mean_and_error(&of_seen).0,
+        target_pairs: of_target,
         pairs_unseen: mean_and_error(&of_unseen).0,
         worst_pair: of_seen.iter().copied().fold(0.0, f64::max),
         sampled_pairs: workload_error(&seen, &drawn, &pairs)?,
@@ -296,6 +306,10 @@ fn run_mechanism(
     job.model_bytes = setting.model_bytes;
     let [count, honest] = setting.holders;
     job.holders = Holders::of_records(count, honest)?;
+    if let Some(target) = seen.schema().target() {
+        let weight = setting.target_weight;
+        job.workload = Workload::all_pairs_with_target(seen.domain(), target, weight);
+    }
     let started = Instant::now();
     let outcome = mechanism.run_in_the_clear(seen, &job, rng, &mut |_| {})?;
     let seconds = started.elapsed().as_secs_f64();

@@ -12,10 +12,13 @@ use std::arch::x86_64::*;
 /// So many vectors share what is loaded for a term.
 const TOGETHER: usize = 4;
 
+// Called at every place of the loops: not inlined, they would take longer than the products.
+#[inline(always)]
 fn vectors(x: &[u64]) -> &[Words] {
     x.as_chunks().0
 }
 
+#[inline(always)]
 fn vectors_mut(x: &mut [u64]) -> &mut [Words] {
     x.as_chunks_mut().0
 }
@@ -85,9 +88,10 @@ pub(super) fn tensor<const N: usize>(
         let [out0, out1, out2] = out.each_mut().map(|out| vectors_mut(out));
         for (i, ((out0, out1), out2)) in out0.iter_mut().zip(out1).zip(out2).enumerate() {
             let [mut first, mut middle, mut last] = [Sum::zero(); 3];
-            for term in group {
-                let at = |k: usize| load(&vectors(term[k])[i]);
-                let [x0, x1, y0, y1] = [at(0), at(1), at(2), at(3)];
+            for &[x0, x1, y0, y1] in group {
+                // Not by a closure: those are not inlined across features.
+                let (x0, x1) = (load(&vectors(x0)[i]), load(&vectors(x1)[i]));
+                let (y0, y1) = (load(&vectors(y0)[i]), load(&vectors(y1)[i]));
                 first.add(x0, y0);
                 middle.add(x0, y1);
                 middle.add(x1, y0);

@@ -17,6 +17,9 @@ pub const FINAL_STEPS: usize = 200;
 /// A mechanism's last fit ends early below this tolerance.
 pub(super) const FINAL_TOLERANCE: f64 = 1e-4;
 
+/// A fit combines so many of its past steps where terms name no other number.
+pub(super) const FIT_MEMORY: usize = 10;
+
 /// Upper bound on the steps of a fit that options may ask for: a run of public options must end.
 const MAX_STEPS: usize = 100_000;
 
@@ -54,6 +57,8 @@ pub(super) struct Effort {
     pub steps: usize,
     pub tolerance: f64,
     pub passes: Passes,
+    /// Steps that the search combines.
+    pub memory: usize,
 }
 
 impl Effort {
@@ -63,6 +68,7 @@ impl Effort {
             steps,
             tolerance,
             passes: Passes::Tables,
+            memory: FIT_MEMORY,
         }
     }
 }
@@ -89,6 +95,7 @@ pub(super) fn fit_to_total(
         steps: effort.steps,
         tolerance: effort.tolerance,
         passes: effort.passes.into(),
+        memory: effort.memory,
         total,
         max_bytes: job.model_bytes.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
     };

@@ -15,7 +15,7 @@ use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
     l1_distance,
 };
-use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, Passes, fit_to_total};
+use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, FIT_MEMORY, Passes, fit_to_total};
 use crate::mechanisms::score::MEAN_ABS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::Job;
@@ -131,6 +131,7 @@ impl<'a> Run<'a> {
             steps,
             tolerance,
             passes: Passes::Contractions,
+            memory: FIT_MEMORY,
         };
         fit_to_total(self.job, &self.measurements, self.total, effort, warm)
     }

@@ -26,10 +26,12 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
     let probe = over_pairs(|n| functions(n.min(MAX_CENTRED)));
     let blocks = over_pairs(functions).min(options.block_cells);
     let stages = usize::from(STAGES);
+    // A probe in two parts takes noise for each.
+    let parts = 1 + usize::from(options.first_look > 0.0);
     let cells = one_ways
         .cells()
         .saturating_mul(1 + stages)
-        .saturating_add(probe)
+        .saturating_add(probe.saturating_mul(parts))
         .saturating_add(blocks.saturating_mul(stages));
     let desk = Desk::new(job);
     let first = one_ways.offers(&desk, options.one_way_share * job.rho.to_f64())?;
@@ -57,11 +59,15 @@ fn axis_sensitivity(k: usize) -> u128 {
     }
 }
 
-/// The largest variance of a probe: the smallest share is that among all pairs of the workload.
+/// The largest variance of a probe: the smallest share is that of its smaller part among all pairs of the workload.
 fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
     let pairs = job.workload.pairs().len().max(1) as f64;
     // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
-    let scale_share = options.probe_share * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
+    let least = match options.first_look {
+        look if look > 0.0 => look.min(options.probe_share - look),
+        _ => options.probe_share,
+    };
+    let scale_share = least * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
     let leak = largest_leak(job);
     let groups = 2..=most_centred(job);
     let units = groups

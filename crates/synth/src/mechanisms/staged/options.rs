@@ -3,14 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::mechanisms::fitting::{FINAL_STEPS, Passes, check, check_fits};
+use crate::mechanisms::fitting::{FINAL_STEPS, FIT_MEMORY, Passes, check, check_fits};
 use crate::mechanisms::score::Scoring;
 
 /// So many stages follow the probe.
 pub(super) const STAGES: u8 = 2;
 
+/// Upper bound on the penalties that a plan is tried under.
+const MAX_PENALTIES: usize = 16;
+
 /// Upper bound on the resolutions on offer: the plan tries each of them on every pair.
 const MAX_RESOLUTIONS: usize = 32;
+
+/// Upper bound on the steps that a fit combines: each takes as much memory as the measurements.
+const MAX_FIT_MEMORY: usize = 100;
 
 /// Upper bound on the integers of a stage: what a ladder has pages for.
 const MAX_BLOCK_CELLS: usize = 1 << 20;
@@ -25,6 +31,10 @@ pub struct StagedOptions {
     pub one_way_share: f64,
     /// fc: share of rho for the probe.
     pub probe_share: f64,
+    /// The part of the probe's share with which a finer probe begins: the rest is asked for only where that
+    /// sees more than noise. 0: the probe is asked for at once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub first_look: f64,
     /// Share of what is left for stage 1; stage 2 has the rest.
     pub first_stage_share: f64,
     /// How pairs outside the model are scored.
@@ -48,6 +58,10 @@ pub struct StagedOptions {
     pub gamma: f64,
     /// gamma, where the probe is the finer one.
     pub gamma_fine: f64,
+    /// Each stage takes the one of these in place of gamma whose plan, made to its end, has the lowest J.
+    /// None: gamma is as it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub penalties: Vec<f64>,
     /// The probe is the finer one where its scale is at most this share of Nhat.
     pub fine_probe_scale: f64,
     /// Share of an attribute's variation that a fine probe resolves, with at most 8 groups.
@@ -72,6 +86,9 @@ pub struct StagedOptions {
     /// What each step of a fit passes over.
     #[serde(skip_serializing_if = "Passes::is_tables")]
     pub passes: Passes,
+    /// Steps that the search of a fit combines.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub fit_memory: usize,
 }
 
 impl Default for StagedOptions {
@@ -79,6 +96,7 @@ impl Default for StagedOptions {
         Self {
             one_way_share: 0.2,
             probe_share: 0.1,
+            first_look: 0.0,
             first_stage_share: 0.5,
             scoring: Scoring::Normal,
             one_way_weight: 1.0,
@@ -87,6 +105,7 @@ impl Default for StagedOptions {
             beta: 0.85,
             gamma: 0.25,
             gamma_fine: 0.5,
+            penalties: Vec::new(),
             fine_probe_scale: 0.03,
             fine_probe_resolves: 0.95,
             largest_probe_scale: 0.125,
@@ -97,6 +116,7 @@ impl Default for StagedOptions {
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
             passes: Passes::Tables,
+            fit_memory: FIT_MEMORY,
         }
     }
 }
@@ -106,12 +126,15 @@ impl StagedOptions {
     pub fn recommended() -> Self {
         Self {
             scoring: Scoring::Mixture,
+            first_look: 0.04,
+            penalties: vec![0.1, 0.25, 0.5, 0.75],
             one_way_weight: 0.5,
             digit_weight: 0.1,
             shrinkage: true,
             // Where columns are functions of others a fit may need more than the default.
             final_steps: 600,
             passes: Passes::Contractions,
+            fit_memory: 20,
             ..Self::default()
         }
     }
@@ -146,6 +169,10 @@ impl StagedOptions {
             )?;
         }
         self.check_resolutions()?;
+        let (name, memory) = ("fit_memory", self.fit_memory);
+        let fits = (1..=MAX_FIT_MEMORY).contains(&memory);
+        check(name, "from 1 to 100", memory as f64, fits)?;
+        self.check_plans()?;
         let (name, cells) = ("block_cells", self.block_cells);
         let range = "from 1 to 1048576";
         check(
@@ -157,6 +184,19 @@ impl StagedOptions {
         let additions = self.additions;
         check("additions", "at least 1", additions as f64, additions > 0)?;
         check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
+    }
+
+    fn check_plans(&self) -> Result<(), Error> {
+        let look = self.first_look;
+        let fits = (0.0..self.probe_share).contains(&look);
+        check("first_look", "from 0 to below probe_share", look, fits)?;
+        let tried = self.penalties.len();
+        let range = "a list of at most 16 numbers of at least 0";
+        check("penalties", range, tried as f64, tried <= MAX_PENALTIES)?;
+        for &gamma in &self.penalties {
+            check("penalties", range, gamma, gamma.is_finite() && gamma >= 0.0)?;
+        }
+        Ok(())
     }
 
     fn check_resolutions(&self) -> Result<(), Error> {
@@ -173,9 +213,18 @@ impl StagedOptions {
     }
 }
 
-/// What options without a weight mean is not written: landed terms have no such name.
+/// What options without a name mean is not written: landed terms have no such name.
 fn is_one(weight: &f64) -> bool {
     *weight == 1.0
+}
+
+/// As [`is_one`], for the memory of fits.
+fn is_usual(memory: &usize) -> bool {
+    *memory == FIT_MEMORY
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 #[cfg(test)]
@@ -187,12 +236,21 @@ mod tests {
     fn what_terms_without_a_name_mean_is_not_written() {
         let written = |options| serde_json::to_value(options).unwrap();
         let landed = written(StagedOptions::default());
-        for name in ["digit_weight", "passes"] {
+        for name in [
+            "digit_weight",
+            "passes",
+            "fit_memory",
+            "first_look",
+            "penalties",
+        ] {
             assert!(landed.get(name).is_none(), "{name}");
         }
         let recommended = written(StagedOptions::recommended());
         assert_eq!(recommended["digit_weight"], 0.1);
         assert_eq!(recommended["passes"], "contractions");
+        assert_eq!(recommended["fit_memory"], 20);
+        assert_eq!(recommended["first_look"], 0.04);
+        assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
     }
 
     #[test]
@@ -212,6 +270,10 @@ mod tests {
             "one_way_share + probe_share"
         );
         assert_eq!(refused(|o| o.beta = -1.0), "beta");
+        assert_eq!(refused(|o| o.first_look = o.probe_share), "first_look");
+        assert_eq!(refused(|o| o.first_look = f64::NAN), "first_look");
+        assert_eq!(refused(|o| o.penalties = vec![0.5, -1.0]), "penalties");
+        assert_eq!(refused(|o| o.penalties = vec![0.5; 17]), "penalties");
         assert_eq!(refused(|o| o.one_way_weight = f64::NAN), "one_way_weight");
         assert_eq!(refused(|o| o.digit_weight = f64::INFINITY), "digit_weight");
         assert_eq!(refused(|o| o.resolutions.clear()), "resolutions");
@@ -223,6 +285,7 @@ mod tests {
         assert_eq!(refused(|o| o.block_cells = 0), "block_cells");
         assert_eq!(refused(|o| o.additions = 0), "additions");
         assert_eq!(refused(|o| o.fit_steps = usize::MAX), "fit_steps");
+        assert_eq!(refused(|o| o.fit_memory = 0), "fit_memory");
         assert_eq!(refused(|o| o.fit_tolerance = 0.0), "fit_tolerance");
     }
 }

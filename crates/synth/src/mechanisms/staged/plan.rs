@@ -13,106 +13,14 @@
 //! where B is what is left of the budget plus what was spent on the items of the first sum at
 //! the resolution they have now.
 
-use fhaim_domain::{Clique, Domain};
+mod candidate;
+
+use fhaim_domain::Domain;
 use fhaim_pgm::ModelGraph;
 
-use crate::mechanisms::block::{freedom, functions};
+use self::candidate::block_cells;
+pub use self::candidate::{Candidate, Resolution, Standing};
 use crate::mechanisms::score::MEAN_ABS;
-
-/// Where a pair stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Not in the model.
-    Outside,
-    /// In the model with its probe alone.
-    ProbeOnly,
-    /// In the model and measured at `resolutions[_]`.
-    Measured(usize),
-}
-
-/// A resolution that a pair may be measured at.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Resolution {
-    /// Groups of the two attributes.
-    pub groups: [usize; 2],
-    /// R: the share of the pair's variation that they resolve.
-    pub resolved: f64,
-    /// rho already spent on the pair at just this resolution.
-    pub spent: f64,
-}
-
-/// A pair of the workload, as the plan sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
-    /// The attributes, ascending.
-    pub attributes: [usize; 2],
-    /// The workload's weight.
-    pub weight: f64,
-    /// Resolutions on offer, coarsest first.
-    pub resolutions: Vec<Resolution>,
-    /// Groups of the probe.
-    pub probe: [usize; 2],
-    /// The pair's share of the probe.
-    pub probe_rho: f64,
-    /// R at the probe.
-    pub probe_resolved: f64,
-    /// G: expected L1 distance from the model without the pair (unweighted).
-    pub distance: f64,
-    /// Where the pair stands; changed by the plan.
-    pub standing: Standing,
-}
-
-impl Candidate {
-    fn clique(&self) -> Clique {
-        Clique::new(self.attributes)
-    }
-
-    /// Groups that the model tells apart for the pair, in a standing. The probe of a pair in the
-    /// model is fitted too.
-    fn groups(&self, standing: Standing) -> [usize; 2] {
-        let [pa, pb] = self.probe;
-        match standing {
-            Standing::Outside => [1, 1],
-            Standing::ProbeOnly => self.probe,
-            Standing::Measured(index) => {
-                let [ka, kb] = self.resolutions[index].groups;
-                [ka.max(pa), kb.max(pb)]
-            }
-        }
-    }
-
-    /// Adds the pair to a model's graph, in a standing.
-    fn join(&self, standing: Standing, graph: &mut ModelGraph) {
-        if standing != Standing::Outside {
-            let groups = self.groups(standing);
-            (self.attributes.iter().zip(groups)).for_each(|(&a, k)| graph.refine(a, k));
-            graph.add(&self.clique());
-        }
-    }
-
-    /// c^(2/3) of the pair measured at a resolution.
-    fn noise_term(&self, resolution: &Resolution) -> f64 {
-        let [ka, kb] = resolution.groups;
-        (self.weight * freedom(ka) * freedom(kb)).powf(2.0 / 3.0)
-    }
-
-    /// What the pair itself adds to J, in a standing.
-    fn own_term(&self, standing: Standing, beta: f64) -> f64 {
-        match standing {
-            Standing::Outside => self.weight * self.distance,
-            Standing::ProbeOnly => {
-                let [ka, kb] = self.probe;
-                let noise = MEAN_ABS * freedom(ka) * freedom(kb) / (2.0 * self.probe_rho).sqrt();
-                let hidden = (1.0 - self.probe_resolved).max(0.0);
-                self.weight * (beta * noise + self.distance * hidden.sqrt())
-            }
-            Standing::Measured(index) => {
-                let hidden = (1.0 - self.resolutions[index].resolved).max(0.0);
-                self.weight * self.distance * hidden.sqrt()
-            }
-        }
-    }
-}
 
 /// Limits and weights of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,12 +92,6 @@ impl State {
     }
 }
 
-/// Integers released by a block.
-fn block_cells(resolution: &Resolution) -> usize {
-    let [ka, kb] = resolution.groups;
-    functions(ka) * functions(kb)
-}
-
 /// A pair's best move.
 #[derive(Clone, Copy, Debug)]
 struct Move {
@@ -234,6 +136,36 @@ impl Room {
             Standing::ProbeOnly | Standing::Outside => Self::None,
         }
     }
+}
+
+/// J with the candidates where they stand.
+fn objective(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
+    let own = candidates.iter().map(|c| c.own_term(c.standing, beta));
+    State::new(fixed, candidates).noise(beta) + own.sum::<f64>()
+}
+
+/// The exponent, of these, under which a plan made to its end has the lowest J, the first of several; `options.gamma`
+/// where there are none. How hard growth should be punished depends on how much of the cap a table can use: with
+/// every pair dependent a plan that grows too freely fills it with a few large cliques, one too careful with none.
+pub fn best_gamma(
+    domain: &Domain,
+    fixed: &Fixed,
+    options: &PlanOptions,
+    penalties: &[f64],
+    candidates: &[Candidate],
+) -> f64 {
+    let planned = penalties.iter().map(|&gamma| {
+        let mut tried = candidates.to_vec();
+        let options = PlanOptions {
+            gamma,
+            additions: usize::MAX,
+            ..*options
+        };
+        plan(domain, fixed, &options, &mut tried);
+        (gamma, objective(fixed, options.beta, &tried))
+    });
+    let best = planned.min_by(|(_, one), (_, other)| one.total_cmp(other));
+    best.map_or(options.gamma, |(gamma, _)| gamma)
 }
 
 /// Plans a stage: changes the candidates' standings until nothing lowers J, or so many pairs have
@@ -353,160 +285,4 @@ fn best_move(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// J by its definition.
-    fn objective(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
-        let mut terms = fixed.noise_terms;
-        let mut budget = fixed.left + fixed.spent;
-        let mut own = 0.0;
-        for c in candidates {
-            own += c.own_term(c.standing, beta);
-            if let Standing::Measured(i) = c.standing {
-                terms += c.noise_term(&c.resolutions[i]);
-                budget += c.resolutions[i].spent;
-            }
-        }
-        beta * MEAN_ABS * terms.powf(1.5) / (2.0 * budget).sqrt() + own
-    }
-
-    fn candidate(attributes: [usize; 2], distance: f64) -> Candidate {
-        let resolution = |k: usize, resolved: f64| Resolution {
-            groups: [k, k],
-            resolved,
-            spent: if k == 2 { 0.001 } else { 0.0 },
-        };
-        Candidate {
-            attributes,
-            weight: 1.0,
-            resolutions: vec![resolution(2, 0.6), resolution(4, 0.9), resolution(6, 1.0)],
-            probe: [2, 2],
-            probe_rho: 0.001,
-            probe_resolved: 0.6,
-            distance,
-            standing: Standing::Outside,
-        }
-    }
-
-    fn all_candidates() -> Vec<Candidate> {
-        let mut candidates = Vec::new();
-        for a in 0..5 {
-            for b in a + 1..5 {
-                candidates.push(candidate([a, b], 10.0 * (1 + a * b % 7) as f64));
-            }
-        }
-        candidates
-    }
-
-    const FIXED: Fixed = Fixed {
-        noise_terms: 60.0,
-        spent: 0.02,
-        left: 0.07,
-    };
-
-    fn options(model_cells: usize) -> PlanOptions {
-        PlanOptions {
-            beta: 0.85,
-            gamma: 0.25,
-            model_cells,
-            block_cells: usize::MAX,
-            additions: usize::MAX,
-        }
-    }
-
-    #[test]
-    fn plans_end_where_no_single_move_lowers_the_objective() {
-        let domain = Domain::new(vec![6; 5]);
-        let mut candidates = all_candidates();
-        let before = objective(&FIXED, 0.85, &candidates);
-        plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
-        let after = objective(&FIXED, 0.85, &candidates);
-        assert!(after < before);
-        for i in 0..candidates.len() {
-            let first = match candidates[i].standing {
-                Standing::Measured(at) => at + 1,
-                _ => 0,
-            };
-            for to in first..3 {
-                let mut other = candidates.clone();
-                other[i].standing = Standing::Measured(to);
-                assert!(objective(&FIXED, 0.85, &other) >= after - 1e-9);
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_move_is_the_best_by_brute_force() {
-        let domain = Domain::new(vec![6, 5, 4, 3, 6]);
-        let candidates = all_candidates();
-        let options = options(1 << 20);
-        let start = objective(&FIXED, options.beta, &candidates);
-        let graph = ModelGraph::unrefined(domain.len());
-        let now = graph.cells().unwrap();
-        let mut best = (0.0, 0, Standing::Outside);
-        for i in 0..candidates.len() {
-            // The rank is of a pair's best standing.
-            let standings = [Standing::ProbeOnly]
-                .into_iter()
-                .chain((0..3).map(Standing::Measured));
-            for to in standings {
-                let mut other = candidates.clone();
-                other[i].standing = to;
-                let fall = start - objective(&FIXED, options.beta, &other);
-                let mut with = graph.clone();
-                candidates[i].join(to, &mut with);
-                let [ka, kb] = candidates[i].groups(to);
-                let growth = (with.cells().unwrap() - now) as f64;
-                let growth = growth.max((ka * kb) as f64);
-                let rank = fall / growth.powf(options.gamma);
-                if rank > best.0 {
-                    best = (rank, i, to);
-                }
-            }
-        }
-        let state = State::new(&FIXED, &candidates);
-        let mut moves: Vec<Move> = (0..candidates.len())
-            .filter_map(|i| best_move(&state, &options, &candidates, i, Room::Any))
-            .collect();
-        moves.sort_by(|x, y| y.bound(options.gamma).total_cmp(&x.bound(options.gamma)));
-        let mut rooms = vec![Room::Any; candidates.len()];
-        let chosen = choose(&moves, (&graph, now), &options, &candidates, &mut rooms).unwrap();
-        assert_eq!((chosen.candidate, chosen.to), (best.1, best.2));
-    }
-
-    #[test]
-    fn the_caps_hold_and_members_stay() {
-        let domain = Domain::new(vec![6; 5]);
-        for (cells, block_cells) in [(100, usize::MAX), (300, 20), (1 << 20, 1)] {
-            let mut candidates = all_candidates();
-            candidates[3].standing = Standing::ProbeOnly;
-            let mut options = options(cells);
-            options.block_cells = block_cells;
-            plan(&domain, &FIXED, &options, &mut candidates);
-            assert_ne!(candidates[3].standing, Standing::Outside);
-            let mut graph = ModelGraph::unrefined(domain.len());
-            let mut released = 0;
-            for c in candidates
-                .iter()
-                .filter(|c| c.standing != Standing::Outside)
-            {
-                c.join(c.standing, &mut graph);
-                if let Standing::Measured(i) = c.standing {
-                    released += super::block_cells(&c.resolutions[i]);
-                }
-            }
-            assert!(graph.cells().unwrap() <= cells);
-            assert!(released <= block_cells);
-        }
-    }
-
-    #[test]
-    fn pairs_that_score_nothing_are_left_out() {
-        let domain = Domain::new(vec![6; 5]);
-        let mut candidates = all_candidates();
-        candidates.iter_mut().for_each(|c| c.distance = 0.0);
-        plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
-        assert!(candidates.iter().all(|c| c.standing == Standing::Outside));
-    }
-}
+mod tests;

@@ -1,0 +1,141 @@
+//! The first look: whether the rest of the probe is worth asking for (docs/MECHANISM.md, C, step 3).
+
+use super::StagedMachine;
+use crate::Error;
+use crate::desk::Offer;
+use crate::mechanisms::score::Residual;
+
+/// More than the noise accounts for is seen in all pairs together from so many standard deviations on.
+const LEAST_SEEN: f64 = 1.0;
+
+impl StagedMachine {
+    /// Whether the probe is asked for in two parts. A coarse one is blunt as it is: half of it would take noise for
+    /// what there is, and the other way round.
+    pub(super) fn looks_first(&self) -> bool {
+        self.options.first_look > 0.0 && self.fine_probe
+    }
+
+    /// The rest of the probe; nothing, and no pair any more, where the look saw noise alone.
+    pub(super) fn ask_rest_of_probe(&mut self) -> Result<Vec<Offer>, Error> {
+        self.leave_noise_alone()?;
+        self.probe_offers(self.options.probe_share - self.options.first_look)
+    }
+
+    /// No pair is left where the probes so far saw noise alone.
+    pub(super) fn leave_noise_alone(&mut self) -> Result<(), Error> {
+        if !self.sees_dependence()? {
+            self.pairs.clear();
+        }
+        Ok(())
+    }
+
+    /// Whether the pairs' blocks are further from the 1-ways' model than their noise accounts for.
+    fn sees_dependence(&self) -> Result<bool, Error> {
+        let seen: Vec<usize> = (0..self.pairs.len())
+            .filter(|&i| self.pairs[i].blocks[0].is_measured())
+            .collect();
+        Ok(dependence_is_seen(&self.residuals(&seen)?.0))
+    }
+}
+
+/// Whether some residual, or all of them together, are larger than noise alone would have them.
+///
+/// One is where its deviate is above sqrt(2 ln P), which the largest of P standard normal ones is likely to stay
+/// below (Donoho and Johnstone 1994); all together are from [`LEAST_SEEN`] on.
+fn dependence_is_seen(residuals: &[Residual]) -> bool {
+    let (mut squares, mut freedom) = (0.0, 0.0);
+    let largest = (2.0 * (residuals.len() as f64).ln()).sqrt();
+    for residual in residuals
+        .iter()
+        .filter(|r| r.freedom > 0.0 && r.scale > 0.0)
+    {
+        let own: f64 = residual.table.iter().map(|c| c * c).sum();
+        let own = own / (residual.scale * residual.scale);
+        if chi_square_deviate(own, residual.freedom) > largest {
+            return true;
+        }
+        squares += own;
+        freedom += residual.freedom;
+    }
+    freedom > 0.0 && chi_square_deviate(squares, freedom) >= LEAST_SEEN
+}
+
+/// The standard normal deviate that a chi-square value of so many degrees of freedom is as likely as (Wilson and
+/// Hilferty 1931).
+fn chi_square_deviate(value: f64, freedom: f64) -> f64 {
+    let variance = 2.0 / (9.0 * freedom);
+    ((value / freedom).cbrt() - (1.0 - variance)) / variance.sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    fn normal(rng: &mut StdRng) -> f64 {
+        let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    /// Residuals of 60 pairs with 16 entries each, of noise and of a signal by pair.
+    fn residuals(seed: u64, signal: impl Fn(usize) -> f64) -> Vec<Residual> {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let table = |pair: usize, rng: &mut StdRng| {
+            let entries = (0..16).map(|_| 5.0 * normal(rng) + signal(pair) * normal(rng));
+            entries.collect()
+        };
+        (0..60)
+            .map(|pair| Residual {
+                table: table(pair, &mut rng),
+                freedom: 16.0,
+                scale: 5.0,
+                cell_factor: 0.5,
+                resolved: 1.0,
+            })
+            .collect()
+    }
+
+    fn seen(signal: impl Fn(usize) -> f64 + Copy) -> usize {
+        let seeds = 0..40;
+        seeds
+            .filter(|&seed| dependence_is_seen(&residuals(seed, signal)))
+            .count()
+    }
+
+    #[test]
+    fn noise_is_seldom_taken_for_dependence_and_dependence_seldom_for_noise() {
+        let noise = seen(|_| 0.0);
+        assert!(noise <= 16, "{noise} of 40");
+        // One pair far from the model; all of them a little, none of which could be told by itself.
+        let (one, all) = (
+            seen(|pair| if pair == 7 { 15.0 } else { 0.0 }),
+            seen(|_| 2.0),
+        );
+        assert!(one >= 38 && all >= 38, "{one} and {all} of 40");
+        assert!(!dependence_is_seen(&[]));
+    }
+
+    #[test]
+    fn deviates_of_chi_square_values_are_nearly_standard_normal() {
+        let mut rng = StdRng::seed_from_u64(3);
+        for freedom in [1, 2, 7, 49] {
+            let value = |rng: &mut StdRng| (0..freedom).map(|_| normal(rng).powi(2)).sum::<f64>();
+            let deviate = |rng: &mut StdRng| chi_square_deviate(value(rng), f64::from(freedom));
+            let drawn: Vec<f64> = (0..20_000).map(|_| deviate(&mut rng)).collect();
+            let share = |limit: f64| {
+                drawn.iter().filter(|&&z| z > limit).count() as f64 / drawn.len() as f64
+            };
+            // 0.0228 of a normal distribution are above 2, 0.1587 above 1.
+            assert!(
+                (share(2.0) - 0.0228).abs() < 0.006,
+                "{freedom}: {}",
+                share(2.0)
+            );
+            assert!(
+                (share(1.0) - 0.1587).abs() < 0.015,
+                "{freedom}: {}",
+                share(1.0)
+            );
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Merges and the probe (docs/MECHANISM.md, C, steps 2 and 3).
+
+use fhaim_domain::Clique;
+
+use super::super::pair::{Pair, probe_scale};
+use super::super::plan::{Candidate, Resolution, Standing};
+use super::{NO_MODEL, Purpose, StagedMachine};
+use crate::Error;
+use crate::desk::{Offer, SLACK};
+use crate::mechanisms::block::{MAX_CENTRED, pair_cost};
+use crate::mechanisms::merge::Merges;
+
+impl StagedMachine {
+    /// Step 2 (merges) and step 3 (the probe, or the look before it).
+    pub(super) fn ask_probe(&mut self) -> Result<Vec<Offer>, Error> {
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        self.merges = (0..self.job.domain.len())
+            .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
+            .collect::<Result<_, Error>>()?;
+        let total = model.total();
+        let budget = self.probe_budget(self.options.probe_share);
+        // What is paid for is the noise of some holders; what a probe can see is limited by all.
+        let inflation = self.job.holders.inflation();
+        self.fine_probe = true;
+        self.pairs = self.new_pairs();
+        if inflation * probe_scale(&self.pairs, budget) > self.options.fine_probe_scale * total {
+            self.fine_probe = false;
+            self.pairs = self.new_pairs();
+        }
+        let scale = probe_scale(&self.pairs, budget);
+        if inflation * scale > self.options.largest_probe_scale * total {
+            self.pairs.clear();
+        }
+        self.probe_offers(if self.looks_first() {
+            self.options.first_look
+        } else {
+            self.options.probe_share
+        })
+    }
+
+    /// What a share of rho is worth, but for what rounding takes.
+    fn probe_budget(&self, share: f64) -> f64 {
+        share * self.rho() * (1.0 - SLACK)
+    }
+
+    /// The blocks of all pairs' probes for a share of rho.
+    pub(super) fn probe_offers(&mut self, share: f64) -> Result<Vec<Offer>, Error> {
+        let scale = probe_scale(&self.pairs, self.probe_budget(share));
+        let mut offers = Vec::with_capacity(self.pairs.len());
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            // One scale s for all: rho in proportion to f(k_a) f(k_b).
+            let share = pair_cost(pair.plan.probe) / (2.0 * scale * scale);
+            let statistic = pair.blocks[0].block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                self.purposes.push(Purpose::Block(index, 0));
+                offers.push(offer);
+            }
+        }
+        Ok(offers)
+    }
+
+    /// The workload's pairs whose attributes both vary; the others have nothing to measure.
+    fn new_pairs(&self) -> Vec<Pair> {
+        let varies = |&a: &usize| {
+            let merges = &self.merges[a];
+            merges.categories() > 1 && merges.resolved(merges.categories()) > 0.0
+        };
+        let pairs = self.job.workload.pairs().iter();
+        pairs
+            .filter(|pair| pair.attributes.iter().all(varies))
+            .map(|pair| {
+                let probe = pair.attributes.map(|a| self.probe_groups(a));
+                let plan = Candidate {
+                    attributes: pair.attributes,
+                    weight: f64::from(pair.weight),
+                    resolutions: self.resolutions(pair.attributes),
+                    probe,
+                    probe_rho: 0.0,
+                    probe_resolved: self.resolved(pair.attributes, probe),
+                    distance: 0.0,
+                    standing: Standing::Outside,
+                };
+                Pair::new(plan, &self.merges)
+            })
+            .collect()
+    }
+
+    fn probe_groups(&self, attribute: usize) -> usize {
+        if self.fine_probe {
+            let wanted = self.merges[attribute].groups_resolving(self.options.fine_probe_resolves);
+            wanted.min(MAX_CENTRED)
+        } else {
+            2
+        }
+    }
+
+    /// R at a resolution.
+    fn resolved(&self, [a, b]: [usize; 2], [ka, kb]: [usize; 2]) -> f64 {
+        self.merges[a].resolved(ka) * self.merges[b].resolved(kb)
+    }
+
+    /// The resolutions on offer to a pair, coarsest first.
+    fn resolutions(&self, attributes: [usize; 2]) -> Vec<Resolution> {
+        let mut resolutions: Vec<Resolution> = Vec::new();
+        for &share in &self.options.resolutions {
+            let groups = attributes.map(|a| self.merges[a].groups_resolving(share));
+            if resolutions.last().is_none_or(|last| last.groups != groups) {
+                resolutions.push(Resolution {
+                    groups,
+                    resolved: self.resolved(attributes, groups),
+                    spent: 0.0,
+                });
+            }
+        }
+        resolutions
+    }
+}

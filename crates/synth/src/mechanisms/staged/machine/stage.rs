@@ -1,0 +1,204 @@
+//! A stage: scores, a plan, and what its budget buys (docs/MECHANISM.md, C, step 4).
+
+use fhaim_domain::Clique;
+use fhaim_pgm::Model;
+
+use super::super::ladder::least_share;
+use super::super::options::STAGES;
+use super::super::plan::{Candidate, Fixed, PlanOptions, Standing, best_gamma, plan};
+use super::super::shares::worthwhile_shares;
+use super::{NO_MODEL, Purpose, StagedMachine};
+use crate::Error;
+use crate::desk::{Offer, SLACK};
+use crate::mechanisms::block::freedom;
+use crate::mechanisms::score::{Prior, Residual};
+
+/// An item that a stage may spend on.
+#[derive(Clone, Copy, Debug)]
+struct StageItem {
+    purpose: Purpose,
+    /// c^(2/3).
+    weight: f64,
+    /// rho spent on it before, at the same resolution.
+    spent: f64,
+}
+
+impl StagedMachine {
+    /// Step 4, scores and plan: in turns, where few pairs join between two scorings.
+    pub(super) fn plan_stage(&mut self) -> Result<(), Error> {
+        self.score()?;
+        let gamma = self.gamma();
+        while self.plan(gamma) {
+            // The new members' probes tell more about the pairs still outside.
+            self.fit_between()?;
+            self.score()?;
+        }
+        Ok(())
+    }
+
+    /// What these pairs' probes measured beside what the model has there, and the model's counts.
+    pub(super) fn residuals(
+        &self,
+        pairs: &[usize],
+    ) -> Result<(Vec<Residual>, Vec<Vec<f64>>), Error> {
+        let cliques: Vec<Clique> = pairs.iter().map(|&i| self.pairs[i].clique()).collect();
+        let model = self.model.as_ref().ok_or(NO_MODEL)?;
+        let marginals = model.pair_marginals(&cliques)?;
+        let residuals = pairs.iter().zip(&marginals);
+        let residuals = residuals.map(|(&i, marginal)| self.pairs[i].residual(marginal));
+        Ok((residuals.collect(), marginals))
+    }
+
+    /// Step 4, scores: sets the distance of every pair outside the model.
+    fn score(&mut self) -> Result<(), Error> {
+        let outside: Vec<usize> = (0..self.pairs.len())
+            .filter(|&i| self.pairs[i].plan.standing == Standing::Outside)
+            .filter(|&i| self.pairs[i].blocks[0].is_measured())
+            .collect();
+        let (residuals, marginals) = self.residuals(&outside)?;
+        let prior = match self.prior.take() {
+            None => Prior::learn(self.options.scoring, &residuals),
+            Some(before) => before.learn_anew(&residuals),
+        };
+        let total = self.model.as_ref().map_or(0.0, Model::total);
+        for ((&i, residual), mut marginal) in outside.iter().zip(&residuals).zip(marginals) {
+            self.pairs[i].plan.distance = prior.expected_distance(residual);
+            if self.options.shrinkage && total > 0.0 {
+                marginal.iter_mut().for_each(|count| *count /= total);
+                self.pairs[i].expected = marginal;
+            }
+        }
+        self.prior = Some(prior);
+        Ok(())
+    }
+
+    /// The exponent of the model's growth in this stage's plan.
+    fn gamma(&mut self) -> f64 {
+        let candidates = self.candidates();
+        let options = self.plan_options(if self.fine_probe {
+            self.options.gamma_fine
+        } else {
+            self.options.gamma
+        });
+        let penalties = &self.options.penalties;
+        best_gamma(
+            &self.job.domain,
+            &self.fixed(),
+            &options,
+            penalties,
+            &candidates,
+        )
+    }
+
+    fn fixed(&self) -> Fixed {
+        Fixed {
+            noise_terms: self.options.one_way_weight * self.one_ways.weights.iter().sum::<f64>(),
+            spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
+            left: self.desk.left().to_f64(),
+        }
+    }
+
+    fn plan_options(&self, gamma: f64) -> PlanOptions {
+        PlanOptions {
+            // Every term of J that is noise has beta, and grows with what all holders add.
+            beta: self.options.beta * self.job.holders.inflation(),
+            gamma,
+            model_cells: self.job.model_cells(),
+            block_cells: self.options.block_cells,
+            additions: if self.fine_probe {
+                self.options.additions
+            } else {
+                usize::MAX
+            },
+        }
+    }
+
+    /// The pairs as the plan sees them, with what was spent on each so far.
+    fn candidates(&mut self) -> Vec<Candidate> {
+        let mut candidates = Vec::with_capacity(self.pairs.len());
+        for pair in &mut self.pairs {
+            pair.plan.probe_rho = pair.blocks[0].rho;
+            let spent: Vec<f64> = (pair.plan.resolutions.iter())
+                .map(|resolution| pair.spent_at(resolution.groups))
+                .collect();
+            for (resolution, spent) in pair.plan.resolutions.iter_mut().zip(spent) {
+                resolution.spent = spent;
+            }
+            candidates.push(pair.plan.clone());
+        }
+        candidates
+    }
+
+    /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
+    fn plan(&mut self, gamma: f64) -> bool {
+        let mut candidates = self.candidates();
+        let options = self.plan_options(gamma);
+        let unfinished = plan(&self.job.domain, &self.fixed(), &options, &mut candidates);
+        for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
+            pair.plan = planned;
+            if pair.plan.standing == Standing::Outside {
+                // It is scored anew before it can join.
+                pair.expected = Vec::new();
+            }
+        }
+        unfinished
+    }
+
+    /// Step 4, measure: what the stage's budget buys.
+    pub(super) fn ask_stage(&mut self, stage: u8) -> Result<Vec<Offer>, Error> {
+        let left = self.desk.left().to_f64() * (1.0 - SLACK);
+        let budget = if stage < STAGES {
+            left * self.options.first_stage_share
+        } else {
+            left
+        };
+        let items = self.stage_items();
+        let least = least_share(&self.job).to_f64();
+        let weights: Vec<f64> = items.iter().map(|item| item.weight).collect();
+        let spent: Vec<f64> = items.iter().map(|item| item.spent).collect();
+        let shares = worthwhile_shares(budget, least, &weights, &spent);
+        let mut offers = Vec::new();
+        for (item, share) in items.iter().zip(shares) {
+            if share <= 0.0 {
+                continue;
+            }
+            let measured = match item.purpose {
+                Purpose::OneWay(i) => &self.one_ways.items[i],
+                Purpose::Block(pair, block) => &self.pairs[pair].blocks[block],
+            };
+            let statistic = measured.block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                offers.push(offer);
+                self.purposes.push(item.purpose);
+            }
+        }
+        Ok(offers)
+    }
+
+    /// The total, the 1-ways and the measured members, with what was spent on them.
+    fn stage_items(&mut self) -> Vec<StageItem> {
+        let one_ways = self.one_ways.items.iter().zip(&self.one_ways.weights);
+        let mut items: Vec<StageItem> = one_ways
+            .enumerate()
+            .map(|(i, (item, &weight))| StageItem {
+                purpose: Purpose::OneWay(i),
+                weight: self.options.one_way_weight * weight,
+                spent: item.rho,
+            })
+            .collect();
+        for (index, pair) in self.pairs.iter_mut().enumerate() {
+            let Standing::Measured(at) = pair.plan.standing else {
+                continue;
+            };
+            let groups = pair.plan.resolutions[at].groups;
+            let cost = pair.plan.weight * freedom(groups[0]) * freedom(groups[1]);
+            let block = pair.block_index(groups, &self.merges);
+            items.push(StageItem {
+                purpose: Purpose::Block(index, block),
+                weight: cost.powf(2.0 / 3.0),
+                spent: pair.blocks[block].rho,
+            });
+        }
+        items
+    }
+}

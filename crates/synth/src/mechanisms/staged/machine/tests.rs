@@ -1,0 +1,166 @@
+//! Runs on made-up answers: what is asked for, and what not.
+
+use super::*;
+use fhaim_domain::Domain;
+use fhaim_dp::Rho;
+use fhaim_release::{ReleaseRequest, Statistic, UNIT_VARIANCE};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+/// Answers about a table of `records` records, uniform and independent, without noise.
+fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
+    let answer = |request: &ReleaseRequest| match request.statistic {
+        Statistic::Total => vec![records],
+        ref centred => vec![0; centred.cells()],
+    };
+    requests.iter().map(answer).collect()
+}
+
+/// Whether a run on `records` records asks about any pair.
+fn asks_about_pairs(rho: f64, records: i64) -> bool {
+    let rho = Rho::from_f64_down(rho).unwrap();
+    let job = Job::new(Domain::new(vec![3; 6]), rho, records as u64);
+    let mut staged = StagedMachine::new(job, StagedOptions::default()).unwrap();
+    let (mut given, mut pairs) = (Vec::new(), false);
+    while let Next::Release(requests) = staged.step(&given).unwrap() {
+        pairs |= (requests.iter()).any(|r| matches!(r.statistic, Statistic::Product(..)));
+        given = answers(&requests, records);
+    }
+    let spent = staged.desk.spent().to_f64();
+    assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
+    pairs
+}
+
+#[test]
+fn a_probe_that_could_tell_nothing_is_left_out() {
+    // 15 pairs of two contrasts: s is some 43 records.
+    assert!(!asks_about_pairs(0.01, 100));
+    assert!(!asks_about_pairs(0.01, 300));
+    assert!(asks_about_pairs(0.01, 400));
+    assert!(asks_about_pairs(0.2, 100));
+}
+
+/// Blocks of pairs that the stages ask for, on counts of a uniform and independent table with
+/// noise of the size that the probe has.
+fn blocks_of_noise(options: StagedOptions, seed: u64) -> usize {
+    let rho = Rho::from_f64_down(0.01).unwrap();
+    let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
+    let mut staged = StagedMachine::new(job, options).unwrap();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (mut given, mut blocks) = (Vec::new(), 0);
+    while let Next::Release(requests) = staged.step(&given).unwrap() {
+        if matches!(staged.state, State::Stage(_)) {
+            let pairs = requests.iter();
+            let pairs = pairs.filter(|r| matches!(r.statistic, Statistic::Product(..)));
+            blocks += pairs.count();
+        }
+        let noise = |request: &ReleaseRequest| {
+            let sigma = (UNIT_VARIANCE as f64 * request.variance_units as f64).sqrt();
+            let cells = request.statistic.cells();
+            let values = (0..cells).map(|_| (sigma * normal(&mut rng)).round() as i64);
+            values.collect::<Vec<i64>>()
+        };
+        let noise = requests.iter().map(noise).collect::<Vec<_>>();
+        let exact = answers(&requests, 20_000);
+        let sum = |(exact, noise): (Vec<i64>, Vec<i64>)| {
+            exact.iter().zip(noise).map(|(x, n)| x + n).collect()
+        };
+        given = exact.into_iter().zip(noise).map(sum).collect();
+    }
+    blocks
+}
+
+fn normal(rng: &mut StdRng) -> f64 {
+    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// The largest variance of a pair's block in a run's stages, all pairs being far from independent.
+fn most_units_of_pairs(options: StagedOptions) -> u64 {
+    let rho = Rho::from_f64_down(0.01).unwrap();
+    let job = Job::new(Domain::new(vec![4; 5]), rho, 20_000);
+    let mut staged = StagedMachine::new(job, options).unwrap();
+    let (mut given, mut most) = (Vec::new(), 0);
+    while let Next::Release(requests) = staged.step(&given).unwrap() {
+        given = answers(&requests, 20_000);
+        for (request, answer) in requests.iter().zip(&mut given) {
+            if matches!(request.statistic, Statistic::Product(..)) {
+                answer.fill(-2_000);
+                answer[0] = 6_000;
+                if matches!(staged.state, State::Stage(_)) {
+                    most = most.max(request.variance_units);
+                }
+            }
+        }
+    }
+    most
+}
+
+#[test]
+fn pairs_get_more_of_the_budget_where_one_ways_weigh_less() {
+    let units = |one_way_weight| {
+        most_units_of_pairs(StagedOptions {
+            one_way_weight,
+            ..StagedOptions::default()
+        })
+    };
+    let (landed, half) = (units(1.0), units(0.5));
+    assert!(0 < half && half < landed, "{half} units, {landed} before");
+}
+
+#[test]
+fn noise_is_not_taken_for_dependence() {
+    let blocks = |options: fn() -> StagedOptions| {
+        (0..8)
+            .map(|seed| blocks_of_noise(options(), seed))
+            .sum::<usize>()
+    };
+    let few = blocks(StagedOptions::recommended);
+    let many = blocks(StagedOptions::default);
+    assert!(
+        4 * few < many,
+        "{few} blocks of pairs, {many} without the mixture"
+    );
+}
+
+/// What is asked for of pairs, phase by phase, on a table of 20,000 records at epsilon 1, with noise; where `linked`
+/// the first two attributes are far from independent.
+fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
+    let rho = Rho::from_f64_down(0.012).unwrap();
+    let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
+    let mut staged = StagedMachine::new(job, StagedOptions::recommended()).unwrap();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (mut given, mut asked) = (Vec::new(), Vec::new());
+    while let Next::Release(requests) = staged.step(&given).unwrap() {
+        let of_pairs = |r: &&ReleaseRequest| matches!(r.statistic, Statistic::Product(..));
+        let pairs = requests.iter().filter(of_pairs).count();
+        asked.push((staged.progress().phase, pairs));
+        given = answers(&requests, 20_000);
+        for (request, answer) in requests.iter().zip(&mut given) {
+            let first = request.statistic.clique().attributes() == [0, 1];
+            if linked && first {
+                answer.fill(-8_000);
+                answer[0] = 24_000;
+            }
+            let sigma = (UNIT_VARIANCE as f64 * request.variance_units as f64).sqrt();
+            for value in answer {
+                *value += (sigma * normal(&mut rng)).round() as i64;
+            }
+        }
+    }
+    let spent = staged.desk.spent().to_f64();
+    assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
+    asked
+}
+
+#[test]
+fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
+    let probed = |linked| {
+        let runs = (0..8).map(|seed| asked_by_phase(linked, seed));
+        runs.inspect(|asked| assert_eq!(asked[1], (LOOK, 66)))
+            .filter(|asked| asked[2] == (PROBE, 66))
+            .count()
+    };
+    let (linked, independent) = (probed(true), probed(false));
+    assert_eq!(linked, 8);
+    assert!(independent <= 4, "{independent} of 8");
+}

@@ -1,0 +1,108 @@
+//! A pair of the workload, as the plan sees it.
+
+use fhaim_domain::Clique;
+use fhaim_pgm::ModelGraph;
+
+use crate::mechanisms::block::{freedom, functions};
+use crate::mechanisms::score::MEAN_ABS;
+
+/// Where a pair stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Not in the model.
+    Outside,
+    /// In the model with its probe alone.
+    ProbeOnly,
+    /// In the model and measured at `resolutions[_]`.
+    Measured(usize),
+}
+
+/// A resolution that a pair may be measured at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolution {
+    /// Groups of the two attributes.
+    pub groups: [usize; 2],
+    /// R: the share of the pair's variation that they resolve.
+    pub resolved: f64,
+    /// rho already spent on the pair at just this resolution.
+    pub spent: f64,
+}
+
+/// A pair of the workload, as the plan sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The attributes, ascending.
+    pub attributes: [usize; 2],
+    /// The workload's weight.
+    pub weight: f64,
+    /// Resolutions on offer, coarsest first.
+    pub resolutions: Vec<Resolution>,
+    /// Groups of the probe.
+    pub probe: [usize; 2],
+    /// The pair's share of the probe.
+    pub probe_rho: f64,
+    /// R at the probe.
+    pub probe_resolved: f64,
+    /// G: expected L1 distance from the model without the pair (unweighted).
+    pub distance: f64,
+    /// Where the pair stands; changed by the plan.
+    pub standing: Standing,
+}
+
+impl Candidate {
+    fn clique(&self) -> Clique {
+        Clique::new(self.attributes)
+    }
+
+    /// Groups that the model tells apart for the pair, in a standing. The probe of a pair in the
+    /// model is fitted too.
+    pub(super) fn groups(&self, standing: Standing) -> [usize; 2] {
+        let [pa, pb] = self.probe;
+        match standing {
+            Standing::Outside => [1, 1],
+            Standing::ProbeOnly => self.probe,
+            Standing::Measured(index) => {
+                let [ka, kb] = self.resolutions[index].groups;
+                [ka.max(pa), kb.max(pb)]
+            }
+        }
+    }
+
+    /// Adds the pair to a model's graph, in a standing.
+    pub(super) fn join(&self, standing: Standing, graph: &mut ModelGraph) {
+        if standing != Standing::Outside {
+            let groups = self.groups(standing);
+            (self.attributes.iter().zip(groups)).for_each(|(&a, k)| graph.refine(a, k));
+            graph.add(&self.clique());
+        }
+    }
+
+    /// c^(2/3) of the pair measured at a resolution.
+    pub(super) fn noise_term(&self, resolution: &Resolution) -> f64 {
+        let [ka, kb] = resolution.groups;
+        (self.weight * freedom(ka) * freedom(kb)).powf(2.0 / 3.0)
+    }
+
+    /// What the pair itself adds to J, in a standing.
+    pub(super) fn own_term(&self, standing: Standing, beta: f64) -> f64 {
+        match standing {
+            Standing::Outside => self.weight * self.distance,
+            Standing::ProbeOnly => {
+                let [ka, kb] = self.probe;
+                let noise = MEAN_ABS * freedom(ka) * freedom(kb) / (2.0 * self.probe_rho).sqrt();
+                let hidden = (1.0 - self.probe_resolved).max(0.0);
+                self.weight * (beta * noise + self.distance * hidden.sqrt())
+            }
+            Standing::Measured(index) => {
+                let hidden = (1.0 - self.resolutions[index].resolved).max(0.0);
+                self.weight * self.distance * hidden.sqrt()
+            }
+        }
+    }
+}
+
+/// Integers released by a block.
+pub(super) fn block_cells(resolution: &Resolution) -> usize {
+    let [ka, kb] = resolution.groups;
+    functions(ka) * functions(kb)
+}

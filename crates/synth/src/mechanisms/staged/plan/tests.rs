@@ -1,0 +1,221 @@
+//! Plans beside brute force and by their definition.
+
+use super::*;
+
+/// J by its definition.
+fn defined(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
+    let mut terms = fixed.noise_terms;
+    let mut budget = fixed.left + fixed.spent;
+    let mut own = 0.0;
+    for c in candidates {
+        own += c.own_term(c.standing, beta);
+        if let Standing::Measured(i) = c.standing {
+            terms += c.noise_term(&c.resolutions[i]);
+            budget += c.resolutions[i].spent;
+        }
+    }
+    beta * MEAN_ABS * terms.powf(1.5) / (2.0 * budget).sqrt() + own
+}
+
+fn candidate(attributes: [usize; 2], distance: f64) -> Candidate {
+    let resolution = |k: usize, resolved: f64| Resolution {
+        groups: [k, k],
+        resolved,
+        spent: if k == 2 { 0.001 } else { 0.0 },
+    };
+    Candidate {
+        attributes,
+        weight: 1.0,
+        resolutions: vec![resolution(2, 0.6), resolution(4, 0.9), resolution(6, 1.0)],
+        probe: [2, 2],
+        probe_rho: 0.001,
+        probe_resolved: 0.6,
+        distance,
+        standing: Standing::Outside,
+    }
+}
+
+fn all_candidates() -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for a in 0..5 {
+        for b in a + 1..5 {
+            candidates.push(candidate([a, b], 10.0 * (1 + a * b % 7) as f64));
+        }
+    }
+    candidates
+}
+
+const FIXED: Fixed = Fixed {
+    noise_terms: 60.0,
+    spent: 0.02,
+    left: 0.07,
+};
+
+fn options(model_cells: usize) -> PlanOptions {
+    PlanOptions {
+        beta: 0.85,
+        gamma: 0.25,
+        model_cells,
+        block_cells: usize::MAX,
+        additions: usize::MAX,
+    }
+}
+
+#[test]
+fn plans_end_where_no_single_move_lowers_the_objective() {
+    let domain = Domain::new(vec![6; 5]);
+    let mut candidates = all_candidates();
+    let before = defined(&FIXED, 0.85, &candidates);
+    plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
+    let after = defined(&FIXED, 0.85, &candidates);
+    assert!(after < before);
+    for i in 0..candidates.len() {
+        let first = match candidates[i].standing {
+            Standing::Measured(at) => at + 1,
+            _ => 0,
+        };
+        for to in first..3 {
+            let mut other = candidates.clone();
+            other[i].standing = Standing::Measured(to);
+            assert!(defined(&FIXED, 0.85, &other) >= after - 1e-9);
+        }
+    }
+}
+
+#[test]
+fn the_first_move_is_the_best_by_brute_force() {
+    let domain = Domain::new(vec![6, 5, 4, 3, 6]);
+    let candidates = all_candidates();
+    let options = options(1 << 20);
+    let start = defined(&FIXED, options.beta, &candidates);
+    let graph = ModelGraph::unrefined(domain.len());
+    let now = graph.cells().unwrap();
+    let mut best = (0.0, 0, Standing::Outside);
+    for i in 0..candidates.len() {
+        // The rank is of a pair's best standing.
+        let standings = [Standing::ProbeOnly]
+            .into_iter()
+            .chain((0..3).map(Standing::Measured));
+        for to in standings {
+            let mut other = candidates.clone();
+            other[i].standing = to;
+            let fall = start - defined(&FIXED, options.beta, &other);
+            let mut with = graph.clone();
+            candidates[i].join(to, &mut with);
+            let [ka, kb] = candidates[i].groups(to);
+            let growth = (with.cells().unwrap() - now) as f64;
+            let growth = growth.max((ka * kb) as f64);
+            let rank = fall / growth.powf(options.gamma);
+            if rank > best.0 {
+                best = (rank, i, to);
+            }
+        }
+    }
+    let state = State::new(&FIXED, &candidates);
+    let mut moves: Vec<Move> = (0..candidates.len())
+        .filter_map(|i| best_move(&state, &options, &candidates, i, Room::Any))
+        .collect();
+    moves.sort_by(|x, y| y.bound(options.gamma).total_cmp(&x.bound(options.gamma)));
+    let mut rooms = vec![Room::Any; candidates.len()];
+    let chosen = choose(&moves, (&graph, now), &options, &candidates, &mut rooms).unwrap();
+    assert_eq!((chosen.candidate, chosen.to), (best.1, best.2));
+}
+
+#[test]
+fn the_objective_is_what_it_is_defined_as() {
+    let mut candidates = all_candidates();
+    candidates[1].standing = Standing::ProbeOnly;
+    candidates[2].standing = Standing::Measured(0);
+    candidates[4].standing = Standing::Measured(2);
+    let (own, definition) = (
+        objective(&FIXED, 0.85, &candidates),
+        defined(&FIXED, 0.85, &candidates),
+    );
+    assert!((own / definition - 1.0).abs() < 1e-12);
+}
+
+/// Pairs of seven attributes of 3 to 15 groups, all far from independent: a cap has no room for all.
+fn candidates_of_all_sizes() -> Vec<Candidate> {
+    let groups = |attribute: usize, share: usize| 2 + (1 + 2 * attribute) * share / 4;
+    let pairs = (0..7).flat_map(|a| (a + 1..7).map(move |b| [a, b]));
+    pairs
+        .map(|[a, b]| {
+            let distance = 100.0 * (1 + (5 * a + 3 * b) % 11) as f64;
+            let mut candidate = candidate([a, b], distance);
+            for (resolution, share) in candidate.resolutions.iter_mut().zip([0, 2, 4]) {
+                resolution.groups = [groups(a, share), groups(b, share)];
+            }
+            candidate
+        })
+        .collect()
+}
+
+#[test]
+fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
+    let domain = Domain::new((0..7).map(|a| 3 + 2 * a).collect());
+    let penalties = [0.0, 0.25, 0.5, 1.0, 2.0];
+    let candidates = candidates_of_all_sizes();
+    let mut lower = 0;
+    for cells in [100, 200, 300, 500, 700, 1_000, 1_500, 2_000, 4_000, 8_000] {
+        let reached = |gamma| {
+            let mut planned = candidates.clone();
+            let options = PlanOptions {
+                gamma,
+                ..options(cells)
+            };
+            plan(&domain, &FIXED, &options, &mut planned);
+            defined(&FIXED, 0.85, &planned)
+        };
+        // Whatever joins between two scorings, a plan is judged by its end.
+        let few = PlanOptions {
+            additions: 1,
+            ..options(cells)
+        };
+        let best = best_gamma(&domain, &FIXED, &few, &penalties, &candidates);
+        for other in penalties {
+            let (best, other) = (reached(best), reached(other));
+            assert!(best <= other, "{cells} cells: {best}, not {other}");
+            lower += usize::from(best < other);
+        }
+    }
+    assert!(lower > 0, "penalties make no difference at any cap");
+    assert_eq!(
+        best_gamma(&domain, &FIXED, &options(80), &[], &candidates),
+        0.25
+    );
+}
+
+#[test]
+fn the_caps_hold_and_members_stay() {
+    let domain = Domain::new(vec![6; 5]);
+    for (cells, block_cells) in [(100, usize::MAX), (300, 20), (1 << 20, 1)] {
+        let mut candidates = all_candidates();
+        candidates[3].standing = Standing::ProbeOnly;
+        let mut options = options(cells);
+        options.block_cells = block_cells;
+        plan(&domain, &FIXED, &options, &mut candidates);
+        assert_ne!(candidates[3].standing, Standing::Outside);
+        let mut graph = ModelGraph::unrefined(domain.len());
+        let mut released = 0;
+        for c in candidates
+            .iter()
+            .filter(|c| c.standing != Standing::Outside)
+        {
+            c.join(c.standing, &mut graph);
+            if let Standing::Measured(i) = c.standing {
+                released += super::block_cells(&c.resolutions[i]);
+            }
+        }
+        assert!(graph.cells().unwrap() <= cells);
+        assert!(released <= block_cells);
+    }
+}
+
+#[test]
+fn pairs_that_score_nothing_are_left_out() {
+    let domain = Domain::new(vec![6; 5]);
+    let mut candidates = all_candidates();
+    candidates.iter_mut().for_each(|c| c.distance = 0.0);
+    plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
+    assert!(candidates.iter().all(|c| c.standing == Standing::Outside));
+}
