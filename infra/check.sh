@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks compose.yaml, alone and with compose.witness.yaml and compose.keyshare.yaml, against the Compose specification, and the
-# Kubernetes manifests, as kustomization.yaml puts them together without a second computation service and
-# with one, against Kubernetes' own schemas. Needs Python with a package registry, and kubectl; no cluster
+# Checks compose.yaml, alone and with compose.witness.yaml, compose.keyshare.yaml and compose.engine.yaml, against the
+# Compose specification, and the Kubernetes manifests, as kustomization.yaml puts them together without components
+# and with all, against Kubernetes' own schemas. Needs Python with a package registry, and kubectl; no cluster
 # and no Docker engine.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,6 +17,7 @@ sed -i 's|^# components:|components:|' "$folder/with/kustomization.yaml"
 kubectl kustomize "$folder/with" >"$folder/witness.yaml"
 grep -q '^  namespace: fhaim-witness$' "$folder/witness.yaml"
 grep -q '^  namespace: fhaim-keyshare$' "$folder/witness.yaml"
+grep -q '^kind: StatefulSet$' "$folder/witness.yaml"
 for manifests in alone witness; do
     "$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/$manifests.yaml"
 done
@@ -30,7 +31,7 @@ import yaml
 
 
 def merged(one, other):
-    """What Compose makes of two files, as far as ours go: no key of both is a list but `depends_on`."""
+    """What Compose makes of two files, as far as ours go: lists that both have name other things in each."""
     if isinstance(one, dict):
         both = one.keys() | other.keys()
         return {k: merged(one[k], other[k]) if k in one and k in other else one.get(k, other.get(k)) for k in both}
@@ -60,7 +61,8 @@ for name in parties:
     assert service["read_only"] and service["cap_drop"] == ["ALL"], service
 if "witness" in names:
     for name in names[:-1]:
-        peers = compose["services"][name]["environment"]
+        environment = compose["services"][name]["environment"]
+        peers = {variable: value for variable, value in environment.items() if "__PEERS__" in variable}
         wanted = {f"FHAIM_{name.upper()}__COMMON__PEERS__WITNESS": "http://witness:8084"}
         if name == "crypto":
             wanted["FHAIM_CRYPTO__COMMON__PEERS__KEYSHARE1"] = "http://keyshare1:8085"
@@ -68,16 +70,38 @@ if "witness" in names:
     assert compose["services"]["proxy"]["environment"] == {"WITNESS": "witness:8084"}
 deployed = list(yaml.safe_load_all(manifests.read_text()))
 for manifest in deployed:
-    if manifest["kind"] != "Deployment":
+    if manifest["kind"] not in ("Deployment", "StatefulSet"):
         continue
     name, spec = manifest["metadata"]["name"], manifest["spec"]["template"]["spec"]
-    assert manifest["metadata"]["namespace"] == f"fhaim-{name}", name
+    # Scheduler and executors belong to the computation service.
+    party = "computation" if name in ("scheduler", "executor") else name
+    assert manifest["metadata"]["namespace"] == f"fhaim-{party}", name
     assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
     (container,) = spec["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"], name
     secrets = [source["secretRef"]["name"] for source in container.get("envFrom", [])]
-    assert secrets == ([] if name == "proxy" else [name]), (name, secrets)
+    assert secrets == ([] if name in ("proxy", "scheduler") else [name]), (name, secrets)
 print("ok: each party has its own secrets, store and namespace")
+
+# The engine: each program has its own certificate and no other's, and each executor its own name.
+if "compose.engine.yaml" in files:
+    executors = [name for name in compose["services"] if name.startswith("executor-")]
+    assert len(executors) == 3, executors
+    for name in ("computation", "scheduler", *executors):
+        service, folder = compose["services"][name], name.split("-")[0]
+        mounted = [v for v in service["volumes"] if "secrets/" in v]
+        assert mounted == [f"./secrets/engine/{folder}:/etc/fhaim/tls:ro"], (name, mounted)
+        assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+        assert "front" not in service["networks"] or name == "computation", name
+    assert [compose["services"][name]["environment"]["FHAIM_EXECUTOR__NAME"] for name in executors] == executors
+    assert compose["networks"]["engine"]["internal"], compose["networks"]
+    (image,) = [
+        manifest["spec"]["template"]["spec"]["containers"][0]["image"]
+        for manifest in deployed
+        if manifest["kind"] == "Deployment" and manifest["metadata"]["name"] == "computation"
+    ]
+    assert image.startswith("fhaim-computation-ballista:"), image
+    print("ok: scheduler and executors are the computation service's, each with its own certificate")
 
 # Two replicas of each service, one of which is there whatever is replaced, or emptied.
 budgets = {m["metadata"]["name"] for m in deployed if m["kind"] == "PodDisruptionBudget"}
@@ -97,6 +121,7 @@ for manifest in deployed:
 print("ok: two replicas of each service, replaced one after the other")
 PYTHON
 "$folder/env/bin/python" "$folder/check.py" "$here" "$folder/alone.yaml" compose.yaml
-"$folder/env/bin/python" "$folder/check.py" "$here" "$folder/witness.yaml" compose.yaml compose.witness.yaml compose.keyshare.yaml
+"$folder/env/bin/python" "$folder/check.py" "$here" "$folder/witness.yaml" compose.yaml compose.witness.yaml compose.keyshare.yaml \
+    compose.engine.yaml
 
 python3 "$(dirname "$0")/monitoring/check.py"

@@ -1,13 +1,14 @@
-//! Configuration files of the programs, and what all of them ask of Ballista.
+//! Configuration of the programs, and what all of them ask of Ballista.
 
+use crate::tls::Identity;
 use ballista_core::config as keys;
 use ballista_core::extension::SessionConfigExt;
 use datafusion::prelude::SessionConfig;
-use fhaim_platform::config::Blobs;
+use fhaim_computation::engine::Certificates;
+use fhaim_platform::config::{Blobs, ConfigError};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Bytes of a message at most: plans have all orders of a batch in them.
 pub const MESSAGE_BYTES: u32 = 256 << 20;
@@ -18,9 +19,11 @@ pub const MESSAGE_BYTES: u32 = 256 << 20;
 pub struct Executor {
     /// Where other executors and the computation service fetch results.
     pub listen: SocketAddr,
-    /// The name that others reach it by, if that is not the address it listens at.
+    /// The name that others reach it by, if that is not the address it listens at. Its certificate has it.
     #[serde(default)]
     pub name: Option<String>,
+    /// Who it is to the others.
+    pub tls: Certificates,
     /// Host of the scheduler.
     pub scheduler_host: String,
     /// Port of the scheduler.
@@ -45,8 +48,10 @@ pub struct Executor {
 pub struct Scheduler {
     /// Where executors and the computation service reach it.
     pub listen: SocketAddr,
-    /// The name that others reach it by.
+    /// The name that others reach it by. Its certificate has it.
     pub name: String,
+    /// Who it is to the others.
+    pub tls: Certificates,
     /// Seconds without a sign of life after which an executor is given up.
     #[serde(default = "twenty")]
     pub executor_timeout_seconds: u64,
@@ -70,7 +75,10 @@ fn twenty_times() -> usize {
 /// Why a program did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// The configuration cannot be read.
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file that the configuration names cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -78,14 +86,9 @@ pub enum Trouble {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The configuration is not what it should be.
-    #[error("{}: {source}", path.display())]
-    Config {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: Box<toml::de::Error>,
-    },
+    /// Certificates.
+    #[error("certificates: {0}")]
+    Tls(String),
     /// The blob store.
     #[error(transparent)]
     Blobs(#[from] fhaim_platform::blobs::BlobError),
@@ -97,26 +100,14 @@ pub enum Trouble {
     Ballista(String),
 }
 
-/// Reads a configuration.
-///
-/// # Errors
-/// [`Trouble::Unreadable`], [`Trouble::Config`].
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Trouble> {
-    let text = std::fs::read_to_string(path).map_err(|source| Trouble::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
-    toml::from_str(&text).map_err(|source| Trouble::Config {
-        path: path.to_owned(),
-        source: Box::new(source),
-    })
-}
-
 /// What a batch asks of Ballista: rows of megabytes, so few at a time; ciphertexts, which do not
-/// compress; a task for each order.
-pub fn session() -> SessionConfig {
+/// compress; a task for each order; and TLS wherever it connects.
+pub fn session(identity: &Identity) -> SessionConfig {
     let bytes = MESSAGE_BYTES.to_string();
-    let session = SessionConfig::new_with_ballista().with_batch_size(1);
+    let session = SessionConfig::new_with_ballista()
+        .with_batch_size(1)
+        .with_ballista_use_tls(true)
+        .with_ballista_override_create_grpc_client_endpoint(identity.everywhere());
     [
         (keys::BALLISTA_SHUFFLE_SORT_BASED_BATCH_SIZE, "1"),
         (keys::BALLISTA_SHUFFLE_COMPRESSION_CODEC, "none"),
@@ -125,4 +116,28 @@ pub fn session() -> SessionConfig {
     ]
     .into_iter()
     .fold(session, |session, (key, value)| session.set_str(key, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_computation::engine::Remote;
+    use fhaim_platform::config::load;
+    use std::path::Path;
+
+    #[test]
+    fn the_samples_are_configurations() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/config");
+        let scheduler: Scheduler = load("scheduler", Some(&folder.join("scheduler.toml"))).unwrap();
+        let executor: Executor = load("executor", Some(&folder.join("executor.toml"))).unwrap();
+        assert_eq!(executor.scheduler_host, scheduler.name);
+        assert_eq!(executor.scheduler_port, scheduler.listen.port());
+        // The computation service's default tasks fit.
+        let remote: Remote = toml::from_str(
+            "scheduler = \"https://scheduler:50050\"\n\
+             tls = { authority = \"a\", certificate = \"b\", key = \"c\" }",
+        )
+        .unwrap();
+        assert!(executor.memory_bytes >= (executor.tasks * remote.task_bytes) as u64);
+    }
 }

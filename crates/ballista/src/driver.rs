@@ -4,6 +4,7 @@ use crate::codec::Codec;
 use crate::config::{MESSAGE_BYTES, session};
 use crate::nodes::{Kind, Node, ORDERS, binary};
 use crate::order::Order;
+use crate::tls::Identity;
 use ballista_core::execution_plans::execute_physical_plan;
 use ballista_core::extension::SessionConfigExt;
 use datafusion::arrow::array::{BinaryArray, RecordBatch};
@@ -29,8 +30,10 @@ const TILE_BYTES: usize = 10 << 20;
 /// How batches are submitted.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Address of the scheduler: `http://host:port`.
+    /// Address of the scheduler: `https://host:port`.
     pub scheduler: String,
+    /// Who this program is to scheduler and executors.
+    pub identity: Identity,
     /// About how many bytes a task may take on an executor.
     pub task_bytes: usize,
     /// Tasks that pack, at least; as many as there are cores is a good number.
@@ -115,7 +118,7 @@ impl Ballista {
         plan: Arc<dyn ExecutionPlan>,
         run: &mut Run<'_>,
     ) -> std::result::Result<(), Ended> {
-        let (config, codec) = (session(), Codec::default());
+        let (config, codec) = (session(&self.settings.identity), Codec::default());
         let ballista = config.ballista_config();
         let stream = execute_physical_plan::<PhysicalPlanNode>(
             self.settings.scheduler.clone(),

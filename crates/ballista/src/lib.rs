@@ -7,6 +7,8 @@
 //! | [`nodes`] | the two operators of a plan, and what they refuse |
 //! | [`codec`] | plans as bytes: these operators, and nothing else |
 //! | [`driver`] | submits a batch, and takes over what becomes of its tiles |
+//! | [`choice`] | which batches are submitted at all |
+//! | [`tls`] | who may connect to whom |
 //! | [`config`] | configuration files of the programs |
 //!
 //! Executors and scheduler see ciphertexts and public keys only, and belong to the computation service.
@@ -22,6 +24,7 @@
     )
 )]
 
+pub mod choice;
 pub mod codec;
 pub mod config;
 pub mod driver;
@@ -30,5 +33,6 @@ pub mod order;
 pub mod program;
 pub mod service;
 pub mod site;
+pub mod tls;
 
 pub use driver::{Ballista, Settings};

@@ -1,7 +1,8 @@
 //! What the two programs have in common: arguments, a log, a reactor.
 
-use crate::config::{Trouble, read};
+use crate::config::Trouble;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use fhaim_platform::config::load;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +16,8 @@ struct Arguments {
     config: PathBuf,
 }
 
-/// A whole program: arguments in, exit code out.
+/// A whole program: arguments in, exit code out. As for the services, `FHAIM_EXECUTOR__NAME=...` overrides the `name`
+/// in the file of `fhaim-executor`.
 pub fn main<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
     name: &'static str,
     about: &'static str,
@@ -33,7 +35,7 @@ pub fn main<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
         .with_writer(std::io::stderr)
         .with_env_filter(filter)
         .init();
-    match run(&arguments, serve) {
+    match run(name, &arguments, serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -43,10 +45,12 @@ pub fn main<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
 }
 
 fn run<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
+    name: &'static str,
     arguments: &Arguments,
     serve: impl FnOnce(C) -> F,
 ) -> Result<(), Trouble> {
-    let config = read(&arguments.config)?;
+    let short = name.strip_prefix("fhaim-").unwrap_or(name);
+    let config = load(short, Some(&arguments.config))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

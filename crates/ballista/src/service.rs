@@ -1,6 +1,9 @@
 //! The computation service with Ballista behind it.
 
+use crate::choice::BySize;
+use crate::config::Trouble;
 use crate::driver::{Ballista, Settings};
+use crate::tls::Identity;
 use fhaim_api::token::Service;
 use fhaim_computation::engine::{Engine, Remote};
 use fhaim_computation::{Config, State};
@@ -18,29 +21,36 @@ use utoipa_axum::router::OpenApiRouter;
 #[derive(Clone, Debug)]
 pub struct Distributed(State);
 
-/// Ballista, for every dataset.
+/// Ballista for every dataset's large batches, and the threads of this process for the others.
 #[derive(Debug)]
-struct Cluster(Settings);
+struct Cluster {
+    settings: Settings,
+    least_products: u64,
+}
 
 impl Engine for Cluster {
-    fn reads_blobs(&self) -> bool {
-        true
-    }
-
     fn backend(&self, keys: Place) -> Arc<dyn Backend> {
-        Arc::new(Ballista::new(self.0.clone(), keys))
+        let large = Ballista::new(self.settings.clone(), keys);
+        Arc::new(BySize::new(large, self.least_products))
     }
 }
 
-impl From<&Remote> for Settings {
-    fn from(remote: &Remote) -> Self {
-        Self {
+impl TryFrom<&Remote> for Settings {
+    type Error = Trouble;
+
+    fn try_from(remote: &Remote) -> Result<Self, Trouble> {
+        if !remote.scheduler.starts_with("https://") {
+            let wanted = "the address of the scheduler begins with https://";
+            return Err(Trouble::Tls(wanted.to_owned()));
+        }
+        Ok(Self {
             scheduler: remote.scheduler.clone(),
+            identity: Identity::read(&remote.tls)?,
             task_bytes: remote.task_bytes,
             packers: remote.packers,
             attempts: remote.attempts,
             pause: Duration::from_secs(remote.pause_seconds),
-        }
+        })
     }
 }
 
@@ -62,7 +72,10 @@ impl Program for Distributed {
     async fn open(config: &Config) -> Result<Self, Failure> {
         let remote = config.engine.as_ref();
         let remote = remote.ok_or_else(|| Failure::internal("the configuration lacks [engine]"))?;
-        let engine = Arc::new(Cluster(remote.into()));
+        let engine = Arc::new(Cluster {
+            settings: Settings::try_from(remote).map_err(Failure::internal)?,
+            least_products: remote.least_products,
+        });
         Ok(Self(State::open_with(config, engine).await?))
     }
 

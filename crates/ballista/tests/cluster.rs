@@ -3,8 +3,14 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
+mod common;
+
+use common::{Authority, Process, free_port};
 use fhaim_api::Digest;
+use fhaim_ballista::choice::BySize;
+use fhaim_ballista::tls::Identity;
 use fhaim_ballista::{Ballista, Settings};
+use fhaim_computation::engine::Certificates;
 use fhaim_he::{
     Backend, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable, EvaluationKeys,
     Evaluator, Factors, Layout, Mosaic, P1, Parameters, Place, Rectangle, Result, SecretKey,
@@ -13,10 +19,8 @@ use fhaim_he::{
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 use std::fs;
-use std::net::TcpListener;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -134,53 +138,11 @@ impl Fixture {
     }
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-struct Process {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Process {
-    fn start(program: &str, folder: &Path, name: &str, config: &str) -> Self {
-        let path = folder.join(format!("{name}.toml"));
-        fs::write(&path, config).unwrap();
-        let log = folder.join(format!("{name}.log"));
-        let child = Command::new(program)
-            .arg("--config")
-            .arg(path)
-            .env("RAYON_NUM_THREADS", "1")
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        Self { child, log }
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
-    }
-
-    /// As `kill -9`.
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 struct Cluster {
     folder: tempfile::TempDir,
     port: u16,
+    /// Of every program: all are reached by one address.
+    files: Certificates,
     scheduler: Process,
     executors: Vec<Process>,
 }
@@ -190,25 +152,16 @@ impl Cluster {
     fn start(fixture: &Fixture, first: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
-        let scheduler = Self::scheduler(folder.path(), port);
+        let files = Authority::new(folder.path()).issue("127.0.0.1");
+        let scheduler = Self::scheduler(folder.path(), port, &files);
         let blobs = fixture.folder.path().join("blobs");
         let executor = |number: usize| {
             let memory = if number == 0 { first } else { 1 << 30 };
-            let config = format!(
-                "listen = \"127.0.0.1:{}\"\nscheduler_host = \"127.0.0.1\"\nscheduler_port = {port}\n\
-                 work = \"{}\"\ntasks = 1\nmemory_bytes = {memory}\nheartbeat_seconds = 1\n\
-                 [blobs]\nurl = \"file://{}\"\n",
-                free_port(),
-                folder.path().join(format!("work{number}")).display(),
-                blobs.display(),
-            );
+            let work = folder.path().join(format!("work{number}"));
+            let config = common::executor(free_port(), port, (memory, &work, &blobs), &files);
             let name = format!("executor{number}");
-            Process::start(
-                env!("CARGO_BIN_EXE_fhaim-executor"),
-                folder.path(),
-                &name,
-                &config,
-            )
+            let program = env!("CARGO_BIN_EXE_fhaim-executor");
+            Process::start(program, folder.path(), &name, &config)
         };
         let executors = (0..3).map(executor).collect();
         // Until all are there: each asks for work several times a second.
@@ -216,27 +169,27 @@ impl Cluster {
         Self {
             folder,
             port,
+            files,
             scheduler,
             executors,
         }
     }
 
-    fn scheduler(folder: &Path, port: u16) -> Process {
-        let config = format!(
-            "listen = \"127.0.0.1:{port}\"\nname = \"127.0.0.1\"\nexecutor_timeout_seconds = 6\n"
-        );
+    fn scheduler(folder: &Path, port: u16, files: &Certificates) -> Process {
+        let program = env!("CARGO_BIN_EXE_fhaim-scheduler");
         Process::start(
-            env!("CARGO_BIN_EXE_fhaim-scheduler"),
+            program,
             folder,
             "scheduler",
-            &config,
+            &common::scheduler(port, files),
         )
     }
 
     fn backend(&self, fixture: &Fixture, runtime: &tokio::runtime::Runtime) -> Arc<dyn Backend> {
         let _within = runtime.enter();
         let settings = Settings {
-            scheduler: format!("http://127.0.0.1:{}", self.port),
+            scheduler: format!("https://127.0.0.1:{}", self.port),
+            identity: Identity::read(&self.files).unwrap(),
             task_bytes: TASK_BYTES,
             packers: 4,
             attempts: 10,
@@ -281,7 +234,7 @@ impl Cluster {
                 return found;
             }
             assert!(
-                started.elapsed() < Duration::from_secs(60),
+                started.elapsed() < Duration::from_secs(900),
                 "nobody says {said}"
             );
             std::thread::sleep(Duration::from_millis(1));
@@ -324,12 +277,42 @@ fn pages_are_the_same_whoever_is_killed() {
         cluster.wait_for("multiply: begins");
         cluster.scheduler.kill();
         std::thread::sleep(Duration::from_secs(1));
-        cluster.scheduler = Cluster::scheduler(cluster.folder.path(), cluster.port);
+        cluster.scheduler = Cluster::scheduler(cluster.folder.path(), cluster.port, &cluster.files);
     });
     let small = Cluster::start(&fixture, 1 << 20).check(&fixture, "one with 1 MiB", |_| {});
     let log = small.executors[0].log();
     assert!(log.contains("too little memory"), "{log}");
     assert!(!log.contains("multiply: done"), "{log}");
+}
+
+/// Who is to connect to no one.
+fn nobody() -> Identity {
+    let folder = tempfile::tempdir().unwrap();
+    Identity::read(&Authority::new(folder.path()).issue("nobody")).unwrap()
+}
+
+/// Of a table of two tiles over six record chunks, [`cells`] asks for 2 * 120 products a chunk.
+#[test]
+fn small_batches_run_on_the_threads_of_the_process() {
+    let fixture = Fixture::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _within = runtime.enter();
+    let choice = |least| {
+        let settings = Settings {
+            // Nobody listens there: what is sent fails.
+            scheduler: format!("https://127.0.0.1:{}", free_port()),
+            identity: nobody(),
+            task_bytes: TASK_BYTES,
+            packers: 1,
+            attempts: 1,
+            pause: Duration::ZERO,
+        };
+        let large = Ballista::new(settings, fixture.keys_at.clone());
+        let products = (2 * CHUNKS * COLUMNS * (COLUMNS - 1) / 2) as u64;
+        fixture.pages(Arc::new(BySize::new(large, products + least)))
+    };
+    assert!(choice(1).unwrap() == fixture.expected);
+    assert!(matches!(choice(0), Err(fhaim_he::Error::Unavailable(_))));
 }
 
 /// A column of several holders' tables is where its holder's is.
@@ -363,7 +346,8 @@ fn a_table_in_memory_alone_is_refused() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _within = runtime.enter();
     let settings = Settings {
-        scheduler: "http://127.0.0.1:1".to_owned(),
+        scheduler: "https://127.0.0.1:1".to_owned(),
+        identity: nobody(),
         task_bytes: TASK_BYTES,
         packers: 1,
         attempts: 1,

@@ -162,6 +162,13 @@ impl TileTask {
         self.block.columns()
     }
 
+    /// Products of ciphertexts that it sums: of each leaf's operands, in each of its record chunks.
+    pub fn products(&self) -> u64 {
+        let leaves = self.block.tiles.iter().flat_map(|tile| &tile.leaves);
+        let a_chunk: usize = leaves.map(|leaf| leaf.products.len()).sum();
+        a_chunk as u64 * self.band.len() as u64
+    }
+
     /// Whether both multiply the same tiles, over whichever bands.
     pub(crate) fn same_block(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.block, &other.block) || self.block == other.block

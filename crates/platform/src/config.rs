@@ -1,7 +1,7 @@
 //! Configuration: a TOML file, and environment variables that override it.
 //!
 //! `FHAIM_COMPUTATION__DATABASE__URL=...` sets `url` of `[database]` for the computation service:
-//! the prefix names the service, two underscores step into a table. A field that the service does
+//! the prefix names the program, two underscores step into a table. A field that the program does
 //! not know is an error, wherever it comes from.
 
 use fhaim_api::token::Service;
@@ -31,10 +31,10 @@ pub enum ConfigError {
         source: Box<toml::de::Error>,
     },
     /// A field is missing, unknown, or of the wrong kind.
-    #[error("configuration of the {service} service: {source}")]
+    #[error("configuration of {program}: {source}")]
     Fields {
         /// Whose configuration.
-        service: Service,
+        program: &'static str,
         /// Which field and why.
         source: Box<toml::de::Error>,
     },
@@ -147,11 +147,15 @@ pub struct Log {
     pub filter: Option<String>,
 }
 
-/// Reads a service's configuration from a file (if one is named) and the environment.
+/// Reads a program's configuration from a file (if one is named) and the environment: a service's by the service's
+/// name.
 ///
 /// # Errors
 /// What is wrong, with the file or the field.
-pub fn load<T: DeserializeOwned>(service: Service, file: Option<&Path>) -> Result<T, ConfigError> {
+pub fn load<T: DeserializeOwned>(
+    program: &'static str,
+    file: Option<&Path>,
+) -> Result<T, ConfigError> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let text = file.map(|path| {
@@ -167,16 +171,16 @@ pub fn load<T: DeserializeOwned>(service: Service, file: Option<&Path>) -> Resul
         })?,
         _ => Table::new(),
     };
-    merge(service, table, variables)
+    merge(program, table, variables)
 }
 
 /// A table with what the variables override.
 fn merge<T: DeserializeOwned>(
-    service: Service,
+    program: &'static str,
     mut table: Table,
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<T, ConfigError> {
-    let prefix = format!("FHAIM_{}__", service.as_str().to_uppercase());
+    let prefix = format!("FHAIM_{}__", program.to_uppercase());
     for (name, text) in variables {
         if let Some(field) = name.strip_prefix(&prefix) {
             let path: Vec<String> = field.split("__").map(str::to_lowercase).collect();
@@ -184,7 +188,7 @@ fn merge<T: DeserializeOwned>(
         }
     }
     T::deserialize(table).map_err(|source| ConfigError::Fields {
-        service,
+        program,
         source: Box::new(source),
     })
 }
@@ -229,7 +233,7 @@ mod tests {
         let variables = variables
             .iter()
             .map(|(a, b)| (a.to_string(), b.to_string()));
-        merge(Service::Computation, FILE.parse().unwrap(), variables)
+        merge("computation", FILE.parse().unwrap(), variables)
     }
 
     #[test]

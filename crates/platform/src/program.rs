@@ -141,7 +141,7 @@ fn print_document<P: Program>() -> Result<(), ProgramError> {
 }
 
 fn ask_healthy<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
-    let config: P::Config = config::load(P::SERVICE, file)?;
+    let config: P::Config = config::load(P::SERVICE.as_str(), file)?;
     let asking = server::ask_healthy(P::common(&config).listen);
     runtime()?.block_on(asking)?;
     Ok(())
@@ -161,7 +161,7 @@ pub fn serve<P: Program>(
     file: Option<&Path>,
     prepare: impl AsyncFnOnce(&Base) -> Result<(), Failure>,
 ) -> Result<(), ProgramError> {
-    let config: P::Config = config::load(P::SERVICE, file)?;
+    let config: P::Config = config::load(P::SERVICE.as_str(), file)?;
     let common = P::common(&config);
     telemetry::log(&common.log);
     let runtime = runtime()?;

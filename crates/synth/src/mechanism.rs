@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::engine::{AnyMachine, Outcome, drive};
+use crate::expected::{Expected, ExpectedBatch};
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{Job, LadderNeed, Progress, Run};
 
@@ -59,10 +60,23 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// batch; [`Error::PlaintextOnly`].
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error>;
 
-    /// The share of the job's cap on models that it can be expected to fill with so many records, from 0 to 1: what
-    /// an estimate of time is made of before anything is known of the table, and nothing else.
-    fn model_share(&self, _job: &Job, _records: usize) -> f64 {
-        1.0
+    /// What a run over so many records can be expected to ask for, and how large its model will be: what an estimate of
+    /// time is made of before anything is known of the table, and nothing else. Unless a mechanism knows better, all
+    /// that it may ask for, in one batch, and a model as large as it may be.
+    ///
+    /// # Errors
+    /// As [`Mechanism::ladder_need`].
+    fn expected(&self, job: &Job, _records: usize) -> Result<Expected, Error> {
+        let batch = ExpectedBatch {
+            sums: 0,
+            products: self.ladder_need(job)?.cells,
+            factors: job.domain.columns(),
+            variances: 1 + job.domain.len(),
+        };
+        Ok(Expected {
+            batches: vec![batch],
+            model_share: 1.0,
+        })
     }
 
     /// A run of it, ready for its first step.

@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_he::{
-    Chunks, Columns, EvaluationKeys, HolderKeyId, Layout, Parameters, Place, PublicKey,
+    Chunks, Columns, EncryptedTable, EvaluationKeys, HolderKeyId, Layout, Parameters, Place,
+    PublicKey,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
@@ -98,7 +99,7 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         .iter()
         .map(Part::column_bytes)
         .fold(0, u64::saturating_add);
-    let kept = !state.engine.reads_blobs() && bytes <= state.memory.dataset_bytes;
+    let kept = bytes <= state.memory.dataset_bytes;
     let mut tables = Vec::with_capacity(parts.len());
     for part in &parts {
         tables.extend(part.columns(kept).await?);
@@ -227,22 +228,31 @@ impl Part {
         let PartPlan::Records(plan) = self.plan else {
             return Ok(None);
         };
-        let table: Arc<dyn Columns> = if !kept {
-            let (part, holder) = (self.clone(), self.holder_key().await?);
-            Arc::new(Reader { part, plan, holder })
-        } else {
-            let mut read = self.read(plan.column_objects().collect()).await?;
-            let params = self.params.clone();
-            let build = move || {
-                let absent = || fhaim_protocol::Error::Object("an object is missing");
-                let object = |object: Object| read.remove(&object).ok_or_else(absent);
-                let objects = plan.column_objects().map(object);
-                table(&params, plan, objects.collect::<Result<_, _>>()?)
-            };
-            let built = blocking(build).await?;
-            Arc::new(built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))?)
+        let table = StoredColumns {
+            holder: self.holder_key().await?,
+            kept: match kept {
+                true => Some(self.table(plan).await?),
+                false => None,
+            },
+            part: self.clone(),
+            plan,
         };
+        let table: Arc<dyn Columns> = Arc::new(table);
         Ok(Some(Contribution { plan, table }))
+    }
+
+    /// All columns of a contribution of records, in memory.
+    async fn table(&self, plan: UploadPlan) -> Result<EncryptedTable, Failure> {
+        let mut read = self.read(plan.column_objects().collect()).await?;
+        let params = self.params.clone();
+        let build = move || {
+            let absent = || fhaim_protocol::Error::Object("an object is missing");
+            let object = |object: Object| read.remove(&object).ok_or_else(absent);
+            let objects = plan.column_objects().map(object);
+            table(&params, plan, objects.collect::<Result<_, _>>()?)
+        };
+        let built = blocking(build).await?;
+        built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
     }
 
     /// Which key of the holder's own its objects are under; none where that is the dataset's.
@@ -336,15 +346,17 @@ impl<'a> ReadAhead<'a> {
     }
 }
 
-/// A contribution's columns, which stay where they are kept.
+/// A contribution's columns: where they are stored, for whoever computes elsewhere, and in memory if they are
+/// kept there.
 #[derive(Clone, Debug)]
-struct Reader {
+struct StoredColumns {
     part: Part,
     plan: UploadPlan,
     holder: Option<HolderKeyId>,
+    kept: Option<EncryptedTable>,
 }
 
-impl Columns for Reader {
+impl Columns for StoredColumns {
     fn params(&self) -> &Parameters {
         &self.part.params
     }
@@ -371,6 +383,9 @@ impl Columns for Reader {
         columns: &[usize],
         chunks: Range<usize>,
     ) -> fhaim_he::Result<Vec<Chunks>> {
+        if let Some(kept) = &self.kept {
+            return kept.read(residue, columns, chunks);
+        }
         let object = |column: usize| move |chunk: usize| Object::Column { column, chunk };
         let objects = columns.iter().flat_map(|&c| chunks.clone().map(object(c)));
         let unavailable = |reason: String| fhaim_he::Error::Unavailable(reason);

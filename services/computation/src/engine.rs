@@ -4,13 +4,11 @@
 use fhaim_he::{Backend, Place, Threads};
 use serde::Deserialize;
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Makes the backend of each dataset.
 pub trait Engine: Debug + Send + Sync {
-    /// Whether it reads columns from the blob store itself: they are then not kept in memory here.
-    fn reads_blobs(&self) -> bool;
-
     /// The backend for a dataset with these evaluation keys.
     fn backend(&self, keys: Place) -> Arc<dyn Backend>;
 }
@@ -23,13 +21,22 @@ pub struct Local {
 }
 
 impl Engine for Local {
-    fn reads_blobs(&self) -> bool {
-        false
-    }
-
     fn backend(&self, _: Place) -> Arc<dyn Backend> {
         Arc::new(Threads::with_memory(self.task_bytes))
     }
+}
+
+/// Who a program of an engine is to the others: PEM files. All of an engine's certificates are of one
+/// authority, which is the operator's and vouches for nothing else.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificates {
+    /// The authority's certificate.
+    pub authority: PathBuf,
+    /// The program's own, for client and server, with the name or address that others reach it by.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 /// An engine on other machines, as a configuration names it. `fhaim-computation` has none;
@@ -37,8 +44,13 @@ impl Engine for Local {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remote {
-    /// Address of the scheduler: `http://host:port`.
+    /// Address of the scheduler: `https://host:port`.
     pub scheduler: String,
+    /// Who this service is to scheduler and executors.
+    pub tls: Certificates,
+    /// Batches of fewer products of ciphertexts run on the threads of this process.
+    #[serde(default = "hundred_thousand")]
+    pub least_products: u64,
     /// About how many bytes a task may take on an executor.
     #[serde(default = "quarter_gib")]
     pub task_bytes: usize,
@@ -51,6 +63,12 @@ pub struct Remote {
     /// Seconds between two.
     #[serde(default = "five")]
     pub pause_seconds: u64,
+}
+
+/// What two cores take about ten seconds for (docs/ENGINE.md): a batch on other machines takes a second more whatever
+/// its size.
+fn hundred_thousand() -> u64 {
+    100_000
 }
 
 fn quarter_gib() -> usize {

@@ -104,7 +104,7 @@ mod tests {
     fn read(text: &str) -> Result<Config, ConfigError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        load(Service::Generation, Some(file.path()))
+        load(Service::Generation.as_str(), Some(file.path()))
     }
 
     #[test]

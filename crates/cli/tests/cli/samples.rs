@@ -18,7 +18,7 @@ fn sample(service: Service) -> PathBuf {
 /// Reads a sample, and sees that the same with one field more is refused.
 fn read<T: DeserializeOwned>(service: Service) -> T {
     let path = sample(service);
-    let config = load(service, Some(&path)).unwrap_or_else(|error| panic!("{error}"));
+    let config = load(service.as_str(), Some(&path)).unwrap_or_else(|error| panic!("{error}"));
     let folder = TempDir::new().unwrap();
     let wrong = folder.path().join("wrong.toml");
     let text = fs::read_to_string(path).unwrap();
@@ -28,7 +28,10 @@ fn read<T: DeserializeOwned>(service: Service) -> T {
             text.replace(place, &format!("{place}nonsense = 1\n")),
         )
         .unwrap();
-        assert!(load::<T>(service, Some(&wrong)).is_err(), "{place}");
+        assert!(
+            load::<T>(service.as_str(), Some(&wrong)).is_err(),
+            "{place}"
+        );
     }
     config
 }

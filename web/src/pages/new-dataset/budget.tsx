@@ -5,6 +5,7 @@ import type { Account, Member, Terms } from "../../api/types";
 import { holderKey } from "../../crypto/holder-key";
 import { usesOf, type Used } from "../../crypto/memory";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
+import { workersFor } from "../../crypto/upload";
 import { Bars } from "../../parts/charts";
 import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../parts/ui";
 import { UsedBefore } from "../../parts/used-before";
@@ -275,7 +276,7 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
 }
 
 function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
-  const object = useObjectSeconds(plan);
+  const object = useObjectSeconds(plan, workersFor(table.records, table.columns.length));
   return (
     <>
       <Facts items={[

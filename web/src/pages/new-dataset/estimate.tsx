@@ -6,7 +6,7 @@ import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
 
-/** Objects that a worker is timed at. */
+/** Objects that each worker is timed at. */
 const REHEARSED = 8;
 /** What an object takes to be encrypted and sent, over what it takes to be encrypted (docs/BENCHMARKS.md). */
 const SENDING = 1.6;
@@ -52,31 +52,36 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
 /** What an object takes to be encrypted depends on. */
 type Kind = Pick<Planned, "parameter_set" | "encryption">;
 
-/** Seconds in which a worker of this browser encrypts an object, by its kind. */
+/** Seconds in which the workers of an upload encrypt an object, by its kind and how many they are. */
 const timed = new Map<string, Promise<number>>();
 
-async function time({ parameter_set, encryption }: Kind): Promise<number> {
-  // A worker of its own: others wait for what they asked meanwhile.
-  const session = new HolderSession();
+async function time({ parameter_set, encryption }: Kind, workers: number): Promise<number> {
+  // Workers of their own: others wait for what they asked meanwhile. As many as upload, since two on one core are no
+  // faster than one.
+  const sessions = Array.from({ length: workers }, () => new HolderSession());
+  const all = async (objects: number) => {
+    const done = await Promise.all(sessions.map((session) => session.rehearse(parameter_set, encryption, objects)));
+    return done.reduce((sum, one) => sum + one, 0);
+  };
   try {
     // The first makes the key.
-    await session.rehearse(parameter_set, encryption, 1);
+    await all(1);
     const start = performance.now();
-    const objects = await session.rehearse(parameter_set, encryption, REHEARSED);
+    const objects = await all(REHEARSED);
     return (performance.now() - start) / 1000 / objects;
   } finally {
-    session.end();
+    for (const session of sessions) session.end();
   }
 }
 
-/** How long an object of a plan takes to be encrypted, once a moment of it was measured. */
-export function useObjectSeconds(plan: Kind | undefined): number | undefined {
+/** How long an object of a plan takes to be encrypted by so many workers, once a moment of it was measured. */
+export function useObjectSeconds(plan: Kind | undefined, workers: number): number | undefined {
   const [state, setState] = useState<{ name?: string; seconds?: number }>({});
-  const name = plan && `${plan.parameter_set} ${plan.encryption}`;
+  const name = plan && `${plan.parameter_set} ${plan.encryption} ${workers}`;
   useEffect(() => {
     if (plan === undefined || name === undefined) return;
     let current = true;
-    const measured = timed.get(name) ?? time(plan);
+    const measured = timed.get(name) ?? time(plan, workers);
     timed.set(name, measured);
     measured.then(
       (seconds) => current && setState({ name, seconds }),
@@ -119,7 +124,7 @@ export function usualTerms(schema: Schema, record_bound: number): Terms {
 
 export function figures(plan: Planned, records: number, columns: number, object: number | undefined): [string, ReactNode][] {
   const workers = workersFor(records, columns);
-  const encryption = object === undefined ? "…" : seconds((plan.objects.length * object * SENDING) / workers);
+  const encryption = object === undefined ? "…" : seconds(plan.objects.length * object * SENDING);
   return [
     ["Ciphertexts", count(plan.objects.length)],
     ["Upload", bytes(plan.bytes)],
@@ -145,7 +150,8 @@ export function LargeUpload({ plan }: { plan: Planned }) {
 export function Estimate({ schema, records }: { schema: Schema; records: number }) {
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
   const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));
-  const object = useObjectSeconds(offer?.plan);
+  const workers = workersFor(records, schema.columns.length);
+  const object = useObjectSeconds(offer?.plan, workers);
   if (!offer) return null;
   return (
     <>

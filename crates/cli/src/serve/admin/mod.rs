@@ -44,7 +44,7 @@ where
 {
     let config = match &place.data {
         Some(data) => P::Config::from(up::stored(data, P::SERVICE)?),
-        None => config::load(P::SERVICE, place.config.as_deref())
+        None => config::load(P::SERVICE.as_str(), place.config.as_deref())
             .map_err(|error| Error::Usage(error.to_string()))?,
     };
     Ok(P::open(&config).await?)

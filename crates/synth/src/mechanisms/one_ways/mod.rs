@@ -11,6 +11,7 @@ use super::columns::OneWays;
 use crate::Error;
 use crate::desk::{Desk, Offer};
 use crate::engine::AnyMachine;
+use crate::expected::{Expected, ExpectedBatch};
 use crate::mechanism::{Mechanism, parse_options, write_options};
 use fhaim_release::Job;
 use fhaim_release::LadderNeed;
@@ -58,8 +59,17 @@ impl Mechanism for OneWaysOnly {
         })
     }
 
-    fn model_share(&self, _job: &Job, _records: usize) -> f64 {
-        0.0
+    fn expected(&self, job: &Job, _records: usize) -> Result<Expected, Error> {
+        let sums = OneWays::new(job, 1.0).cells();
+        let batch = ExpectedBatch {
+            sums,
+            variances: 1 + job.domain.len(),
+            ..ExpectedBatch::default()
+        };
+        Ok(Expected {
+            batches: vec![batch],
+            model_share: 0.0,
+        })
     }
 
     fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {

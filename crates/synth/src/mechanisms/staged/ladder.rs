@@ -102,19 +102,6 @@ fn largest_units(job: &Job, sensitivity: u128, usable: Rho) -> Result<u64, fhaim
     least_variance_units(sensitivity, usable, job.holders.honest())
 }
 
-/// Records over the scale of a probe of two groups an attribute: up to the first next to no pair joins the model, from
-/// the second on it is as large as it may be. Of seven tables from 286 to 10 million records, at epsilon 1.
-const FILLS: [f64; 2] = [20.0, 300.0];
-
-/// How far a model will fill its cap: the further, the more the probe's noise is below the number of records.
-pub(super) fn model_share(job: &Job, options: &StagedOptions, records: usize) -> f64 {
-    let cost = job.workload.pairs().len() as f64 * pair_cost([2, 2]);
-    let scale = (cost / (2.0 * options.probe_share * job.rho.to_f64())).sqrt();
-    let seen = records as f64 / (job.holders.inflation() * scale);
-    let [first, last] = FILLS;
-    ((seen - first) / (last - first)).clamp(0.0, 1.0)
-}
-
 /// The most that a release of the mechanism is charged for its ciphertexts: a 1-way of the widest
 /// attribute and the table of a digit may take several pages, blocks take one.
 fn largest_leak(job: &Job) -> Rho {

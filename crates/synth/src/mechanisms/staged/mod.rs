@@ -3,6 +3,7 @@
 //! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
 //! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
 
+mod expected;
 mod ladder;
 mod machine;
 mod options;
@@ -19,6 +20,7 @@ pub use crate::mechanisms::score::Scoring;
 use self::machine::StagedMachine;
 use crate::Error;
 use crate::engine::AnyMachine;
+use crate::expected::Expected;
 use crate::mechanism::{Mechanism, parse_options, write_options};
 use fhaim_release::Job;
 use fhaim_release::LadderNeed;
@@ -70,8 +72,8 @@ impl Mechanism for Staged {
         ladder::need(job, &self.0)
     }
 
-    fn model_share(&self, job: &Job, records: usize) -> f64 {
-        ladder::model_share(job, &self.0, records)
+    fn expected(&self, job: &Job, records: usize) -> Result<Expected, Error> {
+        Ok(expected::expected(job, &self.0, records))
     }
 
     fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
