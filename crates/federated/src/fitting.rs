@@ -1,7 +1,7 @@
 //! Fits of the model, and what of a noisy sum the fit sees.
 
 use fhaim_domain::Clique;
-use fhaim_pgm::{FitOptions, Measurement, Model, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
 use fhaim_release::UNIT_VARIANCE;
 
 use crate::setting::TOLERANCES;
@@ -33,6 +33,8 @@ pub(crate) fn fit_model(
     let options = FitOptions {
         steps: setting.fit_steps[stage as usize],
         tolerance: TOLERANCES[stage as usize],
+        // As AIM's, which a party alone must be integer for integer.
+        passes: Passes::Contractions,
         total: Some(total),
         max_bytes: cap
             .saturating_mul(FIT_BYTES_PER_MODEL_BYTE)
