@@ -62,6 +62,9 @@ fn is_shuffled(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || repartitioned.is_some_and(|plan| kind_of(plan.input()) == Some(Kind::Multiply))
 }
 
+/// Whether a plan is what an operator may stand over.
+type Allowed = fn(&Arc<dyn ExecutionPlan>) -> bool;
+
 fn refused(what: &str) -> DataFusionError {
     DataFusionError::Plan(format!("a plan that is not ours: {what}"))
 }
@@ -74,7 +77,7 @@ impl PhysicalExtensionCodec for Codec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (kind, allowed): (_, fn(&Arc<dyn ExecutionPlan>) -> bool) = match bytes {
+        let (kind, allowed): (_, Allowed) = match bytes {
             MULTIPLY => (Kind::Multiply, is_orders),
             PACK => (Kind::Pack, is_shuffled),
             _ => return self.decode_ballista(bytes, inputs, context, converter),
