@@ -18,10 +18,9 @@ const FINER_SCALE: f64 = 1.75;
 /// groups that vary. Of five tables with 144 to 3,888 such cells, within a factor of 1.4.
 const RESOLVED: f64 = 0.9;
 
-/// What of all groups a batch's second factors are, and of all pairs the blocks of a probe, and of a stage, have
-/// variances of their own. Of the same tables.
+/// What of all groups a batch's second factors are, and of all pairs the blocks of a stage have variances of their own.
+/// Of the same tables.
 const FACTORS: f64 = 0.75;
-const PROBE_VARIANCES: f64 = 0.15;
 const STAGE_VARIANCES: f64 = 0.35;
 
 /// How far a model will fill its cap: the further, the more the probe's noise is below the number of records.
@@ -44,27 +43,35 @@ pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Ex
         variances: 1 + widths.len(),
         ..ExpectedBatch::default()
     };
-    let probe = (seen * options.largest_probe_scale >= 1.0).then(|| {
-        let fine = seen * options.fine_probe_scale >= FINER_SCALE;
-        blocks(job, if fine { MAX_CENTRED } else { 2 })
+    let fine_probe = seen * options.fine_probe_scale >= FINER_SCALE;
+    let probe = (seen * options.largest_probe_scale >= 1.0)
+        .then(|| blocks(job, if fine_probe { MAX_CENTRED } else { 2 }));
+    // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
+    let parts = 1 + usize::from(fine_probe && options.first_look > 0.0);
+    // Blocks of a probe have one scale, so that one variance goes with two widths.
+    let two_widths = job.workload.pairs().iter().map(|pair| {
+        let mut widths = pair.attributes.map(|a| job.domain.size(a));
+        widths.sort_unstable();
+        widths
     });
+    let probed = two_widths.collect::<BTreeSet<_>>().len();
     let mut batches = vec![one_ways];
     let mut stage = one_ways;
     if let Some(fine) = probe {
-        batches.push(ExpectedBatch {
-            variances: share(pairs, PROBE_VARIANCES).min(fine.products),
+        let part = ExpectedBatch {
+            variances: probed.min(fine.products),
             ..fine
-        });
+        };
+        batches.extend(vec![part; parts]);
         // Of a coarse probe half of the pairs are worth more.
         let joined = if seen > FILLS[0] { 1.0 } else { 0.5 };
         stage.products = share(fine.products, joined);
         stage.factors = fine.factors;
-        let own = if seen > FILLS[0] {
-            STAGE_VARIANCES
+        stage.variances += if seen > FILLS[0] {
+            share(pairs, STAGE_VARIANCES)
         } else {
-            PROBE_VARIANCES
+            probed
         };
-        stage.variances += share(pairs, own);
     }
     batches.extend(vec![stage; usize::from(super::options::STAGES)]);
     Expected {
