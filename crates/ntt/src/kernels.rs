@@ -1,6 +1,6 @@
 //! Loops over residues modulo one prime: what evaluations spend their time in beside transforms.
 //!
-//! Each has portable arithmetic of 128 bits, and vectors of AVX-512 IFMA where [`ifma::serves`] says so,
+//! Each has portable arithmetic of 128 bits, and vectors of AVX-512 IFMA where `ifma::serves` says so,
 //! with the same residues. This is the only place that chooses between them, beside [`Permutation`]. Slices that belong
 //! together have one length; what exceeds the shortest is left alone. Nothing branches on a value.
 
