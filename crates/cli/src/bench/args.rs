@@ -23,7 +23,7 @@ pub enum BenchCommand {
     /// Compute every cell of every pair of the tables in FHAIM_DATA_DIR under encryption
     #[command(after_help = COMPUTE_EXAMPLES)]
     Compute(ComputeArguments),
-    /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
+    /// Fit the reference measurements in FHAIM_REFERENCE_DIR, or those of a table made up, and time it
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
     /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
@@ -184,7 +184,8 @@ pub struct MechanismsArguments {
 const PGM_EXAMPLES: &str = "\
 Examples:
   FHAIM_REFERENCE_DIR=reference fhaim bench pgm
-  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json";
+  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json
+  fhaim bench pgm --attributes 100 --model-mb 1 --model-mb 80 --steps 600";
 
 /// Flags of `bench pgm`.
 #[derive(Debug, Args)]
@@ -192,6 +193,16 @@ pub struct PgmArguments {
     /// Most steps of a fit
     #[arg(long, default_value_t = 20_000)]
     pub steps: usize,
+    /// Fit a table made up, of so many attributes that hang on one another, instead of the
+    /// reference measurements, and ask the model for records and densities (may be repeated)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    pub attributes: Vec<u16>,
+    /// Most memory the model of the table made up may take, in MB (may be repeated)
+    #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
+    pub model_mb: Vec<f64>,
+    /// Records to draw from the model of the table made up
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub records: usize,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,

@@ -8,6 +8,7 @@ pub mod families;
 pub mod federated;
 mod fleet;
 pub mod load;
+mod made;
 pub mod mechanisms;
 pub mod mixing;
 pub mod paper;

@@ -114,6 +114,32 @@ fn a_bench_without_its_tables_says_what_to_set() {
     }
 }
 
+/// What a model of a table made up takes, and what it was asked.
+#[test]
+fn the_bench_of_a_table_made_up_says_what_its_model_takes() {
+    let folder = TempDir::new().unwrap();
+    let flags = "bench pgm --attributes 12 --model-mb 0.1 --records 500 --steps 50 --json";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let output = fhaim(folder.path(), &flags);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 1);
+    let row = &rows[0];
+    assert_eq!(row["attributes"], 12);
+    // Every attribute but the first hangs on another, and pairs are small against the cap.
+    assert!(row["pairs"].as_u64().unwrap() >= 11);
+    assert!(row["steps"].as_u64().unwrap() <= 50);
+    assert_eq!(row["records"], 500);
+    for seconds in [
+        "fit_seconds",
+        "sample_seconds",
+        "density_seconds",
+        "csv_seconds",
+    ] {
+        assert!(row[seconds].as_f64().unwrap() > 0.0);
+    }
+}
+
 /// One table, one budget: the demo ends with a table that fits its schema and a page.
 #[test]
 fn the_demo_leaves_a_table_and_a_page() {
