@@ -285,7 +285,8 @@ fn pages_are_the_same_whoever_is_killed() {
     drop(plain);
     // Fewer tasks than tiles are over all record chunks: no sums go from stage to stage.
     let few = start().check_of(3, &fixture, "few tasks", |_| {});
-    assert_eq!(few.bytes("multiply: done"), few.bytes("pack: done"));
+    let roots = few.bytes("pack: done");
+    assert!(roots > 0 && few.bytes("multiply: done") == roots);
     drop(few);
     for stage in ["multiply: begins", "pack: begins"] {
         start().check(&fixture, &format!("killed at {stage:?}"), |cluster| {

@@ -140,7 +140,7 @@ impl StagedOptions {
             one_way_weight: 0.5,
             digit_weight: 0.1,
             shrinkage: true,
-            // Twice as many change errors in the fifth digit, where columns are functions of others too.
+            // Twice as many take half as long again at large budgets; what they change is in docs/PERFORMANCE.md.
             final_steps: 300,
             passes: Passes::Contractions,
             fit_memory: 20,
