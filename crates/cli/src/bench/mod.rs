@@ -6,6 +6,7 @@ pub mod attack;
 pub mod compute;
 pub mod families;
 pub mod federated;
+mod fits;
 mod fleet;
 pub mod load;
 mod made;

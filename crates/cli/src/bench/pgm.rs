@@ -14,7 +14,7 @@ use serde::{
 };
 
 use super::args::PgmArguments;
-use super::made;
+use super::fits;
 use crate::{error::Error, output, progress::Progress};
 
 /// Names the folder of the reference fits, files `pgm-*.json`.
@@ -81,10 +81,10 @@ struct Row {
     agrees: bool,
 }
 
-/// Fits every reference file, or tables made up.
+/// Fits every reference file, or else the tables asked for.
 pub fn run(arguments: &PgmArguments, progress: &Progress) -> Result<(), Error> {
-    if !arguments.attributes.is_empty() {
-        return made::run(arguments, progress);
+    if arguments.names_tables() {
+        return fits::run(arguments, progress);
     }
     let mut rows = Vec::new();
     for path in reference_files()? {

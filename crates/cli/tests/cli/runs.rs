@@ -114,29 +114,39 @@ fn a_bench_without_its_tables_says_what_to_set() {
     }
 }
 
-/// What a model of a table made up takes, and what it was asked.
+/// What a run's last fit and that of a table made up take, and what their models were asked.
 #[test]
-fn the_bench_of_a_table_made_up_says_what_its_model_takes() {
-    let folder = TempDir::new().unwrap();
-    let flags = "bench pgm --attributes 12 --model-mb 0.1 --records 500 --steps 50 --json";
-    let flags: Vec<&str> = flags.split(' ').collect();
+fn the_bench_of_fits_says_what_they_take() {
+    let folder = folder(table(200), SCHEMA);
+    let flags = "bench pgm --data t.csv --schema t.schema.json --attributes 12 --model-mb 0.1 --epsilon 10 \
+                 --records 500 --steps 50 --json";
+    let flags: Vec<&str> = flags.split_whitespace().collect();
     let output = fhaim(folder.path(), &flags);
     assert!(output.status.success(), "{}", stderr(&output));
-    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(rows.as_array().unwrap().len(), 1);
-    let row = &rows[0];
-    assert_eq!(row["attributes"], 12);
-    // Every attribute but the first hangs on another, and pairs are small against the cap.
-    assert!(row["pairs"].as_u64().unwrap() >= 11);
-    assert!(row["steps"].as_u64().unwrap() <= 50);
-    assert_eq!(row["records"], 500);
-    for seconds in [
-        "fit_seconds",
-        "sample_seconds",
-        "density_seconds",
-        "csv_seconds",
-    ] {
-        assert!(row[seconds].as_f64().unwrap() > 0.0);
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let [run, made] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(
+        (&run["table"], &run["epsilon"]),
+        (&"t".into(), &10.0.into())
+    );
+    assert_eq!(made["attributes"], 12);
+    assert!(made["fit"]["steps"].as_u64().unwrap() <= 50);
+    for row in [run, made] {
+        let cells = row["cells"].as_u64().unwrap();
+        // Every attribute has a cell for each of two values at least.
+        assert!(cells >= 2 * row["attributes"].as_u64().unwrap());
+        assert!(row["model_bytes"].as_u64().unwrap() >= 8 * cells);
+        let (fit, asked) = (&row["fit"], &row["asked"]);
+        assert!(fit["steps"].as_u64().unwrap() > 0);
+        assert!(fit["cells_passed"].as_u64().unwrap() > cells);
+        assert_eq!(asked["records"], 500);
+        let fit = ["seconds", "limit_seconds"].map(|name| &fit[name]);
+        let asked = ["sample_seconds", "density_seconds", "csv_seconds"].map(|name| &asked[name]);
+        for seconds in fit.into_iter().chain(asked) {
+            assert!(seconds.as_f64().unwrap() > 0.0);
+        }
     }
 }
 
