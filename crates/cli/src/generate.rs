@@ -143,7 +143,7 @@ impl<'a> Request<'a> {
             .arguments
             .records
             .map_or_else(|| modelled_records(outcome), NonZeroUsize::get);
-        let phase = progress.counted("sample", records as u64, "record");
+        let phase = progress.counted("sample", records as u64, "records");
         let mut rng = generator(self.seed, Purpose::Records)?;
         let schema = self.held.shared_schema();
         let blocks = drawing::blocks(&schema, &outcome.model, records, &mut rng);

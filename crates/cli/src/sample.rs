@@ -72,7 +72,7 @@ pub fn draw(
     let blocks = drawing::blocks(&Arc::new(schema), &model, records, &mut rng);
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
     options.delimiter = arguments.delimiter.unwrap_or(options.delimiter);
-    let phase = progress.counted("sample", records as u64, "record");
+    let phase = progress.counted("sample", records as u64, "records");
     drawing::write(&blocks, &options, writer, None, &phase)?;
     phase.finish();
     Ok(records)
