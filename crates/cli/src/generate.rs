@@ -151,9 +151,7 @@ impl<'a> Request<'a> {
         let mut kept = files.report.is_some().then(Kept::default);
         let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
         options.delimiter = self.delimiter;
-        files
-            .table
-            .write(|writer| drawing::write(&blocks, &options, writer, kept.as_mut(), &phase))?;
+        drawing::write(&blocks, &options, &mut files.table, kept.as_mut(), &phase)?;
         if let Some(file) = &mut files.ledger {
             file.write_bytes(self.ledger(outcome)?.as_bytes())?;
         }
@@ -387,7 +385,10 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
         .chain(arguments.report.as_deref());
     let schema = Some(arguments.schema.as_path());
     let inputs: Vec<&Path> = arguments.data.file().into_iter().chain(schema).collect();
-    output::check_distinct(&inputs, &outputs.collect::<Vec<_>>())
+    Ok(output::check_distinct(
+        &inputs,
+        &outputs.collect::<Vec<_>>(),
+    )?)
 }
 
 /// Shows where a mechanism stands.

@@ -29,11 +29,7 @@ pub fn run(
         path: path.clone(),
         source,
     })?;
-    let mut records = 0;
-    file.write(|writer| {
-        records = draw(arguments, &model, schema, seed, writer, progress)?;
-        Ok(())
-    })?;
+    let records = draw(arguments, &model, schema, seed, &mut file, progress)?;
     file.commit()?;
     let out = arguments.out.display();
     output::print(&format!(

@@ -220,3 +220,46 @@ fn a_table_comes_through_a_pipe() {
     let records = made.lines().count() - 1;
     assert!(records.abs_diff(200) < 20, "{records}");
 }
+
+/// Links are written through, and what is no file (a device, standard output) is not replaced by one.
+#[cfg(unix)]
+#[test]
+fn results_go_where_links_lead() {
+    let folder = folder(table(200), SCHEMA);
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("kept")).unwrap();
+    for (link, leads_to) in [
+        ("out.csv", "kept/synthetic.csv"),
+        ("ledger", "/dev/null"),
+        ("model", "/dev/stdout"),
+    ] {
+        std::os::unix::fs::symlink(leads_to, at(link)).unwrap();
+    }
+    let more = [
+        "--epsilon",
+        "1",
+        "--ledger",
+        "ledger",
+        "--model-out",
+        "model",
+    ];
+    let output = fhaim(folder.path(), &generate("local", &more));
+    assert!(output.status.success(), "{}", stderr(&output));
+    for link in ["out.csv", "ledger", "model"] {
+        assert!(
+            fs::symlink_metadata(at(link)).unwrap().is_symlink(),
+            "{link}"
+        );
+    }
+    assert!(
+        fs::read_to_string(at("kept/synthetic.csv"))
+            .unwrap()
+            .lines()
+            .count()
+            > 1
+    );
+    assert_eq!(names(&at("kept")), ["synthetic.csv"]);
+    // The model comes first, what the command says of itself after it.
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.stdout.len() > 100 && said.contains("rho"), "{said}");
+}

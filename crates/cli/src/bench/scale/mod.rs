@@ -131,7 +131,7 @@ pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error>
     match picture {
         Some(mut picture) => {
             picture.write_bytes(chart::picture(&done).as_bytes())?;
-            picture.commit()
+            Ok(picture.commit()?)
         }
         None => Ok(()),
     }
