@@ -203,7 +203,7 @@ impl<'a> Request<'a> {
         };
         let again = read_csv(table.shared_schema(), written, &options)?;
         report.add_values(&self.values, &again.values);
-        file.write_bytes(html_page(&report, &summary.facts()).as_bytes())
+        Ok(file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?)
     }
 
     /// What was released and what it cost, as JSON.
