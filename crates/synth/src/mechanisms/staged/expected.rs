@@ -1,8 +1,9 @@
 //! What a run can be expected to ask for, by public numbers alone.
 
+use super::extent::most_groups;
 use super::options::StagedOptions;
 use crate::expected::{Expected, ExpectedBatch};
-use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
+use crate::mechanisms::block::{functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
 use fhaim_release::Job;
 use std::collections::BTreeSet;
@@ -43,9 +44,16 @@ pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Ex
         variances: 1 + widths.len(),
         ..ExpectedBatch::default()
     };
-    let fine_probe = seen * options.fine_probe_scale >= FINER_SCALE;
-    let probe = (seen * options.largest_probe_scale >= 1.0)
-        .then(|| blocks(job, if fine_probe { MAX_CENTRED } else { 2 }));
+    let wanted: Vec<[usize; 2]> = job
+        .workload
+        .pairs()
+        .iter()
+        .map(|pair| pair.attributes.map(|a| sizes[a]))
+        .collect();
+    let fine =
+        most_groups(options, &wanted).filter(|_| seen * options.fine_probe_scale >= FINER_SCALE);
+    let fine_probe = fine.is_some();
+    let probe = (seen * options.largest_probe_scale >= 1.0).then(|| blocks(job, fine.unwrap_or(2)));
     // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
     let parts = 1 + usize::from(fine_probe && options.first_look > 0.0);
     // Blocks of a probe have one scale, so that one variance goes with two widths.

@@ -2,6 +2,7 @@
 
 use fhaim_dp::{Rho, least_variance_units};
 
+use super::extent::most_cells;
 use super::options::{STAGES, StagedOptions};
 use crate::Error;
 use crate::desk::{Desk, Offer, SLACK};
@@ -23,15 +24,17 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
             sum.saturating_add(a.saturating_mul(b))
         })
     };
-    let probe = over_pairs(|n| functions(n.min(MAX_CENTRED)));
-    let blocks = over_pairs(functions).min(options.block_cells);
+    let probe = most_cells(job, options);
+    // Only pairs that were probed are measured.
+    let blocks = match probe {
+        0 => 0,
+        _ => over_pairs(functions).min(options.block_cells),
+    };
     let stages = usize::from(STAGES);
-    // A probe in two parts takes noise for each.
-    let parts = 1 + usize::from(options.first_look > 0.0);
     let cells = one_ways
         .cells()
         .saturating_mul(1 + stages)
-        .saturating_add(probe.saturating_mul(parts))
+        .saturating_add(probe)
         .saturating_add(blocks.saturating_mul(stages));
     let desk = Desk::new(job);
     let first = one_ways.offers(&desk, options.one_way_share * job.rho.to_f64())?;

@@ -4,6 +4,7 @@
 //! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
 
 mod expected;
+mod extent;
 mod ladder;
 mod machine;
 mod options;

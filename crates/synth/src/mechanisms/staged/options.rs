@@ -18,7 +18,8 @@ const MAX_RESOLUTIONS: usize = 32;
 /// Upper bound on the steps that a fit combines: each takes as much memory as the measurements.
 const MAX_FIT_MEMORY: usize = 100;
 
-/// Upper bound on the integers of a stage: what a ladder has pages for.
+/// Upper bound on the integers of a probe, and of a stage: what a ladder has pages for.
+const MAX_PROBE_CELLS: usize = 1 << 24;
 const MAX_BLOCK_CELLS: usize = 1 << 20;
 
 /// What may be tuned. The defaults are what terms mean that leave an option out, and never change:
@@ -70,6 +71,11 @@ pub struct StagedOptions {
     /// of Nhat. With more noise hardly any pair can be told from an independent one: the 1-ways
     /// make better use of the budget.
     pub largest_probe_scale: f64,
+    /// Most integers of a probe, of both its parts together: attributes have as many groups in it, 8 at most, as leave it
+    /// below. The table is then also taken to have at most as many records as the job's bound, so that a probe which no
+    /// table within the bound could have takes no noise either. 0: no limit, and noise for a probe of any table.
+    #[serde(skip_serializing_if = "is_none")]
+    pub probe_cells: usize,
     /// Shares of variation that blocks on offer resolve.
     pub resolutions: Vec<f64>,
     /// Pairs that join the model between two scorings of a stage, where the probe is the finer
@@ -109,6 +115,7 @@ impl Default for StagedOptions {
             fine_probe_scale: 0.03,
             fine_probe_resolves: 0.95,
             largest_probe_scale: 0.125,
+            probe_cells: 0,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
             additions: 4,
             block_cells: 1 << 13,
@@ -127,6 +134,8 @@ impl StagedOptions {
         Self {
             scoring: Scoring::Mixture,
             first_look: 0.04,
+            // 128 pages of a ladder: both parts of all pairs of 255 attributes of four values.
+            probe_cells: 1 << 20,
             penalties: vec![0.1, 0.25, 0.5, 0.75],
             one_way_weight: 0.5,
             digit_weight: 0.1,
@@ -181,6 +190,9 @@ impl StagedOptions {
             cells as f64,
             (1..=MAX_BLOCK_CELLS).contains(&cells),
         )?;
+        let (name, cells) = ("probe_cells", self.probe_cells);
+        let fits = cells <= MAX_PROBE_CELLS;
+        check(name, "from 0 to 16777216", cells as f64, fits)?;
         let additions = self.additions;
         check("additions", "at least 1", additions as f64, additions > 0)?;
         check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
@@ -223,6 +235,10 @@ fn is_usual(memory: &usize) -> bool {
     *memory == FIT_MEMORY
 }
 
+fn is_none(cells: &usize) -> bool {
+    *cells == 0
+}
+
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
@@ -242,6 +258,7 @@ mod tests {
             "fit_memory",
             "first_look",
             "penalties",
+            "probe_cells",
         ] {
             assert!(landed.get(name).is_none(), "{name}");
         }
@@ -251,6 +268,7 @@ mod tests {
         assert_eq!(recommended["fit_memory"], 20);
         assert_eq!(recommended["first_look"], 0.04);
         assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
+        assert_eq!(recommended["probe_cells"], 1 << 20);
     }
 
     #[test]
@@ -283,6 +301,7 @@ mod tests {
             "fine_probe_resolves"
         );
         assert_eq!(refused(|o| o.block_cells = 0), "block_cells");
+        assert_eq!(refused(|o| o.probe_cells = usize::MAX), "probe_cells");
         assert_eq!(refused(|o| o.additions = 0), "additions");
         assert_eq!(refused(|o| o.fit_steps = usize::MAX), "fit_steps");
         assert_eq!(refused(|o| o.fit_memory = 0), "fit_memory");

@@ -2,6 +2,7 @@
 
 use fhaim_domain::Clique;
 
+use super::super::extent::{most_groups, records};
 use super::super::pair::{Pair, probe_scale};
 use super::super::plan::{Candidate, Resolution, Standing};
 use super::{NO_MODEL, Purpose, StagedMachine};
@@ -9,6 +10,7 @@ use crate::Error;
 use crate::desk::{Offer, SLACK};
 use crate::mechanisms::block::{MAX_CENTRED, pair_cost};
 use crate::mechanisms::merge::Merges;
+use fhaim_release::WeightedPair;
 
 impl StagedMachine {
     /// Step 2 (merges) and step 3 (the probe, or the look before it).
@@ -17,15 +19,17 @@ impl StagedMachine {
         self.merges = (0..self.job.domain.len())
             .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
             .collect::<Result<_, Error>>()?;
-        let total = model.total();
+        let total = records(&self.job, &self.options, model.total());
         let budget = self.probe_budget(self.options.probe_share);
         // What is paid for is the noise of some holders; what a probe can see is limited by all.
         let inflation = self.job.holders.inflation();
-        self.fine_probe = true;
-        self.pairs = self.new_pairs();
-        if inflation * probe_scale(&self.pairs, budget) > self.options.fine_probe_scale * total {
+        let groups = self.most_fine_groups();
+        self.fine_probe = groups.is_some();
+        self.pairs = self.new_pairs(groups);
+        let scale = inflation * probe_scale(&self.pairs, budget);
+        if self.fine_probe && scale > self.options.fine_probe_scale * total {
             self.fine_probe = false;
-            self.pairs = self.new_pairs();
+            self.pairs = self.new_pairs(None);
         }
         let scale = probe_scale(&self.pairs, budget);
         if inflation * scale > self.options.largest_probe_scale * total {
@@ -59,17 +63,31 @@ impl StagedMachine {
         Ok(offers)
     }
 
+    /// The most groups of an attribute in a finer probe; none where there is no room for one.
+    fn most_fine_groups(&self) -> Option<usize> {
+        let groups: Vec<usize> = (0..self.merges.len())
+            .map(|a| self.probe_groups(a, Some(MAX_CENTRED)))
+            .collect();
+        let wanted = self.varying_pairs().map(|pair| pair.attributes);
+        let wanted: Vec<[usize; 2]> = wanted.map(|pair| pair.map(|a| groups[a])).collect();
+        most_groups(&self.options, &wanted)
+    }
+
     /// The workload's pairs whose attributes both vary; the others have nothing to measure.
-    fn new_pairs(&self) -> Vec<Pair> {
+    fn varying_pairs(&self) -> impl Iterator<Item = &WeightedPair> {
         let varies = |&a: &usize| {
             let merges = &self.merges[a];
             merges.categories() > 1 && merges.resolved(merges.categories()) > 0.0
         };
         let pairs = self.job.workload.pairs().iter();
-        pairs
-            .filter(|pair| pair.attributes.iter().all(varies))
+        pairs.filter(move |pair| pair.attributes.iter().all(varies))
+    }
+
+    /// Pairs to be probed, finely with at most `fine` groups an attribute, or coarsely.
+    fn new_pairs(&self, fine: Option<usize>) -> Vec<Pair> {
+        self.varying_pairs()
             .map(|pair| {
-                let probe = pair.attributes.map(|a| self.probe_groups(a));
+                let probe = pair.attributes.map(|a| self.probe_groups(a, fine));
                 let plan = Candidate {
                     attributes: pair.attributes,
                     weight: f64::from(pair.weight),
@@ -85,13 +103,13 @@ impl StagedMachine {
             .collect()
     }
 
-    fn probe_groups(&self, attribute: usize) -> usize {
-        if self.fine_probe {
-            let wanted = self.merges[attribute].groups_resolving(self.options.fine_probe_resolves);
-            wanted.min(MAX_CENTRED)
-        } else {
-            2
-        }
+    fn probe_groups(&self, attribute: usize, fine: Option<usize>) -> usize {
+        let wanted = |most: usize| {
+            let merges = &self.merges[attribute];
+            let wanted = merges.groups_resolving(self.options.fine_probe_resolves);
+            wanted.min(most)
+        };
+        fine.map_or(2, wanted)
     }
 
     /// R at a resolution.

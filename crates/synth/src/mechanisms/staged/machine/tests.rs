@@ -164,3 +164,63 @@ fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
     assert_eq!(linked, 8);
     assert!(independent <= 4, "{independent} of 8");
 }
+
+/// Integers that a run asks for, on a table whose attributes all follow the first, and whether its probe was a fine one.
+fn asked_cells(job: &Job, options: StagedOptions, released: i64) -> (usize, bool) {
+    let mut staged = StagedMachine::new(job.clone(), options).unwrap();
+    let (mut given, mut cells) = (Vec::new(), 0);
+    while let Next::Release(requests) = staged.step(&given).unwrap() {
+        cells += requests.iter().map(|r| r.statistic.cells()).sum::<usize>();
+        given = answers(&requests, released);
+        for (request, answer) in requests.iter().zip(&mut given) {
+            if matches!(request.statistic, Statistic::Product(..)) {
+                answer[0] = released;
+            }
+        }
+    }
+    (cells, staged.fine_probe)
+}
+
+/// Tables between those without a probe and those with a fine one, of released totals up to twice the bound.
+#[test]
+fn a_run_never_asks_for_more_than_there_is_noise_for() {
+    let rho = Rho::from_f64_down(0.01).unwrap();
+    let (mut coarse, mut fine, mut least) = (0, 0, 1.0_f64);
+    for sizes in [vec![2; 9], vec![4; 9], vec![10, 3, 5, 2, 2, 7, 4, 4]] {
+        for bound in [200, 400, 800, 1_600, 3_200, 6_400] {
+            for probe_cells in [60, 300, 1 << 20] {
+                let options = StagedOptions {
+                    probe_cells,
+                    ..StagedOptions::recommended()
+                };
+                let job = Job::new(Domain::new(sizes.clone()), rho, bound);
+                let most = need(&job, &options).unwrap().cells;
+                for released in [bound as i64 / 2, bound as i64, 2 * bound as i64] {
+                    let (cells, is_fine) = asked_cells(&job, options.clone(), released);
+                    assert!(
+                        cells <= most,
+                        "{cells} of {most}: {sizes:?}, {bound}, {released}"
+                    );
+                    least = least.min(cells as f64 / most as f64);
+                    *(if is_fine { &mut fine } else { &mut coarse }) += 1;
+                }
+            }
+        }
+    }
+    assert!(
+        coarse > 20 && fine > 20 && least < 0.9,
+        "{coarse} {fine} {least}"
+    );
+}
+
+#[test]
+fn the_record_bound_says_how_much_noise_a_wide_table_takes() {
+    let job = |bound| {
+        let rho = Rho::from_f64_down(0.01).unwrap();
+        Job::new(Domain::new(vec![4; 100]), rho, bound)
+    };
+    let cells = |options: StagedOptions, bound| need(&job(bound), &options).unwrap().cells;
+    let (landed, recommended) = (StagedOptions::default, StagedOptions::recommended);
+    assert_eq!(cells(landed(), 1_000), cells(landed(), 1_000_000));
+    assert!(10 * cells(recommended(), 1_000) < cells(recommended(), 1_000_000));
+}
