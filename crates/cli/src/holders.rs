@@ -19,18 +19,19 @@ use fhaim_protocol::{
     request::DatasetId,
     roster::{Contribution, HolderKey, Member, Partition, Roster},
     terms::{Plan, Terms},
-    upload::{Object, UploadPlan},
+    upload::UploadPlan,
 };
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256};
-use std::{collections::HashMap, ops::Range};
+use std::{ops::Range, sync::Arc};
 
 use crate::{
     args::GenerateArguments,
     error::Error,
     held::Held,
     randomness::{InsecureTestSeed, Purpose, generator},
+    spool::Spool,
 };
 
 /// As if several holders had parts of the table, each with keys and noise of its own.
@@ -381,22 +382,28 @@ fn upload_counts<R: RngCore + CryptoRng>(
     let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
     let shape = shape.under(plan.encryption);
     let own = own_key(plan, &public, rng)?;
-    let mut sent = HashMap::new();
+    let mut sent = Spool::new(public.params(), shape.form())?;
     for (holder, (tally, ladder)) in tallies.iter().zip(holding.ladders).enumerate() {
         let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
         check_records(records, bound_of(plan, holder))?;
         let encryptor = Encryptor::new(&public, own.as_ref());
         let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), encryptor, &shape)?;
-        for (object, payload) in encrypted.encrypt_all(rng, done)? {
-            sent.insert((holder, object), payload);
-        }
+        encrypted.encrypt_each(rng, done, |object, payload| {
+            sent.put(holder, object, &payload)
+        })?;
     }
     let polynomials = tallies.len() * shape.polynomials();
     let ciphertexts = polynomials * plan.set.plaintext_moduli.len();
-    let missing = || fhaim_protocol::Error::Object("an object is missing");
-    let get = |holder, object: Object| sent.remove(&(holder, object)).ok_or_else(missing);
+    let sent = Arc::new(sent);
+    let get = |holder, object| sent.get(holder, object);
     let bytes = shape.form().bytes(public.params(), polynomials);
-    let joined = CountsUpload::join(public.params(), &shape, &plan.job.holders, get)?;
+    let joined = CountsUpload::join(
+        public.params(),
+        &shape,
+        &plan.job.holders,
+        get,
+        sent.clone(),
+    )?;
     Ok(Uploaded {
         ciphertexts,
         bytes,

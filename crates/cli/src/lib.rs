@@ -39,6 +39,7 @@ mod schema;
 mod serve;
 mod shell;
 mod size;
+mod spool;
 mod summary;
 mod wine;
 

@@ -17,7 +17,7 @@ use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::local::EncryptedSource;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::{Upload, UploadPlan};
+use fhaim_protocol::upload::{Object, Upload, UploadPlan};
 use fhaim_release::{
     Axis, Holders, Job, ReleaseRequest, Run, Source, SquaredTerm, Statistic, UNIT_VARIANCE,
 };
@@ -398,7 +398,12 @@ fn counted(
         }
     }
     let get = |holder, object| plan.decode(&params, object, &stored[&(holder, object)]);
-    let upload = CountsUpload::join(&params, &plan, holders, get).unwrap();
+    let noise = stored
+        .keys()
+        .filter(|(_, object)| matches!(object, Object::Noise { .. }));
+    let noise = noise.map(|&(holder, object)| ((holder, object), get(holder, object).unwrap()));
+    let noise = Arc::new(noise.collect::<HashMap<_, _>>());
+    let upload = CountsUpload::join(&params, &plan, holders, get, noise).unwrap();
     let computation = Computation::of_counts(DATASET, public, keys, upload).unwrap();
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     Setting {
@@ -451,5 +456,6 @@ fn a_tally_counts_what_its_terms_allow() {
     assert!(CountsHolder::new(&tally, Noise::Fresh, &public, &plan).is_err());
     let owners = by_columns(&[0, 1, 2]);
     let none = |_, _| Err(fhaim_protocol::Error::Object("none"));
-    assert!(CountsUpload::join(&params, &plan, &owners, none).is_err());
+    let noise = Arc::new(HashMap::new());
+    assert!(CountsUpload::join(&params, &plan, &owners, none, noise).is_err());
 }

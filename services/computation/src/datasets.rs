@@ -1,5 +1,5 @@
 //! Complete uploads, ready to compute on: in memory, or, the columns of large ones, read a few
-//! record chunks at a time while a batch runs.
+//! record chunks at a time while a batch runs. Noise is read when a page takes it.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
@@ -14,6 +14,7 @@ use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::upload::CountsUpload;
 use fhaim_protocol::encryption::Payload;
 use fhaim_protocol::joint::{Contribution, join};
+use fhaim_protocol::noise::NoiseObjects;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::upload::{Object, UploadPlan, record_chunks, table};
@@ -117,14 +118,15 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
         let (holders, domain) = (&outline.holders, outline.domain.clone());
         let mut ahead = ReadAhead::new(&parts);
-        let get = |holder, object| ahead.get(holder, object);
+        let mut get = |holder, object| ahead.get(holder, object);
+        let noise = Arc::new(StoredNoise(parts.clone()));
         let computation = match parts.first().map(|part| &part.plan) {
             Some(PartPlan::Counts(plan)) => {
-                let joined = CountsUpload::join(&params, plan, holders, get)?;
+                let joined = CountsUpload::join(&params, plan, holders, get, noise)?;
                 Computation::of_counts(dataset, public, keys, joined)?
             }
             _ => {
-                let joined = join(&params, &domain, holders, tables, get)?;
+                let joined = join(&domain, holders, tables, |object| get(0, object), noise)?;
                 Computation::new(dataset, domain, public, keys, joined)
             }
         };
@@ -298,8 +300,8 @@ impl Part {
     }
 }
 
-/// Objects of all contributions that are added up, and the keys before them, each holder's of one name after
-/// the other, a few read before they are asked for.
+/// The counts of all contributions, and the keys before them, each holder's of one name after the other, a few read
+/// before they are asked for.
 struct ReadAhead<'a> {
     parts: &'a [Part],
     /// What is still to be read, in the order in which it is asked for.
@@ -312,7 +314,7 @@ impl<'a> ReadAhead<'a> {
         let objects = parts
             .first()
             .map_or_else(Vec::new, |part| part.plan.objects());
-        let added = |object: &Object| !matches!(object, Object::Column { .. });
+        let added = |object: &Object| matches!(object, Object::Keys | Object::Counts { .. });
         let each = |object| (0..parts.len()).map(move |holder| (holder, object));
         let waiting: Vec<_> = objects.into_iter().filter(added).flat_map(each).collect();
         Self {
@@ -337,12 +339,33 @@ impl<'a> ReadAhead<'a> {
             });
             let read = futures_util::future::try_join_all(reads);
             let read = runtime.ok_or_else(absent)?.block_on(read);
-            let unavailable = |failure: Failure| {
-                fhaim_protocol::Error::from(fhaim_he::Error::Unavailable(failure.to_string()))
-            };
             self.read.extend(read.map_err(unavailable)?);
         }
         self.read.remove(&(holder, object)).ok_or_else(absent)
+    }
+}
+
+/// The failure as those see it who compute.
+fn unavailable(failure: Failure) -> fhaim_protocol::Error {
+    fhaim_protocol::Error::from(fhaim_he::Error::Unavailable(failure.to_string()))
+}
+
+/// The noise of all contributions, where it is stored.
+#[derive(Debug)]
+struct StoredNoise(Vec<Part>);
+
+impl NoiseObjects for StoredNoise {
+    fn read(
+        &self,
+        holder: usize,
+        objects: &[Object],
+    ) -> Result<Vec<Payload>, fhaim_protocol::Error> {
+        let absent = || fhaim_protocol::Error::Object("an object is missing");
+        let part = self.0.get(holder).ok_or_else(absent)?;
+        let read = part.runtime.block_on(part.read(objects.to_vec()));
+        let mut read = read.map_err(unavailable)?;
+        let one = |object| read.remove(object).ok_or_else(absent);
+        objects.iter().map(one).collect()
     }
 }
 

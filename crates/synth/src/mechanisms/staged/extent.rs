@@ -89,8 +89,8 @@ mod tests {
         let cells = |columns, records| most_cells(&job(columns, records), &options);
         // 15 pairs of 16 cells, asked for twice.
         assert_eq!(cells(6, 100_000), 480);
-        // A probe of two groups would have a scale of 50 records and more: no pair is seen.
-        assert_eq!(cells(600, 100), 0);
+        // A pair's probe alone has a scale of 11 records, an eighth of more than there are.
+        assert_eq!(cells(600, 50), 0);
         let (few, more) = (cells(600, 10_000), cells(600, 20_000));
         assert!(0 < few && few < more && more < 179_700, "{few} and {more}");
         assert_eq!(cells(600, 10_000_000), options.probe_cells);

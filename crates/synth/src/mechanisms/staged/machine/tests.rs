@@ -185,12 +185,14 @@ fn asked_cells(job: &Job, options: StagedOptions, released: i64) -> (usize, bool
 #[test]
 fn a_run_never_asks_for_more_than_there_is_noise_for() {
     let rho = Rho::from_f64_down(0.01).unwrap();
-    let (mut coarse, mut fine, mut least) = (0, 0, 1.0_f64);
+    let (mut coarse, mut fine, mut nearest) = (0, 0, 0.0_f64);
     for sizes in [vec![2; 9], vec![4; 9], vec![10, 3, 5, 2, 2, 7, 4, 4]] {
-        for bound in [200, 400, 800, 1_600, 3_200, 6_400] {
+        for bound in [200, 800, 3_200, 6_400] {
             for probe_cells in [60, 300, 1 << 20] {
                 let options = StagedOptions {
                     probe_cells,
+                    fit_steps: 5,
+                    final_steps: 5,
                     ..StagedOptions::recommended()
                 };
                 let job = Job::new(Domain::new(sizes.clone()), rho, bound);
@@ -201,15 +203,15 @@ fn a_run_never_asks_for_more_than_there_is_noise_for() {
                         cells <= most,
                         "{cells} of {most}: {sizes:?}, {bound}, {released}"
                     );
-                    least = least.min(cells as f64 / most as f64);
+                    nearest = nearest.max(cells as f64 / most as f64);
                     *(if is_fine { &mut fine } else { &mut coarse }) += 1;
                 }
             }
         }
     }
     assert!(
-        coarse > 20 && fine > 20 && least < 0.9,
-        "{coarse} {fine} {least}"
+        coarse > 10 && fine > 10 && nearest > 0.5,
+        "{coarse} coarse, {fine} fine, {nearest} of the noise"
     );
 }
 
@@ -222,5 +224,7 @@ fn the_record_bound_says_how_much_noise_a_wide_table_takes() {
     let cells = |options: StagedOptions, bound| need(&job(bound), &options).unwrap().cells;
     let (landed, recommended) = (StagedOptions::default, StagedOptions::recommended);
     assert_eq!(cells(landed(), 1_000), cells(landed(), 1_000_000));
-    assert!(10 * cells(recommended(), 1_000) < cells(recommended(), 1_000_000));
+    // Without a probe there are the total and the 1-ways alone, three times.
+    assert_eq!(cells(recommended(), 50), 3 * 401);
+    assert!(4 * cells(recommended(), 1_000) < cells(recommended(), 1_000_000));
 }
