@@ -134,7 +134,7 @@ impl StagedOptions {
         Self {
             scoring: Scoring::Mixture,
             first_look: 0.04,
-            // 128 pages of a ladder: both parts of all pairs of 255 attributes of four values.
+            // 128 pages of a ladder: both parts of all pairs of 256 attributes of four values.
             probe_cells: 1 << 20,
             penalties: vec![0.1, 0.25, 0.5, 0.75],
             one_way_weight: 0.5,
