@@ -6,7 +6,8 @@
 A cell is a table or family at a budget. In it `staged` runs at every --cap, AIM (T = 16d) at --anchor-mb, and the 1-ways
 alone and MST, to whose models no cap matters; with --swift COMMAND so does SWIFT, such as "python3 bench/anchor.py
 swift" (dpsynth has to be installed). Each is a process of `fhaim bench mechanisms --json`, whose rows are kept in the
-folder named; those that are there already are not run again, so a folder is for one number of seeds.
+folder named; those that are there already are not run again, so a folder is for one number of seeds. With --minutes, a
+process that takes longer is ended, and its file and the report say so.
 
 The report has the mean L1 error of all pairs and its standard error, then holds `staged` at its largest cap against the
 anchor with the smallest mean. All see the same rows for the same seed, so the difference is taken seed by seed: "misses" is a
@@ -49,17 +50,30 @@ def measure(flags):
                     continue
                 numbers = ["--epsilon", epsilon, "--seeds", flags.seeds, "--model-mb", cap]
                 command = [FHAIM, "bench", "mechanisms", *subject, *chosen, *map(str, numbers), "--json"]
-                run = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-                if run.returncode:
-                    raise SystemExit(run.returncode)
-                path.write_text(run.stdout)
+                path.write_text(output(command, flags.minutes))
+
+
+def output(command, minutes):
+    """What the bench prints, or an object that says after how many minutes it was ended."""
+    limit = minutes and minutes * 60
+    try:
+        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return json.dumps({"ended_after_minutes": minutes})
+    if run.returncode:
+        raise SystemExit(run.returncode)
+    return run.stdout
 
 
 def cells(folder):
     """By table and budget, what ran there: its rows by name and cap."""
     found = {}
     for path in sorted(folder.glob("*.json")):
-        for row in json.loads(path.read_text()):
+        rows = json.loads(path.read_text())
+        if isinstance(rows, dict):
+            print(f"{path.stem}: ended after {rows['ended_after_minutes']:g} min\n")
+            continue
+        for row in rows:
             cell = found.setdefault((row["dataset"], row["epsilon"]), {})
             cap = row["model_bytes"] / 1e6 if row["mechanism"] in (STAGED, AIM) else None
             cell[row["mechanism"], cap] = row
@@ -129,6 +143,7 @@ def main():
     parser.add_argument("--cap", nargs="+", type=float, default=[1.0, 8.0, 80.0], help="caps of staged's model, MB")
     parser.add_argument("--anchor-mb", type=float, default=80.0)
     parser.add_argument("--swift", metavar="COMMAND")
+    parser.add_argument("--minutes", type=float, help="a process that takes longer is ended")
     parser.add_argument("--report", action="store_true", help="measure nothing")
     flags = parser.parse_args()
     if not flags.report:
