@@ -128,20 +128,26 @@ impl EncryptedCounts {
         Self::with_variance(params, layout, variance, ciphertexts)
     }
 
-    /// One holder's tables, encrypted under its own key, switched to the service's.
+    /// One holder's tables, encrypted under its own key, switched to the service's one after the other: they are never
+    /// all in memory twice.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for another number of ciphertexts, one that lacks a residue, or one that is not
-    /// under these keys' holder's.
-    pub fn of_holder(
+    /// under these keys' holder's; what `ciphertexts` gives.
+    pub fn of_holder<E: From<Error>>(
         keys: &HolderKeys,
         layout: CountsLayout,
-        ciphertexts: &[Vec<HolderCiphertext>],
-    ) -> Result<Self> {
-        let switch = |all: &Vec<HolderCiphertext>| all.iter().map(|c| keys.switch(c)).collect();
-        let switched = ciphertexts.iter().map(switch).collect::<Result<_>>()?;
+        ciphertexts: impl IntoIterator<Item = std::result::Result<Vec<HolderCiphertext>, E>>,
+    ) -> std::result::Result<Self, E> {
+        let mut switched = Vec::with_capacity(layout.ciphertexts);
+        for all in ciphertexts {
+            let all = all?;
+            let all = all.iter().map(|one| keys.switch(one));
+            switched.push(all.collect::<Result<_>>()?);
+        }
         let variance = noise::switched_variance(keys.params(), noise::HOLDERS_FRESH.total);
-        Self::with_variance(keys.params(), layout, variance, switched)
+        let counts = Self::with_variance(keys.params(), layout, variance, switched);
+        Ok(counts?)
     }
 
     fn with_variance(

@@ -265,8 +265,7 @@ impl CountsUpload {
             }
             Some(keys) => {
                 let counts = numbers.map(|object| sum(object)?.expanded(params));
-                let counts = counts.collect::<Result<Vec<_>, Error>>()?;
-                EncryptedCounts::of_holder(keys, layout, &counts)?
+                EncryptedCounts::of_holder(keys, layout, counts)?
             }
         };
         Ok(Self {
