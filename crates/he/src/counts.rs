@@ -30,7 +30,6 @@ use crate::params::{DEGREE, Parameters};
 use crate::ring::Pair;
 use crate::task::{TILE_HEIGHT, TILE_LEAVES};
 use crate::work::{Clock, Work};
-use fhaim_ntt::Store;
 use std::collections::BTreeMap;
 
 /// Where tables of counts lie in ciphertexts: a public function of their sizes.
@@ -317,7 +316,7 @@ impl Evaluator<'_> {
                 for (out, half) in out.iter_mut().zip(&ciphertext.c) {
                     let factors = [&[half.limb(j)], &[polynomial.limb(j)]];
                     let [x, y] = factors;
-                    m.inner_product(x, y, Store::Add, out.limb_mut(j));
+                    m.add_inner_product(x, y, out.limb_mut(j));
                 }
             }
         }

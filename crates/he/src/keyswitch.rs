@@ -203,12 +203,12 @@ impl<'a> KeySwitcher<'a> {
         }
         let n = self.ring.degree();
         let range = j * n..(j + 1) * n;
-        let keys = terms.iter().flat_map(|(key, _)| &key.b);
-        let keys: Vec<&[u64]> = keys.map(|half| &half[range.clone()]).collect();
-        m.inner_product(&digits, &keys, Store::Add, first);
-        let keys = terms.iter().flat_map(|(key, _)| &key.a);
-        let keys: Vec<&[u64]> = keys.map(|half| &half[range.clone()]).collect();
-        m.inner_product(&digits, &keys, Store::Set, &mut scratch.product);
+        let half = |half: fn(&KeySwitchKey) -> &Vec<Vec<u64>>| -> Vec<&[u64]> {
+            let digits = terms.iter().flat_map(|(key, _)| half(key));
+            digits.map(|digit| &digit[range.clone()]).collect()
+        };
+        let keys = [&half(|key| &key.b)[..], &half(|key| &key.a)[..]];
+        m.inner_products(&digits, keys, first, &mut scratch.product);
     }
 
     /// From transforms to digits modulo the special primes, in `scratch.remainder`.

@@ -14,6 +14,7 @@ use crate::ring::Poly;
 use crate::task::{Block, TILE_LEAVES, TILE_PAIRS, Tile, TileId};
 use crate::tensor::Spread;
 use crate::wire::{Kind, Reader, frame, limb_bytes, put_limb, put_u32, unframe};
+use fhaim_ntt::Store;
 use std::ops::Range;
 
 /// What a backend hands over of a tile.
@@ -39,7 +40,7 @@ pub struct TileSums {
     covered: Vec<Range<usize>>,
     /// The pairs of leaves that there are, in order.
     pub(crate) pairs: Vec<PairShape>,
-    /// The sums of each.
+    /// The sums of each; without limbs as long as no chunk is covered.
     pub(crate) spreads: Vec<Spread>,
 }
 
@@ -62,12 +63,15 @@ pub struct TileRoot {
 }
 
 impl TileSums {
-    /// The empty sums of a block's tile.
-    pub(crate) fn zero(context: &EvaluationContext<'_>, block: &Block, tile: &Tile) -> Self {
+    /// The sums of a block's tile over no record chunk: polynomials without limbs.
+    pub(crate) fn empty(context: &EvaluationContext<'_>, block: &Block, tile: &Tile) -> Self {
         let params = context.params();
-        let zero = || params.ring().zero();
+        let ring = params.ring();
         let pairs = tile.pairs();
-        let spread = |_: &_| [0; 2].map(|_| [zero(), zero(), zero()]);
+        let room = || ring.room(ring.ciphertext_limbs().len());
+        // The first polynomial of the sums is lifted to all primes where it is merged.
+        let lifted = || ring.room(ring.limbs().len());
+        let spread = |_: &_| [[lifted(), room(), room()], [room(), room(), room()]];
         let shape = |pair: &crate::task::LeafPair<'_>| PairShape {
             index: pair.index,
             squares: pair.products().iter().any(|products| !products.is_empty()),
@@ -81,6 +85,14 @@ impl TileSums {
             covered: Vec::new(),
             spreads: pairs.iter().map(spread).collect(),
             pairs: pairs.iter().map(shape).collect(),
+        }
+    }
+
+    /// What becomes of the first sums, and of those that follow.
+    pub(crate) fn follow(&self) -> Store {
+        match self.covered[..] {
+            [] => Store::Set,
+            _ => Store::Add,
         }
     }
 

@@ -164,6 +164,14 @@ impl Ring {
         }
     }
 
+    /// A polynomial without limbs, with room for so many.
+    pub(crate) fn room(&self, limbs: usize) -> Poly {
+        Poly {
+            degree: self.degree,
+            residues: Vec::with_capacity(self.degree * limbs),
+        }
+    }
+
     /// The permutation of transform indices that applies X -> X^g (g odd).
     pub(crate) fn automorphism(&self, g: usize) -> Permutation {
         let mask = 2 * self.degree - 1;
@@ -316,6 +324,11 @@ impl Poly {
     /// Appends limbs of zeros, or drops the last, so that there are so many.
     pub(crate) fn resize(&mut self, limbs: usize) {
         self.residues.resize(limbs * self.degree, 0);
+    }
+
+    /// Appends residues behind those that are there.
+    pub(crate) fn append(&mut self, residues: &[u64]) {
+        self.residues.extend_from_slice(residues);
     }
 
     #[inline]

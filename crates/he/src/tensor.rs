@@ -18,6 +18,8 @@
 use crate::ring::{Poly, Ring};
 use crate::table::Operand;
 use crate::task::Product;
+use fhaim_ntt::{Store, prefetch};
+use std::collections::BTreeSet;
 
 /// A tile works on so many coefficients at a time.
 const STRIP: usize = 256;
@@ -46,30 +48,53 @@ pub(crate) type Spread = [[Poly; 3]; 2];
 type Term<'a> = [&'a Strip; 4];
 
 impl Tensor<'_> {
-    /// Adds to `out` the tensors of pairs of leaves, each the sum over its products and over the
-    /// operands' record chunks, spread while their strips are in cache.
-    pub(crate) fn add_tile(&self, pairs: &[[&[Product]; 2]], out: &mut [Spread]) {
+    /// Sets `out`, of polynomials without limbs, to the tensors of pairs of leaves, or adds them; each is
+    /// the sum over its products and over the operands' record chunks, spread while their strips are in cache.
+    pub(crate) fn tile(&self, pairs: &[[&[Product]; 2]], into: Store, out: &mut [Spread]) {
         let mut built = Vec::new();
         let mut spread = [[[0; STRIP]; 3]; 2];
+        let factors = self.factors(pairs);
         for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
             let monomials = self.monomial[j].as_chunks::<STRIP>().0;
             for (strip, monomial) in monomials.iter().enumerate() {
+                let mut ahead = factors.chunks(factors.len().div_ceil(pairs.len()).max(1));
                 for (leaves, [sum, difference]) in pairs.iter().zip(out.iter_mut()) {
+                    for p in ahead.next().unwrap_or_default() {
+                        prefetch(strip_after(p, j, strip));
+                    }
                     for (leaf, out) in leaves.iter().zip(&mut spread) {
                         self.build(j, strip, leaf, &mut built);
                         limb.modulus
                             .tensor(&self.terms(j, strip, leaf, &built), out);
                     }
-                    let [u, v] = &spread;
+                    let [u, v] = &mut spread;
                     for c in 0..3 {
-                        let sum = strip_mut(&mut sum[c], j, strip);
-                        let difference = strip_mut(&mut difference[c], j, strip);
-                        limb.modulus
-                            .add_butterfly([&u[c], &v[c]], monomial, [sum, difference]);
+                        limb.modulus.butterfly(&mut u[c], &mut v[c], monomial);
+                        for (strips, out) in [(&u[c], &mut sum[c]), (&v[c], &mut difference[c])] {
+                            match into {
+                                Store::Set => out.append(strips),
+                                Store::Add => {
+                                    limb.modulus.add_assign(strip_mut(out, j, strip), strips);
+                                }
+                            }
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// The polynomials that pairs of leaves are made of, each once.
+    fn factors(&self, pairs: &[[&[Product]; 2]]) -> Vec<&Poly> {
+        let products = || pairs.iter().flatten().copied().flatten();
+        let left: BTreeSet<usize> = products()
+            .flat_map(|product| product.left.iter().map(|&(_, operand)| operand))
+            .collect();
+        let right: BTreeSet<usize> = products().map(|product| product.right).collect();
+        let left = left.into_iter().map(|operand| &self.left[operand]);
+        let right = right.into_iter().map(|operand| &self.right[operand]);
+        let chunks = left.chain(right).flatten();
+        chunks.flat_map(|chunk| &chunk.c).collect()
     }
 
     /// One strip of the left operands of a leaf's products, chunk after chunk, where they must be
@@ -156,6 +181,13 @@ fn single(product: &Product) -> Option<usize> {
 
 fn strip_of(p: &Poly, j: usize, strip: usize) -> &Strip {
     &p.limb(j).as_chunks::<STRIP>().0[strip]
+}
+
+/// The strip that is needed next: of the next limb behind the last.
+fn strip_after(p: &Poly, j: usize, strip: usize) -> &[u64] {
+    let strips = p.residues().as_chunks::<STRIP>().0;
+    let number = j * p.limb(j).len() / STRIP + strip + 1;
+    strips.get(number).map_or(&[], |strip| &strip[..])
 }
 
 fn strip_mut(p: &mut Poly, j: usize, strip: usize) -> &mut Strip {

@@ -24,7 +24,7 @@ impl EvaluationContext<'_> {
         operands: &'s Operands,
     ) -> impl Iterator<Item = Result<(TileSums, Work)>> + 's {
         task.block.tiles.iter().map(|tile| {
-            let mut sums = TileSums::zero(self, &task.block, tile);
+            let mut sums = TileSums::empty(self, &task.block, tile);
             let work = self.add_tile(task, operands, tile, &mut sums)?;
             Ok((sums, work))
         })
@@ -42,6 +42,7 @@ impl EvaluationContext<'_> {
             return Err(Error::Mismatch("operands of another task"));
         }
         self.check_holder(sums.holder())?;
+        let into = sums.follow();
         sums.cover(task.band.clone())?;
         let started = Clock::start();
         let ring = self.params().ring();
@@ -54,7 +55,7 @@ impl EvaluationContext<'_> {
         };
         let pairs = tile.pairs();
         let products: Vec<[&[Product]; 2]> = pairs.iter().map(LeafPair::products).collect();
-        tensor.add_tile(&products, &mut sums.spreads);
+        tensor.tile(&products, into, &mut sums.spreads);
         for (pair, out) in pairs.iter().zip(&mut sums.spreads) {
             self.add_sums(&operands.left, pair, out);
         }

@@ -166,20 +166,6 @@ impl Prime {
         _mm512_min_epu64(x, _mm512_sub_epi64(x, self.q))
     }
 
-    /// x, below 4 q, without 2 q if it is not below that.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    #[inline]
-    fn below_twice(&self, x: __m512i) -> __m512i {
-        _mm512_min_epu64(x, _mm512_sub_epi64(x, self.twice))
-    }
-
-    /// x modulo q, for x below 4 q.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    #[inline]
-    pub(crate) fn reduce(&self, x: __m512i) -> __m512i {
-        self.reduce_once(self.below_twice(x))
-    }
-
     /// x w modulo q, below 2 q, for x below 2^52: Shoup's quotient is at most 1 too small.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
@@ -191,14 +177,11 @@ impl Prime {
         _mm512_and_si512(rest, self.mask)
     }
 
-    /// One step of a transform: u + w v and u - w v, from words below 4 q to words below 4 q.
+    /// One step of a transform: u + w v and u - w v, from words below 2 q to words below 2 q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn split(&self, u: __m512i, v: __m512i, factor: Wide) -> [__m512i; 2] {
-        let u = self.below_twice(u);
-        let v = self.times(self.below_twice(v), factor);
-        let minus = _mm512_sub_epi64(_mm512_add_epi64(u, self.twice), v);
-        [_mm512_add_epi64(u, v), minus]
+        self.sum_and_difference(u, self.times(v, factor))
     }
 
     /// One step back: u + v and w (u - v), from words below 2 q to words below 2 q.
@@ -220,13 +203,16 @@ impl Prime {
         ]
     }
 
+    /// u + v and u - v, from words below 2 q to words below 2 q: of a word and the same without or with
+    /// 2 q one is out of range, and as an unsigned number the larger.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn sum_and_difference(&self, u: __m512i, v: __m512i) -> [__m512i; 2] {
-        let minus = _mm512_sub_epi64(_mm512_add_epi64(u, self.twice), v);
+        let sum = _mm512_add_epi64(u, v);
+        let difference = _mm512_sub_epi64(u, v);
         [
-            self.below_twice(_mm512_add_epi64(u, v)),
-            self.below_twice(minus),
+            _mm512_min_epu64(sum, _mm512_sub_epi64(sum, self.twice)),
+            _mm512_min_epu64(difference, _mm512_add_epi64(difference, self.twice)),
         ]
     }
 }

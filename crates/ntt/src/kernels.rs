@@ -33,15 +33,47 @@ pub enum Store {
     Add,
 }
 
+/// Has the processor bring words into its second-level cache while it does other work: what comes from
+/// memory in short pieces is not foreseen by it. Nothing follows from it but time.
+#[inline]
+pub fn prefetch(words: &[u64]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in words.chunks(8) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: nothing is read or written, and the address is that of a word that is there.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = words;
+}
+
 impl Modulus {
-    /// 2^-64 times the sum over k of x_k y_k, place by place, set or added to residues.
+    /// 2^-64 times the sum over k of x_k y_k, place by place, added to residues.
     ///
     /// # Panics
     /// For more products than [`Modulus::lazy_products`] or than 4096.
-    pub fn inner_product(self, x: &[&[u64]], y: &[&[u64]], into: Store, out: &mut [u64]) {
+    pub fn add_inner_product(self, x: &[&[u64]], y: &[&[u64]], out: &mut [u64]) {
         assert!(x.len() <= self.lazy_products().min(1 << 12));
-        by_vectors!(self, out.len(), inner_product(self, x, y, into, out));
-        portable::inner_product(self, x, y, into, out);
+        by_vectors!(self, out.len(), inner_product(self, x, y, Store::Add, out));
+        portable::inner_product(self, x, y, Store::Add, out);
+    }
+
+    /// 2^-64 times the sums over k of x_k y_k and of x_k z_k, place by place: the first added to residues,
+    /// the second in their place.
+    ///
+    /// # Panics
+    /// For more products than [`Modulus::lazy_products`] or than 4096, or other numbers of them.
+    pub fn inner_products(
+        self,
+        x: &[&[u64]],
+        [y, z]: [&[&[u64]]; 2],
+        add: &mut [u64],
+        set: &mut [u64],
+    ) {
+        assert!(x.len() <= self.lazy_products().min(1 << 12));
+        assert!(x.len() == y.len() && x.len() == z.len());
+        by_vectors!(self, add.len(), inner_products(self, x, [y, z], add, set));
+        portable::inner_products(self, x, [y, z], add, set);
     }
 
     /// 2^-64 times the sum over terms (x0, x1, y0, y1) of (x0 y0, x0 y1 + x1 y0, x1 y1).
@@ -105,17 +137,6 @@ impl Modulus {
     pub fn butterfly(self, u: &mut [u64], v: &mut [u64], x: &[u64]) {
         by_vectors!(self, u.len(), butterfly(self, u, v, x));
         portable::butterfly(self, u, v, x);
-    }
-
-    /// sum += u + x v, difference += u - x v, x in Montgomery form.
-    pub fn add_butterfly<const N: usize>(
-        self,
-        [u, v]: [&[u64; N]; 2],
-        x: &[u64; N],
-        [sum, difference]: [&mut [u64; N]; 2],
-    ) {
-        by_vectors!(self, N, add_butterfly(self, [u, v], x, [sum, difference]));
-        portable::add_butterfly(self, [u, v], x, [sum, difference]);
     }
 
     /// 2^-64 (x - y) factor, set or added to residues.

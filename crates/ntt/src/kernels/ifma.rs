@@ -73,6 +73,50 @@ fn products<const K: usize>(
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn inner_products(
+    m: Modulus,
+    x: &[&[u64]],
+    [y, z]: [&[&[u64]]; 2],
+    add: &mut [u64],
+    set: &mut [u64],
+) {
+    let prime = Prime::new(m);
+    match x.len() {
+        1 => products_of_two::<1>(&prime, x, [y, z], add, set),
+        4 => products_of_two::<4>(&prime, x, [y, z], add, set),
+        _ => {
+            inner_product(m, x, y, Store::Add, add);
+            inner_product(m, x, z, Store::Set, set);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn products_of_two<const K: usize>(
+    prime: &Prime,
+    x: &[&[u64]],
+    [y, z]: [&[&[u64]]; 2],
+    add: &mut [u64],
+    set: &mut [u64],
+) {
+    let (add, set) = (vectors_mut(add), vectors_mut(set));
+    let length = add.len().min(set.len());
+    let x: [&[Words]; K] = std::array::from_fn(|k| &vectors(x[k])[..length]);
+    let y: [&[Words]; K] = std::array::from_fn(|k| &vectors(y[k])[..length]);
+    let z: [&[Words]; K] = std::array::from_fn(|k| &vectors(z[k])[..length]);
+    for (i, (add, set)) in add.iter_mut().zip(set).enumerate() {
+        let [mut first, mut second] = [Sum::zero(); 2];
+        for k in 0..K {
+            let x = load(&x[k][i]);
+            first.add(x, load(&y[k][i]));
+            second.add(x, load(&z[k][i]));
+        }
+        put(prime, Store::Add, add, prime.redc(first));
+        store(set, prime.redc(second));
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn tensor<const N: usize>(
     m: Modulus,
     terms: &[[&[u64; N]; 4]],
@@ -196,23 +240,6 @@ pub(super) fn butterfly(m: Modulus, u: &mut [u64], v: &mut [u64], x: &[u64]) {
         let (left, shifted) = (load(u), prime.mul(load(v), load(x)));
         store(u, prime.add(left, shifted));
         store(v, prime.sub(left, shifted));
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn add_butterfly<const N: usize>(
-    m: Modulus,
-    [u, v]: [&[u64; N]; 2],
-    x: &[u64; N],
-    [sum, difference]: [&mut [u64; N]; 2],
-) {
-    let prime = Prime::new(m);
-    let out = vectors_mut(sum).iter_mut().zip(vectors_mut(difference));
-    let pairs = vectors(u).iter().zip(vectors(v)).zip(vectors(x));
-    for ((sum, difference), ((u, v), x)) in out.zip(pairs) {
-        let (u, shifted) = (load(u), prime.mul(load(v), load(x)));
-        put(&prime, Store::Add, sum, prime.add(u, shifted));
-        put(&prime, Store::Add, difference, prime.sub(u, shifted));
     }
 }
 

@@ -36,6 +36,17 @@ pub(super) fn inner_product(m: Modulus, x: &[&[u64]], y: &[&[u64]], into: Store,
     }
 }
 
+pub(super) fn inner_products(
+    m: Modulus,
+    x: &[&[u64]],
+    [y, z]: [&[&[u64]]; 2],
+    add: &mut [u64],
+    set: &mut [u64],
+) {
+    inner_product(m, x, y, Store::Add, add);
+    inner_product(m, x, z, Store::Set, set);
+}
+
 /// The inner product of K pairs, reduced once.
 fn products<const K: usize>(m: Modulus, x: &[&[u64]], y: &[&[u64]], into: Store, out: &mut [u64]) {
     let n = out.len();
@@ -170,19 +181,6 @@ pub(super) fn butterfly(m: Modulus, u: &mut [u64], v: &mut [u64], x: &[u64]) {
     for ((u, v), &x) in u.iter_mut().zip(v).zip(x) {
         let shifted = m.redc(u128::from(*v) * u128::from(x));
         (*u, *v) = (m.add(*u, shifted), m.sub(*u, shifted));
-    }
-}
-
-pub(super) fn add_butterfly<const N: usize>(
-    m: Modulus,
-    [u, v]: [&[u64; N]; 2],
-    x: &[u64; N],
-    [sum, difference]: [&mut [u64; N]; 2],
-) {
-    for i in 0..N {
-        let shifted = m.redc(u128::from(v[i]) * u128::from(x[i]));
-        sum[i] = m.add(sum[i], m.add(u[i], shifted));
-        difference[i] = m.add(difference[i], m.sub(u[i], shifted));
     }
 }
 

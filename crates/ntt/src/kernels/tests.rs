@@ -56,17 +56,35 @@ fn inner_products_are_sums_of_products() {
             let x: Vec<Values> = (0..count).map(|_| values(rng, m.value(), n)).collect();
             let y: Vec<Values> = (0..count).map(|_| values(rng, m.value(), n)).collect();
             let before = values(rng, m.value(), n);
-            for into in [Store::Set, Store::Add] {
-                let (mut out, mut portable) = (before.clone(), before.clone());
-                m.inner_product(&slices(&x), &slices(&y), into, &mut out);
-                portable::inner_product(m, &slices(&x), &slices(&y), into, &mut portable);
-                assert_eq!(out, portable);
-                for i in 0..n {
-                    let start = if into == Store::Add { before[i] } else { 0 };
-                    let add = |sum, k: usize| m.add(sum, times(m, x[k][i], y[k][i]));
-                    assert_eq!(out[i], (0..count).fold(start, add));
-                }
+            let (mut out, mut portable) = (before.clone(), before.clone());
+            m.add_inner_product(&slices(&x), &slices(&y), &mut out);
+            portable::inner_product(m, &slices(&x), &slices(&y), Store::Add, &mut portable);
+            assert_eq!(out, portable);
+            for i in 0..n {
+                let add = |sum, k: usize| m.add(sum, times(m, x[k][i], y[k][i]));
+                assert_eq!(out[i], (0..count).fold(before[i], add));
             }
+        }
+    });
+}
+
+#[test]
+fn two_inner_products_are_those_of_each() {
+    everywhere(|rng, m, n| {
+        for count in (0..=5).filter(|&count| count <= m.lazy_products()) {
+            let mut some = || -> Vec<Values> {
+                let one = |_| values(rng, m.value(), n);
+                (0..count).map(one).collect()
+            };
+            let [x, y, z] = [some(), some(), some()];
+            let [x, y, z] = [slices(&x), slices(&y), slices(&z)];
+            let before = values(rng, m.value(), n);
+            let (mut add, mut set) = (before.clone(), before.clone());
+            m.inner_products(&x, [&y, &z], &mut add, &mut set);
+            let (mut first, mut second) = (before, vec![0; n]);
+            m.add_inner_product(&x, &y, &mut first);
+            m.add_inner_product(&x, &z, &mut second);
+            assert_eq!((add, set), (first, second));
         }
     });
 }
@@ -173,22 +191,6 @@ fn single_products_are_those_of_residues() {
             }
         }
     });
-}
-
-#[test]
-fn butterflies_are_added() {
-    let mut rng = ChaCha8Rng::seed_from_u64(10);
-    for m in PRIMES.map(Modulus::new) {
-        let mut strip = || -> [u64; 24] { values(&mut rng, m.value(), 24).try_into().unwrap() };
-        let [u, v, x, before, other] = [strip(), strip(), strip(), strip(), strip()];
-        let (mut sum, mut difference) = (before, other);
-        m.add_butterfly([&u, &v], &x, [&mut sum, &mut difference]);
-        for i in 0..24 {
-            let shifted = times(m, v[i], x[i]);
-            assert_eq!(sum[i], m.add(before[i], m.add(u[i], shifted)));
-            assert_eq!(difference[i], m.add(other[i], m.sub(u[i], shifted)));
-        }
-    }
 }
 
 #[test]

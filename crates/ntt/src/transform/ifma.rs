@@ -129,6 +129,8 @@ const OF_TWO: Words = [0, 0, 0, 0, 1, 1, 1, 1];
 const OF_FOUR: Words = [0, 0, 1, 1, 2, 2, 3, 3];
 
 /// The eight eighths of a block, in vectors.
+// A call for each block of 128 words took as long as two of its vectors.
+#[inline(always)]
 fn eighths(block: &mut [u64]) -> [&mut [Words]; 8] {
     let mut rest = block.as_chunks_mut().0;
     let length = rest.len() / 8;
@@ -143,9 +145,16 @@ fn eighths(block: &mut [u64]) -> [&mut [Words]; 8] {
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn three_levels(block: &mut [u64], step: impl Fn([__m512i; 8]) -> [__m512i; 8]) {
-    let parts = eighths(block);
-    let length = parts[0].len();
-    let [a0, a1, a2, a3, a4, a5, a6, a7] = parts.map(|part| &mut part[..length]);
+    let [a0, a1, a2, a3, a4, a5, a6, a7] = eighths(block);
+    let length = a0.len();
+    // One length, known where it is counted: no bounds are checked within.
+    let (a1, a2, a3, a4) = (
+        &mut a1[..length],
+        &mut a2[..length],
+        &mut a3[..length],
+        &mut a4[..length],
+    );
+    let (a5, a6, a7) = (&mut a5[..length], &mut a6[..length], &mut a7[..length]);
     for i in 0..length {
         let done = step([
             load(&a0[i]),
@@ -265,7 +274,7 @@ fn forward_last(prime: Prime, factors: &Factors, blocks: &mut [u64], node: usize
         let [a, b] = prime.split(u, v, factors.spread::<4>(4 * node, of_four));
         let (u, v) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
         let [a, b] = prime.split(u, v, factors.eight(8 * node));
-        let (a, b) = (prime.reduce(a), prime.reduce(b));
+        let (a, b) = (prime.reduce_once(a), prime.reduce_once(b));
         store(x, select(a, LOWER, b));
         store(y, select(a, UPPER, b));
     }
