@@ -339,14 +339,15 @@ impl<'a> ReadAhead<'a> {
             });
             let read = futures_util::future::try_join_all(reads);
             let read = runtime.ok_or_else(absent)?.block_on(read);
-            self.read.extend(read.map_err(unavailable)?);
+            self.read
+                .extend(read.map_err(|failure| unavailable(&failure))?);
         }
         self.read.remove(&(holder, object)).ok_or_else(absent)
     }
 }
 
 /// The failure as those see it who compute.
-fn unavailable(failure: Failure) -> fhaim_protocol::Error {
+fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
     fhaim_protocol::Error::from(fhaim_he::Error::Unavailable(failure.to_string()))
 }
 
@@ -363,7 +364,7 @@ impl NoiseObjects for StoredNoise {
         let absent = || fhaim_protocol::Error::Object("an object is missing");
         let part = self.0.get(holder).ok_or_else(absent)?;
         let read = part.runtime.block_on(part.read(objects.to_vec()));
-        let mut read = read.map_err(unavailable)?;
+        let mut read = read.map_err(|failure| unavailable(&failure))?;
         let one = |object| read.remove(object).ok_or_else(absent);
         objects.iter().map(one).collect()
     }
