@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 
@@ -56,13 +57,19 @@ def measure(flags):
 def output(command, minutes):
     """What the bench prints, or an object that says after how many minutes it was ended."""
     limit = minutes and minutes * 60
-    try:
-        run = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return json.dumps({"ended_after_minutes": minutes})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as run:
+        try:
+            printed, _ = run.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            # Programs that the bench drives are of its session, and end with it.
+            os.killpg(run.pid, signal.SIGKILL)
+            return json.dumps({"ended_after_minutes": minutes})
+        except BaseException:
+            os.killpg(run.pid, signal.SIGKILL)
+            raise
     if run.returncode:
         raise SystemExit(run.returncode)
-    return run.stdout
+    return printed
 
 
 def cells(folder):

@@ -16,7 +16,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use fhaim_he::{
-    Backend, Columns, EvaluationContext, Parameters, Partial, Place, TileId, TileTask, Work,
+    Backend, Columns, EvaluationContext, Parameters, Partial, Place, TileId, TileTask, Work, spread,
 };
 use futures::StreamExt;
 use std::collections::BTreeSet;
@@ -36,7 +36,8 @@ pub struct Settings {
     pub identity: Identity,
     /// About how many bytes a task may take on an executor.
     pub task_bytes: usize,
-    /// Tasks that pack, at least; as many as there are cores is a good number.
+    /// Tasks that multiply, and tasks that pack, at least: as many as there are cores is a good number. More tasks
+    /// than there are tiles are over bands of record chunks, and their sums go from executor to executor.
     pub packers: usize,
     /// How often a batch is submitted at most.
     pub attempts: u32,
@@ -188,6 +189,7 @@ impl Backend for Ballista {
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> fhaim_he::Result<()> + Sync),
     ) -> fhaim_he::Result<Work> {
+        let tasks = spread(tasks, self.settings.packers);
         let mut run = Run {
             params: table.params(),
             take,

@@ -5,7 +5,7 @@ use datafusion::error::{DataFusionError, Result};
 use fhaim_api::Digest;
 use fhaim_he::{
     Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, HolderKeyId, HolderKeys, Layout,
-    Parameters, Partial, Place, Threads, TileSums, TileTask,
+    Parameters, Partial, Place, Threads, TileSums,
 };
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_protocol::encryption::{Encryption, Form};
@@ -172,8 +172,9 @@ impl Site {
             out.push(partial);
             Ok(())
         };
-        let tasks: &[TileTask] = std::slice::from_ref(&order.task);
-        Threads::with_memory(order.memory).run(&context, &table, tasks, &take)?;
+        // Sums have the other half.
+        let bands = order.task.bands(&packing.params, order.memory / 2);
+        Threads::with_memory(order.memory).run(&context, &table, &bands, &take)?;
         Ok(out.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 

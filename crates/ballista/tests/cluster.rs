@@ -26,8 +26,10 @@ use std::time::{Duration, Instant};
 
 const COLUMNS: usize = 16;
 const CHUNKS: usize = 6;
-/// Two tiles and two record chunks a task.
+/// Two tiles a task, two record chunks at a time.
 const TASK_BYTES: usize = 30 << 20;
+/// More than there are tiles, 9 a page: tasks over one tile and a third of the record chunks each.
+const MANY: usize = 40;
 
 /// A table whose objects are also in a folder.
 #[derive(Debug)]
@@ -185,23 +187,34 @@ impl Cluster {
         )
     }
 
-    fn backend(&self, fixture: &Fixture, runtime: &tokio::runtime::Runtime) -> Arc<dyn Backend> {
-        let _within = runtime.enter();
+    /// A backend that divides batches into at least so many tasks.
+    fn backend(&self, fixture: &Fixture, tasks: usize) -> Arc<dyn Backend> {
         let settings = Settings {
             scheduler: format!("https://127.0.0.1:{}", self.port),
             identity: Identity::read(&self.files).unwrap(),
             task_bytes: TASK_BYTES,
-            packers: 4,
+            packers: tasks,
             attempts: 10,
             pause: Duration::from_secs(2),
         };
         Arc::new(Ballista::new(settings, fixture.keys_at.clone()))
     }
 
-    /// Computes the pages, while `meanwhile` does what it does; prints what it took.
-    fn check(mut self, fixture: &Fixture, name: &str, meanwhile: impl FnOnce(&mut Self)) -> Self {
+    /// Computes the pages by many tasks, while `meanwhile` does what it does; prints what it took.
+    fn check(self, fixture: &Fixture, name: &str, meanwhile: impl FnOnce(&mut Self)) -> Self {
+        self.check_of(MANY, fixture, name, meanwhile)
+    }
+
+    fn check_of(
+        mut self,
+        tasks: usize,
+        fixture: &Fixture,
+        name: &str,
+        meanwhile: impl FnOnce(&mut Self),
+    ) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let backend = self.backend(fixture, &runtime);
+        let _within = runtime.enter();
+        let backend = self.backend(fixture, tasks);
         let started = Instant::now();
         let pages = std::thread::scope(|scope| {
             let run = scope.spawn(|| fixture.pages(backend));
@@ -214,15 +227,18 @@ impl Cluster {
         println!(
             "{name}: same pages in {:.1} s; sums {} bytes, roots {} bytes, tasks an executor {:?}",
             started.elapsed().as_secs_f64(),
-            logs.iter()
-                .map(|log| total(log, "multiply: done"))
-                .sum::<u64>(),
-            logs.iter().map(|log| total(log, "pack: done")).sum::<u64>(),
+            self.bytes("multiply: done"),
+            self.bytes("pack: done"),
             logs.iter()
                 .map(|log| log.matches("multiply: done").count())
                 .collect::<Vec<_>>(),
         );
         self
+    }
+
+    /// The bytes that executors said they were done with.
+    fn bytes(&self, said: &str) -> u64 {
+        self.executors.iter().map(|e| total(&e.log(), said)).sum()
     }
 
     /// Waits until an executor says something, and gives its number.
@@ -267,6 +283,11 @@ fn pages_are_the_same_whoever_is_killed() {
         .filter(|e| e.log().contains("multiply: done"));
     assert!(worked.count() > 1, "one executor did all");
     drop(plain);
+    // Fewer tasks than tiles are over all record chunks: no sums go from stage to stage.
+    let few = start().check_of(3, &fixture, "few tasks", |_| {});
+    let roots = few.bytes("pack: done");
+    assert!(roots > 0 && few.bytes("multiply: done") == roots);
+    drop(few);
     for stage in ["multiply: begins", "pack: begins"] {
         start().check(&fixture, &format!("killed at {stage:?}"), |cluster| {
             let victim = cluster.wait_for(stage);

@@ -13,7 +13,7 @@ use crate::page::PageNoise;
 use crate::params::{DEGREE, Parameters};
 use crate::table::{Columns, Combination, Factors};
 use crate::task::{Block, Leaf, Product, TILE_LEAVES, Tile, TileId, TileTask};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -138,7 +138,7 @@ impl Plan {
         }
         let all = self.block(&self.tiles);
         let chunks = self.layout.chunks();
-        if self.band(&all, memory) == chunks {
+        if all.chunks_within(&self.params, memory) >= chunks {
             return vec![TileTask {
                 block: Arc::new(all),
                 band: 0..chunks,
@@ -150,11 +150,11 @@ impl Plan {
             let (tiles, others) = rest.split_at(self.tiles_within(rest, memory / 2));
             rest = others;
             let block = Arc::new(self.block(tiles));
-            let band = self.band(&block, memory / 2);
-            tasks.extend((0..chunks).step_by(band).map(|start| TileTask {
-                block: block.clone(),
-                band: start..(start + band).min(chunks),
-            }));
+            let whole = TileTask {
+                block,
+                band: 0..chunks,
+            };
+            tasks.extend(whole.bands(&self.params, memory / 2));
         }
         tasks
     }
@@ -171,49 +171,10 @@ impl Plan {
         fit.unwrap_or(tiles.len()).max(1)
     }
 
-    /// Record chunks whose columns, and the factors made of them, take at most `memory` bytes: at
-    /// least one, at most all.
-    fn band(&self, block: &Block, memory: usize) -> usize {
-        let made = block.left.iter().filter(|c| c.single().is_none()).count() + block.right.len();
-        let ciphertexts = block.columns().len() + made;
-        let chunk = ciphertexts.max(1) * self.params.set().memory_bytes();
-        (memory / chunk).clamp(1, self.layout.chunks())
-    }
-
     /// Some tiles, over the combinations that they need alone.
     fn block(&self, tiles: &[Tile]) -> Block {
-        let leaves = || tiles.iter().flat_map(|tile| &tile.leaves);
-        let products = || leaves().flat_map(|leaf| &leaf.products);
-        let slots = products().flat_map(|product| &product.left);
-        let slots = slots.chain(leaves().flat_map(|leaf| &leaf.sums));
-        let left = Renumbered::of(&self.left, slots.map(|&(_, left)| left));
-        let right = Renumbered::of(&self.right, products().map(|product| product.right));
-        let tile = |tile: &Tile| Tile {
-            id: tile.id,
-            leaves: tile
-                .leaves
-                .iter()
-                .map(|leaf| Leaf {
-                    place: leaf.place,
-                    products: leaf
-                        .products
-                        .iter()
-                        .map(|product| Product {
-                            right: right.number(product.right),
-                            left: left.slots(&product.left),
-                        })
-                        .collect(),
-                    sums: left.slots(&leaf.sums),
-                })
-                .collect(),
-        };
-        Block {
-            layout: self.layout,
-            residue: self.residue,
-            tiles: tiles.iter().map(tile).collect(),
-            left: left.kept,
-            right: right.kept,
-        }
+        let shape = (self.layout, self.residue);
+        Block::of(shape, [&self.left, &self.right], tiles)
     }
 
     /// A page's cells as tiles.
@@ -304,36 +265,5 @@ fn add_product(leaf: &mut Leaf, right: usize, slot: usize, left: usize) {
             right,
             left: vec![(slot, left)],
         }),
-    }
-}
-
-/// Some of a list's combinations, and the new numbers of those.
-struct Renumbered {
-    kept: Vec<Combination>,
-    numbers: BTreeMap<usize, usize>,
-}
-
-impl Renumbered {
-    fn of(all: &[Combination], needed: impl Iterator<Item = usize>) -> Self {
-        let needed: BTreeSet<usize> = needed.collect();
-        let kept = needed.iter().filter_map(|&old| all.get(old).cloned());
-        Self {
-            kept: kept.collect(),
-            numbers: needed.into_iter().zip(0..).collect(),
-        }
-    }
-
-    /// The new number of one that was needed.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "`of` was given all that are asked for"
-    )]
-    fn number(&self, old: usize) -> usize {
-        self.numbers[&old]
-    }
-
-    fn slots(&self, slots: &[(usize, usize)]) -> Vec<(usize, usize)> {
-        let renumber = |&(slot, old): &(usize, usize)| (slot, self.number(old));
-        slots.iter().map(renumber).collect()
     }
 }

@@ -6,7 +6,7 @@
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
     EvaluationKeys, Evaluator, Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan,
-    PublicKey, Result, SecretKey, Threads, TileId, TileSums, TileTask, Work,
+    PublicKey, Result, SecretKey, Threads, TileId, TileSums, TileTask, Work, spread,
 };
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
@@ -148,7 +148,10 @@ impl Elsewhere {
             results.lock().unwrap().push(partial.to_bytes()?);
             Ok(())
         };
-        Threads::default().run(context, table, &[read], &take)?;
+        // As who has room for one record chunk at a time.
+        let bands = read.bands(&self.params, 0);
+        assert_eq!(bands.len(), read.band().len());
+        Threads::default().run(context, table, &bands, &take)?;
         Ok(results.into_inner().unwrap())
     }
 
@@ -250,6 +253,71 @@ fn tasks_that_run_elsewhere_make_the_same_pages() {
                 assert!(pages == whole, "{records} records, {memory} bytes, {packs}");
             }
         }
+    }
+}
+
+/// A backend whose tasks are divided anew before they are sent away.
+#[derive(Debug)]
+struct Spread {
+    elsewhere: Elsewhere,
+    least: usize,
+    /// How many tasks were sent, and how many of those over all record chunks.
+    sent: Mutex<(usize, usize)>,
+}
+
+impl Backend for Spread {
+    fn task_memory(&self) -> usize {
+        self.elsewhere.task_memory()
+    }
+
+    fn run(
+        &self,
+        context: &EvaluationContext<'_>,
+        table: &dyn Columns,
+        tasks: &[TileTask],
+        take: &(dyn Fn(Partial) -> Result<()> + Sync),
+    ) -> Result<Work> {
+        let tasks = spread(tasks, self.least);
+        let chunks = table.layout().chunks();
+        let whole = tasks.iter().filter(|task| task.band() == (0..chunks));
+        *self.sent.lock().unwrap() = (tasks.len(), whole.count());
+        self.elsewhere.run(context, table, &tasks, take)
+    }
+}
+
+/// Four tiles over three record chunks: up to four tasks are over all of them, more are not.
+#[test]
+fn tasks_that_are_divided_anew_make_the_same_pages() {
+    let batch = Batch::new();
+    let fixture = Fixture::new(P1, 6, 2 * 8192 + 5);
+    let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
+    let tiles: usize = fixture
+        .tasks(&batch, usize::MAX)
+        .iter()
+        .map(|task| task.tiles().count())
+        .sum();
+    for (memory, least, sent) in [
+        (0, 0, (tiles, tiles)),
+        (0, tiles, (tiles, tiles)),
+        (0, tiles + 1, (2 * tiles, 0)),
+        (0, 1000, (3 * tiles, 0)),
+        (usize::MAX, 0, (1, 1)),
+        (usize::MAX, 2, (2, 2)),
+        (usize::MAX, 1000, (3 * tiles, 0)),
+    ] {
+        let backend = Arc::new(Spread {
+            elsewhere: Elsewhere {
+                params: fixture.params().clone(),
+                memory,
+                packs: true,
+                mishap: Mishap::Nothing,
+            },
+            least,
+            sent: Mutex::default(),
+        });
+        let pages = fixture.pages(&batch, backend.clone()).unwrap();
+        assert!(pages == whole, "{memory} bytes, {least} tasks");
+        assert_eq!(*backend.sent.lock().unwrap(), sent, "{memory}, {least}");
     }
 }
 

@@ -54,7 +54,7 @@ pub struct Remote {
     /// About how many bytes a task may take on an executor.
     #[serde(default = "quarter_gib")]
     pub task_bytes: usize,
-    /// Tasks that pack, at least: as many as the executors have cores.
+    /// Tasks that multiply, and tasks that pack, at least: as many as the executors have cores.
     #[serde(default = "sixteen")]
     pub packers: usize,
     /// How often a batch is submitted before its attempt ends.

@@ -20,7 +20,7 @@ pub enum BenchCommand {
     /// Run all mechanisms on the tables in FHAIM_DATA_DIR, or on your own, in the clear
     #[command(after_help = MECHANISMS_EXAMPLES)]
     Mechanisms(MechanismsArguments),
-    /// Compute every cell of every pair of the tables in FHAIM_DATA_DIR under encryption
+    /// Compute every cell of every pair of tables under encryption
     #[command(after_help = COMPUTE_EXAMPLES)]
     Compute(ComputeArguments),
     /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
@@ -109,13 +109,27 @@ pub struct LoadArguments {
 const COMPUTE_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim bench compute
-  FHAIM_DATA_DIR=data fhaim bench compute breast-cancer compas --json";
+  FHAIM_DATA_DIR=data fhaim bench compute breast-cancer compas --json
+  fhaim bench compute --data adult.csv --schema adult.schema.json";
+
+/// Tables of the user's own, instead of the published ones or beside those named.
+#[derive(Debug, Args)]
+pub struct OwnTables {
+    /// A table of your own, in CSV (may be repeated); instead of the published ones, or beside those named
+    #[arg(long, value_name = "CSV")]
+    pub data: Vec<PathBuf>,
+    /// Its schema (once for each table, in the same order)
+    #[arg(long, value_name = "JSON")]
+    pub schema: Vec<PathBuf>,
+}
 
 /// Flags of `bench compute`.
 #[derive(Debug, Args)]
 pub struct ComputeArguments {
     /// Datasets to measure; all of them if none is named
     pub datasets: Vec<String>,
+    #[command(flatten)]
+    pub own: OwnTables,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
@@ -153,12 +167,8 @@ pub struct MechanismsArguments {
     /// Runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub seeds: u64,
-    /// A table of your own, in CSV (may be repeated); instead of the published ones, or beside those named
-    #[arg(long, value_name = "CSV")]
-    pub data: Vec<PathBuf>,
-    /// Its schema (once for each table, in the same order)
-    #[arg(long, value_name = "JSON")]
-    pub schema: Vec<PathBuf>,
+    #[command(flatten)]
+    pub own: OwnTables,
     /// A family of tables that are made up, one for each seed (may be repeated): tree, copula,
     /// mixture, independent, functions, wide or narrow
     #[arg(long, value_name = "FAMILY")]

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::args::ComputeArguments;
-use super::{Dataset, datasets};
+use super::{Dataset, tables};
 use crate::{error::Error, output, progress::Progress, randomness::system, size};
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads, and so are the
@@ -43,7 +43,7 @@ struct Row {
 /// Measures the tables named, or all.
 pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for dataset in datasets(&arguments.datasets)? {
+    for dataset in tables(&arguments.datasets, &arguments.own)? {
         let phase = progress.uncounted(format!("compute {}", dataset.name));
         rows.push(measure(&dataset)?);
         phase.finish();

@@ -10,7 +10,7 @@ use super::trial::{Contender, MAX_TRIPLES, Setting, TreeScores, Trial, mean_and_
 use serde::Serialize;
 
 use super::rows::{Rows, bracketed};
-use super::{Dataset, datasets};
+use super::{Dataset, own_tables, tables};
 use crate::{
     args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error, progress::Progress,
 };
@@ -116,22 +116,11 @@ impl Subject {
 
 /// The tables given with their schemas and the families named, or else the published tables.
 fn subjects(arguments: &MechanismsArguments) -> Result<Vec<Subject>, Error> {
-    if arguments.data.len() != arguments.schema.len() {
-        return Err(Error::Usage(format!(
-            "--data is given {} and --schema {} times: every table needs its schema, in the same \
-             order",
-            arguments.data.len(),
-            arguments.schema.len()
-        )));
-    }
-    let others = !arguments.data.is_empty() || !arguments.family.is_empty();
-    let mut all = match arguments.datasets.as_slice() {
-        [] if others => Vec::new(),
-        named => datasets(named)?,
+    let all = if arguments.datasets.is_empty() && !arguments.family.is_empty() {
+        own_tables(&arguments.own)?
+    } else {
+        tables(&arguments.datasets, &arguments.own)?
     };
-    for (data, schema) in arguments.data.iter().zip(&arguments.schema) {
-        all.push(super::read_own(data, schema)?);
-    }
     let families = arguments.family.iter().copied().map(Subject::Family);
     Ok(all
         .into_iter()

@@ -63,6 +63,30 @@ fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
         .collect()
 }
 
+/// The tables named and the user's own; the published ones if there is neither.
+fn tables(named: &[String], own: &args::OwnTables) -> Result<Vec<Dataset>, Error> {
+    let own = own_tables(own)?;
+    let mut all = match named {
+        [] if !own.is_empty() => Vec::new(),
+        named => datasets(named)?,
+    };
+    all.extend(own);
+    Ok(all)
+}
+
+/// Each of the user's own tables, read by its schema.
+fn own_tables(own: &args::OwnTables) -> Result<Vec<Dataset>, Error> {
+    if own.data.len() != own.schema.len() {
+        return Err(Error::Usage(format!(
+            "--data is given {} and --schema {} times: every table needs its schema, in the same order",
+            own.data.len(),
+            own.schema.len()
+        )));
+    }
+    let pairs = own.data.iter().zip(&own.schema);
+    pairs.map(|(data, schema)| read_own(data, schema)).collect()
+}
+
 /// A table of the user's own, named as its file.
 fn read_own(data: &Path, schema: &Path) -> Result<Dataset, Error> {
     let schema = input::schema(schema)?;

@@ -87,13 +87,18 @@ pub fn run(
     let start = Instant::now();
     let rho = accounting::rho(arguments.epsilon, arguments.delta)?;
     let schema = input::schema(&arguments.schema)?;
+    let files = part_files(&arguments.parts)?;
+    let inputs = files.iter().map(PathBuf::as_path);
+    let inputs: Vec<&Path> = inputs.chain([arguments.schema.as_path()]).collect();
+    let outputs = [arguments.out.as_path()].into_iter();
+    let outputs: Vec<&Path> = outputs.chain(arguments.ledger.as_deref()).collect();
+    output::check_distinct(&inputs, &outputs)?;
     let mut out = Staged::create(&arguments.out)?;
     let mut ledger = arguments
         .ledger
         .as_deref()
         .map(Staged::create)
         .transpose()?;
-    let files = part_files(&arguments.parts)?;
     let tables = files
         .iter()
         .map(|path| {

@@ -93,12 +93,20 @@ fn write(
         .map(|_| writer())
         .collect::<Result<Vec<_>, _>>()
         .map_err(unwritten)?;
-    // The table was read from the same file, so that its records are as many.
+    let mut read = 0;
     for (record, &owner) in reader.byte_records().zip(owners) {
         let record = record.map_err(unread)?;
         writers[owner]
             .write_byte_record(&record)
             .map_err(unwritten)?;
+        read += 1;
+    }
+    // The table was read from the same file, which has as many records unless it is a pipe.
+    if read < owners.len() {
+        return Err(Error::Usage(format!(
+            "{} gave its records once and not again: name a file, not a pipe",
+            data.display()
+        )));
     }
     let width = parties.to_string().len().max(3);
     let mut files = Vec::with_capacity(parties);

@@ -108,6 +108,10 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     let with = |more: &[&'static str]| [&RUN[..], more].concat();
     refused(&with(&["--epsilon", "0"]), "epsilon must be");
     refused(
+        &with(&["--epsilon", "1", "--ledger", "parts/part-000.csv"]),
+        "named for two purposes",
+    );
+    refused(
         &with(&["--epsilon", "1", "--method", "aug-oracle"]),
         "not private",
     );
@@ -124,4 +128,21 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     elsewhere[3] = "none";
     refused(&elsewhere, "no CSV file");
     assert!(!folder.path().join("s.csv").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_table_from_a_pipe_is_not_divided_into_nothing() {
+    let folder = folder(table(30), SCHEMA);
+    let script = "cat t.csv | \"$0\" federate split --data /dev/stdin --schema t.schema.json --out parts \
+                  --rule ns --parties 2";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_fhaim")])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let errors = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("name a file, not a pipe"), "{errors}");
+    assert!(names(&folder.path().join("parts")).is_empty());
 }

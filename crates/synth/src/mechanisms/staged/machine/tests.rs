@@ -187,12 +187,10 @@ fn a_run_never_asks_for_more_than_there_is_noise_for() {
     let rho = Rho::from_f64_down(0.01).unwrap();
     let (mut coarse, mut fine, mut nearest) = (0, 0, 0.0_f64);
     for sizes in [vec![2; 9], vec![4; 9], vec![10, 3, 5, 2, 2, 7, 4, 4]] {
-        for bound in [200, 800, 3_200, 6_400] {
+        for bound in [200, 400, 800, 1_600, 3_200, 6_400] {
             for probe_cells in [60, 300, 1 << 20] {
                 let options = StagedOptions {
                     probe_cells,
-                    fit_steps: 5,
-                    final_steps: 5,
                     ..StagedOptions::recommended()
                 };
                 let job = Job::new(Domain::new(sizes.clone()), rho, bound);
