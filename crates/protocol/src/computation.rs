@@ -153,7 +153,8 @@ impl Computation {
     ///
     /// # Errors
     /// [`Error::Statistic`] for what the domain does not have; what [`Window::place`] refuses;
-    /// [`Error::Encryption`] where noise would not be hidden, or a window is outside the ladder.
+    /// [`Error::Encryption`] where noise would not be hidden, or a window is outside the ladder; what
+    /// [`NoiseObjects::read`](crate::noise::NoiseObjects::read) returns.
     pub fn answer(
         &self,
         window: &Window,

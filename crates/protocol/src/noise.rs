@@ -20,7 +20,8 @@ pub trait NoiseObjects: fmt::Debug + Send + Sync {
     /// These noise objects of a holder, by its number, in their order.
     ///
     /// # Errors
-    /// [`Error::Object`] for one that there is not; [`fhaim_he::Error::Unavailable`] where one cannot be read.
+    /// [`Error::Object`] for one that there is not; [`fhaim_he::Error::Unavailable`] for one that is not what was put
+    /// there, or cannot be read; [`Error::Away`] where that passes by itself.
     fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error>;
 }
 

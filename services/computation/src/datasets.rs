@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use fhaim_api::Digest;
+use fhaim_api::problem::ProblemKind;
 use fhaim_he::{
     Chunks, Columns, EncryptedTable, EvaluationKeys, HolderKeyId, Layout, Parameters, Place,
     PublicKey,
@@ -133,7 +134,18 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         Ok(computation.with_backend(backend))
     };
     let built = blocking(build).await?;
-    built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
+    built.map_err(not_built)
+}
+
+/// Why a dataset could not be computed on, or what of it could not be read.
+pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
+    match error {
+        fhaim_protocol::Error::Away(_) => {
+            Failure::unavailable("the service's blob store does not work at the moment")
+                .because(error)
+        }
+        _ => Failure::internal(error),
+    }
 }
 
 /// One of a dataset's keys: the bytes that the crypto service sent, if their digest was kept.
@@ -346,9 +358,12 @@ impl<'a> ReadAhead<'a> {
     }
 }
 
-/// The failure as those see it who compute.
+/// The failure as those see it who compute: a store that is away comes back, what is damaged waits for an operator.
 fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
-    fhaim_protocol::Error::from(fhaim_he::Error::Unavailable(failure.to_string()))
+    match failure.kind() {
+        ProblemKind::Internal => fhaim_he::Error::Unavailable(failure.to_string()).into(),
+        _ => fhaim_protocol::Error::Away(failure.to_string()),
+    }
 }
 
 /// The noise of all contributions, where it is stored.
