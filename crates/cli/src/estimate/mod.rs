@@ -160,7 +160,7 @@ impl Shape {
                 (chunks, 0, plan.layout)
             }
             Contribution::Counts => {
-                let tables = CountTables::new(domain)?;
+                let tables = CountTables::new(domain, contribution.form_of_new())?;
                 let ciphertexts = tables.layout().ciphertexts() as u64 * u64::from(holders);
                 (0, ciphertexts, tables.layout().packing()?)
             }

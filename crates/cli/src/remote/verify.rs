@@ -76,7 +76,7 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let terms = &of.terms.0;
     let (schema, _) = terms.part_schema(kept.part())?;
     let file = (data, &arguments.format, &arguments.strictness);
-    let records = dataset::read(file, schema, terms.contribution)?;
+    let records = dataset::read(file, schema, (terms.contribution, terms.counts))?;
     if let Some(out) = &arguments.share_out {
         let key = login::holder_key()?;
         let share = client.share(&of, &records, &kept, &key).await?;
