@@ -91,9 +91,9 @@ pub struct TermsDocument {
     /// Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
     #[serde(default)]
     pub parameter_set: Option<u8>,
-    /// The version that the terms are written in: 9 with a dense form of counts, 8 with a holder's own key, 7 with key services that share keys,
-    /// 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another contribution than
-    /// records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+    /// The version that the terms are written in: 9 with a dense form of counts, 8 with a holder's own key, 7 with key
+    /// services that share keys, 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
+    /// contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
     #[schema(minimum = 1, maximum = 9)]
     #[serde(default = "first_version")]
     pub version: u8,
