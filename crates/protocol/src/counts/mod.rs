@@ -8,6 +8,7 @@
 //! | module | for |
 //! |---|---|
 //! | [`tally`] | counting, a few records at a time |
+//! | `bits` | the same of columns of few values, 64 records a word |
 //! | [`upload`] | what a holder sends, and how holders' are put together |
 //! | this one | which tables there are, and a statistic as weights of their counts |
 //!
@@ -15,6 +16,7 @@
 //! each other, or hold anything: they are added to the others', so what the others' records cost
 //! stands, but for squared scores (docs/THREAT-MODEL.md).
 
+mod bits;
 pub mod tally;
 pub mod upload;
 
