@@ -284,7 +284,7 @@ fn write(file: &mut Staged, rows: &Rows, aligned: &Aligned) -> Result<(), Error>
     let text = writer
         .into_inner()
         .map_err(|error| refuse(error.into_error().into()))?;
-    file.write_bytes(&text)
+    Ok(file.write_bytes(&text)?)
 }
 
 fn tell(arguments: &AlignArguments, aligned: &Aligned) -> Result<(), Error> {

@@ -100,7 +100,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
 fn write(path: &Path, content: &str) -> Result<(), Error> {
     let mut file = Staged::create(path)?;
     file.write_bytes(content.as_bytes())?;
-    file.commit()
+    Ok(file.commit()?)
 }
 
 /// A file's address for a browser.

@@ -43,14 +43,9 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
-    /// The folder of a result is not there.
-    #[error("{}: there is no folder {}: make it first", .path.display(), .folder.display())]
-    NoFolder {
-        /// The file.
-        path: PathBuf,
-        /// Its folder.
-        folder: PathBuf,
-    },
+    /// A result has no place.
+    #[error(transparent)]
+    Files(#[from] fhaim_files::Error),
     /// A mechanism or its source failed.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
@@ -121,7 +116,6 @@ impl Error {
             | Self::Usage(_)
             | Self::Read { .. }
             | Self::Content { .. }
-            | Self::NoFolder { .. }
             | Self::TooLarge { .. }
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
@@ -147,6 +141,7 @@ impl Error {
             Self::Protocol(fhaim_protocol::Error::Encryption(fhaim_he::Error::NoParameters {
                 ..
             })) => 2,
+            Self::Files(error) => error.exit_code(),
             Self::Remote(error) => remote_exit_code(error),
             Self::Model(_)
             | Self::Federated(_)

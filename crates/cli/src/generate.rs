@@ -223,9 +223,7 @@ impl<'a> Request<'a> {
             files.table.write_bytes(&text)?;
             return Ok(text);
         }
-        files
-            .table
-            .write(|writer| Ok(write_csv(table, writer, rng, &options)?))?;
+        write_csv(table, &mut files.table, rng, &options)?;
         Ok(text)
     }
 
@@ -408,7 +406,10 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
         .chain(arguments.report.as_deref());
     let schema = Some(arguments.schema.as_path());
     let inputs: Vec<&Path> = arguments.data.file().into_iter().chain(schema).collect();
-    output::check_distinct(&inputs, &outputs.collect::<Vec<_>>())
+    Ok(output::check_distinct(
+        &inputs,
+        &outputs.collect::<Vec<_>>(),
+    )?)
 }
 
 /// Shows where a mechanism stands.

@@ -23,11 +23,7 @@ pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Resul
         path: path.clone(),
         source,
     })?;
-    let mut records = 0;
-    file.write(|writer| {
-        records = draw(arguments, &model, schema, seed, writer)?;
-        Ok(())
-    })?;
+    let records = draw(arguments, &model, schema, seed, &mut file)?;
     file.commit()?;
     let out = arguments.out.display();
     output::print(&format!(

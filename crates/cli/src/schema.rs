@@ -95,7 +95,7 @@ fn write(out: Option<&Path>, schema: &Schema) -> Result<(), Error> {
         Some(path) => {
             let mut file = Staged::create(path)?;
             file.write_bytes(json.as_bytes())?;
-            file.commit()
+            Ok(file.commit()?)
         }
         None => output::print(&json),
     }

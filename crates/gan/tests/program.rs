@@ -230,3 +230,55 @@ fn what_cannot_be_is_refused_with_a_way_out() {
     done(folder, &format!("{train} --method central --hidden 4"));
     refused(folder, "sample g.bin --out x.csv", "--schema");
 }
+
+/// No result takes the place of what it was made of, however that is named.
+#[test]
+fn no_output_replaces_an_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    let kept = |name: &str| fs::read(folder.join(name)).unwrap();
+    let (part, schema) = (kept("parts/part-000.csv"), kept("s.json"));
+    let train = "train --parts parts --schema s.json --method central --steps 3 --hidden 4 --out";
+    for input in ["parts/part-000.csv", "./parts/../s.json"] {
+        refused(folder, &format!("{train} {input}"), "for two purposes");
+    }
+    done(folder, &format!("{train} g.bin"));
+    let model = kept("g.bin");
+    for input in ["g.bin", "s.json"] {
+        let sample = format!("sample g.bin --schema s.json --out {input}");
+        refused(folder, &sample, "for two purposes");
+    }
+    assert_eq!(kept("parts/part-000.csv"), part);
+    assert_eq!((kept("s.json"), kept("g.bin")), (schema, model));
+}
+
+/// Links are written through, and what is no file is not replaced.
+#[cfg(unix)]
+#[test]
+fn outputs_go_where_links_lead() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    fs::create_dir(folder.join("kept")).unwrap();
+    std::os::unix::fs::symlink("kept/g.bin", folder.join("g.bin")).unwrap();
+    std::os::unix::fs::symlink("/dev/stdout", folder.join("out")).unwrap();
+    done(
+        folder,
+        "train --parts parts --schema s.json --method central --steps 3 --hidden 4 --out g.bin",
+    );
+    assert!(
+        fs::symlink_metadata(folder.join("g.bin"))
+            .unwrap()
+            .is_symlink()
+    );
+    assert!(folder.join("kept/g.bin").is_file());
+    let said = done(folder, "sample g.bin --schema s.json --records 7 --out out");
+    // The header, the records, and how many they are.
+    assert_eq!(said.lines().count(), 9, "{said}");
+    assert!(
+        fs::symlink_metadata(folder.join("out"))
+            .unwrap()
+            .is_symlink()
+    );
+}

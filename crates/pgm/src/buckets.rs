@@ -12,6 +12,7 @@
 //! tables over ever more of its axes from the slowest on: a factor is multiplied into the first level
 //! that has all of its axes, and only those with the fastest axis are passed over the whole side.
 
+use crate::Work;
 use crate::junction::JunctionTree;
 use crate::layout::{Layout, Placement, padded};
 use crate::outline::union;
@@ -129,6 +130,26 @@ impl Bucket {
     /// Cells of the message.
     pub fn message(&self) -> usize {
         self.matrices * self.rows * self.right_row()
+    }
+
+    /// What calibrating it takes, both ways.
+    pub fn work(&self) -> Work {
+        let level = |level: &Level| {
+            let others = level.factors.len() + usize::from(level.before.is_some());
+            2 * level.cells * others
+        };
+        let sides = self.left.levels.iter().chain(&self.right.levels);
+        let levels: usize = sides.map(level).sum();
+        let whole = self.message() * self.inner;
+        // Without factors on its left the right side is summed, and then scaled.
+        let (passed, products) = match self.left.levels.is_empty() {
+            true => (2 * whole, 0),
+            false => (0, 3 * whole),
+        };
+        Work {
+            cells: (levels + passed + 2 * self.message()) as u64,
+            products: products as u64,
+        }
     }
 
     /// Whether nothing is left when its attribute is summed out.

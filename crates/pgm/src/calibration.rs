@@ -8,7 +8,7 @@ use crate::junction::JunctionTree;
 use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
 use crate::table::Axis;
-use crate::{FitOptions, Passes};
+use crate::{FitOptions, Passes, Work};
 
 /// What a plan for either way takes.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ impl Way {
 pub(crate) struct Calibration<'a> {
     blueprint: Blueprint<'a>,
     way: Way,
+    /// What was done so far.
+    pub work: Work,
 }
 
 impl<'a> Calibration<'a> {
@@ -74,13 +76,18 @@ impl<'a> Calibration<'a> {
             None => Way::tables(&blueprint),
             Some(plan) => Way::Contraction(Box::new(Contraction::new(&plan, blueprint.ranges()))),
         };
-        Self { blueprint, way }
+        Self {
+            blueprint,
+            way,
+            work: Work::default(),
+        }
     }
 
     /// Calibrates: from log-potentials of the tree's cliques to marginals scaled to `total`. Once a contraction
     /// came near to underflow, it is tables to the end.
     pub fn calibrate(&mut self, potentials: &[f64], total: f64, marginals: &mut [f64]) {
         if let Way::Contraction(contraction) = &mut self.way {
+            self.work = self.work + contraction.work();
             if contraction.calibrate(potentials, total, marginals) {
                 return;
             }
@@ -88,6 +95,7 @@ impl<'a> Calibration<'a> {
         }
         if let Way::Tables(tables) = &mut self.way {
             let (propagation, beliefs) = &mut **tables;
+            self.work = self.work + propagation.work();
             propagation.calibrate(potentials, total, beliefs, marginals);
         }
     }
@@ -120,7 +128,7 @@ impl<'a> Calibration<'a> {
             return *tables;
         }
         // The contraction's memory is free before the tables take theirs.
-        let Self { blueprint, way } = self;
+        let Self { blueprint, way, .. } = self;
         drop(way);
         let propagation = blueprint.propagation();
         let mut beliefs = propagation.beliefs();

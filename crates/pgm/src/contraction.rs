@@ -13,11 +13,12 @@
 use std::ops::Range;
 
 use crate::buckets::{Bucket, Level, Part, Plan, Side, Source};
-use crate::kernel;
+use crate::kernel::widened;
 use crate::layout::Placement;
 use crate::product::{self, Matrix};
 use crate::propagation::MIN_SUM;
 use crate::slabs;
+use crate::{Work, kernel};
 
 /// So many cells of messages are worked on by one thread at a time.
 const PART: usize = 1 << 14;
@@ -94,6 +95,11 @@ impl Contraction {
         }
     }
 
+    /// What a calibration takes.
+    pub fn work(&self) -> Work {
+        self.buckets.iter().map(Bucket::work).sum()
+    }
+
     /// From log-potentials to the marginals of their cliques, scaled to `total`. False, with marginals
     /// of no meaning, where a message comes near to underflow.
     pub fn calibrate(&mut self, potentials: &[f64], total: f64, marginals: &mut [f64]) -> bool {
@@ -143,40 +149,8 @@ impl Contraction {
     }
 }
 
-/// A function that does what another does, which is inlined into it, with the widest vectors that the
-/// processor has; the results are the same bits.
-macro_rules! widened {
-    ($name:ident = $portable:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
-        fn $name($($argument: $type),*) $(-> $result)? {
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-            fn avx512($($argument: $type),*) $(-> $result)? {
-                $portable($($argument),*)
-            }
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
-            fn avx2($($argument: $type),*) $(-> $result)? {
-                $portable($($argument),*)
-            }
-            #[cfg(target_arch = "x86_64")]
-            {
-                use std::arch::is_x86_feature_detected as has;
-                if has!("avx512f") && has!("avx512dq") && has!("avx512vl") {
-                    // SAFETY: the processor has the features that the function needs.
-                    return unsafe { avx512($($argument),*) };
-                }
-                if has!("avx2") {
-                    // SAFETY: the processor has the only feature that the function needs.
-                    return unsafe { avx2($($argument),*) };
-                }
-            }
-            $portable($($argument),*)
-        }
-    };
-}
-
 widened!(exponentiate = exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &mut [f64]));
-widened!(multiply_slab = multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: &mut [f64]));
+widened!(pub(crate) multiply_slab = multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: &mut [f64]));
 widened!(sum_slab = sum_slab_portable(start: usize, slab: &[f64], sums: &mut [(&Placement, &mut [f64])]));
 widened!(send_part_up = send_part_up_portable(bucket: &Bucket, lefts: &[f64], rights: &[f64], messages: &mut [f64]) -> bool);
 widened!(sum_rows = sum_rows_portable(right: &[f64], columns: usize, message: &mut [f64]) -> bool);

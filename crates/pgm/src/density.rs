@@ -1,5 +1,8 @@
 //! The density of records.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use crate::propagation::NodePlan;
 use crate::slabs::{self, SLAB};
 use crate::{Error, Model};
@@ -20,16 +23,15 @@ impl Model {
         let attribute_of = self.attributes_by_rank();
         let mut densities = vec![0.0; records];
         for (node, plan) in self.propagation.nodes().iter().enumerate() {
-            let (belief, separator) = (self.beliefs.node(plan, node), self.beliefs.separator(node));
             let columns: Vec<&[u32]> = (plan.axes.iter())
-                .map(|axis| groups[attribute_of[axis.rank]].as_slice())
+                .map(|axis| &*groups[attribute_of[axis.rank]])
                 .collect();
+            let (belief, separator) = (self.beliefs.node(plan, node), self.beliefs.separator(node));
+            let shares = Shares::new(belief, separator, records);
             let parts = densities.chunks_mut(SLAB).enumerate();
             slabs::all(parts, records, |(i, part): (usize, &mut [f64])| {
-                for (record, density) in (i * SLAB..).zip(part) {
-                    let (above, cell) = places(plan, &columns, record);
-                    *density += log_share(belief[cell], separator[above]);
-                }
+                let (above, cells) = places(plan, &columns, i * SLAB, part.len());
+                shares.add(&above, &cells, part);
                 true
             });
         }
@@ -61,25 +63,73 @@ impl Model {
     }
 
     /// The group of each category of each column: what the tree's tables are over.
-    fn groups_of(&self, columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    fn groups_of<'c>(&self, columns: &'c [Vec<u32>]) -> Vec<Cow<'c, [u32]>> {
         let grouped =
-            |(attribute, column): (usize, &Vec<u32>)| match self.resolution.split(attribute) {
+            |(attribute, column): (usize, &'c Vec<u32>)| match self.resolution.split(attribute) {
                 Some(split) => column.iter().map(|&c| split[c as usize]).collect(),
-                None => column.clone(),
+                None => Cow::Borrowed(&column[..]),
             };
         columns.iter().enumerate().map(grouped).collect()
     }
 }
 
-/// A record's cell in a node's separator, and in the node.
-fn places(plan: &NodePlan, columns: &[&[u32]], record: usize) -> (usize, usize) {
-    let place = |depth: usize| {
-        let axes = plan.axes[..depth].iter().zip(columns);
-        axes.fold(0, |place, (axis, column)| {
-            place * axis.size + column[record] as usize
-        })
+/// What cells of a node have of their separators' cells, as logarithms.
+enum Shares<'a> {
+    /// Of every cell: there are no more of them than records.
+    All(Vec<f64>),
+    /// To be worked out from the node's cells and the separator's.
+    Asked(&'a [f64], &'a [f64]),
+}
+
+impl<'a> Shares<'a> {
+    fn new(belief: &'a [f64], separator: &'a [f64], records: usize) -> Self {
+        if belief.len() > records {
+            return Self::Asked(belief, separator);
+        }
+        let block = belief.len() / separator.len();
+        let blocks = belief.chunks_exact(block).zip(separator);
+        let shares =
+            blocks.flat_map(|(cells, &whole)| cells.iter().map(move |&part| (part, whole)));
+        Self::All(shares.map(|(part, whole)| log_share(part, whole)).collect())
+    }
+
+    /// Adds to the density of each record its share, by its cells in the separator and in the node.
+    fn add(&self, above: &[usize], cells: &[usize], densities: &mut [f64]) {
+        match self {
+            Self::All(shares) => {
+                for (density, &cell) in densities.iter_mut().zip(cells) {
+                    *density += shares[cell];
+                }
+            }
+            Self::Asked(belief, separator) => {
+                for ((density, &above), &cell) in densities.iter_mut().zip(above).zip(cells) {
+                    *density += log_share(belief[cell], separator[above]);
+                }
+            }
+        }
+    }
+}
+
+/// The cells of some records, from `first` on, in a node's separator and in the node.
+fn places(
+    plan: &NodePlan,
+    columns: &[&[u32]],
+    first: usize,
+    records: usize,
+) -> (Vec<usize>, Vec<usize>) {
+    // Axis by axis: the loop over records is one over vectors.
+    let extend = |cells: &mut [usize], depths: Range<usize>| {
+        for (axis, column) in plan.axes[depths.clone()].iter().zip(&columns[depths]) {
+            for (cell, &value) in cells.iter_mut().zip(&column[first..]) {
+                *cell = *cell * axis.size + value as usize;
+            }
+        }
     };
-    (place(plan.separator), place(plan.axes.len()))
+    let mut cells = vec![0; records];
+    extend(&mut cells, 0..plan.separator);
+    let above = cells.clone();
+    extend(&mut cells, plan.separator..plan.axes.len());
+    (above, cells)
 }
 
 /// ln(part / whole), minus infinity where the part is nothing.

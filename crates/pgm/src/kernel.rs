@@ -18,6 +18,39 @@ macro_rules! with_avx2 {
 }
 pub(crate) use with_avx2;
 
+/// A function that does what another does, which is inlined into it, with the widest vectors that the
+/// processor has; the results are the same bits.
+macro_rules! widened {
+    ($vis:vis $name:ident = $portable:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
+        $vis fn $name($($argument: $type),*) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            fn avx512($($argument: $type),*) $(-> $result)? {
+                $portable($($argument),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            fn avx2($($argument: $type),*) $(-> $result)? {
+                $portable($($argument),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            {
+                use std::arch::is_x86_feature_detected as has;
+                if has!("avx512f") && has!("avx512dq") && has!("avx512vl") {
+                    // SAFETY: the processor has the features that the function needs.
+                    return unsafe { avx512($($argument),*) };
+                }
+                if has!("avx2") {
+                    // SAFETY: the processor has the only feature that the function needs.
+                    return unsafe { avx2($($argument),*) };
+                }
+            }
+            $portable($($argument),*)
+        }
+    };
+}
+pub(crate) use widened;
+
 /// A sum over a row keeps so many partial sums apart, so that it runs in vector registers.
 const LANES: usize = 8;
 

@@ -1,5 +1,8 @@
 //! How to fit, and how a fit went.
 
+use std::iter::Sum;
+use std::ops::Add;
+
 /// What a step of a fit passes over. The models are the same but for rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Passes {
@@ -50,4 +53,33 @@ pub struct FitReport {
     pub steps: usize,
     /// Wall-clock seconds, planning included.
     pub seconds: f64,
+    /// What the calibrations took together; nothing of a model that was read back.
+    pub work: Work,
+}
+
+/// What calibrations pass over and multiply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Cells of tables, each counted once for every smaller table that it is multiplied with, summed onto or
+    /// scaled to.
+    pub cells: u64,
+    /// Products of two cells in products of matrices.
+    pub products: u64,
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            cells: self.cells + other.cells,
+            products: self.products + other.products,
+        }
+    }
+}
+
+impl Sum for Work {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Self::add)
+    }
 }

@@ -18,11 +18,11 @@
 use std::ops::Range;
 
 use crate::junction::{JunctionTree, Node};
-use crate::kernel;
 use crate::outline::{Flow, Outline, outlines};
 use crate::resolution::Folding;
 use crate::slabs::{self, SLAB, Weights};
 use crate::table::{Axis, Embedding, cells, is_subset};
+use crate::{Work, kernel};
 
 /// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
 /// has underflowed.
@@ -190,6 +190,19 @@ impl Propagation {
             (plan.memory + 2 * plan.separator_cells()) * size_of::<f64>() + offsets
         };
         self.nodes.iter().map(node).sum()
+    }
+
+    /// What a calibration takes.
+    pub fn work(&self) -> Work {
+        let node = |plan: &NodePlan| -> usize {
+            let tables = (0..=plan.tables.len()).map(|i| plan.table(i));
+            let passed = tables.map(|(range, _, carried)| range.len() * (2 * carried.len() + 2));
+            passed.sum()
+        };
+        Work {
+            cells: self.nodes.iter().map(node).sum::<usize>() as u64,
+            products: 0,
+        }
     }
 
     /// The nodes of the tree, parents before children.

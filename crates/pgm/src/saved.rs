@@ -21,7 +21,7 @@ use crate::model::Potentials;
 use crate::observations::{ascending_cells, ranked};
 use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
-use crate::{Error, FitOptions, FitReport, Model};
+use crate::{Error, FitOptions, FitReport, Model, Work};
 
 const VERSION: u32 = 2;
 
@@ -68,7 +68,7 @@ impl Model {
     }
 
     /// The model that [`Model::save`] wrote: its marginals and samples are the same, bit for bit,
-    /// and its report but for the seconds.
+    /// and its report but for seconds and work.
     /// Neither the model nor a query of it may take more than `max_bytes`.
     ///
     /// # Errors
@@ -178,6 +178,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         loss: input.f64()?,
         steps: u64::from_le_bytes(input.take()?) as usize,
         seconds: 0.0,
+        work: Work::default(),
     };
     let sizes = input.list()?;
     if sizes.contains(&0) {

@@ -249,6 +249,29 @@ fn densities_are_those_of_the_joint_distribution() {
     }
 }
 
+/// Many records are looked up in tables of what a few are asked for one by one.
+#[test]
+fn a_density_does_not_depend_on_the_records_beside_it() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for _ in 0..50 {
+        let (domain, measurements) = random_problem(&mut rng);
+        let model = fit(&domain, &measurements, &exact(50), None).unwrap();
+        let many: Vec<Vec<u32>> = (domain.sizes().iter())
+            .map(|&size| {
+                (0..5000)
+                    .map(|_| rng.random_range(0..size) as u32)
+                    .collect()
+            })
+            .collect();
+        let densities = model.log_densities(&many).unwrap();
+        for record in (0..5000).step_by(499) {
+            let one: Vec<Vec<u32>> = many.iter().map(|column| vec![column[record]]).collect();
+            let density = model.log_densities(&one).unwrap()[0];
+            assert_eq!(density.to_bits(), densities[record].to_bits());
+        }
+    }
+}
+
 #[test]
 fn the_density_of_what_is_no_record_is_refused() {
     let domain = Domain::new(vec![2, 3]);

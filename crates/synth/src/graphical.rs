@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::Model;
+use fhaim_pgm::{FitReport, Model};
 use rand::RngCore;
 
 use crate::model::{Conditions, Density, FittedModel, Marginals, ModelError};
@@ -27,6 +27,10 @@ impl FittedModel for Model {
 
     fn save(&self) -> Vec<u8> {
         Self::save(self)
+    }
+
+    fn fit(&self) -> Option<FitReport> {
+        Some(self.report())
     }
 
     fn marginals(&self) -> Option<&dyn Marginals> {

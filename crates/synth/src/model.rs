@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fhaim_domain::{Clique, Domain};
+use fhaim_pgm::FitReport;
 use rand::RngCore;
 use thiserror::Error;
 
@@ -29,6 +30,11 @@ pub trait FittedModel: fmt::Debug + Send + Sync {
 
     /// The model as bytes, for [`crate::load_model`]. They begin with the magic of its format.
     fn save(&self) -> Vec<u8>;
+
+    /// How its fit went, if it was fitted in steps.
+    fn fit(&self) -> Option<FitReport> {
+        None
+    }
 
     /// Its marginals, if it can tell them.
     fn marginals(&self) -> Option<&dyn Marginals> {

@@ -23,7 +23,7 @@ pub enum BenchCommand {
     /// Compute every cell of every pair of tables under encryption
     #[command(after_help = COMPUTE_EXAMPLES)]
     Compute(ComputeArguments),
-    /// Fit the reference measurements in FHAIM_REFERENCE_DIR and compare marginals and seconds
+    /// Fit the reference measurements in FHAIM_REFERENCE_DIR, or those of a run or of a table made up, and time it
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
     /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
@@ -194,17 +194,49 @@ pub struct MechanismsArguments {
 const PGM_EXAMPLES: &str = "\
 Examples:
   FHAIM_REFERENCE_DIR=reference fhaim bench pgm
-  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json";
+  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json
+  FHAIM_DATA_DIR=data fhaim bench pgm adult-32 --epsilon 1 --epsilon 10 --model-mb 80
+  fhaim bench pgm --attributes 100 --model-mb 1 --model-mb 80 --steps 300";
 
 /// Flags of `bench pgm`.
 #[derive(Debug, Args)]
 pub struct PgmArguments {
-    /// Most steps of a fit
+    /// Datasets in FHAIM_DATA_DIR of which a run's last fit is timed, instead of the reference
+    /// measurements, and whose model is asked for records and densities
+    pub datasets: Vec<String>,
+    #[command(flatten)]
+    pub own: OwnTables,
+    /// Privacy budget of such a run (may be repeated)
+    #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
+    pub epsilon: Vec<f64>,
+    /// Also measurements of a table made up, of so many attributes that hang on one another (may be
+    /// repeated)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    pub attributes: Vec<u16>,
+    /// Most memory a model of a run or of a table made up may take, in MB (may be repeated)
+    #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
+    pub model_mb: Vec<f64>,
+    /// Records to draw from each such model
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub records: usize,
+    /// Most steps of a fit of the reference measurements, or of a table made up
     #[arg(long, default_value_t = 20_000)]
     pub steps: usize,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl PgmArguments {
+    /// Whether there is a table of a run: none named does not mean all of them.
+    pub fn names_runs(&self) -> bool {
+        !(self.datasets.is_empty() && self.own.data.is_empty() && self.own.schema.is_empty())
+    }
+
+    /// Whether there is any table, so that the reference measurements are left alone.
+    pub fn names_tables(&self) -> bool {
+        self.names_runs() || !self.attributes.is_empty()
+    }
 }
 
 fn options(text: &str) -> Result<Options, String> {

@@ -82,15 +82,7 @@ impl Family {
             Self::Independent => mixture(records, &sizes, 1, &mut rng),
             Self::Functions => functions(records, &sizes, &mut rng),
         };
-        let columns = sizes.iter().enumerate().map(|(a, size)| {
-            let categories: Vec<String> = (0..*size).map(|x| format!("v{x}")).collect();
-            json!({"name": format!("c{a}"), "kind": "categorical", "categories": categories})
-        });
-        let columns: Vec<_> = columns.collect();
-        let schema = json!({"name": self.as_str(), "columns": columns});
-        let schema = Schema::from_json(self.as_str(), schema.to_string().as_bytes())?;
-        let table = Table::new(schema, codes);
-        Ok(table.map_err(fhaim_synth::Error::from)?)
+        named(self.as_str(), &sizes, codes)
     }
 
     /// The numbers of categories.
@@ -105,6 +97,31 @@ impl Family {
             .map(|_| sizes[rng.random_range(0..sizes.len())])
             .collect()
     }
+}
+
+/// A table of `columns` columns of the same few sizes as the other families', each of which but the first
+/// hangs on one before it; the same for the same seed.
+///
+/// # Errors
+/// No records or no columns.
+pub fn hanging_table(records: usize, columns: usize, seed: u64) -> Result<Table, Error> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let sizes = Family::Tree.sizes(columns, &mut rng);
+    let codes = hanging(records, &sizes, 0.6, &mut rng);
+    named("hanging", &sizes, codes)
+}
+
+/// A table of categories without meaning.
+fn named(name: &str, sizes: &[usize], codes: Vec<Vec<u32>>) -> Result<Table, Error> {
+    let columns = sizes.iter().enumerate().map(|(a, size)| {
+        let categories: Vec<String> = (0..*size).map(|x| format!("v{x}")).collect();
+        json!({"name": format!("c{a}"), "kind": "categorical", "categories": categories})
+    });
+    let columns: Vec<_> = columns.collect();
+    let schema = json!({"name": name, "columns": columns});
+    let schema = Schema::from_json(name, schema.to_string().as_bytes())?;
+    let table = Table::new(schema, codes);
+    Ok(table.map_err(fhaim_synth::Error::from)?)
 }
 
 impl FromStr for Family {
@@ -129,7 +146,7 @@ fn shares(size: usize, alpha: f64, rng: &mut StdRng) -> Vec<f64> {
 }
 
 /// A standard normal deviate (Box and Muller).
-fn normal(rng: &mut StdRng) -> f64 {
+pub fn normal(rng: &mut StdRng) -> f64 {
     let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }

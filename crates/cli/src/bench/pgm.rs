@@ -14,6 +14,7 @@ use serde::{
 };
 
 use super::args::PgmArguments;
+use super::fits;
 use crate::{error::Error, output, progress::Progress};
 
 /// Names the folder of the reference fits, files `pgm-*.json`.
@@ -80,8 +81,11 @@ struct Row {
     agrees: bool,
 }
 
-/// Fits every reference file.
+/// Fits every reference file, or else the tables asked for.
 pub fn run(arguments: &PgmArguments, progress: &Progress) -> Result<(), Error> {
+    if arguments.names_tables() {
+        return fits::run(arguments, progress);
+    }
     let mut rows = Vec::new();
     for path in reference_files()? {
         let reference = read(&path)?;

@@ -127,7 +127,7 @@ pub fn run(
     if let Some(first) = files.first() {
         options.delimiter = input::delimiter(first, &arguments.format)?;
     }
-    out.write(|writer| Ok(write_csv(&synthetic, writer, &mut rng, &options)?))?;
+    write_csv(&synthetic, &mut out, &mut rng, &options)?;
     if let Some(file) = &mut ledger {
         let name = synthetic.schema().name();
         let text = output::to_json(&ledger_file(arguments, name, &files, &finished.ledgers))?;

@@ -118,5 +118,5 @@ fn write(
         file.write_bytes(&bytes)?;
         files.push(file);
     }
-    commit_all(files)
+    Ok(commit_all(files)?)
 }

@@ -60,8 +60,7 @@ impl Files {
                 if let Some(data) = &arguments.data {
                     options.delimiter = input::delimiter(data, &arguments.format)?;
                 }
-                self.out
-                    .write(|writer| Ok(write_csv(&drawn, writer, rng, &options)?))?;
+                write_csv(&drawn, &mut self.out, rng, &options)?;
                 drawn.records()
             }
             Origin::Images { rows, columns } => {

@@ -11,9 +11,8 @@ use super::{dataset, login};
 use crate::{
     args::{FormatArguments, StrictnessArguments},
     error::Error,
-    home,
     input::Data,
-    output,
+    output::{self, Staged},
     progress::Progress,
 };
 
@@ -78,9 +77,11 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let file = (data, &arguments.format, &arguments.strictness);
     let records = dataset::read(file, schema, (terms.contribution, terms.counts))?;
     if let Some(out) = &arguments.share_out {
+        let mut file = Staged::create_private(out)?;
         let key = login::holder_key()?;
         let share = client.share(&of, &records, &kept, &key).await?;
-        return home::replace(out, output::to_json(&share)?.as_bytes());
+        file.write_bytes(output::to_json(&share)?.as_bytes())?;
+        return Ok(file.commit()?);
     }
     let phase = progress.uncounted("compare what was released");
     let found = client.verify(&of, &records, &kept).await?;

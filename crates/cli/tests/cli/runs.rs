@@ -114,6 +114,42 @@ fn a_bench_without_its_tables_says_what_to_set() {
     }
 }
 
+/// What a run's last fit and that of a table made up take, and what their models were asked.
+#[test]
+fn the_bench_of_fits_says_what_they_take() {
+    let folder = folder(table(200), SCHEMA);
+    let flags = "bench pgm --data t.csv --schema t.schema.json --attributes 12 --model-mb 0.1 --epsilon 10 \
+                 --records 500 --steps 50 --json";
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let output = fhaim(folder.path(), &flags);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let [run, made] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(
+        (&run["table"], &run["epsilon"]),
+        (&"t".into(), &10.0.into())
+    );
+    assert_eq!(made["attributes"], 12);
+    assert!(made["fit"]["steps"].as_u64().unwrap() <= 50);
+    for row in [run, made] {
+        let cells = row["cells"].as_u64().unwrap();
+        // Every attribute has a cell for each of two values at least.
+        assert!(cells >= 2 * row["attributes"].as_u64().unwrap());
+        assert!(row["model_bytes"].as_u64().unwrap() >= 8 * cells);
+        let (fit, asked) = (&row["fit"], &row["asked"]);
+        assert!(fit["steps"].as_u64().unwrap() > 0);
+        assert!(fit["cells_passed"].as_u64().unwrap() > cells);
+        assert_eq!(asked["records"], 500);
+        let fit = ["seconds", "limit_seconds"].map(|name| &fit[name]);
+        let asked = ["sample_seconds", "density_seconds", "csv_seconds"].map(|name| &asked[name]);
+        for seconds in fit.into_iter().chain(asked) {
+            assert!(seconds.as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
 /// One table, one budget: the demo ends with a table that fits its schema and a page.
 #[test]
 fn the_demo_leaves_a_table_and_a_page() {
@@ -183,4 +219,47 @@ fn a_table_comes_through_a_pipe() {
     let made = fs::read_to_string(folder.path().join("three.csv")).unwrap();
     let records = made.lines().count() - 1;
     assert!(records.abs_diff(200) < 20, "{records}");
+}
+
+/// Links are written through, and what is no file (a device, standard output) is not replaced by one.
+#[cfg(unix)]
+#[test]
+fn results_go_where_links_lead() {
+    let folder = folder(table(200), SCHEMA);
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("kept")).unwrap();
+    for (link, leads_to) in [
+        ("out.csv", "kept/synthetic.csv"),
+        ("ledger", "/dev/null"),
+        ("model", "/dev/stdout"),
+    ] {
+        std::os::unix::fs::symlink(leads_to, at(link)).unwrap();
+    }
+    let more = [
+        "--epsilon",
+        "1",
+        "--ledger",
+        "ledger",
+        "--model-out",
+        "model",
+    ];
+    let output = fhaim(folder.path(), &generate("local", &more));
+    assert!(output.status.success(), "{}", stderr(&output));
+    for link in ["out.csv", "ledger", "model"] {
+        assert!(
+            fs::symlink_metadata(at(link)).unwrap().is_symlink(),
+            "{link}"
+        );
+    }
+    assert!(
+        fs::read_to_string(at("kept/synthetic.csv"))
+            .unwrap()
+            .lines()
+            .count()
+            > 1
+    );
+    assert_eq!(names(&at("kept")), ["synthetic.csv"]);
+    // The model comes first, what the command says of itself after it.
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.stdout.len() > 100 && said.contains("rho"), "{said}");
 }

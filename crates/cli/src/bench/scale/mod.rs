@@ -6,7 +6,7 @@ mod kept;
 
 use std::{
     fs::File,
-    io::{BufWriter, Read, Write},
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -144,7 +144,7 @@ pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error>
     match picture {
         Some(mut picture) => {
             picture.write_bytes(chart::picture(&done).as_bytes())?;
-            picture.commit()
+            Ok(picture.commit()?)
         }
         None => Ok(()),
     }
@@ -300,7 +300,7 @@ fn measure(
     {
         let process = format!("/proc/{}", child.id());
         peak = size::linux_bytes(&format!("{process}/status"), "VmHWM:").or(peak);
-        cpu = cpu_seconds(&format!("{process}/stat")).or(cpu);
+        cpu = size::cpu_seconds(&format!("{process}/stat")).or(cpu);
         thread::sleep(LOOK);
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -336,19 +336,6 @@ fn figures(summary: &Value, seconds: f64, cpu: Option<f64>, peak: Option<u64>) -
         upload_bytes: bytes.unwrap_or(0),
         peak_memory_bytes: peak,
     }
-}
-
-/// Seconds of all threads of a process, in user mode and in the system, so far.
-fn cpu_seconds(stat: &str) -> Option<f64> {
-    /// Linux tells them in hundredths of seconds on every architecture.
-    const TICKS: f64 = 100.0;
-    let mut text = String::new();
-    File::open(stat).ok()?.read_to_string(&mut text).ok()?;
-    // After the name in brackets the third field follows; user and system time are the 14th and 15th.
-    let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(11);
-    let [user, system]: [f64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
-    Some((user + system) / TICKS)
 }
 
 const HEADING: &str =

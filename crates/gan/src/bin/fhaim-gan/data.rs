@@ -60,8 +60,8 @@ pub fn labels(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The tables of a folder, by name.
-pub fn parts(folder: &Path, schema: &Schema) -> Result<Vec<Examples>, Failure> {
+/// The files of the tables of a folder, by name.
+pub fn parts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unread = |source| Failure::Read {
         path: folder.to_owned(),
         source,
@@ -79,8 +79,7 @@ pub fn parts(folder: &Path, schema: &Schema) -> Result<Vec<Examples>, Failure> {
             &"there is no table: `fhaim federate split` writes some",
         ));
     }
-    let part = |path: &PathBuf| Ok(Examples::from_table(&table(path, schema.clone())?)?);
-    paths.iter().map(part).collect()
+    Ok(paths)
 }
 
 /// Records dealt among parties by their classes.
@@ -115,21 +114,6 @@ pub fn deal(
 /// Saved networks.
 pub fn model(path: &Path) -> Result<Model, Failure> {
     Model::from_bytes(&read(path)?).map_err(|error| content(path, &error))
-}
-
-/// Writes a file whole, or not at all.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let refuse = |source| Failure::Write {
-        path: path.to_owned(),
-        source,
-    };
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let mut file =
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(refuse)?;
-    file.write_all(bytes).map_err(refuse)?;
-    file.persist(path)
-        .map(|_| ())
-        .map_err(|error| refuse(error.error))
 }
 
 /// Prints a line, also where nobody reads it any more.

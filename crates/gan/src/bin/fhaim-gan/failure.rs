@@ -17,14 +17,9 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
-    /// A file that cannot be written.
-    #[error("{}: cannot write: {source}", path.display())]
-    Write {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// A file that cannot be written, or should not be.
+    #[error(transparent)]
+    Files(#[from] fhaim_files::Error),
     /// A file that holds something else.
     #[error("{}: {problem}", path.display())]
     Content {
@@ -62,7 +57,8 @@ impl Failure {
             | Self::Table(_)
             | Self::Partition(_)
             | Self::Gan(_) => 2,
-            Self::Read { .. } | Self::Write { .. } | Self::NoRandomness => 1,
+            Self::Files(error) => error.exit_code(),
+            Self::Read { .. } | Self::NoRandomness => 1,
         }
     }
 }

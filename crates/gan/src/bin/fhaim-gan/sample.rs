@@ -1,6 +1,9 @@
 //! `fhaim-gan sample`.
 
+use std::path::{Path, PathBuf};
+
 use fhaim_domain::{WriteOptions, write_csv};
+use fhaim_files::{Staged, check_distinct};
 use fhaim_gan::Shape;
 use fhaim_mix::idx::write_images;
 
@@ -10,6 +13,10 @@ use crate::failure::Failure;
 
 /// Draws records and writes them: a CSV file of a table, an IDX file of images.
 pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
+    let inputs = [Some(&arguments.model), arguments.schema.as_ref()];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().map(PathBuf::as_path).collect();
+    check_distinct(&inputs, &[&arguments.out])?;
+    let mut file = Staged::create(&arguments.out)?;
     let model = data::model(&arguments.model)?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
     let schema = match (model.shape(), &arguments.schema) {
@@ -47,7 +54,8 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
             bytes
         }
     };
-    data::write(&arguments.out, &bytes)?;
+    file.write_bytes(&bytes)?;
+    file.commit()?;
     data::print(&format!(
         "{} synthetic records in {}",
         drawn.len(),

@@ -1,5 +1,8 @@
 //! `fhaim-gan train`.
 
+use std::path::{Path, PathBuf};
+
+use fhaim_files::{Staged, check_distinct};
 use fhaim_gan::Examples;
 
 use crate::args::TrainArguments;
@@ -10,7 +13,10 @@ use crate::method::{Unit, train_by};
 /// Reads the parties' records, trains, writes the networks.
 pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
-    let parties = parties(arguments, &mut rng)?;
+    let origin = Origin::of(arguments)?;
+    check_distinct(&origin.inputs(), &[&arguments.out])?;
+    let mut file = Staged::create(&arguments.out)?;
+    let parties = origin.parties(arguments, &mut rng)?;
     let budget = arguments.epsilon.map(|epsilon| (epsilon, arguments.delta));
     let trained = train_by(
         arguments.method,
@@ -19,7 +25,8 @@ pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
         budget,
         &mut rng,
     )?;
-    data::write(&arguments.out, &trained.model.to_bytes())?;
+    file.write_bytes(&trained.model.to_bytes())?;
+    file.commit()?;
     let kept = match (arguments.method.unit(), trained.epsilon, trained.multiplier) {
         (Some(unit), Some(epsilon), Some(multiplier)) => {
             let whose = match unit {
@@ -46,23 +53,66 @@ pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn parties(
-    arguments: &TrainArguments,
-    rng: &mut dyn rand::RngCore,
-) -> Result<Vec<Examples>, Failure> {
-    match (
-        &arguments.parts,
-        &arguments.schema,
-        &arguments.images,
-        &arguments.labels,
-    ) {
-        (Some(folder), Some(schema), ..) => data::parts(folder, &data::schema(schema)?),
-        (_, _, Some(images), Some(labels)) => {
-            let (images, labels) = (data::images(images)?, data::labels(labels)?);
-            data::deal(&images, &labels, (arguments.parties, &arguments.rule), rng)
+/// The files that records are in.
+enum Origin<'a> {
+    /// A table of each party.
+    Tables {
+        parts: Vec<PathBuf>,
+        schema: &'a Path,
+    },
+    /// Images and their classes.
+    Images { images: &'a Path, labels: &'a Path },
+}
+
+impl<'a> Origin<'a> {
+    fn of(arguments: &'a TrainArguments) -> Result<Self, Failure> {
+        match arguments {
+            TrainArguments {
+                parts: Some(folder),
+                schema: Some(schema),
+                ..
+            } => Ok(Self::Tables {
+                parts: data::parts(folder)?,
+                schema,
+            }),
+            TrainArguments {
+                images: Some(images),
+                labels: Some(labels),
+                ..
+            } => Ok(Self::Images { images, labels }),
+            _ => Err(Failure::Usage(
+                "name --parts and --schema, or --images and --labels".to_owned(),
+            )),
         }
-        _ => Err(Failure::Usage(
-            "name --parts and --schema, or --images and --labels".to_owned(),
-        )),
+    }
+
+    fn inputs(&self) -> Vec<&Path> {
+        match self {
+            Self::Tables { parts, schema } => {
+                let parts = parts.iter().map(PathBuf::as_path);
+                parts.chain([*schema]).collect()
+            }
+            Self::Images { images, labels } => vec![images, labels],
+        }
+    }
+
+    /// The records of each party.
+    fn parties(
+        &self,
+        arguments: &TrainArguments,
+        rng: &mut dyn rand::RngCore,
+    ) -> Result<Vec<Examples>, Failure> {
+        match self {
+            Self::Tables { parts, schema } => {
+                let schema = data::schema(schema)?;
+                let part =
+                    |path: &PathBuf| Ok(Examples::from_table(&data::table(path, schema.clone())?)?);
+                parts.iter().map(part).collect()
+            }
+            Self::Images { images, labels } => {
+                let (images, labels) = (data::images(images)?, data::labels(labels)?);
+                data::deal(&images, &labels, (arguments.parties, &arguments.rule), rng)
+            }
+        }
     }
 }

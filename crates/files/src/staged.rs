@@ -1,0 +1,265 @@
+//! Files that a program writes: whole or not at all.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempPath;
+
+use crate::{
+    Error,
+    target::{Target, folder, target},
+};
+
+/// A file being written, which comes to its name when it is whole, in the place of any file of that name. Dropped
+/// without [`Staged::commit`] it leaves nothing behind; nor does a program that is killed, where files can be without a
+/// name (on Linux, but for some network file systems).
+///
+/// A link keeps being one: the file that it leads to is replaced. What is no file (a pipe, a device, standard output) is
+/// written to as it is, while it is made.
+#[derive(Debug)]
+pub struct Staged {
+    writer: BufWriter<File>,
+    place: Place,
+    /// As it was named.
+    path: PathBuf,
+}
+
+/// Where the bytes are until they are all there.
+#[derive(Debug)]
+enum Place {
+    /// In a file without a name, in the folder of the file at this path.
+    Unnamed(PathBuf),
+    /// Under a temporary name in that folder.
+    Temporary(TempPath, PathBuf),
+    /// Where they were to go.
+    Gone,
+}
+
+/// A whole file under a temporary name, and where it belongs; nothing where it is there already.
+struct Whole {
+    place: Option<(TempPath, PathBuf)>,
+    path: PathBuf,
+}
+
+/// Who may read a file: everyone whom the process's mask lets, or its owner alone.
+#[derive(Clone, Copy)]
+enum Readers {
+    Usual,
+    Owner,
+}
+
+impl Readers {
+    fn mode(self) -> u32 {
+        match self {
+            Self::Usual => 0o666,
+            Self::Owner => 0o600,
+        }
+    }
+}
+
+impl Staged {
+    /// Starts a file: made before long work, it shows early that the folder cannot be written to.
+    ///
+    /// # Errors
+    /// [`Error::NoFolder`]; [`Error::Write`] for a folder instead of a file, and for whatever the system refuses.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        Self::start(path, Readers::Usual)
+    }
+
+    /// As [`Staged::create`], a file that its owner alone may read.
+    ///
+    /// # Errors
+    /// As [`Staged::create`].
+    pub fn create_private(path: &Path) -> Result<Self, Error> {
+        Self::start(path, Readers::Owner)
+    }
+
+    fn start(path: &Path, readers: Readers) -> Result<Self, Error> {
+        let refuse = |source| Error::Write {
+            path: path.to_owned(),
+            source,
+        };
+        let real = match target(path).map_err(refuse)? {
+            Target::File(real) => real,
+            Target::Open(file) => return Ok(Self::new(path, file, Place::Gone)),
+        };
+        let folder = folder(&real);
+        if !folder.is_dir() {
+            return Err(Error::NoFolder {
+                path: path.to_owned(),
+                folder: folder.to_owned(),
+            });
+        }
+        if let Some(file) = unnamed(folder, readers) {
+            return Ok(Self::new(path, file, Place::Unnamed(real)));
+        }
+        let made = temporary(readers).tempfile_in(folder);
+        // The system's own words would name the temporary file.
+        let made = made.map_err(|error| refuse(error.kind().into()))?;
+        let (file, name) = made.into_parts();
+        Ok(Self::new(path, file, Place::Temporary(name, real)))
+    }
+
+    fn new(path: &Path, file: File, place: Place) -> Self {
+        Self {
+            writer: BufWriter::new(file),
+            place,
+            path: path.to_owned(),
+        }
+    }
+
+    /// Writes the whole content from memory.
+    ///
+    /// # Errors
+    /// [`Error::Write`]: the disk is full, or nobody reads the pipe any more.
+    pub fn write_bytes(&mut self, content: &[u8]) -> Result<(), Error> {
+        let written = self.write_all(content);
+        written.map_err(|source| self.refused(source))
+    }
+
+    /// Another handle of the same file, for a writer that does not block.
+    ///
+    /// # Errors
+    /// [`Error::Write`] where the process has too many files open.
+    pub fn handle(&self) -> Result<File, Error> {
+        let handle = self.writer.get_ref().try_clone();
+        handle.map_err(|source| self.refused(source))
+    }
+
+    /// Gives the file its final name, in the place of any file of that name.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn commit(self) -> Result<(), Error> {
+        self.finish()?.rename()
+    }
+
+    /// Brings all bytes to the disk, under a temporary name.
+    fn finish(mut self) -> Result<Whole, Error> {
+        let place = self.named();
+        let place = place.map_err(|source| self.refused(source))?;
+        Ok(Whole {
+            place,
+            path: self.path,
+        })
+    }
+
+    fn named(&mut self) -> io::Result<Option<(TempPath, PathBuf)>> {
+        self.writer.flush()?;
+        let file = self.writer.get_ref();
+        match std::mem::replace(&mut self.place, Place::Gone) {
+            Place::Gone => Ok(None),
+            Place::Temporary(name, real) => {
+                file.sync_all()?;
+                Ok(Some((name, real)))
+            }
+            Place::Unnamed(real) => {
+                file.sync_all()?;
+                // The mode is that of the file, which is there.
+                let name =
+                    temporary(Readers::Usual).make_in(folder(&real), |name| link(file, name))?;
+                Ok(Some((name.into_temp_path(), real)))
+            }
+        }
+    }
+
+    fn refused(&self, source: io::Error) -> Error {
+        Error::Write {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+/// Bytes go where they are until the file is whole.
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Whole {
+    fn rename(self) -> Result<(), Error> {
+        let Some((name, real)) = self.place else {
+            return Ok(());
+        };
+        name.persist(&real).map_err(|error| Error::Write {
+            path: self.path,
+            source: error.error,
+        })
+    }
+}
+
+/// Gives all files their final names, when every one of them is whole and on the disk: before that none has it. A
+/// program that is killed between two renames leaves some of the files, each whole.
+///
+/// # Errors
+/// [`Error::Write`] for the first that cannot be written.
+pub fn commit_all(files: impl IntoIterator<Item = Staged>) -> Result<(), Error> {
+    let whole = files.into_iter().map(Staged::finish);
+    let whole = whole.collect::<Result<Vec<_>, _>>()?;
+    whole.into_iter().try_for_each(Whole::rename)
+}
+
+fn temporary(readers: Readers) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".fhaim-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The rights of any new file, less the process's mask.
+        builder.permissions(std::fs::Permissions::from_mode(readers.mode()));
+    }
+    builder
+}
+
+/// A file without a name, which is gone with the program however that ends; none where it could get no name later.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path, readers: Readers) -> Option<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file: File = open(folder, flags, Mode::from_raw_mode(readers.mode()))
+        .ok()?
+        .into();
+    stream_of(&file).exists().then_some(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path, _: Readers) -> Option<File> {
+    None
+}
+
+/// The name by which the process knows an open file.
+#[cfg(target_os = "linux")]
+fn stream_of(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Gives a file without a name one that no other has.
+#[cfg(target_os = "linux")]
+fn link(file: &File, name: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(
+        CWD,
+        stream_of(file),
+        CWD,
+        name,
+        AtFlags::SYMLINK_FOLLOW,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+#![allow(clippy::unwrap_used, reason = "a test's own files")]
+
+use super::*;
+use std::fs;
+
+fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+/// A file with a temporary name, as where files cannot be without one.
+fn named(path: &Path) -> Staged {
+    let file = temporary(Readers::Usual).tempfile_in(folder(path)).unwrap();
+    let (file, name) = file.into_parts();
+    Staged::new(path, file, Place::Temporary(name, path.to_owned()))
+}
+
+#[test]
+fn a_file_appears_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.csv");
+    let starts: [fn(&Path) -> Staged; 2] = [|path| Staged::create(path).unwrap(), named];
+    for start in starts {
+        let mut dropped = start(&path);
+        dropped.write_bytes(b"half").unwrap();
+        assert!(!path.exists());
+        drop(dropped);
+        assert!(names(folder.path()).is_empty());
+
+        fs::write(&path, "old").unwrap();
+        let mut staged = start(&path);
+        staged.write_bytes(b"new").unwrap();
+        staged.flush().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        staged.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Whatever ends the program while a file is being made, it has no name to be left under.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_is_being_made_has_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut staged = Staged::create(&folder.path().join("out.csv")).unwrap();
+    staged.write_bytes(b"half").unwrap();
+    staged.flush().unwrap();
+    assert!(names(folder.path()).is_empty());
+}
+
+/// No file has its name before all are whole: one that cannot be keeps all others away.
+#[cfg(target_os = "linux")]
+#[test]
+fn all_files_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let staged = |name: &str| {
+        let mut file = Staged::create(&at(name)).unwrap();
+        file.write_bytes(name.as_bytes()).unwrap();
+        file
+    };
+    let mut full = Staged::create(Path::new("/dev/full")).unwrap();
+    // It is kept back until its end.
+    full.write_bytes(b"more").unwrap();
+    assert!(commit_all([staged("a"), staged("b"), full]).is_err());
+    assert!(names(folder.path()).is_empty());
+    commit_all([staged("a"), staged("b")]).unwrap();
+    assert_eq!(names(folder.path()), ["a", "b"]);
+    assert_eq!(fs::read(at("b")).unwrap(), b"b");
+}
+
+#[test]
+fn a_folder_that_is_not_there_shows_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing/out.csv");
+    let refused = Staged::create(&missing).unwrap_err();
+    assert!(matches!(refused, Error::NoFolder { .. }), "{refused}");
+    let refused = Staged::create(folder.path()).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Write { source, .. } if source.kind() == io::ErrorKind::IsADirectory),
+        "{refused}"
+    );
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    /// Links keep being links, and what they lead to is replaced whole: also where it is in another folder, behind
+    /// several of them, or not there yet.
+    #[test]
+    fn links_are_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("real")).unwrap();
+        fs::write(at("real/old.csv"), "old").unwrap();
+        let before = fs::metadata(at("real/old.csv")).unwrap().ino();
+        for (link, leads_to) in [
+            ("one", "real/old.csv"),
+            ("two", "one"),
+            ("new", "real/new.csv"),
+        ] {
+            symlink(leads_to, at(link)).unwrap();
+        }
+        for (link, file) in [("two", "real/old.csv"), ("new", "real/new.csv")] {
+            let mut staged = Staged::create(&at(link)).unwrap();
+            staged.write_bytes(link.as_bytes()).unwrap();
+            staged.commit().unwrap();
+            assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink());
+            assert!(!fs::symlink_metadata(at(file)).unwrap().is_symlink());
+            assert_eq!(fs::read(at(file)).unwrap(), link.as_bytes());
+        }
+        assert_ne!(fs::metadata(at("real/old.csv")).unwrap().ino(), before);
+        symlink("ring", at("ring")).unwrap();
+        assert!(Staged::create(&at("ring")).is_err());
+        assert!(matches!(
+            {
+                symlink("nowhere/x", at("astray")).unwrap();
+                Staged::create(&at("astray"))
+            },
+            Err(Error::NoFolder { .. })
+        ));
+    }
+
+    /// A device stays one, and so does a link to it.
+    #[test]
+    fn devices_are_written_to_and_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("null");
+        symlink("/dev/null", &link).unwrap();
+        let mut staged = Staged::create(&link).unwrap();
+        staged.write_bytes(b"into the void").unwrap();
+        staged.commit().unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("/dev/null"));
+        let device = fs::symlink_metadata("/dev/null").unwrap();
+        assert!(!device.is_file() && !device.is_symlink());
+    }
+
+    /// Its reader gets what was written, and then its end.
+    #[test]
+    fn pipes_are_written_to_and_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let name = pipe.clone();
+        let reader = std::thread::spawn(move || fs::read(name).unwrap());
+        let mut staged = Staged::create(&pipe).unwrap();
+        staged.write_bytes(b"records").unwrap();
+        staged.commit().unwrap();
+        assert_eq!(reader.join().unwrap(), b"records");
+        assert!(!fs::symlink_metadata(&pipe).unwrap().is_file());
+        assert_eq!(names(folder.path()), ["pipe"]);
+    }
+
+    #[test]
+    fn private_files_are_their_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("share");
+        fs::write(&path, "old").unwrap();
+        Staged::create_private(&path).unwrap().commit().unwrap();
+        let rights = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(rights & 0o777, 0o600);
+        let usual = folder.path().join("usual");
+        Staged::create(&usual).unwrap().commit().unwrap();
+        let made = folder.path().join("made");
+        fs::write(&made, "").unwrap();
+        let rights = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(rights(&usual), rights(&made));
+    }
+}
