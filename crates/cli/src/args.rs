@@ -6,6 +6,8 @@ use clap::{
     Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use fhaim_files::delimiter;
+pub use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_synth::MechanismName;
 
 use crate::align::{ALIGN_EXAMPLES, AlignArguments};
@@ -348,40 +350,6 @@ Examples:
   fhaim schema check patients.schema.json
   fhaim schema check patients.schema.json --data patients.csv --missing '?' --json";
 
-/// How a table is written.
-#[derive(Debug, Default, Args)]
-pub struct FormatArguments {
-    /// Character between fields [default: that of the first lines]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
-    pub delimiter: Option<u8>,
-    /// Field that stands for a missing value, beside the empty one (may be repeated)
-    #[arg(long, value_name = "TEXT")]
-    pub missing: Vec<String>,
-}
-
-impl FormatArguments {
-    /// All fields that stand for a missing value.
-    pub fn missing(&self) -> Vec<String> {
-        let mut texts = vec![String::new()];
-        texts.extend(self.missing.iter().cloned());
-        texts
-    }
-}
-
-/// What to do with values that a schema does not have.
-#[derive(Debug, Default, Args)]
-pub struct StrictnessArguments {
-    /// Take categories that the schema lacks for the one it declares as `other`
-    #[arg(long)]
-    pub use_other: bool,
-    /// Take numbers outside the schema's range for the nearest limit
-    #[arg(long)]
-    pub clamp: bool,
-    /// Leave out columns that the schema lacks
-    #[arg(long)]
-    pub ignore_columns: bool,
-}
-
 /// Flags of `schema infer`.
 #[derive(Debug, Args)]
 pub struct InferArguments {
@@ -447,14 +415,6 @@ pub fn megabytes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(mb) if mb > 0.0 && mb.is_finite() => Ok(mb),
         _ => Err("a positive number".to_owned()),
-    }
-}
-
-fn delimiter(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"\\t" => Ok(b'\t'),
-        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err("one ASCII character that is no quote or line end (\\t for a tab)".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `fhaim evaluate`: how close a synthetic table is to the real one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Reading, Schema, Table, counted};
 use fhaim_eval::{Membership, REPORT_STATEMENT, Report, html_page, membership};
@@ -23,6 +23,12 @@ pub fn run(
     progress: &Progress,
 ) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
+    let tables = [&arguments.real, &arguments.synthetic].into_iter();
+    let tables = tables.chain(&arguments.held_out).filter_map(Data::file);
+    let models = [&arguments.model, &arguments.ledger].into_iter().flatten();
+    let files = models.chain([&arguments.schema]).map(PathBuf::as_path);
+    let outputs: Vec<&Path> = arguments.out.as_deref().into_iter().collect();
+    output::check_distinct(&tables.chain(files).collect::<Vec<_>>(), &outputs)?;
     let mut page = arguments.out.as_deref().map(Staged::create).transpose()?;
     let report = compare(arguments, &schema, seed, progress)?;
     if let Some(page) = &mut page {

@@ -10,10 +10,10 @@ use std::{
 };
 
 use fhaim_domain::{
-    Adjusted, Binning, BrokenConstraint, Dialect, Encoding, Kind, MAX_SNIFFED, OutOfRange,
-    ReadOptions, Reading, Schema, Streaming, Table, Transcoder, UnknownCategory, UnlistedColumn,
-    counted, read_csv, stream_csv,
+    Adjusted, Binning, BrokenConstraint, Dialect, Encoding, Kind, MAX_SNIFFED, ReadOptions,
+    Reading, Schema, Streaming, Table, Transcoder, read_csv, stream_csv,
 };
+use fhaim_files::{read_options, remarks};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -267,7 +267,7 @@ pub fn table(
     strictness: &StrictnessArguments,
 ) -> Result<Table, Error> {
     let data = data.into();
-    let options = read_options(&data, format, strictness);
+    let options = read_options(data.name(), format, strictness);
     Ok(read(&data, schema, format, options)?.table)
 }
 
@@ -281,7 +281,7 @@ pub fn reading(
     let data = data.into();
     let options = ReadOptions {
         keep_values: true,
-        ..read_options(&data, format, strictness)
+        ..read_options(data.name(), format, strictness)
     };
     read(&data, schema, format, options)
 }
@@ -297,7 +297,7 @@ pub fn looking(
     let options = ReadOptions {
         keep_values: true,
         broken: BrokenConstraint::Count,
-        ..read_options(&data, format, strictness)
+        ..read_options(data.name(), format, strictness)
     };
     read(&data, schema, format, options)
 }
@@ -349,49 +349,13 @@ fn stream_text(
         delimiter,
         // A few at a time are in memory.
         max_records: MAX_RECORDS,
-        ..read_options(source.data, source.format, source.strictness)
+        ..read_options(source.data.name(), source.format, source.strictness)
     };
     stream_csv(source.schema, text, &options, take)
 }
 
-fn read_options(
-    data: &Data,
-    format: &FormatArguments,
-    strictness: &StrictnessArguments,
-) -> ReadOptions {
-    let mut options = ReadOptions::new(data.name());
-    options.missing = format.missing();
-    if strictness.use_other {
-        options.unknown = UnknownCategory::Other;
-    }
-    if strictness.clamp {
-        options.out_of_range = OutOfRange::Clamp;
-    }
-    if strictness.ignore_columns {
-        options.unlisted = UnlistedColumn::LeaveOut;
-    }
-    options
-}
-
 fn remark(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) {
-    for column in left_out {
-        note(format_args!(
-            "column {column:?} is not in the schema and was left out"
-        ));
-    }
-    for (column, adjusted) in schema.columns().iter().zip(adjusted) {
-        let name = column.name();
-        if adjusted.clamped > 0 {
-            let numbers = counted(adjusted.clamped, "number");
-            note(format_args!(
-                "column {name:?}: {numbers} moved to the nearest limit"
-            ));
-        }
-        if adjusted.other > 0 {
-            let values = counted(adjusted.other, "value");
-            note(format_args!("column {name:?}: {values} taken for `other`"));
-        }
-    }
+    remarks(schema, left_out, adjusted).iter().for_each(note);
 }
 
 /// A model is told of that gives less of its mass to what a schema's constraints allow.

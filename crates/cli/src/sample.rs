@@ -23,6 +23,8 @@ pub fn run(
     progress: &Progress,
 ) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
+    let inputs = [arguments.model.as_path(), arguments.schema.as_path()];
+    output::check_distinct(&inputs, &[&arguments.out])?;
     let mut file = Staged::create(&arguments.out)?;
     let path = &arguments.model;
     let model = std::fs::read(path).map_err(|source| Error::Read {

@@ -28,8 +28,12 @@ pub struct Drafted {
 
 /// Drafts a schema; what its owner must know goes to standard error.
 pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
+    let inputs: Vec<&Path> = arguments.data.file().into_iter().collect();
+    let outputs: Vec<&Path> = arguments.out.as_deref().into_iter().collect();
+    output::check_distinct(&inputs, &outputs)?;
+    let file = arguments.out.as_deref().map(Staged::create).transpose()?;
     let drafted = draft(arguments)?;
-    write(arguments.out.as_deref(), &drafted.schema)?;
+    write(file, &drafted.schema)?;
     drafted.notes.iter().for_each(note);
     eprintln!("{}", drafted.statement);
     Ok(())
@@ -89,11 +93,10 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     })
 }
 
-fn write(out: Option<&Path>, schema: &Schema) -> Result<(), Error> {
+fn write(file: Option<Staged>, schema: &Schema) -> Result<(), Error> {
     let json = schema.to_json();
-    match out {
-        Some(path) => {
-            let mut file = Staged::create(path)?;
+    match file {
+        Some(mut file) => {
             file.write_bytes(json.as_bytes())?;
             Ok(file.commit()?)
         }

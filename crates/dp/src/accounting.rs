@@ -67,7 +67,7 @@ pub fn delta(rho: Rho, epsilon: f64) -> Result<f64, Error> {
     Ok((delta * (1.0 + MARGIN)).min(1.0))
 }
 
-fn check_epsilon(epsilon: f64) -> Result<(), Error> {
+pub(crate) fn check_epsilon(epsilon: f64) -> Result<(), Error> {
     if (MIN_EPSILON..=MAX_EPSILON).contains(&epsilon) {
         Ok(())
     } else {

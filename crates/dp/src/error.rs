@@ -10,6 +10,26 @@ pub enum Error {
     /// The privacy parameter delta is not strictly between 0 and 1.
     #[error("delta must lie strictly between 0 and 1, not {0}")]
     Delta(f64),
+    /// Renyi accounting shows no epsilon as small, whatever the noise.
+    #[error(
+        "no noise keeps epsilon {epsilon}: at this delta Renyi accounting shows {floor:.4} or more (raise epsilon, or delta)"
+    )]
+    NoNoiseKeeps {
+        /// The epsilon asked for.
+        epsilon: f64,
+        /// What it is with all the noise that is looked at.
+        floor: f64,
+    },
+    /// Noise, or a chance to be drawn, that Renyi accounting has no price for.
+    #[error(
+        "noise must be a positive number, and a chance to be drawn above 0 and at most 1, not {noise} and {rate}"
+    )]
+    Sampled {
+        /// The chance.
+        rate: f64,
+        /// The noise.
+        noise: f64,
+    },
     /// The privacy parameter rho is negative, infinite or not a number.
     #[error("rho must be a finite number of at least 0 and below 2^48, not {0}")]
     Rho(f64),

@@ -9,9 +9,15 @@
 //! (`ROUNDING`): the epsilon that is returned is not below the one that the formula has.
 
 use crate::Error;
+use crate::accounting::check_epsilon;
+#[cfg(doc)]
+use crate::accounting::{MAX_EPSILON, MIN_EPSILON};
 
 /// The largest order that is looked at.
 pub const MAX_ORDER: u32 = 256;
+
+/// The most noise that is looked at: 2^40.
+const MAX_NOISE: f64 = (1u64 << 40) as f64;
 
 /// What rounding may take off an epsilon, as a share of it and of three times the number of steps.
 ///
@@ -50,10 +56,13 @@ impl SampledGaussian {
     /// The least epsilon that an integer order shows, and that order.
     ///
     /// # Errors
-    /// A delta that is none; a rate outside 0..=1, or noise that is not positive, as [`Error::Epsilon`].
+    /// A delta that is none; [`Error::Sampled`] for a rate outside 0..=1, or noise that is not positive.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
         if !(self.rate > 0.0 && self.rate <= 1.0 && self.multiplier > 0.0) {
-            return Err(Error::Epsilon(self.multiplier));
+            return Err(Error::Sampled {
+                rate: self.rate,
+                noise: self.multiplier,
+            });
         }
         least_epsilon((2, self.steps), delta, |order| {
             f64::from(self.steps) * self.of_order(order)
@@ -63,7 +72,8 @@ impl SampledGaussian {
     /// The least multiplier at which epsilon is at most the one asked for; `self`'s own is not looked at.
     ///
     /// # Errors
-    /// As [`SampledGaussian::epsilon`]; [`Error::Epsilon`] where no multiplier below 2^40 does.
+    /// As [`SampledGaussian::epsilon`]; [`Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
+    /// [`Error::NoNoiseKeeps`] where no multiplier up to 2^40 does.
     pub fn least_multiplier(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         least(epsilon, |multiplier| {
             Ok(Self {
@@ -123,10 +133,13 @@ impl Mixing {
     /// The least epsilon that an integer order from 3 shows, and that order.
     ///
     /// # Errors
-    /// A delta that is none; [`Error::Epsilon`] for noise or a rate that is no positive number.
+    /// A delta that is none; [`Error::Sampled`] for noise or a rate that is no positive number.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
         if !(self.deviation > 0.0 && self.rate > 0.0 && self.rate <= 1.0) || self.records == 0 {
-            return Err(Error::Epsilon(self.deviation));
+            return Err(Error::Sampled {
+                rate: self.rate,
+                noise: self.deviation,
+            });
         }
         least_epsilon((3, self.samples), delta, |order| {
             f64::from(self.samples) * self.amplified(order)
@@ -136,7 +149,8 @@ impl Mixing {
     /// The least deviation at which epsilon is at most the one asked for; `self`'s own is not looked at.
     ///
     /// # Errors
-    /// As [`Mixing::epsilon`]; [`Error::Epsilon`] where no deviation below 2^40 does.
+    /// As [`Mixing::epsilon`]; [`Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
+    /// [`Error::NoNoiseKeeps`] where no deviation up to 2^40 does.
     pub fn least_deviation(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         least(epsilon, |deviation| {
             Ok(Self { deviation, ..*self }.epsilon(delta)?.0)
@@ -146,13 +160,17 @@ impl Mixing {
 
 /// The least noise at which a cost is at most the one asked for, found by halving.
 fn least(epsilon: f64, cost: impl Fn(f64) -> Result<f64, Error>) -> Result<f64, Error> {
+    check_epsilon(epsilon)?;
+    // Orders end at 256: however much noise there is, ln(1/delta) / 255 is left.
+    let floor = cost(MAX_NOISE)?;
+    if floor > epsilon {
+        return Err(Error::NoNoiseKeeps { epsilon, floor });
+    }
     let enough = |noise: f64| -> Result<bool, Error> { Ok(cost(noise)? <= epsilon) };
     let (mut low, mut high) = (0.0, 1.0);
+    // It comes to its end at the largest noise at last, a power of two.
     while !enough(high)? {
         (low, high) = (high, high * 2.0);
-        if high > f64::from(2u32).powi(40) {
-            return Err(Error::Epsilon(epsilon));
-        }
     }
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
@@ -234,7 +252,43 @@ mod tests {
         assert_eq!(order, 17);
         let least = training.least_multiplier(epsilon, 1e-5).unwrap();
         assert!((least - 1.3).abs() < 1e-6, "{least}");
-        assert!(training.least_multiplier(-1.0, 1e-5).is_err());
+    }
+
+    /// What is no budget is said to be none, and what no noise keeps is told from that.
+    #[test]
+    fn budgets_that_cannot_be_kept_are_refused_in_their_own_words() {
+        let training = SampledGaussian {
+            rate: 0.1,
+            multiplier: 1.0,
+            steps: 100,
+        };
+        for epsilon in [-1.0, 0.0, f64::NAN, f64::INFINITY, 1e-300, 1e10] {
+            let refused = training.least_multiplier(epsilon, 1e-5);
+            assert!(matches!(refused, Err(Error::Epsilon(_))), "{epsilon}");
+        }
+        for delta in [0.0, 1.0, -1e-5, f64::NAN] {
+            let refused = training.least_multiplier(1.0, delta);
+            assert!(matches!(refused, Err(Error::Delta(_))), "{delta}");
+        }
+        let Err(Error::NoNoiseKeeps { floor, .. }) = training.least_multiplier(0.04, 1e-5) else {
+            panic!("no noise keeps this");
+        };
+        // ln(1/delta) / (256 - 1).
+        assert!((floor - 1e5f64.ln() / 255.0).abs() < 1e-6, "{floor}");
+        for epsilon in [floor * 1.001, 1e9] {
+            let multiplier = training.least_multiplier(epsilon, 1e-5).unwrap();
+            let kept = SampledGaussian {
+                multiplier,
+                ..training
+            };
+            assert!(kept.epsilon(1e-5).unwrap().0 <= epsilon);
+        }
+        let never = SampledGaussian {
+            rate: 0.0,
+            ..training
+        };
+        let refused = never.least_multiplier(1.0, 1e-5);
+        assert!(matches!(refused, Err(Error::Sampled { .. })));
     }
 
     /// With the whole table in every step it is the Gaussian mechanism: e(a) = a / (2 z^2).

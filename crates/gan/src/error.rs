@@ -15,6 +15,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// Training that ended in weights which are no finite numbers.
+    #[error(
+        "training diverged: after {steps} steps weights are no finite numbers (take a smaller rate)"
+    )]
+    Diverged {
+        /// Steps, or rounds, that were taken.
+        steps: u32,
+    },
     /// Bytes that are no saved model.
     #[error("not a model of fhaim-gan: {0}")]
     Saved(&'static str),

@@ -6,6 +6,7 @@ use rand::Rng;
 
 use crate::Error;
 use crate::matrix::Matrix;
+use crate::network::MAX_VALUES;
 
 /// Temperature of the softmax by which a generator's outputs become nearly one-hot (Jang, Gu and Poole 2017).
 const TEMPERATURE: f32 = 0.2;
@@ -28,8 +29,24 @@ impl Shape {
     /// Numbers of a record.
     pub fn width(&self) -> usize {
         match self {
-            Self::Image { rows, columns } => rows * columns,
-            Self::Codes(sizes) => sizes.iter().sum(),
+            Self::Image { rows, columns } => rows.saturating_mul(*columns),
+            Self::Codes(sizes) => sizes.iter().copied().fold(0, usize::saturating_add),
+        }
+    }
+
+    /// As many records as may be in memory: of [`MAX_VALUES`] numbers together.
+    pub fn most_records(&self) -> usize {
+        MAX_VALUES / self.width().max(1)
+    }
+
+    /// Refuses more records than may be in memory.
+    pub(crate) fn check_records(&self, records: usize) -> Result<(), Error> {
+        match self.most_records() {
+            most if records > most => Err(Error::setting(
+                "records",
+                format!("at most {most} of {} numbers each are drawn", self.width()),
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -71,7 +71,7 @@ impl Federation {
 /// that a party in every round draws what one alone would; with privacy it must be as secret as the noise.
 ///
 /// # Errors
-/// No party, parties of several shapes, or a setting that cannot be.
+/// No party, parties of several shapes, a setting that cannot be; [`Error::Diverged`].
 pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
     parties: &[Examples],
     training: &Training,
@@ -88,21 +88,17 @@ pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
     };
     let mut gan = Gan::random(shape, training, rng)?;
     let mut pair = Pair::new(&gan, training);
-    for _ in 0..training.steps {
+    for round in 1..=training.steps {
         let drawn: Vec<&Examples> = parties
             .iter()
             .filter(|_| participation.random_bool(federation.rate))
             .collect();
-        let changes = drawn
-            .into_iter()
-            .map(|examples| change(&gan, examples, training, federation, rng))
-            .collect::<Result<Vec<_>, Error>>()?;
-        let moved = sum(
-            &changes,
-            gan.discriminator.parameters().len(),
-            federation,
-            rng,
-        )?;
+        let parameters = gan.discriminator.parameters().len();
+        let mut sum = Sum::new(parameters, federation.privacy);
+        for examples in drawn {
+            sum.add(&change(&gan, examples, training, federation, rng)?);
+        }
+        let moved = sum.release(rng)?;
         let share = (1.0 / (federation.rate * parties.len() as f64)) as f32;
         let parameters = gan.discriminator.parameters_mut().iter_mut();
         parameters.zip(moved).for_each(|(p, m)| *p += share * m);
@@ -111,6 +107,8 @@ pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
             pair.generator
                 .step(gan.generator.network.parameters_mut(), &gradient);
         }
+        // With privacy this tells of nothing but what was noised: a party's change that is no number adds nothing.
+        gan.check_progress(round)?;
     }
     Ok(gan)
 }
@@ -141,26 +139,34 @@ fn change<R: Rng + ?Sized>(
     Ok(moved.map(|(at, from)| at - from).collect())
 }
 
-/// The sum of changes, clipped and noised if that is asked for.
-fn sum<R: RngCore + ?Sized>(
-    changes: &[Vec<f32>],
-    parameters: usize,
-    federation: &Federation,
-    rng: &mut R,
-) -> Result<Vec<f32>, Error> {
-    if let Some(privacy) = &federation.privacy {
-        let mut sum = vec![0i64; parameters];
-        changes
-            .iter()
-            .for_each(|change| add_clipped(change, privacy.clip, &mut sum));
-        // Noise comes where nobody took part as well: that nobody did is not to be seen.
-        return privacy.release(sum, rng);
+/// The sum of changes: as they are, or clipped and noised.
+enum Sum {
+    Plain(Vec<f32>),
+    Private(Vec<i64>, Privacy),
+}
+
+impl Sum {
+    fn new(parameters: usize, privacy: Option<Privacy>) -> Self {
+        match privacy {
+            Some(privacy) => Self::Private(vec![0; parameters], privacy),
+            None => Self::Plain(vec![0.0; parameters]),
+        }
     }
-    let mut sum = vec![0.0f32; parameters];
-    for change in changes {
-        sum.iter_mut().zip(change).for_each(|(s, c)| *s += c);
+
+    fn add(&mut self, change: &[f32]) {
+        match self {
+            Self::Plain(sum) => sum.iter_mut().zip(change).for_each(|(s, c)| *s += c),
+            Self::Private(sum, privacy) => add_clipped(change, privacy.clip, sum),
+        }
     }
-    Ok(sum)
+
+    /// Noise comes where nobody took part as well: that nobody did is not to be seen.
+    fn release<R: RngCore + ?Sized>(self, rng: &mut R) -> Result<Vec<f32>, Error> {
+        match self {
+            Self::Plain(sum) => Ok(sum),
+            Self::Private(sum, privacy) => privacy.release(sum, rng),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -308,21 +314,26 @@ mod tests {
 
     #[test]
     fn sums_are_clipped_noised_and_the_same_for_the_same_seed() {
+        let privacy = Privacy {
+            clip: 0.1,
+            multiplier: 1e-4,
+        };
         let federation = Federation {
-            privacy: Some(Privacy {
-                clip: 0.1,
-                multiplier: 1e-4,
-            }),
+            privacy: Some(privacy),
             ..Federation::default()
         };
-        let changes = [vec![3.0f32, 4.0], vec![0.03, 0.04]];
-        let found = sum(&changes, 2, &federation, &mut StdRng::seed_from_u64(1)).unwrap();
+        let sum = |changes: &[[f32; 2]]| {
+            let mut sum = Sum::new(2, Some(privacy));
+            changes.iter().for_each(|change| sum.add(change));
+            sum.release(&mut StdRng::seed_from_u64(1)).unwrap()
+        };
+        let found = sum(&[[3.0, 4.0], [0.03, 0.04]]);
         // The first is scaled to norm 0.1, the second left.
         assert!(
             (found[0] - 0.09).abs() < 1e-3 && (found[1] - 0.12).abs() < 1e-3,
             "{found:?}"
         );
-        let noise = sum(&[], 2, &federation, &mut StdRng::seed_from_u64(1)).unwrap();
+        let noise = sum(&[]);
         assert!(noise.iter().any(|&n| n != 0.0));
         let parties = [examples(8), examples(8)];
         let twice = || run(&parties, &plain(), &federation, 1).unwrap();

@@ -12,7 +12,7 @@ use crate::conditions::{add_condition_loss, all_conditions, own_conditions, unif
 use crate::examples::{Examples, Shape};
 use crate::hidden::Hidden;
 use crate::matrix::Matrix;
-use crate::network::{Network, Tape};
+use crate::network::{MAX_VALUES, Network, Tape, parameter_count};
 use crate::optimiser::Optimiser;
 use crate::private::{Privacy, clipped_sum};
 
@@ -54,6 +54,16 @@ impl Default for Training {
 }
 
 impl Training {
+    /// Parameters of a pair of networks over such records.
+    ///
+    /// # Errors
+    /// As [`Gan::random`].
+    pub fn parameters(&self, shape: &Shape) -> Result<usize, Error> {
+        let generator = parameter_count(&self.hidden.generator(self.noise, shape)?)?;
+        let inputs = shape.width().saturating_add(shape.conditions());
+        Ok(generator + parameter_count(&self.hidden.critic(inputs, shape, 1)?)?)
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value) in [
             ("noise", self.noise),
@@ -62,6 +72,11 @@ impl Training {
         ] {
             if value == 0 {
                 return Err(Error::setting(what, "there must be one or more"));
+            }
+        }
+        for rate in [self.discriminator.rate(), self.generator.rate()] {
+            if !(rate > 0.0 && rate.is_finite()) {
+                return Err(Error::setting("rate", "it must be a positive number"));
             }
         }
         Ok(())
@@ -121,8 +136,10 @@ impl Generator {
     /// Draws records.
     ///
     /// # Errors
-    /// [`Error::Shape`] for none.
+    /// [`Error::Shape`] for none, and where weights are so large that what they make are no numbers;
+    /// [`Error::Setting`] for more than [`Shape::most_records`].
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Result<Examples, Error> {
+        self.shape.check_records(records)?;
         let mut all = Matrix::zeros(0, self.shape.width());
         while all.rows() < records {
             let count = DRAWN.min(records - all.rows());
@@ -134,6 +151,10 @@ impl Generator {
             }
             all = all.above(&made);
         }
+        if all.values().iter().any(|value| !value.is_finite()) {
+            let problem = "the networks have weights so large that they make no numbers";
+            return Err(Error::Shape(problem.to_owned()));
+        }
         Examples::checked(self.shape.clone(), all)
     }
 }
@@ -142,7 +163,8 @@ impl Gan {
     /// Untrained networks.
     ///
     /// # Errors
-    /// [`Error::Shape`] for networks that cannot be; [`Error::Setting`] for no noise, steps or batch.
+    /// [`Error::Shape`] for networks that cannot be; [`Error::Setting`] for no noise, steps or batch, a batch that is too
+    /// large for a pass, or a rate that is none.
     pub fn random<R: Rng + ?Sized>(
         shape: &Shape,
         training: &Training,
@@ -153,7 +175,31 @@ impl Gan {
         let generator = Network::random(hidden.generator(training.noise, shape)?, rng)?;
         let inputs = shape.width() + shape.conditions();
         let discriminator = Network::random(hidden.critic(inputs, shape, 1)?, rng)?;
-        Self::new(shape.clone(), generator, discriminator)
+        let gan = Self::new(shape.clone(), generator, discriminator)?;
+        gan.check_batch(training.batch)?;
+        Ok(gan)
+    }
+
+    /// A batch of real records, and as many made ones, have to pass through the larger network.
+    fn check_batch(&self, batch: usize) -> Result<(), Error> {
+        let networks = [&self.generator.network, &self.discriminator];
+        let kept = networks.map(Network::kept).into_iter().max().unwrap_or(1);
+        let most = MAX_VALUES / kept.saturating_mul(2).max(1);
+        match batch <= most {
+            true => Ok(()),
+            false => Err(Error::setting(
+                "batch",
+                format!("at most {most} records pass through these networks at once"),
+            )),
+        }
+    }
+
+    /// Whether there is still something to be learnt: weights that are no numbers stay so.
+    pub(crate) fn check_progress(&self, steps: u32) -> Result<(), Error> {
+        match self.generator.network.is_finite() && self.discriminator.is_finite() {
+            true => Ok(()),
+            false => Err(Error::Diverged { steps }),
+        }
     }
 
     /// A pair of networks.

@@ -44,11 +44,11 @@ pub use hidden::Hidden;
 pub use judge::{Judge, Quality};
 pub use layer::Layer;
 pub use matrix::Matrix;
-pub use network::{Backward, MAX_PARAMETERS, MAX_WIDTH, Network, Tape};
+pub use network::{Backward, MAX_PARAMETERS, MAX_VALUES, MAX_WIDTH, Network, Tape};
 pub use optimiser::Optimiser;
-pub use private::{Privacy, Sampling, UNIT};
+pub use private::{MAX_CLIP, MIN_CLIP, Privacy, Sampling, UNIT};
 pub use privgan::{PrivGan, train_parts};
-pub use saved::{MAX_PAIRS, Model};
+pub use saved::{MAX_LAYERS, MAX_PAIRS, Model};
 pub use train::{record_sampling, train};
 pub use window::Window;
 

@@ -20,6 +20,10 @@ pub const MAX_WIDTH: usize = 1 << 16;
 /// The most parameters of a network.
 pub const MAX_PARAMETERS: usize = 1 << 26;
 
+/// The most values of rows that are in memory together: of a pass through a network, or of drawn records. In single
+/// precision these are 1 GB.
+pub const MAX_VALUES: usize = 1 << 28;
+
 /// Layers: the outputs of each but the last go through a leaky rectifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -85,6 +89,11 @@ impl Network {
         &self.parameters
     }
 
+    /// Whether all parameters are finite numbers.
+    pub(crate) fn is_finite(&self) -> bool {
+        self.parameters.iter().all(|p| p.is_finite())
+    }
+
     /// All parameters, to be changed.
     pub(crate) fn parameters_mut(&mut self) -> &mut [f32] {
         &mut self.parameters
@@ -98,6 +107,12 @@ impl Network {
     /// Values of an output.
     pub fn outputs(&self) -> usize {
         self.layers.last().map_or(0, Layer::outputs)
+    }
+
+    /// Values that a pass keeps of each row: what each layer is given, and what the last one makes.
+    pub(crate) fn kept(&self) -> usize {
+        let inputs = self.layers.iter().map(Layer::inputs);
+        inputs.fold(self.outputs(), usize::saturating_add)
     }
 
     /// The outputs of each row.

@@ -22,6 +22,13 @@ impl Optimiser {
     pub const fn adam(rate: f32) -> Self {
         Self::Adam { rate, beta: 0.5 }
     }
+
+    /// By how much it moves parameters.
+    pub(crate) const fn rate(self) -> f32 {
+        match self {
+            Self::Sgd { rate } | Self::Adam { rate, .. } => rate,
+        }
+    }
 }
 
 /// An optimiser and its running means.

@@ -18,6 +18,11 @@ pub const UNIT: i32 = 1 << 20;
 /// By what a vector is scaled down that rounding of doubles had left too long.
 const SHORTER: f64 = 1.0 - 1.0 / 65536.0;
 
+/// The least and the largest clip: between them scaled gradients are numbers of single precision.
+pub const MIN_CLIP: f64 = 1e-9;
+/// See [`MIN_CLIP`].
+pub const MAX_CLIP: f64 = 1e9;
+
 /// Clipping and noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Privacy {
@@ -63,10 +68,19 @@ impl Sampling {
 }
 
 impl Privacy {
+    /// Refuses before any training what no sum could be released with.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a clip outside [`MIN_CLIP`]..=[`MAX_CLIP`], and for noise that cannot be drawn.
+    pub fn check(&self) -> Result<(), Error> {
+        self.noise().map(drop)
+    }
+
     /// The noise of one coordinate of a sum, in units of clip/[`UNIT`].
     fn noise(&self) -> Result<DiscreteGaussian, Error> {
-        if !(self.clip > 0.0 && self.clip.is_finite()) {
-            return Err(Error::setting("clip", "it must be a positive number"));
+        if !(MIN_CLIP..=MAX_CLIP).contains(&self.clip) {
+            let problem = format!("it must be a number from {MIN_CLIP:e} to {MAX_CLIP:e}");
+            return Err(Error::setting("clip", problem));
         }
         let scale = (self.multiplier * f64::from(UNIT)).ceil();
         if !(scale >= 1.0 && scale <= DiscreteGaussian::MAX_SCALE as f64) {
@@ -74,7 +88,7 @@ impl Privacy {
             return Err(Error::setting(
                 "noise multiplier",
                 format!(
-                    "it must be above 0 and at most {most}, not {}",
+                    "it must be above 0 and at most {most}, not {} (raise epsilon, or take fewer steps)",
                     self.multiplier
                 ),
             ));
@@ -243,6 +257,8 @@ mod tests {
         for (clip, multiplier) in [
             (0.0, 1.0),
             (f64::NAN, 1.0),
+            (1e-300, 1.0),
+            (f64::INFINITY, 1.0),
             (1.0, 0.0),
             (1.0, 1e3),
             (1.0, f64::NAN),

@@ -35,7 +35,7 @@ impl Default for PrivGan {
 /// Networks for each of a party's parts.
 ///
 /// # Errors
-/// Fewer than two parts, parts of several shapes, or a setting that cannot be.
+/// Fewer than two parts, parts of several shapes, a setting that cannot be; [`Error::Diverged`].
 pub fn train_parts<R: Rng + ?Sized>(
     parts: &[Examples],
     training: &Training,
@@ -67,7 +67,7 @@ pub fn train_parts<R: Rng + ?Sized>(
             classifier.learn(batch(part, training, rng), number)?;
         }
     }
-    for _ in 0..training.steps {
+    for step in 1..=training.steps {
         for ((number, part), (gan, pair)) in parts
             .iter()
             .enumerate()
@@ -87,6 +87,7 @@ pub fn train_parts<R: Rng + ?Sized>(
             })?;
             pair.generator
                 .step(gan.generator.network.parameters_mut(), &gradient);
+            gan.check_progress(step)?;
         }
     }
     Ok(gans)

@@ -23,9 +23,11 @@ const MAGIC: &[u8; 8] = b"FHAIMGAN";
 const DENSE: usize = 1;
 const LAYERED: usize = 2;
 
-/// The most pairs of networks in a file, layers of a network, and attributes of a table.
+/// The most pairs of networks in a file.
 pub const MAX_PAIRS: usize = 10_000;
-const MAX_LAYERS: usize = 64;
+/// The most widths that a network of a file has: one more than its layers.
+pub const MAX_LAYERS: usize = 64;
+/// The most attributes of a table.
 const MAX_ATTRIBUTES: usize = 10_000;
 
 /// Pairs of networks, each with how many records it stands for: one after federated training, one for each party where
@@ -70,8 +72,10 @@ impl Model {
     /// Draws records, of each generator in proportion to what it stands for.
     ///
     /// # Errors
-    /// [`Error::Shape`] for no records.
+    /// [`Error::Shape`] for no records, and for weights so large that they make no numbers; [`Error::Setting`] for more
+    /// than [`Shape::most_records`].
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Result<Examples, Error> {
+        self.shape().check_records(records)?;
         let all: u64 = self.records.iter().copied().map(u64::from).sum();
         let (mut stood, mut drawn) = (0u64, 0usize);
         let mut sample: Option<Examples> = None;

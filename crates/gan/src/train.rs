@@ -14,7 +14,7 @@ use crate::private::{Privacy, Sampling};
 /// discriminator alone. The number of records is public.
 ///
 /// # Errors
-/// A setting that cannot be.
+/// A setting that cannot be; [`Error::Diverged`].
 pub fn train<R: Rng + ?Sized>(
     examples: &Examples,
     training: &Training,
@@ -23,7 +23,7 @@ pub fn train<R: Rng + ?Sized>(
 ) -> Result<Gan, Error> {
     let mut gan = Gan::random(examples.shape(), training, rng)?;
     let mut pair = Pair::new(&gan, training);
-    for _ in 0..training.steps {
+    for step in 1..=training.steps {
         let gradient = match privacy {
             Some(privacy) => {
                 let drawn = independently(examples, record_sampling(examples, training).rate, rng);
@@ -36,6 +36,7 @@ pub fn train<R: Rng + ?Sized>(
         let gradient = gan.generator_gradient(training.batch, rng, |_, _| Ok(None))?;
         pair.generator
             .step(gan.generator.network.parameters_mut(), &gradient);
+        gan.check_progress(step)?;
     }
     Ok(gan)
 }
@@ -200,7 +201,63 @@ pub(crate) mod tests {
         ] {
             assert!(train(&examples(4), &wrong, None, rng).is_err());
         }
+        for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let wrong = Training {
+                generator: crate::Optimiser::adam(rate),
+                ..training()
+            };
+            let refused = train(&examples(4), &wrong, None, rng).unwrap_err();
+            assert!(refused.to_string().starts_with("rate: "), "{refused}");
+        }
+        // Of what cannot be in memory nothing is made.
+        let wrong = Training {
+            batch: usize::MAX,
+            ..training()
+        };
+        let refused = train(&examples(4), &wrong, None, rng).unwrap_err();
+        assert!(refused.to_string().starts_with("batch: "), "{refused}");
+        let gan = Gan::random(examples(1).shape(), &training(), rng).unwrap();
+        let refused = gan.generator().sample(usize::MAX, rng).unwrap_err();
+        assert!(refused.to_string().starts_with("records: "), "{refused}");
         let sampling = record_sampling(&examples(8), &training());
         assert_eq!((sampling.rate, sampling.steps), (1.0, 1500));
+    }
+
+    /// Weights that are no numbers are not what training ends with, whoever trains.
+    #[test]
+    fn training_that_diverges_says_so() {
+        let rng = &mut StdRng::seed_from_u64(1);
+        let training = Training {
+            discriminator: crate::Optimiser::Sgd { rate: 1e30 },
+            generator: crate::Optimiser::Sgd { rate: 1e30 },
+            ..training()
+        };
+        let privacy = Privacy {
+            clip: 1.0,
+            multiplier: 1.0,
+        };
+        let parts = [examples(8), examples(8)];
+        let federation = crate::Federation {
+            rate: 1.0,
+            ..crate::Federation::default()
+        };
+        let results = [
+            train(&parts[0], &training, None, rng).err(),
+            train(&parts[0], &training, Some(&privacy), rng).err(),
+            crate::train_parts(&parts, &training, &crate::PrivGan::default(), rng).err(),
+            crate::federate(
+                &parts,
+                &training,
+                &federation,
+                (&mut StdRng::seed_from_u64(2), rng),
+            )
+            .err(),
+        ];
+        for refused in results {
+            assert!(
+                matches!(refused, Some(Error::Diverged { steps }) if steps < 1500),
+                "{refused:?}"
+            );
+        }
     }
 }

@@ -282,3 +282,212 @@ fn outputs_go_where_links_lead() {
             .is_symlink()
     );
 }
+
+/// What is no budget, or none that any noise keeps, is refused before anything is trained, whoever keeps it.
+#[test]
+fn budgets_that_cannot_be_kept_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    for method in ["dpgan", "dp-fedavg", "dp-fedprox"] {
+        let train =
+            format!("train --parts parts --schema s.json --steps 3 --out g.bin --method {method}");
+        for epsilon in ["-1", "0", "nan", "inf", "1e-300", "1e300"] {
+            let says = "epsilon must be a positive number";
+            refused(folder, &format!("{train} --epsilon {epsilon}"), says);
+        }
+        refused(
+            folder,
+            &format!("{train} --epsilon 0.01"),
+            "no noise keeps epsilon 0.01",
+        );
+        // So little that no noise can be drawn that is enough.
+        refused(
+            folder,
+            &format!("{train} --epsilon 0.0452"),
+            "noise multiplier: it must be",
+        );
+        for delta in ["-1", "0", "1", "nan"] {
+            let says = "delta must lie strictly between 0 and 1";
+            refused(
+                folder,
+                &format!("{train} --epsilon 1 --delta {delta}"),
+                says,
+            );
+        }
+        for clip in ["0", "-1", "nan", "inf", "1e-300"] {
+            let says = "clip: it must be a number from";
+            refused(folder, &format!("{train} --epsilon 1 --clip {clip}"), says);
+        }
+        let output = call(folder, &format!("{train} --epsilon 8 --hidden 4"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("nothing remembers"), "{said}");
+        fs::remove_file(folder.join("g.bin")).unwrap();
+    }
+}
+
+/// Numbers that would end in no memory, in no time, or in networks that are none, name their flag.
+#[test]
+fn numbers_that_cannot_be_name_their_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    let train = "train --parts parts --schema s.json --out g.bin";
+    for (flag, values) in [
+        ("--steps", &["0", "-1", "4000000000"][..]),
+        ("--batch", &["0", "18446744073709551615"]),
+        ("--noise", &["0", "70000"]),
+        ("--hidden", &["0", "4,70000", "x"]),
+        ("--filters", &["0", "70000"]),
+        ("--rate", &["0", "-1", "nan", "inf", "1e60"]),
+        ("--participation", &["0", "-0.1", "1.1", "nan"]),
+        ("--local-steps", &["0", "4000000000"]),
+    ] {
+        for value in values {
+            let arguments = format!("{train} --method federated {flag}={value}");
+            refused(folder, &arguments, &format!("for '{flag}"));
+        }
+    }
+    let central = format!("{train} --method central");
+    let many = vec!["4"; 63].join(",");
+    for (more, says) in [
+        ("--batch 90000000".to_owned(), "batch: at most"),
+        (
+            "--hidden 65536,65536".to_owned(),
+            "at most 67108864 parameters",
+        ),
+        (format!("--hidden {many}"), "--hidden: at most 62 layers"),
+        ("--rate 1e30".to_owned(), "training diverged"),
+    ] {
+        refused(folder, &format!("{central} {more}"), says);
+    }
+    // 16 parties of two pairs, each of 20 million parameters.
+    fs::create_dir(folder.join("many")).unwrap();
+    for party in 0..16 {
+        let name = format!("many/{party}.csv");
+        fs::copy(folder.join("parts/part-000.csv"), folder.join(name)).unwrap();
+    }
+    refused(
+        folder,
+        "train --parts many --schema s.json --out g.bin --method privgan --hidden 3000,3000",
+        "32 pairs of networks",
+    );
+    assert!(!folder.join("g.bin").exists());
+    done(folder, &format!("{central} --hidden 4 --steps 3"));
+    let sample = "sample g.bin --schema s.json --out s.csv --records";
+    refused(folder, &format!("{sample} 0"), "for '--records");
+    refused(folder, &format!("{sample} 90000000"), "--records: at most");
+    let attack = "attack g.bin --schema s.json --members parts/part-000.csv --others parts/part-001.csv --drawn";
+    refused(folder, &format!("{attack} 0"), "for '--drawn");
+    refused(folder, &format!("{attack} 90000000"), "--drawn: at most");
+    refused(folder, "bench --seeds 0", "for '--seeds");
+    refused(folder, "bench --rule nonsense", "for '--rule");
+}
+
+/// A flag that nothing would look at is an error.
+#[test]
+fn flags_that_say_nothing_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    let train = "train --parts parts --schema s.json --steps 3 --hidden 4 --out g.bin";
+    for more in [
+        "--method central --clip 1",
+        "--method local --participation 0.5",
+        "--method dpgan --epsilon 8 --local-steps 2",
+        "--method dp-fedavg --epsilon 8 --mu 1",
+        "--method federated --lambda 1",
+    ] {
+        refused(folder, &format!("{train} {more}"), "says nothing to");
+    }
+    for (more, says) in [
+        ("--delta 1e-6", "--epsilon"),
+        ("--parties 3", "cannot be used with"),
+        ("--rule qli", "cannot be used with"),
+        ("--labels l.idx1", "cannot be used with"),
+    ] {
+        refused(folder, &format!("{train} --method central {more}"), says);
+    }
+    let images = Images {
+        rows: 2,
+        columns: 2,
+        pixels: (0..40).collect(),
+    };
+    fs::write(folder.join("i.idx3"), write_images(&images)).unwrap();
+    fs::write(folder.join("l.idx1"), write_labels(&[0; 10])).unwrap();
+    let train =
+        "train --images i.idx3 --labels l.idx1 --method central --steps 3 --hidden 4 --out i.bin";
+    refused(
+        folder,
+        &format!("{train} --schema s.json"),
+        "cannot be used with",
+    );
+    for more in ["--delimiter ;", "--clamp", "--missing NA"] {
+        refused(folder, &format!("{train} {more}"), "what is for tables");
+    }
+    done(folder, train);
+    let attack = "attack i.bin --members i.idx3 --others i.idx3 --schema s.json";
+    refused(folder, attack, "what is for tables");
+    let sample = "sample i.bin --out s.idx3 --schema s.json";
+    refused(folder, sample, "leave out --schema");
+    refused(
+        folder,
+        "bench --method central --party-epsilon 1",
+        "says nothing to",
+    );
+    refused(folder, "bench --table t --drawn 5", "--table");
+}
+
+/// Parts as `fhaim federate split` leaves them are read as they are: whatever is between their fields, and with what
+/// `fhaim` lets its users say of values.
+#[test]
+fn tables_are_read_as_they_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    let at = |name: &str| folder.join(name);
+    for part in fs::read_dir(at("parts")).unwrap() {
+        let part = part.unwrap().path();
+        let text = fs::read_to_string(&part).unwrap().replace(',', ";");
+        fs::write(&part, text).unwrap();
+    }
+    let train =
+        "train --parts parts --schema s.json --method central --steps 3 --hidden 4 --out g.bin";
+    done(folder, train);
+    done(folder, &format!("{train} --delimiter ;"));
+    refused(folder, &format!("{train} --delimiter ,"), "column");
+    let sample = "sample g.bin --schema s.json --records 20 --delimiter ; --out drawn.csv";
+    done(folder, sample);
+    let drawn = fs::read_to_string(at("drawn.csv")).unwrap();
+    assert!(drawn.starts_with("smokes;age;ill\n"), "{drawn}");
+    done(
+        folder,
+        "attack g.bin --schema s.json --members parts/part-000.csv --others drawn.csv --drawn 50",
+    );
+    // A column that the schema lacks.
+    fs::create_dir(at("wide")).unwrap();
+    fs::write(
+        at("wide/a.csv"),
+        "id;smokes;age;ill\n7;no;old;no\n8;yes;old;yes\n",
+    )
+    .unwrap();
+    let wide = train.replace("--parts parts", "--parts wide");
+    refused(folder, &wide, "id");
+    let output = call(folder, &format!("{wide} --ignore-columns"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("was left out"), "{said}");
+}
+
+#[test]
+fn every_command_shows_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["train", "sample", "attack", "bench"] {
+        let help = done(folder.path(), &format!("{command} --help"));
+        let examples = help.split("Examples:\n").nth(1).unwrap();
+        assert!(
+            examples.contains(&format!("fhaim-gan {command} ")),
+            "{help}"
+        );
+    }
+}

@@ -172,6 +172,23 @@ fn files_that_are_not_there() {
 }
 
 #[test]
+fn results_never_replace_what_they_are_made_of() {
+    let folder = folder(table(20), SCHEMA);
+    let table = fs::read(folder.path().join("t.csv")).unwrap();
+    for arguments in [
+        "schema infer --data t.csv --out ./t.csv",
+        "sample --model t.csv --schema t.schema.json --out ./t.csv",
+        "evaluate --real t.csv --synthetic t.csv --schema t.schema.json --out ./t.csv",
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let output = fhaim(folder.path(), &arguments);
+        check_refusal(&output, &["./t.csv is named for two purposes"]);
+        assert_eq!(fs::read(folder.path().join("t.csv")).unwrap(), table);
+    }
+    assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+}
+
+#[test]
 fn results_never_replace_a_folder() {
     let folder = folder(table(20), SCHEMA);
     fs::create_dir(folder.path().join("out.csv")).unwrap();

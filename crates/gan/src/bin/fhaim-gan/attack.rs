@@ -13,9 +13,9 @@ use crate::failure::Failure;
 /// Attacks saved networks with members and others; its randomness is public.
 pub fn run(arguments: &AttackArguments) -> Result<(), Failure> {
     let model = data::model(&arguments.model)?;
-    let schema = arguments.schema.as_deref();
-    let members = records(&model, schema, &arguments.members)?;
-    let others = records(&model, schema, &arguments.others)?;
+    data::check_drawn("--drawn", arguments.drawn, model.shape())?;
+    let members = records(&model, arguments, &arguments.members)?;
+    let others = records(&model, arguments, &arguments.others)?;
     let options = MonteCarlo {
         records: members.len().min(others.len()).min(100),
         ..MonteCarlo::default()
@@ -32,11 +32,14 @@ pub fn run(arguments: &AttackArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn records(model: &Model, schema: Option<&Path>, path: &Path) -> Result<Examples, Failure> {
-    match (model.shape(), schema) {
-        (Shape::Image { .. }, _) => data::images(path),
+fn records(model: &Model, arguments: &AttackArguments, path: &Path) -> Result<Examples, Failure> {
+    match (model.shape(), &arguments.schema) {
+        (Shape::Image { .. }, schema) => {
+            arguments.reading.check_unused(schema.is_some())?;
+            data::images(path)
+        }
         (Shape::Codes(_), Some(schema)) => {
-            let table = data::table(path, data::schema(schema)?)?;
+            let table = data::table(path, data::schema(schema)?, &arguments.reading)?;
             Ok(Examples::from_table(&table)?)
         }
         (Shape::Codes(_), None) => Err(Failure::Usage(

@@ -5,12 +5,14 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
+use fhaim_domain::{Dialect, ReadOptions, Schema, Table, Transcoder, read_csv};
 use fhaim_federated::partition::{Rule, partition};
-use fhaim_gan::{Examples, Model};
+use fhaim_files::{read_options, remarks};
+use fhaim_gan::{Examples, Model, Shape};
 use fhaim_mix::idx;
 use rand::RngCore;
 
+use crate::args::ReadingArguments;
 use crate::failure::Failure;
 
 /// Classes that images may have.
@@ -36,10 +38,21 @@ pub fn schema(path: &Path) -> Result<Schema, Failure> {
     Ok(Schema::from_json(&path.to_string_lossy(), &read(path)?)?)
 }
 
-/// A table of a schema.
-pub fn table(path: &Path, schema: Schema) -> Result<Table, Failure> {
-    let options = ReadOptions::new(path.to_string_lossy());
-    Ok(read_csv(schema, read(path)?.as_slice(), &options)?.table)
+/// A table of a schema, in the dialect of its first lines, and what reading changed on standard error.
+pub fn table(path: &Path, schema: Schema, reading: &ReadingArguments) -> Result<Table, Failure> {
+    let bytes = read(path)?;
+    let dialect = Dialect::detect(&bytes);
+    let name = path.to_string_lossy().into_owned();
+    let options = ReadOptions {
+        delimiter: reading.format.delimiter.unwrap_or(dialect.delimiter),
+        ..read_options(name, &reading.format, &reading.strictness)
+    };
+    let text = Transcoder::new(bytes.as_slice(), dialect.encoding);
+    let found = read_csv(schema, text, &options)?;
+    for remark in remarks(found.table.schema(), &found.left_out, &found.adjusted) {
+        eprintln!("note: {}: {remark}", path.display());
+    }
+    Ok(found.table)
 }
 
 /// Images.
@@ -109,6 +122,17 @@ pub fn deal(
     let dealt = partition(&table, parties, rule, rng)?;
     let party = |rows: &Vec<usize>| Ok(examples.select(rows)?);
     dealt.iter().map(party).collect()
+}
+
+/// Refuses more records than may be in memory: the flag asks for them.
+pub fn check_drawn(flag: &str, records: usize, shape: &Shape) -> Result<(), Failure> {
+    match shape.most_records() {
+        most if records > most => Err(Failure::Usage(format!(
+            "{flag}: at most {most} records of {} numbers each",
+            shape.width()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Saved networks.

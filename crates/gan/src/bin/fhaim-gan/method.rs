@@ -2,13 +2,19 @@
 
 use clap::ValueEnum;
 use fhaim_gan::{
-    Examples, Federation, Gan, Model, PrivGan, Privacy, Training, federate, record_sampling, train,
-    train_parts,
+    Examples, Federation, Gan, MAX_PAIRS, MAX_VALUES, Model, PrivGan, Privacy, Training, federate,
+    record_sampling, train, train_parts,
 };
 use rand_chacha::ChaCha20Rng;
 
 use crate::args::NetworkArguments;
 use crate::failure::Failure;
+
+/// What flags are where they are not given; their help says so.
+const CLIP: f64 = 0.01;
+const PARTICIPATION: f64 = 0.1;
+const MU: f32 = 0.5;
+const LAMBDA: f32 = 1.0;
 
 /// How networks are trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,6 +47,20 @@ impl Method {
     pub fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Whether parties train one pair of networks together.
+    pub fn is_federated(self) -> bool {
+        matches!(self, Self::Federated | Self::DpFedavg | Self::DpFedprox)
+    }
+
+    /// Pairs of networks that it trains among so many parties.
+    fn pairs(self, parties: usize) -> usize {
+        match self {
+            Self::Central | Self::Federated | Self::DpFedavg | Self::DpFedprox => 1,
+            Self::Local | Self::Dpgan => parties,
+            Self::Privgan => parties.saturating_mul(2),
+        }
     }
 
     /// Whose budget it keeps; none where it keeps none.
@@ -83,6 +103,7 @@ pub fn train_by(
         (_, budget) => budget,
     };
     let training = arguments.training();
+    check_size(method, parties, &training)?;
     match method {
         Method::Central => {
             let all = pool(parties)?;
@@ -95,12 +116,33 @@ pub fn train_by(
                 .map(|party| train(party, &training, None, rng));
             plain(gans.collect::<Result<_, _>>()?, &sizes(parties))
         }
-        Method::Privgan => in_parts(parties, &training, arguments.lambda, rng),
-        Method::Dpgan => alone_with_noise(parties, &training, arguments.clip, budget, rng),
+        Method::Privgan => in_parts(parties, &training, arguments.lambda.unwrap_or(LAMBDA), rng),
+        Method::Dpgan => {
+            let clip = arguments.clip.unwrap_or(CLIP);
+            alone_with_noise(parties, &training, clip, budget, rng)
+        }
         Method::Federated | Method::DpFedavg | Method::DpFedprox => {
             together(method, parties, arguments, budget, rng)
         }
     }
+}
+
+/// Refuses more networks than may be in memory, or in a file.
+fn check_size(method: Method, parties: &[Examples], training: &Training) -> Result<(), Failure> {
+    let Some(first) = parties.first() else {
+        return Ok(());
+    };
+    let (pairs, parameters) = (
+        method.pairs(parties.len()),
+        training.parameters(first.shape())?,
+    );
+    if pairs <= MAX_PAIRS && pairs.saturating_mul(parameters) <= MAX_VALUES {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{pairs} pairs of networks of {parameters} parameters each are too many: there may be {MAX_PAIRS} pairs, and \
+         {MAX_VALUES} parameters together; take fewer --parties, or smaller --hidden or --filters"
+    )))
 }
 
 fn plain(gans: Vec<Gan>, records: &[usize]) -> Result<Trained, Failure> {
@@ -165,15 +207,20 @@ fn alone_with_noise(
     rng: &mut ChaCha20Rng,
 ) -> Result<Trained, Failure> {
     let (epsilon, delta) = budget.unwrap_or((0.0, 0.0));
-    let (mut gans, mut spent, mut most) = (Vec::new(), 0.0f64, 0.0f64);
+    let (mut noise, mut spent, mut most) = (Vec::new(), 0.0f64, 0.0f64);
+    // Of all parties before any trains: one that no noise protects keeps all of them from it.
     for party in parties {
         let sampling = record_sampling(party, training);
         let multiplier = sampling.multiplier(epsilon, delta)?;
+        let privacy = Privacy { clip, multiplier };
+        privacy.check()?;
         spent = spent.max(sampling.epsilon(multiplier, delta)?);
         most = most.max(multiplier);
-        let privacy = Privacy { clip, multiplier };
-        gans.push(train(party, training, Some(&privacy), rng)?);
+        noise.push(privacy);
     }
+    let trained = parties.iter().zip(&noise);
+    let gans = trained.map(|(party, privacy)| train(party, training, Some(privacy), rng));
+    let gans = gans.collect::<Result<_, _>>()?;
     Ok(Trained {
         model: saved(gans, &sizes(parties))?,
         // Parties' records are not the same ones: the largest epsilon is everyone's bound.
@@ -191,12 +238,11 @@ fn together(
 ) -> Result<Trained, Failure> {
     let training = arguments.training();
     let mut federation = Federation {
-        rate: arguments.participation,
-        local_steps: arguments.local_steps,
-        mu: if method == Method::DpFedprox {
-            arguments.mu
-        } else {
-            0.0
+        rate: arguments.participation.unwrap_or(PARTICIPATION),
+        local_steps: arguments.local_steps.unwrap_or(1),
+        mu: match method {
+            Method::DpFedprox => arguments.mu.unwrap_or(MU),
+            _ => 0.0,
         },
         privacy: None,
     };
@@ -205,10 +251,12 @@ fn together(
         let sampling = federation.sampling(&training);
         let found = sampling.multiplier(epsilon, delta)?;
         (spent, multiplier) = (Some(sampling.epsilon(found, delta)?), Some(found));
-        federation.privacy = Some(Privacy {
-            clip: arguments.clip,
+        let privacy = Privacy {
+            clip: arguments.clip.unwrap_or(CLIP),
             multiplier: found,
-        });
+        };
+        privacy.check()?;
+        federation.privacy = Some(privacy);
     }
     let mut participation = fhaim_dp::fork(rng);
     let gan = federate(parties, &training, &federation, (&mut participation, rng))?;

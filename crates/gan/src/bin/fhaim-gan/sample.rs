@@ -18,6 +18,7 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     check_distinct(&inputs, &[&arguments.out])?;
     let mut file = Staged::create(&arguments.out)?;
     let model = data::model(&arguments.model)?;
+    data::check_drawn("--records", arguments.records, model.shape())?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
     let schema = match (model.shape(), &arguments.schema) {
         (Shape::Codes(sizes), Some(path)) => {
@@ -36,7 +37,12 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
                 "the records are of a table: name its --schema".to_owned(),
             ));
         }
-        (Shape::Image { .. }, _) => None,
+        (Shape::Image { .. }, Some(_)) => {
+            return Err(Failure::Usage(
+                "the records are images: leave out --schema".to_owned(),
+            ));
+        }
+        (Shape::Image { .. }, None) => None,
     };
     let drawn = model.sample(arguments.records, &mut rng)?;
     let bytes = match schema {
@@ -48,7 +54,8 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
             let table = drawn.table(schema).map_err(fhaim_domain::Error::from)?;
             let mut bytes = Vec::new();
             if let Some(table) = table {
-                let options = WriteOptions::new(arguments.out.to_string_lossy());
+                let mut options = WriteOptions::new(arguments.out.to_string_lossy());
+                options.delimiter = arguments.delimiter.unwrap_or(b',');
                 write_csv(&table, &mut bytes, &mut rng, &options)?;
             }
             bytes

@@ -12,6 +12,7 @@ use crate::method::{Unit, train_by};
 
 /// Reads the parties' records, trains, writes the networks.
 pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
+    arguments.network.check(&[arguments.method])?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
     let origin = Origin::of(arguments)?;
     check_distinct(&origin.inputs(), &[&arguments.out])?;
@@ -46,6 +47,12 @@ pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     } else {
         format!("{count} pairs")
     };
+    if arguments.method.unit().is_some() {
+        eprintln!(
+            "note: nothing remembers that these records were used: what further runs over them cost adds up, and is \
+             yours to count"
+        );
+    }
     data::print(&format!(
         "{networks} of networks in {}; {kept}",
         arguments.out.display()
@@ -79,7 +86,10 @@ impl<'a> Origin<'a> {
                 images: Some(images),
                 labels: Some(labels),
                 ..
-            } => Ok(Self::Images { images, labels }),
+            } => {
+                arguments.reading.check_unused(false)?;
+                Ok(Self::Images { images, labels })
+            }
             _ => Err(Failure::Usage(
                 "name --parts and --schema, or --images and --labels".to_owned(),
             )),
@@ -105,8 +115,10 @@ impl<'a> Origin<'a> {
         match self {
             Self::Tables { parts, schema } => {
                 let schema = data::schema(schema)?;
-                let part =
-                    |path: &PathBuf| Ok(Examples::from_table(&data::table(path, schema.clone())?)?);
+                let part = |path: &PathBuf| {
+                    let table = data::table(path, schema.clone(), &arguments.reading)?;
+                    Ok(Examples::from_table(&table)?)
+                };
                 parts.iter().map(part).collect()
             }
             Self::Images { images, labels } => {

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use super::{budget, rules};
-use crate::args::BenchArguments;
+use crate::args::{BenchArguments, ReadingArguments};
 use crate::data;
 use crate::failure::Failure;
 use crate::method::{Method, train_by};
@@ -48,11 +48,12 @@ pub fn run(arguments: &BenchArguments, name: &str, methods: &[Method]) -> Result
         .map(PathBuf::from)
         .ok_or(Failure::NoData)?;
     let schema = data::schema(&folder.join(format!("{name}.schema.json")))?;
-    let table = data::table(&folder.join(format!("{name}.csv")), schema)?;
+    let path = folder.join(format!("{name}.csv"));
+    let table = data::table(&path, schema, &ReadingArguments::default())?;
     if !arguments.json {
         data::print("table      method      rule     seed  epsilon  error    AUC  train s");
     }
-    for seed in 0..arguments.seeds {
+    for seed in 0..arguments.seeds as u64 {
         for &method in methods {
             for rule in rules(arguments, method) {
                 let row = measure(arguments, (name, &table), (method, rule), seed)?;
