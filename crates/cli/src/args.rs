@@ -382,6 +382,13 @@ pub struct StrictnessArguments {
     pub ignore_columns: bool,
 }
 
+impl StrictnessArguments {
+    /// Whether anything was asked for.
+    pub fn is_any(&self) -> bool {
+        self.use_other || self.clamp || self.ignore_columns
+    }
+}
+
 /// Flags of `schema infer`.
 #[derive(Debug, Args)]
 pub struct InferArguments {
