@@ -7,7 +7,7 @@ use std::{
 };
 
 use fhaim_domain::{
-    Domain, RawColumn, ReadOptions, Schema, Table, WriteOptions, counted, read_csv, write_csv,
+    Domain, RawColumn, ReadOptions, Schema, Table, WriteOptions, counted, read_csv,
 };
 use fhaim_dp::{Ladder, LadderForm, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
@@ -15,11 +15,12 @@ use fhaim_he::Layout;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Job, Progress as Standing, Run};
-use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, sample_allowed};
+use fhaim_synth::{Mechanisms, Outcome, PlaintextSource};
 
 use crate::{
     alone::alone,
     args::GenerateArguments,
+    drawing::{self, Kept},
     encrypted::{self, Costs, Setup},
     error::Error,
     estimate,
@@ -142,14 +143,15 @@ impl<'a> Request<'a> {
             .arguments
             .records
             .map_or_else(|| modelled_records(outcome), NonZeroUsize::get);
-        let phase = progress.uncounted("sample");
+        let phase = progress.counted("sample", records as u64, "records");
         let mut rng = generator(self.seed, Purpose::Records)?;
-        let model = outcome.model.as_ref();
-        let sampled = sample_allowed(model, self.held.schema(), records, &mut rng)?;
-        input::remark_on_constraints(self.held.schema(), sampled.allowed);
-        let synthetic = Table::new(self.held.shared_schema(), sampled.columns);
-        let synthetic = synthetic.map_err(fhaim_domain::Error::from)?;
-        let written = self.write_table(&mut files, &synthetic, &mut rng)?;
+        let schema = self.held.shared_schema();
+        let blocks = drawing::blocks(&schema, &outcome.model, records, &mut rng);
+        // A report compares what was drawn.
+        let mut kept = files.report.is_some().then(Kept::default);
+        let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
+        options.delimiter = self.delimiter;
+        drawing::write(&blocks, &options, &mut files.table, kept.as_mut(), &phase)?;
         if let Some(file) = &mut files.ledger {
             file.write_bytes(self.ledger(outcome)?.as_bytes())?;
         }
@@ -158,18 +160,21 @@ impl<'a> Request<'a> {
         }
         phase.finish();
         let mut summary = self.summary(made, records);
-        if let Held::Table(table) = &self.held
-            && files.report.is_some()
-            && !self.job.holders.is_one()
+        // A table that is reported on was read whole.
+        if let (Held::Table(table), Some(file), Some(mut kept)) =
+            (&self.held, &mut files.report, kept)
         {
-            let phase = progress.uncounted("each alone");
-            let (mechanism, job) = (self.arguments.mechanism, &self.job);
-            summary.alone = alone(mechanism, job, table, &synthetic, &mut rng)?;
+            let synthetic = kept.table(&schema)?;
+            if !self.job.holders.is_one() {
+                let phase = progress.uncounted("each alone");
+                let (mechanism, job) = (self.arguments.mechanism, &self.job);
+                summary.alone = alone(mechanism, job, table, &synthetic, &mut rng)?;
+                phase.finish();
+            }
+            let phase = progress.uncounted("evaluate");
+            let made = (&synthetic, kept.text.as_slice());
+            self.write_report(file, table, made, &summary, &mut rng)?;
             phase.finish();
-        }
-        if let Some(file) = &mut files.report {
-            let tables = (&synthetic, written.as_slice());
-            self.write_report(file, tables, &summary, &mut rng, progress)?;
         }
         let Files {
             table,
@@ -181,20 +186,15 @@ impl<'a> Request<'a> {
         Ok(summary)
     }
 
-    /// Writes the report on a synthetic table and its text.
+    /// Writes the report on a table, and a synthetic one and its text.
     fn write_report(
         &self,
         file: &mut Staged,
+        table: &Table,
         (synthetic, written): (&Table, &[u8]),
         summary: &Summary,
         rng: &mut impl rand::Rng,
-        progress: &Progress,
     ) -> Result<(), Error> {
-        // A table that is reported on was read whole.
-        let Held::Table(table) = &self.held else {
-            return Ok(());
-        };
-        let phase = progress.uncounted("evaluate");
         let mut report = evaluate(table, synthetic, None, rng)?;
         let options = ReadOptions {
             delimiter: self.delimiter,
@@ -203,28 +203,7 @@ impl<'a> Request<'a> {
         };
         let again = read_csv(table.shared_schema(), written, &options)?;
         report.add_values(&self.values, &again.values);
-        file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?;
-        phase.finish();
-        Ok(())
-    }
-
-    /// Writes the synthetic table, and gives its text where a report needs it.
-    fn write_table(
-        &self,
-        files: &mut Files,
-        table: &Table,
-        rng: &mut impl rand::Rng,
-    ) -> Result<Vec<u8>, Error> {
-        let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
-        options.delimiter = self.delimiter;
-        let mut text = Vec::new();
-        if files.report.is_some() {
-            write_csv(table, &mut text, rng, &options)?;
-            files.table.write_bytes(&text)?;
-            return Ok(text);
-        }
-        write_csv(table, &mut files.table, rng, &options)?;
-        Ok(text)
+        Ok(file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?)
     }
 
     /// What was released and what it cost, as JSON.

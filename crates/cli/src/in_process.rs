@@ -287,11 +287,9 @@ impl Sample {
             model_mb: self.model_mb,
         };
         within(listener, |progress| {
-            let phase = progress.uncounted("sample");
             let mut text = Vec::new();
             let schema = read_schema(&self.schema)?;
-            sample::draw(&arguments, &self.model, schema, None, &mut text)?;
-            phase.finish();
+            sample::draw(&arguments, &self.model, schema, None, &mut text, progress)?;
             Ok(text)
         })
     }

@@ -15,6 +15,7 @@ mod attack;
 mod bench;
 mod counting;
 mod demo;
+mod drawing;
 mod encrypted;
 mod error;
 mod estimate;
@@ -107,7 +108,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Demo(drawing) => demo::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Run(drawing) => generate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
-        Command::Sample(drawing) => sample::run(&drawing.arguments, drawing.seed()),
+        Command::Sample(drawing) => sample::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
         Command::Align(arguments) => align::run(arguments, &progress),
         Command::Federate(command) => federate::dispatch(command, &progress),

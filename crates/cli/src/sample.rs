@@ -2,20 +2,26 @@
 
 use std::{io::Write, sync::Arc};
 
-use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
+use fhaim_domain::{Schema, WriteOptions, counted};
 use fhaim_generation::parse_conditions;
-use fhaim_synth::{FittedModel, ModelError, load_model, sample_allowed};
+use fhaim_synth::{FittedModel, ModelError, load_model};
 
 use crate::{
     args::SampleArguments,
+    drawing,
     error::Error,
     input,
     output::{self, Staged},
+    progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
 /// Draws records and writes them.
-pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
+pub fn run(
+    arguments: &SampleArguments,
+    seed: Option<InsecureTestSeed>,
+    progress: &Progress,
+) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let mut file = Staged::create(&arguments.out)?;
     let path = &arguments.model;
@@ -23,7 +29,7 @@ pub fn run(arguments: &SampleArguments, seed: Option<InsecureTestSeed>) -> Resul
         path: path.clone(),
         source,
     })?;
-    let records = draw(arguments, &model, schema, seed, &mut file)?;
+    let records = draw(arguments, &model, schema, seed, &mut file, progress)?;
     file.commit()?;
     let out = arguments.out.display();
     output::print(&format!(
@@ -38,7 +44,8 @@ pub fn draw(
     model: &[u8],
     schema: Schema,
     seed: Option<InsecureTestSeed>,
-    writer: impl Write,
+    writer: &mut dyn Write,
+    progress: &Progress,
 ) -> Result<usize, Error> {
     let refuse = |problem: String| Error::Content {
         path: arguments.model.clone(),
@@ -58,12 +65,12 @@ pub fn draw(
         .records
         .map_or_else(|| (model.total().round() as usize).max(1), usize::from);
     let mut rng = generator(seed, Purpose::Records)?;
-    let sampled = sample_allowed(model.as_ref(), &schema, records, &mut rng)?;
-    input::remark_on_constraints(&schema, sampled.allowed);
-    let table = Table::new(schema, sampled.columns).map_err(fhaim_domain::Error::from)?;
+    let blocks = drawing::blocks(&Arc::new(schema), &model, records, &mut rng);
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
     options.delimiter = arguments.delimiter.unwrap_or(options.delimiter);
-    write_csv(&table, writer, &mut rng, &options)?;
+    let phase = progress.counted("sample", records as u64, "records");
+    drawing::write(&blocks, &options, writer, None, &phase)?;
+    phase.finish();
     Ok(records)
 }
 

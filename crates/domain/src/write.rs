@@ -17,6 +17,8 @@ pub struct WriteOptions {
     pub missing: String,
     /// Records of the table that were written before these: identifiers go on from there.
     pub before: u64,
+    /// Whether the names of columns come first.
+    pub header: bool,
 }
 
 impl WriteOptions {
@@ -27,11 +29,12 @@ impl WriteOptions {
             delimiter: b',',
             missing: String::new(),
             before: 0,
+            header: true,
         }
     }
 }
 
-/// Writes a table as CSV with a header; numbers are drawn from their bins with `rng` (see
+/// Writes a table as CSV; numbers are drawn from their bins with `rng` (see
 /// [`crate::Binning::sample`]). Read back with the same schema and delimiter and the same text
 /// for missing values, it gives the same codes.
 ///
@@ -60,9 +63,10 @@ pub fn write_csv(
     let mut writer = csv::WriterBuilder::new()
         .delimiter(options.delimiter)
         .from_writer(output);
-    writer
-        .write_record(fields().map(Field::name))
-        .map_err(failed)?;
+    if options.header {
+        let names = writer.write_record(fields().map(Field::name));
+        names.map_err(failed)?;
+    }
     let mut values = Vec::with_capacity(schema.fields().len());
     for row in 0..table.records() {
         let code = |attribute: usize| table.column(attribute)[row];

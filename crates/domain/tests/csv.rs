@@ -315,6 +315,17 @@ fn written_tables_read_back_equal() {
         "{text}"
     );
     assert_eq!(read(&text).unwrap().table, table);
+    let mut rest = Vec::new();
+    let options = WriteOptions {
+        header: false,
+        ..WriteOptions::new("o.csv")
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    write_csv(&table, &mut rest, &mut rng, &options).unwrap();
+    assert_eq!(
+        format!("age,town,dose\n{}", String::from_utf8(rest).unwrap()),
+        text
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Model {
             columns: vec![Vec::new(); self.domain.len()],
             groups: vec![Vec::new(); self.domain.len()],
             records,
-            rng,
+            uniforms: Uniforms::new(rng),
         };
         for (node, plan) in self.propagation.nodes().iter().enumerate() {
             let mut table = self.beliefs.node(plan, node).to_vec();
@@ -64,7 +64,7 @@ struct Sampler<'a, R: ?Sized> {
     /// Groups by attribute: what the tree's tables are over.
     groups: Vec<Vec<u32>>,
     records: usize,
-    rng: &'a mut R,
+    uniforms: Uniforms<'a, R>,
 }
 
 /// Of all columns those that were drawn, each with its number of values.
@@ -90,7 +90,7 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         if states <= self.records {
             balance.beside(&rows, states);
         }
-        let groups = balance.choose_all(&rows, table, axis.size, self.rng);
+        let groups = balance.choose_all(&rows, table, &mut self.uniforms);
         self.columns[attribute] = match self.model.resolution.split(attribute) {
             Some(split) => self.draw_categories(attribute, split, &groups),
             None => groups.clone(),
@@ -125,7 +125,7 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let mut balance = Balance::new(split.len(), drawn(&self.columns, &self.model.domain));
         let place = |(record, &group): (usize, &u32)| {
             let (start, end) = (starts[group as usize], starts[group as usize + 1]);
-            balance.choose(record, start, &ordered[start..end], self.rng)
+            balance.choose(record, start, &ordered[start..end], &mut self.uniforms)
         };
         let places: Vec<usize> = groups.iter().enumerate().map(place).collect();
         places.into_iter().map(|place| categories[place]).collect()
@@ -134,16 +134,19 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
 
 /// What each value of an attribute is short of so far: records expected less records drawn.
 struct Balance<'a> {
+    /// Values of the attribute.
+    size: usize,
     /// Numbers of a row, one for each value, and zeros up to a whole number of vectors.
     stride: usize,
     /// The columns drawn before, and where the rows of their values begin.
     others: Vec<(&'a [u32], usize)>,
     /// A row for all records; then, for each other column, one for the records with each of its values.
     short: Vec<f64>,
+    /// Chances of the values up to each, not normalised.
     chances: Vec<f64>,
     expected: Vec<f64>,
-    /// One for the value that was drawn.
-    drawn: Vec<f64>,
+    /// What the record's rows change by.
+    change: Vec<f64>,
     /// Where the record's rows are.
     rows: Vec<usize>,
 }
@@ -152,12 +155,13 @@ impl<'a> Balance<'a> {
     fn new(size: usize, columns: impl Iterator<Item = (&'a [u32], usize)>) -> Self {
         let stride = size.next_multiple_of(kernel::NARROW);
         let mut balance = Self {
+            size,
             stride,
             others: Vec::new(),
             short: vec![0.0; stride],
             chances: vec![0.0; stride],
             expected: vec![0.0; stride],
-            drawn: vec![0.0; stride],
+            change: vec![0.0; stride],
             rows: Vec::new(),
         };
         columns.for_each(|(column, values)| balance.beside(column, values));
@@ -176,12 +180,11 @@ impl<'a> Balance<'a> {
         &mut self,
         rows: &[u32],
         table: &[f64],
-        size: usize,
-        rng: &mut R,
+        uniforms: &mut Uniforms<'_, R>,
     ) -> Vec<u32> {
         kernel::with_avx2!(
-            self.choose_all_avx2(rows, table, size, rng),
-            self.choose_all_portable(rows, table, size, rng)
+            self.choose_all_avx2(rows, table, uniforms),
+            self.choose_all_portable(rows, table, uniforms)
         )
     }
 
@@ -192,10 +195,9 @@ impl<'a> Balance<'a> {
         &mut self,
         rows: &[u32],
         table: &[f64],
-        size: usize,
-        rng: &mut R,
+        uniforms: &mut Uniforms<'_, R>,
     ) -> Vec<u32> {
-        self.choose_all_portable(rows, table, size, rng)
+        self.choose_all_portable(rows, table, uniforms)
     }
 
     #[inline(always)]
@@ -203,14 +205,13 @@ impl<'a> Balance<'a> {
         &mut self,
         rows: &[u32],
         table: &[f64],
-        size: usize,
-        rng: &mut R,
+        uniforms: &mut Uniforms<'_, R>,
     ) -> Vec<u32> {
         // A loop: what an iterator calls is compiled by itself, without the wider vectors.
         let mut chosen = vec![0; rows.len()];
         for (record, (chosen, &row)) in chosen.iter_mut().zip(rows).enumerate() {
-            let chances = &table[row as usize * size..][..size];
-            *chosen = self.choose(record, 0, chances, rng) as u32;
+            let weights = &table[row as usize * self.size..][..self.size];
+            *chosen = self.choose(record, 0, weights, uniforms) as u32;
         }
         chosen
     }
@@ -223,27 +224,29 @@ impl<'a> Balance<'a> {
         record: usize,
         start: usize,
         weights: &[f64],
-        rng: &mut R,
+        uniforms: &mut Uniforms<'_, R>,
     ) -> usize {
-        let values = start..start + weights.len();
         let sum: f64 = weights.iter().sum();
         if weights.len() == 1 || sum <= 0.0 {
             // What the model deems impossible can only come of underflow; any value will do.
             return start;
         }
-        let scale = 1.0 / sum;
-        self.expected.fill(0.0);
-        for (expected, weight) in self.expected[values.clone()].iter_mut().zip(weights) {
-            *expected = weight * scale;
-        }
+        self.expect(start, weights, 1.0 / sum);
         self.add_up(record);
-        let chances = &mut self.chances[values];
-        for (chance, weight) in chances.iter_mut().zip(weights) {
-            *chance = weight * chance.clamp(-FARTHEST, FARTHEST).exp();
-        }
-        let chosen = start + draw(chances, rng);
+        let chosen = self.draw(uniforms.next());
         self.settle(chosen);
         chosen
+    }
+
+    /// Notes what is expected of a record. What is past the last value stays zero.
+    #[inline(always)]
+    fn expect(&mut self, start: usize, weights: &[f64], scale: f64) {
+        if weights.len() < self.size {
+            self.expected.fill(0.0);
+        }
+        for (expected, weight) in self.expected[start..].iter_mut().zip(weights) {
+            *expected = weight * scale;
+        }
     }
 
     /// Finds the record's rows, and adds them up as its chances.
@@ -257,29 +260,79 @@ impl<'a> Balance<'a> {
         kernel::sum_rows(&self.rows, &self.short, &mut self.chances);
     }
 
+    /// Draws a value by a number from 0 on and below 1, whose share of all chances it falls in.
+    ///
+    /// A record waits for all that was settled for the one before, so what counts is how many steps follow on each
+    /// other: no branch depends on the value.
+    #[inline(always)]
+    fn draw(&mut self, uniform: f64) -> usize {
+        let mut before = 0.0;
+        let (chances, _) = self.chances.as_chunks_mut::<{ kernel::NARROW }>();
+        let (expected, _) = self.expected.as_chunks::<{ kernel::NARROW }>();
+        for (chances, expected) in chances.iter_mut().zip(expected) {
+            let mut up_to = *chances;
+            for (chance, expected) in up_to.iter_mut().zip(expected) {
+                *chance = expected * kernel::exp_of_few(chance.clamp(-FARTHEST, FARTHEST));
+            }
+            for chance in &mut up_to {
+                before += *chance;
+                *chance = before;
+            }
+            *chances = up_to;
+        }
+        let left = uniform * before;
+        let passed = self
+            .chances
+            .iter()
+            .map(|&chance| usize::from(chance <= left));
+        let chosen = passed.sum::<usize>();
+        if chosen < self.size {
+            return chosen;
+        }
+        // The product was rounded up to all chances together.
+        let last = self.expected.iter().rposition(|&expected| expected > 0.0);
+        last.unwrap_or(0)
+    }
+
     /// Notes what was expected of the record, and what was drawn.
     #[inline(always)]
     fn settle(&mut self, chosen: usize) {
-        // Where a single number was just written, a vector that has it would wait for that.
-        self.drawn.fill(0.0);
-        self.drawn[chosen] = 1.0;
-        kernel::settle_rows(&self.rows, &self.expected, &self.drawn, &mut self.short);
+        let expected = self.expected.iter().enumerate();
+        for (change, (value, expected)) in self.change.iter_mut().zip(expected) {
+            *change = expected - f64::from(u8::from(value == chosen));
+        }
+        kernel::settle_rows(&self.rows, &self.change, &mut self.short);
     }
 }
 
-/// An index with chances in proportion to `chances`, of which one at least is positive.
-#[inline(always)]
-fn draw<R: Rng + ?Sized>(chances: &[f64], rng: &mut R) -> usize {
-    let mut left = rng.random::<f64>() * chances.iter().sum::<f64>();
-    let mut chosen = 0;
-    for (i, &chance) in chances.iter().enumerate() {
-        if chance > 0.0 {
-            chosen = i;
-            left -= chance;
-            if left < 0.0 {
-                break;
-            }
+/// So many numbers are asked of a generator at a time.
+const AT_A_TIME: usize = 64;
+
+/// Numbers from 0 on and below 1, of 53 bits, drawn some at a time.
+struct Uniforms<'a, R: ?Sized> {
+    rng: &'a mut R,
+    drawn: [[u8; 8]; AT_A_TIME],
+    used: usize,
+}
+
+impl<'a, R: Rng + ?Sized> Uniforms<'a, R> {
+    fn new(rng: &'a mut R) -> Self {
+        Self {
+            rng,
+            drawn: [[0; 8]; AT_A_TIME],
+            used: AT_A_TIME,
         }
     }
-    chosen
+
+    #[inline(always)]
+    fn next(&mut self) -> f64 {
+        const UNIT: f64 = 1.0 / (1u64 << 53) as f64;
+        if self.used == AT_A_TIME {
+            self.rng.fill_bytes(self.drawn.as_flattened_mut());
+            self.used = 0;
+        }
+        let bits = u64::from_le_bytes(self.drawn[self.used]);
+        self.used += 1;
+        (bits >> 11) as f64 * UNIT
+    }
 }

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod allowed;
+mod blocks;
 mod desk;
 mod engine;
 mod error;
@@ -23,6 +24,7 @@ mod saved;
 pub mod verify;
 
 pub use allowed::{Sampled, sample_allowed};
+pub use blocks::{Block, Blocks};
 pub use desk::{Desk, Offer, Release};
 pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
 pub use error::Error;

@@ -75,11 +75,12 @@ pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
 
 /// The statistics whose cells no other of the mechanisms exceeds, 1-ways aside.
 fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
-    let contrasts = |attribute| {
+    let contrasts = |attribute: usize, groups| {
         let merges = Merges::new(&[1.0; MAX_CENTRED]);
-        BlockAxis::merged(attribute, &merges, MAX_CENTRED)
+        BlockAxis::merged(attribute, &merges, groups)
     };
-    let mut largest = vec![Block::pair(contrasts(0), contrasts(1)).statistic()];
+    let [a, b] = most_groups(job);
+    let mut largest = vec![Block::pair(contrasts(0, a), contrasts(1, b)).statistic()];
     if squares {
         // A target holds at most as many records as the table.
         let bound = i64::try_from(job.record_bound).unwrap_or(i64::MAX);
@@ -98,6 +99,18 @@ fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
     largest
 }
 
+/// The most groups that two attributes are measured centred in. An attribute has no more groups than values,
+/// and the more it has centred, the larger are their functions.
+fn most_groups(job: &Job) -> [usize; 2] {
+    let mut groups = [2; 2];
+    for &size in job.domain.sizes() {
+        let [first, second] = groups;
+        let size = size.clamp(2, MAX_CENTRED);
+        groups = [first.max(size), second.max(size.min(first))];
+    }
+    groups
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +124,11 @@ mod tests {
         };
         let name = |name: &str| name.parse::<MechanismName>().unwrap();
         let narrow = need(&*name("staged"), &job(vec![3, 4])).unwrap();
-        assert_eq!(narrow.largest_cell, 49 * 1000);
+        assert_eq!(narrow.largest_cell, 2 * 3 * 1000);
+        let eights = need(&*name("staged"), &job(vec![20, 3, 8])).unwrap();
+        assert_eq!(eights.largest_cell, 49 * 1000);
+        let binary = need(&*name("staged"), &job(vec![2, 2, 2])).unwrap();
+        assert_eq!(binary.largest_cell, 2 * 1000);
         let wide = need(&*name("one-ways"), &job(vec![3, 400])).unwrap();
         assert_eq!(wide.largest_cell, 400 * 1000);
         let scored = need(&*name("fhaim-l2"), &job(vec![3, 4])).unwrap();

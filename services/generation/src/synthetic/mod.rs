@@ -4,7 +4,6 @@
 //! is loaded and conditioned first. Memory does not grow with the number of records: they are
 //! drawn in blocks, a few ahead of what the connection has taken.
 
-mod blocks;
 mod conditions;
 mod parquet;
 mod pipe;
@@ -15,10 +14,10 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::job::{Draw, TableFormat};
-use fhaim_domain::{Field, Schema, WriteOptions, write_csv};
+use fhaim_domain::{Field, Schema, WriteOptions};
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
-use fhaim_synth::{FittedModel, sample_allowed};
+use fhaim_synth::{Block, Blocks, FittedModel, sample_allowed};
 use rand::rngs::OsRng;
 use rand::{SeedableRng, TryRngCore};
 use rand_chacha::ChaCha20Rng;
@@ -28,8 +27,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use self::blocks::{Block, Blocks};
-use self::pipe::{Pipe, WithoutHeader};
+use self::pipe::Pipe;
 use crate::attachment::attachment;
 use crate::problem::Refusal;
 use crate::results::Fitted;
@@ -210,22 +208,33 @@ fn write(mut pipe: Pipe, schema: &Schema, blocks: &Blocks, format: TableFormat) 
 
 /// Writes blocks as CSV, the first with a header.
 fn write_blocks(pipe: &mut Pipe, blocks: &Blocks) -> io::Result<()> {
-    let text = |mut block: Block| {
-        let mut options = WriteOptions::new("synthetic.csv");
-        options.before = block.first;
-        let mut text = Vec::new();
-        let written = if block.first == 0 {
-            write_csv(&block.table, &mut text, &mut block.values, &options)
-        } else {
-            let output = WithoutHeader::new(&mut text);
-            write_csv(&block.table, output, &mut block.values, &options)
-        };
-        written.map(|()| text).map_err(|error| match error {
-            fhaim_domain::Error::Io { source, .. } => source,
+    let options = WriteOptions::new("synthetic.csv");
+    let written = blocks.each(
+        |mut block: Block| Ok(block.csv(&options)?),
+        |text| Ok(pipe.write_all(&text)?),
+    );
+    written.map_err(Failed::into_io)
+}
+
+/// Why a table could not be drawn to its end.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Draw(#[from] fhaim_synth::Error),
+    #[error(transparent)]
+    Table(#[from] fhaim_domain::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Failed {
+    /// As an error of the pipe, which it is, or breaks.
+    fn into_io(self) -> io::Error {
+        match self {
+            Self::Io(source) | Self::Table(fhaim_domain::Error::Io { source, .. }) => source,
             other => io::Error::other(other),
-        })
-    };
-    blocks.each(text, |text| pipe.write_all(&text))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -258,48 +267,6 @@ mod tests {
         fn save(&self) -> Vec<u8> {
             Vec::new()
         }
-    }
-
-    #[test]
-    fn blocks_are_taken_in_order_until_there_are_none_or_one_fails() {
-        let json = r#"{"name": "t", "columns": [
-            {"name": "c", "kind": "categorical", "categories": ["red", "green"]},
-            {"name": "y", "kind": "categorical", "categories": ["old", "new"]}]}"#;
-        let schema = Arc::new(Schema::from_json("t", json.as_bytes()).unwrap());
-        let model: Arc<dyn FittedModel> = Arc::new(Red(schema.domain().clone()));
-        let of = |rows| Blocks::new(schema.clone(), model.clone(), rows, 1);
-        let whole = of(1).records() as u64;
-        for rows in [1, whole, 5 * whole, 6 * whole + 7] {
-            let mut next = 0;
-            let length = |block: Block| Ok((block.first, block.table.records() as u64));
-            let taken = of(rows).each(length, |(first, records)| {
-                assert_eq!(first, next);
-                next += records;
-                Ok(())
-            });
-            taken.unwrap();
-            assert_eq!(next, rows);
-        }
-        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
-        let mut taken = 0;
-        let gone = of(9 * whole).each(Ok, |block| {
-            taken += 1;
-            if block.first < 3 * whole {
-                Ok(())
-            } else {
-                Err(broken())
-            }
-        });
-        assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-        assert_eq!(taken, 4);
-        let second = |block: Block| {
-            if block.first == whole {
-                Err(broken())
-            } else {
-                Ok(())
-            }
-        };
-        assert!(of(9 * whole).each(second, Ok).is_err());
     }
 
     /// Such a table broke off after its first line.

@@ -1,6 +1,7 @@
 //! Tables as Parquet: a block of records is a row group.
 
 use fhaim_domain::{Field, Output, Schema, Value};
+use fhaim_synth::{Block, Blocks};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -10,7 +11,7 @@ use parquet::schema::types::{Type, TypePtr};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::blocks::{Block, Blocks};
+use super::Failed;
 
 /// Upper bound on the column chunks of a file: its footer has an entry for each, in memory until the
 /// end.
@@ -50,9 +51,11 @@ pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io:
     let file = SerializedFileWriter::new(output, kind, Arc::new(properties));
     let mut file = file.map_err(plain)?;
     // A block's values take many times the memory of its codes: those of one at a time.
-    blocks.each(Ok, |block| {
-        write_group(&mut file, schema, &chunks(schema, block)).map_err(plain)
-    })?;
+    let written = blocks.each(Ok, |block| {
+        let group = write_group(&mut file, schema, &chunks(schema, block));
+        Ok(group.map_err(plain)?)
+    });
+    written.map_err(Failed::into_io)?;
     file.close().map_err(plain)?;
     Ok(())
 }

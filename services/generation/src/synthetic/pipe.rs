@@ -93,38 +93,6 @@ impl Write for Pipe {
     }
 }
 
-/// Passes everything on but the first line: for blocks of a CSV after the first. A header is one
-/// line, since names of columns have no control characters.
-pub struct WithoutHeader<W> {
-    output: W,
-    past: bool,
-}
-
-impl<W: Write> WithoutHeader<W> {
-    /// In front of an output.
-    pub fn new(output: W) -> Self {
-        Self {
-            output,
-            past: false,
-        }
-    }
-}
-
-impl<W: Write> Write for WithoutHeader<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.past {
-            return self.output.write(bytes);
-        }
-        let end = bytes.iter().position(|&byte| byte == b'\n');
-        self.past = end.is_some();
-        Ok(end.map_or(bytes.len(), |end| end + 1))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,17 +137,5 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-    }
-
-    #[test]
-    fn the_first_line_is_left_out_wherever_it_is_cut() {
-        for cut in 0..8 {
-            let text = b"a,b\n1,2\n";
-            let mut output = Vec::new();
-            let mut rest = WithoutHeader::new(&mut output);
-            rest.write_all(&text[..cut]).unwrap();
-            rest.write_all(&text[cut..]).unwrap();
-            assert_eq!(output, b"1,2\n");
-        }
     }
 }

@@ -1,0 +1,75 @@
+//! Synthetic tables, drawn from a model block by block and written as they are drawn.
+
+use std::{io::Write, sync::Arc};
+
+use fhaim_domain::{Schema, Table, WriteOptions};
+use fhaim_synth::{Block, Blocks, FittedModel};
+use rand::Rng;
+
+use crate::{error::Error, input, progress::Phase};
+
+/// A table that was drawn, for those who go on to compare it.
+#[derive(Debug, Default)]
+pub struct Kept {
+    columns: Vec<Vec<u32>>,
+    /// It as it was written.
+    pub text: Vec<u8>,
+}
+
+impl Kept {
+    /// Its codes.
+    pub fn table(&mut self, schema: &Arc<Schema>) -> Result<Table, Error> {
+        let columns = std::mem::take(&mut self.columns);
+        Ok(Table::new(schema.clone(), columns).map_err(fhaim_domain::Error::from)?)
+    }
+
+    fn add(&mut self, table: &Table, text: &[u8]) {
+        self.columns
+            .resize(table.schema().columns().len(), Vec::new());
+        for (attribute, column) in self.columns.iter_mut().enumerate() {
+            column.extend_from_slice(table.column(attribute));
+        }
+        self.text.extend_from_slice(text);
+    }
+}
+
+/// `records` records of a model, in blocks that a number from `rng` decides.
+pub fn blocks(
+    schema: &Arc<Schema>,
+    model: &Arc<dyn FittedModel>,
+    records: usize,
+    rng: &mut impl Rng,
+) -> Blocks {
+    Blocks::new(schema.clone(), model.clone(), records as u64, rng.random())
+}
+
+/// Writes a table as CSV, drawn by as many threads as there are cores, and keeps it if it is asked to.
+pub fn write(
+    blocks: &Blocks,
+    options: &WriteOptions,
+    writer: &mut dyn Write,
+    mut keep: Option<&mut Kept>,
+    phase: &Phase,
+) -> Result<(), Error> {
+    let failed = |source| Error::Write {
+        path: options.file.clone().into(),
+        source,
+    };
+    let make = |mut block: Block| -> Result<_, Error> {
+        let text = block.csv(options)?;
+        Ok((block, text))
+    };
+    let (mut written, mut drawn) = (0, 0.0);
+    blocks.each(make, |(block, text)| {
+        writer.write_all(&text).map_err(failed)?;
+        if let Some(kept) = &mut keep {
+            kept.add(&block.table, &text);
+        }
+        written += block.table.records() as u64;
+        drawn += block.drawn;
+        phase.reach(written);
+        Ok(())
+    })?;
+    input::remark_on_constraints(blocks.schema(), written as f64 / drawn);
+    Ok(())
+}

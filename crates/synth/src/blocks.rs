@@ -1,0 +1,267 @@
+//! Records in blocks.
+
+use std::{
+    sync::{Arc, mpsc},
+    thread::{self, available_parallelism},
+};
+
+use fhaim_domain::{Schema, Table, WriteOptions, write_csv};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+
+use crate::{Error, FittedModel, sample_allowed};
+
+/// A block has about so many cells, which are in memory together, whatever the number of columns.
+const CELLS: usize = 1 << 20;
+
+/// Upper bound on the records of a block; wide tables go down to a thousandth of it.
+const MAX_RECORDS: usize = 1 << 16;
+
+/// Most threads that draw one table: others are drawn at the same time.
+const MAX_THREADS: usize = 4;
+
+/// A block of records, and what draws numbers from their bins.
+#[derive(Debug)]
+pub struct Block {
+    /// Codes.
+    pub table: Table,
+    /// The number of its first record, counted from 0: identifiers are made of it.
+    pub first: u64,
+    /// Records that were drawn for those that the schema's constraints allow: as many without any.
+    pub drawn: f64,
+    /// Randomness for [`Schema::values`], row by row.
+    pub values: ChaCha20Rng,
+}
+
+impl Block {
+    /// The block as a part of a CSV, the first with its header. Of the options, which records come before and
+    /// whether there is a header are the block's own.
+    ///
+    /// # Errors
+    /// As [`write_csv`].
+    pub fn csv(&mut self, options: &WriteOptions) -> Result<Vec<u8>, fhaim_domain::Error> {
+        let mut text = Vec::new();
+        let options = WriteOptions {
+            before: self.first,
+            header: self.first == 0,
+            ..options.clone()
+        };
+        write_csv(&self.table, &mut text, &mut self.values, &options)?;
+        Ok(text)
+    }
+}
+
+/// The records of a table, drawn block by block. The same model, seed and number of records give
+/// the same table: each block has two streams of ChaCha20 of its own, one for codes and one for
+/// numbers within bins, so blocks may be drawn in any order, and side by side.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    schema: Arc<Schema>,
+    model: Arc<dyn FittedModel>,
+    rows: u64,
+    seed: u64,
+}
+
+impl Blocks {
+    /// `rows` records of a model over the schema's domain.
+    pub fn new(schema: Arc<Schema>, model: Arc<dyn FittedModel>, rows: u64, seed: u64) -> Self {
+        Self {
+            schema,
+            model,
+            rows,
+            seed,
+        }
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// All records.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The schema of the records.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Records of every block but the last.
+    pub fn records(&self) -> usize {
+        let columns = self.schema.columns().len();
+        (CELLS / columns.max(1)).clamp(MAX_RECORDS / 1000, MAX_RECORDS)
+    }
+
+    /// Draws block `number`, counted from 0; nothing past the last.
+    ///
+    /// # Errors
+    /// A model that does not fit the schema, or has next to no record that its constraints allow.
+    pub fn draw(&self, number: u64) -> Result<Option<Block>, Error> {
+        let records = self.records() as u64;
+        let first = number.saturating_mul(records);
+        let left = self.rows.saturating_sub(first);
+        if left == 0 {
+            return Ok(None);
+        }
+        // At most a block's records.
+        let wanted = left.min(records) as usize;
+        let mut codes = self.stream(2 * number);
+        let sampled = sample_allowed(self.model.as_ref(), &self.schema, wanted, &mut codes)?;
+        Ok(Some(Block {
+            table: Table::new(self.schema.clone(), sampled.columns)?,
+            first,
+            drawn: wanted as f64 / sampled.allowed,
+            values: self.stream(2 * number + 1),
+        }))
+    }
+
+    /// Draws all blocks, in threads of their own, and makes each into something there with `make`;
+    /// `take` is given what was made, in the blocks' order. As many blocks are in memory as there are
+    /// threads, and what two of each have made.
+    ///
+    /// # Errors
+    /// Those of drawing, of `make`, and of `take`, after which no more blocks are drawn.
+    pub fn each<T: Send, E: From<Error> + Send>(
+        &self,
+        make: impl Fn(Block) -> Result<T, E> + Sync,
+        mut take: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let threads = available_parallelism().map_or(1, usize::from);
+        let blocks = self.rows.div_ceil(self.records() as u64);
+        let threads = (threads.min(MAX_THREADS) as u64).min(blocks);
+        thread::scope(|scope| {
+            let begin = |first: u64| {
+                let (sender, made) = mpsc::sync_channel(1);
+                let numbers = (first..).step_by(threads as usize);
+                let make = &make;
+                scope.spawn(move || {
+                    for number in numbers {
+                        let block = self.draw(number).transpose();
+                        let Some(block) = block else { return };
+                        // Nobody takes any more, or an error is the last that is taken.
+                        let block = block.map_err(E::from).and_then(make);
+                        let last = block.is_err();
+                        if sender.send(block).is_err() || last {
+                            return;
+                        }
+                    }
+                });
+                made
+            };
+            let made: Vec<_> = (0..threads).map(begin).collect();
+            // Thread by thread, as their blocks follow each other; the first without any is past the last.
+            for of_thread in made.iter().cycle() {
+                let Ok(block) = of_thread.recv() else { break };
+                take(block?)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn stream(&self, stream: u64) -> ChaCha20Rng {
+        let mut rng = ChaCha20Rng::seed_from_u64(self.seed);
+        rng.set_stream(stream);
+        rng
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::Domain;
+    use rand::RngCore;
+
+    /// All of whose records are red and new.
+    #[derive(Debug)]
+    struct Red(Domain);
+
+    impl FittedModel for Red {
+        fn domain(&self) -> &Domain {
+            &self.0
+        }
+
+        fn total(&self) -> f64 {
+            10.0
+        }
+
+        fn bytes(&self) -> usize {
+            0
+        }
+
+        fn sample(&self, records: usize, _: &mut dyn RngCore) -> Vec<Vec<u32>> {
+            vec![vec![0; records], vec![1; records]]
+        }
+
+        fn save(&self) -> Vec<u8> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn blocks_are_taken_in_order_until_there_are_none_or_one_fails() {
+        let json = r#"{"name": "t", "columns": [
+            {"name": "c", "kind": "categorical", "categories": ["red", "green"]},
+            {"name": "y", "kind": "categorical", "categories": ["old", "new"]}]}"#;
+        let schema = Arc::new(Schema::from_json("t", json.as_bytes()).unwrap());
+        let model: Arc<dyn FittedModel> = Arc::new(Red(schema.domain().clone()));
+        let of = |rows| Blocks::new(schema.clone(), model.clone(), rows, 1);
+        let whole = of(1).records() as u64;
+        for rows in [1, whole, 5 * whole, 6 * whole + 7] {
+            let mut next = 0;
+            let length = |block: Block| Ok((block.first, block.table.records() as u64));
+            let taken = of(rows).each(length, |(first, records)| {
+                assert_eq!(first, next);
+                next += records;
+                Ok(())
+            });
+            let taken: Result<(), Error> = taken;
+            taken.unwrap();
+            assert_eq!(next, rows);
+        }
+        let broken = || Error::Done;
+        let mut taken = 0;
+        let gone = of(9 * whole).each(Ok, |block| {
+            taken += 1;
+            if block.first < 3 * whole {
+                Ok(())
+            } else {
+                Err(broken())
+            }
+        });
+        assert!(matches!(gone, Err(Error::Done)));
+        assert_eq!(taken, 4);
+        let second = |block: Block| {
+            if block.first == whole {
+                Err(broken())
+            } else {
+                Ok(())
+            }
+        };
+        assert!(of(9 * whole).each(second, Ok).is_err());
+    }
+
+    /// However many records precede a block: a header on the first alone.
+    #[test]
+    fn the_blocks_of_a_csv_make_one_file() {
+        let json = r#"{"name": "t", "columns": [
+            {"name": "c", "kind": "categorical", "categories": ["red", "green"]},
+            {"name": "y", "kind": "categorical", "categories": ["old", "new"]}]}"#;
+        let schema = Arc::new(Schema::from_json("t", json.as_bytes()).unwrap());
+        let model: Arc<dyn FittedModel> = Arc::new(Red(schema.domain().clone()));
+        let blocks = Blocks::new(schema, model, 150_000, 1);
+        let options = WriteOptions::new("t.csv");
+        let mut text = Vec::new();
+        let csv = |mut block: Block| -> Result<Vec<u8>, Error> { Ok(block.csv(&options).unwrap()) };
+        let append = |part: Vec<u8>| {
+            text.extend_from_slice(&part);
+            Ok(())
+        };
+        blocks.each(csv, append).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (header, records) = text.split_once('\n').unwrap();
+        assert_eq!(header, "c,y");
+        assert_eq!(records, "red,new\n".repeat(150_000));
+    }
+}
