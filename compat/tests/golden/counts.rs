@@ -1,15 +1,21 @@
-//! What a holder of counts uploads, and the dense form of a noise ladder.
+//! What a holder of counts uploads, in both forms, and the dense form of a noise ladder.
 
 use crate::encryption::{public, secret};
-use crate::files::{LADDER, WITNESS, golden, json, refuses_damage, refuses_unknown_fields};
+use crate::files::{
+    COUNTS_FORM, LADDER, WITNESS, golden, json, refuses_damage, refuses_unknown_fields,
+};
 use crate::parties::of_counts;
 use crate::terms::{schema, terms};
+use fhaim_domain::Domain;
 use fhaim_dp::{LadderForm, LadderPlan, Span};
 use fhaim_he::{P1, Parameters};
+use fhaim_protocol::counts::CountsForm;
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan};
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::holder::Noise;
 use fhaim_protocol::request::{DatasetId, JobId};
+use fhaim_protocol::roster::Contribution;
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
 use fhaim_protocol::window::Window;
@@ -24,7 +30,7 @@ const COUNTS: Object = Object::Counts { number: 0 };
 fn counted() -> (CountsPlan, Tally) {
     let domain = schema().domain().clone();
     let ladder = LadderPlan::dense(100, 1 << 10).unwrap();
-    let plan = CountsPlan::new(&domain, ladder).unwrap();
+    let plan = CountsPlan::new(&domain, CountsForm::Loose, ladder).unwrap();
     let column = |(a, &size): (usize, &usize)| {
         let code = |record: usize| ((record * record + 3 * a * record + a) % size) as u32;
         (0..300).map(code).collect()
@@ -154,6 +160,56 @@ fn terms_that_name_a_dense_ladder_are_of_the_fifth_version() {
         let plans = (plan.run_ladder, plan.ladder().unwrap());
         json::<(LadderPlan, LadderPlan)>(LADDER, &name.replacen("terms", "plan", 1), &plans);
     }
+}
+
+/// Where the counts of a table lie that is wide enough for several tables of a ciphertext more than it takes.
+#[test]
+fn counts_of_a_dense_form_lie_where_they_lay() {
+    let domain = Domain::new(vec![8; 48]);
+    let ladder = LadderPlan::dense(100, 1 << 10).unwrap();
+    let plan = CountsPlan::new(&domain, CountsForm::Dense, ladder).unwrap();
+    let layout = plan.tables.layout();
+    let firsts = (0..pairs(48).len()).map(|number| layout.first(number));
+    let shape: (usize, usize, Vec<Option<usize>>) =
+        (layout.ciphertexts(), layout.stride(), firsts.collect());
+    json(COUNTS_FORM, "counts.dense-shape.json", &shape);
+}
+
+#[test]
+fn terms_that_name_a_dense_form_of_counts_are_of_the_ninth_version() {
+    let terms = Terms {
+        ladder: LadderForm::Dense,
+        contribution: Contribution::Counts,
+        counts: CountsForm::Dense,
+        encryption: Encryption::HolderKey,
+        parameter_set: Some(P1.id),
+        ..terms("staged")
+    };
+    let (terms, name) = (
+        terms.complete(&Mechanisms).unwrap(),
+        "terms.dense-counts.json",
+    );
+    assert_eq!(terms.version, 9);
+    json(COUNTS_FORM, name, &terms);
+    refuses_unknown_fields::<Terms>(COUNTS_FORM, name);
+    let text = String::from_utf8(golden(COUNTS_FORM, name, Vec::new)).unwrap();
+    for (from, to) in [
+        (r#""version":9"#, r#""version":8"#),
+        (r#""version":9"#, r#""version":10"#),
+        (r#","counts":"dense""#, ""),
+        (r#","counts":"dense""#, r#","counts":"loose""#),
+        (r#","contribution":"counts""#, ""),
+    ] {
+        let other = text.replacen(from, to, 1);
+        assert_ne!(other, text, "{to}");
+        let other: Terms = serde_json::from_str(&other).unwrap();
+        assert!(other.plan().is_err(), "{to}");
+    }
+    let unknown = text.replacen(r#""counts":"dense""#, r#""counts":"denser""#, 1);
+    assert!(serde_json::from_str::<Terms>(&unknown).is_err());
+    let plan = terms.plan().unwrap();
+    let plans = (plan.set.id, plan.run_ladder, plan.ladder().unwrap());
+    json::<(u8, LadderPlan, LadderPlan)>(COUNTS_FORM, "plan.dense-counts.json", &plans);
 }
 
 /// The positions of a dense ladder's releases are part of their statements.

@@ -44,6 +44,9 @@ pub const SHARED: &str = "6159faf";
 /// The release in which holders have keys of their own, and there is a parameter set for those alone.
 pub const HOLDER: &str = "0c2e92c";
 
+/// The release in which terms name the form of their counts.
+pub const COUNTS_FORM: &str = "83a2abb";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

@@ -19,18 +19,19 @@ use fhaim_protocol::{
     request::DatasetId,
     roster::{Contribution, HolderKey, Member, Partition, Roster},
     terms::{Plan, Terms},
-    upload::{Object, UploadPlan},
+    upload::UploadPlan,
 };
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256};
-use std::{collections::HashMap, ops::Range};
+use std::{ops::Range, sync::Arc};
 
 use crate::{
     args::GenerateArguments,
     error::Error,
     held::Held,
     randomness::{InsecureTestSeed, Purpose, generator},
+    spool::Spool,
 };
 
 /// As if several holders had parts of the table, each with keys and noise of its own.
@@ -114,6 +115,7 @@ impl Party {
         } = *arguments;
         let arguments = &arguments;
         terms.contribution = contribution(arguments, held.schema().domain(), held.records())?;
+        terms.counts = terms.contribution.form_of_new();
         terms.encryption = Encryption::of_new(None);
         let count = arguments.holders;
         if count == 1 {
@@ -311,7 +313,7 @@ pub fn upload<R: RngCore + CryptoRng>(
             Err(fhaim_protocol::Error::Object("counts are no records").into())
         }
         (Contribution::Counts, Held::Table(table)) => {
-            let tables = CountTables::new(table.domain())?;
+            let tables = CountTables::new(table.domain(), holding.plan.counts)?;
             let parts = parts(table, &holding.plan.job.holders)?;
             let tallies = (0..).zip(&parts).map(|(holder, part)| {
                 Tally::of_table(tables.clone(), bound_of(holding.plan, holder), part)
@@ -378,25 +380,31 @@ fn upload_counts<R: RngCore + CryptoRng>(
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
     let plan = holding.plan;
-    let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
+    let shape = CountsPlan::new(holding.held.schema().domain(), plan.counts, plan.run_ladder)?;
     let shape = shape.under(plan.encryption);
     let own = own_key(plan, &public, rng)?;
-    let mut sent = HashMap::new();
+    let mut sent = Spool::new(public.params(), shape.form())?;
     for (holder, (tally, ladder)) in tallies.iter().zip(holding.ladders).enumerate() {
         let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
         check_records(records, bound_of(plan, holder))?;
         let encryptor = Encryptor::new(&public, own.as_ref());
         let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), encryptor, &shape)?;
-        for (object, payload) in encrypted.encrypt_all(rng, done)? {
-            sent.insert((holder, object), payload);
-        }
+        encrypted.encrypt_each(rng, done, |object, payload| {
+            sent.put(holder, object, &payload)
+        })?;
     }
     let polynomials = tallies.len() * shape.polynomials();
     let ciphertexts = polynomials * plan.set.plaintext_moduli.len();
-    let missing = || fhaim_protocol::Error::Object("an object is missing");
-    let get = |holder, object: Object| sent.remove(&(holder, object)).ok_or_else(missing);
+    let sent = Arc::new(sent);
+    let get = |holder, object| sent.get(holder, object);
     let bytes = shape.form().bytes(public.params(), polynomials);
-    let joined = CountsUpload::join(public.params(), &shape, &plan.job.holders, get)?;
+    let joined = CountsUpload::join(
+        public.params(),
+        &shape,
+        &plan.job.holders,
+        get,
+        sent.clone(),
+    )?;
     Ok(Uploaded {
         ciphertexts,
         bytes,
@@ -427,7 +435,7 @@ pub fn objects(held: &Held, plan: &Plan, contribution: Contribution) -> Result<u
             .sum(),
         _ => {
             let domain = held.schema().domain();
-            let one = CountsPlan::new(domain, plan.run_ladder)?.under(plan.encryption);
+            let one = CountsPlan::new(domain, plan.counts, plan.run_ladder)?.under(plan.encryption);
             Ok(one.object_count() * holders.count() as usize)
         }
     }

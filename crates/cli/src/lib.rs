@@ -40,6 +40,7 @@ mod schema;
 mod serve;
 mod shell;
 mod size;
+mod spool;
 mod summary;
 mod wine;
 

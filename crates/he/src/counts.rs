@@ -4,7 +4,8 @@
 //! instead of encrypted records. A contrast is then linear in what is uploaded: with count i of a
 //! ciphertext at X^i and a cell's weights w as sum of w_i X^-i, the constant coefficient of the
 //! product is the cell. Counts lie below the *stride*, so that one product carries a cell in every
-//! slot, and pages are packed as those of records are.
+//! slot, and pages are packed as those of records are. The stride is a choice: what is uploaded falls with it, and
+//! the key switches of a page grow with it ([`CountsLayout::dense`]).
 //!
 //! **What a page's noise may tell.** With the randomness of encryption and sealing fixed, c1 of
 //! every ciphertext is the same whatever is encrypted, and so are all key switches: their digits
@@ -42,17 +43,46 @@ pub struct CountsLayout {
     first: Vec<usize>,
 }
 
+/// A [dense](CountsLayout::dense) layout doubles its stride until it has at most so many ciphertexts: some 54 MB
+/// of them under a holder's own key.
+const MAX_DENSE_CIPHERTEXTS: usize = 512;
+
 impl CountsLayout {
-    /// The layout of tables of these sizes, each at least 1. A table that does not fit into the rest
-    /// of a ciphertext begins one; only those of more than 8192 counts take several.
+    /// The layout of tables of these sizes, each at least 1, with the least stride that the largest of them fits
+    /// into: of all layouts it has most ciphertexts, and a page of its cells takes least work. A table that does not
+    /// fit into the rest of a ciphertext begins one; only those of more than 8192 counts take several.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no table, an empty one, or more counts than memory has addresses.
     pub fn new(sizes: &[usize]) -> Result<Self> {
+        Self::with_stride(sizes, Self::least_stride(sizes)?)
+    }
+
+    /// The same with the least stride from there on at which they take no more than 512 ciphertexts; of 8192, where
+    /// they always take more. Each doubling halves the ciphertexts of small tables and doubles the key switches of
+    /// a page.
+    ///
+    /// # Errors
+    /// As [`CountsLayout::new`].
+    pub fn dense(sizes: &[usize]) -> Result<Self> {
+        let mut stride = Self::least_stride(sizes)?;
+        loop {
+            let layout = Self::with_stride(sizes, stride)?;
+            if stride == DEGREE || layout.ciphertexts <= MAX_DENSE_CIPHERTEXTS {
+                return Ok(layout);
+            }
+            stride *= 2;
+        }
+    }
+
+    fn least_stride(sizes: &[usize]) -> Result<usize> {
         let empty = Error::OutOfRange("a table of counts without a cell");
         let largest = sizes.iter().copied().max().filter(|_| !sizes.contains(&0));
         let largest = largest.ok_or(empty)?.min(DEGREE);
-        let stride = largest.next_power_of_two().max(Layout::MIN_STRIDE);
+        Ok(largest.next_power_of_two().max(Layout::MIN_STRIDE))
+    }
+
+    fn with_stride(sizes: &[usize], stride: usize) -> Result<Self> {
         let mut first = Vec::with_capacity(sizes.len());
         let mut next = 0usize;
         for &size in sizes {
@@ -127,20 +157,26 @@ impl EncryptedCounts {
         Self::with_variance(params, layout, variance, ciphertexts)
     }
 
-    /// One holder's tables, encrypted under its own key, switched to the service's.
+    /// One holder's tables, encrypted under its own key, switched to the service's one after the other: they are never
+    /// all in memory twice.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for another number of ciphertexts, one that lacks a residue, or one that is not
-    /// under these keys' holder's.
-    pub fn of_holder(
+    /// under these keys' holder's; what `ciphertexts` gives.
+    pub fn of_holder<E: From<Error>>(
         keys: &HolderKeys,
         layout: CountsLayout,
-        ciphertexts: &[Vec<HolderCiphertext>],
-    ) -> Result<Self> {
-        let switch = |all: &Vec<HolderCiphertext>| all.iter().map(|c| keys.switch(c)).collect();
-        let switched = ciphertexts.iter().map(switch).collect::<Result<_>>()?;
+        ciphertexts: impl IntoIterator<Item = std::result::Result<Vec<HolderCiphertext>, E>>,
+    ) -> std::result::Result<Self, E> {
+        let mut switched = Vec::with_capacity(layout.ciphertexts);
+        for all in ciphertexts {
+            let all = all?;
+            let all = all.iter().map(|one| keys.switch(one));
+            switched.push(all.collect::<Result<_>>()?);
+        }
         let variance = noise::switched_variance(keys.params(), noise::HOLDERS_FRESH.total);
-        Self::with_variance(keys.params(), layout, variance, switched)
+        let counts = Self::with_variance(keys.params(), layout, variance, switched);
+        Ok(counts?)
     }
 
     fn with_variance(
@@ -424,7 +460,25 @@ mod tests {
         assert_eq!(layout.first(3), None);
         for sizes in [&[][..], &[3, 0], &[usize::MAX, usize::MAX]] {
             assert!(CountsLayout::new(sizes).is_err());
+            assert!(CountsLayout::dense(sizes).is_err());
         }
+    }
+
+    #[test]
+    fn a_dense_layout_has_few_ciphertexts_and_no_wider_a_stride_than_that_takes() {
+        let shape = |layout: CountsLayout| (layout.stride(), layout.ciphertexts());
+        let dense = |tables, size| shape(CountsLayout::dense(&vec![size; tables]).unwrap());
+        // Four tables of 16 counts a ciphertext of 64.
+        assert_eq!(dense(2048, 16), (64, 512));
+        assert_eq!(dense(2049, 16), (128, 257));
+        // All pairs of 600 columns of four values: as many counts a ciphertext as it has coefficients.
+        assert_eq!(dense(179_700, 16), (8192, 351));
+        assert_eq!(shape(CountsLayout::new(&[16; 2049]).unwrap()), (64, 513));
+        // More than there are coefficients for.
+        assert_eq!(dense(600, 9000), (8192, 1200));
+        let few = [30, 40, 20, 64, 5];
+        let dense = CountsLayout::dense(&few).unwrap();
+        assert_eq!(dense, CountsLayout::new(&few).unwrap());
     }
 
     #[test]

@@ -36,8 +36,8 @@ pub enum Error {
     /// A statistic, position or size outside what the layout allows.
     #[error("out of range: {0}")]
     OutOfRange(&'static str),
-    /// A column that is kept elsewhere could not be read: worth another try.
-    #[error("a column could not be read: {0}")]
+    /// What is kept elsewhere could not be read, or is not what was put there: worth another try.
+    #[error("what is kept elsewhere could not be read: {0}")]
     Unavailable(String),
     /// The residual noise leaves too little room for exact decryption.
     #[error("too little noise budget left")]

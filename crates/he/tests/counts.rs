@@ -315,6 +315,6 @@ fn bands_of_record_chunks_make_the_same_pages() {
     let error = evaluate(&table, Some(0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a column could not be read: the disk is gone"
+        "what is kept elsewhere could not be read: the disk is gone"
     );
 }

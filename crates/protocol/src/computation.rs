@@ -10,7 +10,7 @@ use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells}
 use crate::counts::CountTables;
 use crate::counts::upload::CountsUpload;
 use crate::holder::map;
-use crate::noise::{EncryptedLadder, PageNoise};
+use crate::noise::{EncryptedLadder, PageNoise, PageVectors};
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
 use crate::sealing::{Context, SealingKey};
 use crate::squares::{Key, Parts, Squares};
@@ -153,7 +153,8 @@ impl Computation {
     ///
     /// # Errors
     /// [`Error::Statistic`] for what the domain does not have; what [`Window::place`] refuses;
-    /// [`Error::Encryption`] where noise would not be hidden, or a window is outside the ladder.
+    /// [`Error::Encryption`] where noise would not be hidden, or a window is outside the ladder; what
+    /// [`NoiseObjects::read`](crate::noise::NoiseObjects::read) returns.
     pub fn answer(
         &self,
         window: &Window,
@@ -399,14 +400,25 @@ impl Computation {
         key: &SealingKey,
     ) -> Result<Vec<SealedPage>, Error> {
         let statements: Vec<_> = placement.placed.iter().map(|p| p.statement).collect();
+        let mut noise: Option<PageVectors<'_>> = None;
         let sheets = placement.sheets(requests);
         let mut sealed = Vec::with_capacity(sheets.len());
-        for (page, sheet) in sheets {
+        for (number, (page, sheet)) in sheets.iter().enumerate() {
+            // Sheets of a page follow each other: its vectors are read once, and given up for the next page's.
+            let vectors = match noise.take().filter(|vectors| vectors.page() == *page) {
+                Some(vectors) => vectors,
+                None => {
+                    let rest = sheets.iter().skip(number);
+                    let of_page = rest.take_while(|(other, _)| other == page);
+                    let variances = of_page.map(|(_, sheet)| sheet.variance_units);
+                    self.ladder.page(self.public.params(), *page, variances)?
+                }
+            };
+            let vectors = noise.insert(vectors);
             let spans: Vec<Span> = sheet.parts.iter().map(|part| part.span).collect();
             let mut ciphertexts = Vec::new();
-            for (residue, packed) in pages.get(&page).into_iter().flatten().enumerate() {
-                let noise = (page, sheet.variance_units);
-                let noise = self.ladder.noise(self.public.params(), noise, residue)?;
+            for (residue, packed) in pages.get(page).into_iter().flatten().enumerate() {
+                let noise = vectors.noise(sheet.variance_units, residue)?;
                 let context = Context {
                     dataset: self.dataset,
                     job: window.job(),
@@ -418,7 +430,7 @@ impl Computation {
                     residue,
                     ciphertexts: digest(packed, &noise),
                 };
-                let noise = noise.ciphertexts.iter().map(AsRef::as_ref);
+                let noise = [&noise.ciphertext];
                 let released = spans.iter().flat_map(Span::range);
                 let mut rng = key.generator(&context);
                 ciphertexts.push(seal(&self.public, packed, noise, released, &mut rng)?);
@@ -426,7 +438,7 @@ impl Computation {
             sealed.push(SealedPage {
                 ciphertexts,
                 variance_units: sheet.variance_units,
-                parts: sheet.parts,
+                parts: sheet.parts.clone(),
             });
         }
         Ok(sealed)
@@ -434,7 +446,7 @@ impl Computation {
 }
 
 /// SHA-256 of a page and of the noise that is added to it.
-fn digest(page: &Page, noise: &PageNoise<'_>) -> [u8; 32] {
+fn digest(page: &Page, noise: &PageNoise) -> [u8; 32] {
     let mut hash = Sha256::new();
     page.ciphertext().digest_into(|bytes| hash.update(bytes));
     for digest in &noise.digests {

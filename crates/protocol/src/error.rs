@@ -44,6 +44,9 @@ pub enum Error {
     /// An object that is not of an upload.
     #[error("upload: {0}")]
     Object(&'static str),
+    /// What is kept elsewhere cannot be read, and will be when its store is back: worth any number of tries.
+    #[error("what is kept elsewhere cannot be read at the moment: {0}")]
+    Away(String),
     /// A request for decryption that does not hold together.
     #[error("request: {0}")]
     Request(&'static str),

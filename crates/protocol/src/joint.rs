@@ -2,12 +2,13 @@
 //!
 //! Holders of records have record chunks of their own over all columns; holders of columns have the
 //! columns of their attributes over all chunks. Every holder uploads a whole noise ladder of the
-//! common plan, and the ladders are added when they are loaded: a release takes the sum of all
-//! holders' noise, and memory is that of one ladder. One holder is the case of one rectangle; what lies
+//! common plan, and what a page takes of them is added when it is sealed: a release takes the sum of all
+//! holders' noise. One holder is the case of one rectangle; what lies
 //! under its own key is put together with nothing.
 
 use crate::Error;
 use crate::encryption::{NO_SUCH_OBJECT, Payload};
+use crate::noise::{EncryptedLadder, NoiseObjects};
 use crate::upload::{Object, Upload, UploadPlan};
 use fhaim_domain::Domain;
 use fhaim_he::{Ciphertext, Columns, Mosaic, Parameters, Rectangle};
@@ -23,19 +24,19 @@ pub struct Contribution {
     pub table: Arc<dyn Columns>,
 }
 
-/// Puts the contributions of all holders together, in the order of the roster; `noise` is asked for
-/// every noise object of each holder, by the holder's number, and before for the keys of a holder's own.
+/// Puts the contributions of all holders together, in the order of the roster; `keys` is asked for the keys of a
+/// holder's own, where there are any, and noise stays where it is.
 ///
 /// # Errors
 /// [`Error::Object`] for another number of contributions than of holders, or ladders of different
 /// sizes; [`Error::Encryption`] for parts that leave a gap, overlap, or are of other rows than each
-/// other; what `noise` returns.
+/// other; what `keys` returns.
 pub fn join(
-    params: &Parameters,
     domain: &Domain,
     holders: &Holders,
     contributions: Vec<Contribution>,
-    mut noise: impl FnMut(usize, Object) -> Result<Payload, Error>,
+    keys: impl FnMut(Object) -> Result<Payload, Error>,
+    noise: Arc<dyn NoiseObjects>,
 ) -> Result<Upload, Error> {
     let plans: Vec<UploadPlan> = contributions.iter().map(|part| part.plan).collect();
     let count = plans.len();
@@ -49,7 +50,7 @@ pub fn join(
         return Err(Error::Object("a holder's noise is of another size"));
     }
     if !first.encryption.is_public() {
-        return alone(params, contributions, |object| noise(0, object));
+        return alone(contributions, keys, noise);
     }
     let mosaic = Mosaic::new(
         domain.columns(),
@@ -60,17 +61,15 @@ pub fn join(
         layout: mosaic.layout(),
         ..first
     };
-    Upload::over(params, plan, Arc::new(mosaic), None, |object| {
-        let of_each = (0..count).map(|holder| noise(holder, object));
-        add(params, of_each)
-    })
+    let ladder = EncryptedLadder::new(plan.ladder, None, count, noise);
+    Upload::over(plan, Arc::new(mosaic), None, ladder)
 }
 
 /// The upload of a holder who encrypts under a key of its own.
 fn alone(
-    params: &Parameters,
     contributions: Vec<Contribution>,
     mut get: impl FnMut(Object) -> Result<Payload, Error>,
+    noise: Arc<dyn NoiseObjects>,
 ) -> Result<Upload, Error> {
     let Ok([Contribution { plan, table }]) = <[Contribution; 1]>::try_from(contributions) else {
         return Err(Error::Object("several holders encrypt under one key"));
@@ -79,7 +78,8 @@ fn alone(
         return Err(Error::Object("the plan is not this table's"));
     }
     let keys = plan.encryption.keys(&mut get)?;
-    Upload::over(params, plan, table, keys, get)
+    let ladder = EncryptedLadder::new(plan.ladder, keys.clone(), 1, noise);
+    Upload::over(plan, table, keys, ladder)
 }
 
 /// Where each holder's part is in the whole table.
@@ -157,9 +157,24 @@ pub fn join_uploads(
         table: upload.table.clone(),
     };
     let contributions = uploads.iter().map(contribution).collect();
-    join(params, domain, holders, contributions, |holder, object| {
-        let ladder = uploads.get(holder).map(|upload| &upload.ladder);
-        let object = ladder.and_then(|ladder| ladder.object(object));
-        object.map(Payload::Ciphertexts).ok_or(NO_SUCH_OBJECT)
-    })
+    let noise = LaddersOfEach {
+        params: params.clone(),
+        ladders: uploads.iter().map(|upload| upload.ladder.clone()).collect(),
+    };
+    let none = |_| Err(NO_SUCH_OBJECT);
+    join(domain, holders, contributions, none, Arc::new(noise))
+}
+
+/// The ladders of uploads that are in memory.
+#[derive(Debug)]
+struct LaddersOfEach {
+    params: Parameters,
+    ladders: Vec<EncryptedLadder>,
+}
+
+impl NoiseObjects for LaddersOfEach {
+    fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error> {
+        let ladder = self.ladders.get(holder).ok_or(NO_SUCH_OBJECT)?;
+        ladder.read(&self.params, objects)
+    }
 }

@@ -1,28 +1,47 @@
 //! A holder's noise under encryption, as the computation service adds it to pages.
+//!
+//! A ladder has noise for whatever may be asked for, and a run asks for a part of it: its vectors stay where they
+//! are kept, and those of a page are read when the page is sealed.
 
 use crate::Error;
-use crate::encryption::{OTHER_KEY, Payload};
+use crate::encryption::{NO_SUCH_OBJECT, OTHER_KEY, Payload};
+use crate::holder::map;
+use crate::joint::add;
 use crate::upload::{Object, noise_objects};
 use fhaim_dp::{Digits, LadderPlan};
 use fhaim_he::{Ciphertext, HolderCiphertext, HolderKeys, Parameters, SeededCiphertext};
 use sha2::{Digest, Sha256};
-use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
-/// Noise under encryption: one ciphertext a ladder vector and plaintext modulus.
+/// Where the objects of all holders' ladders are kept: in memory, or wherever a service keeps uploads.
+pub trait NoiseObjects: fmt::Debug + Send + Sync {
+    /// These noise objects of a holder, by its number, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Object`] for one that there is not; [`fhaim_he::Error::Unavailable`] for one that is not what was put
+    /// there, or cannot be read; [`Error::Away`] where that passes by itself.
+    fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error>;
+}
+
+/// Objects in memory, by holder and name.
+impl NoiseObjects for HashMap<(usize, Object), Payload> {
+    fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error> {
+        let one = |&object: &Object| self.get(&(holder, object)).cloned();
+        let all: Option<Vec<Payload>> = objects.iter().map(one).collect();
+        all.ok_or(NO_SUCH_OBJECT)
+    }
+}
+
+/// Noise under encryption: one ciphertext a ladder vector and plaintext modulus, the sum of all holders'.
 #[derive(Clone, Debug)]
 pub struct EncryptedLadder {
     plan: LadderPlan,
-    vectors: Vectors,
-}
-
-/// Vectors by (page, level, index), row-major; of each one ciphertext a plaintext modulus.
-#[derive(Clone, Debug)]
-enum Vectors {
-    /// Under the dataset's key.
-    Public(Vec<Vec<Digested<Ciphertext>>>),
-    /// Under a holder's own, with what brings a sum of them under the dataset's.
-    Own(Arc<HolderKeys>, Vec<Vec<Digested<HolderCiphertext>>>),
+    /// What brings noise under the dataset's key, where it is under a holder's own.
+    keys: Option<Arc<HolderKeys>>,
+    holders: usize,
+    objects: Arc<dyn NoiseObjects>,
 }
 
 /// A ciphertext with a digest of it.
@@ -32,17 +51,53 @@ struct Digested<C> {
     digest: [u8; 32],
 }
 
+/// Vectors of one page, by their number in the ladder; of each one ciphertext a plaintext modulus.
+type Vectors<C> = BTreeMap<usize, Vec<Digested<C>>>;
+
+/// Those vectors of a page that some variances are made of.
+#[derive(Debug)]
+pub(crate) struct PageVectors<'a> {
+    params: &'a Parameters,
+    plan: LadderPlan,
+    page: usize,
+    under: Under,
+}
+
+#[derive(Debug)]
+enum Under {
+    /// The dataset's key.
+    Public(Vectors<Ciphertext>),
+    /// A holder's own, with what brings a sum of them under the dataset's.
+    Own(Arc<HolderKeys>, Vectors<HolderCiphertext>),
+}
+
 /// The noise of a variance on a page, under one plaintext modulus.
 #[derive(Debug)]
-pub(crate) struct PageNoise<'a> {
+pub(crate) struct PageNoise {
     /// What is to be added.
-    pub(crate) ciphertexts: Vec<Cow<'a, Ciphertext>>,
+    pub(crate) ciphertext: Ciphertext,
     /// Of every vector that it is made of.
     pub(crate) digests: Vec<[u8; 32]>,
 }
 
 impl EncryptedLadder {
-    /// Puts a ladder together; `get` is asked for every noise object of the plan, in order.
+    /// The sum of so many holders' ladders, kept somewhere. Objects are held against what they should be when they are
+    /// read; `keys` came with them where they are under a holder's own key.
+    pub fn new(
+        plan: LadderPlan,
+        keys: Option<Arc<HolderKeys>>,
+        holders: usize,
+        objects: Arc<dyn NoiseObjects>,
+    ) -> Self {
+        Self {
+            plan,
+            keys,
+            holders,
+            objects,
+        }
+    }
+
+    /// A ladder in memory; `get` is asked for every noise object of the plan, in order.
     ///
     /// # Errors
     /// What `get` returns; [`Error::Object`] for objects that lack a plaintext modulus, or are not under the
@@ -53,32 +108,13 @@ impl EncryptedLadder {
         keys: Option<Arc<HolderKeys>>,
         mut get: impl FnMut(Object) -> Result<Payload, Error>,
     ) -> Result<Self, Error> {
-        let objects = noise_objects(plan);
-        let vectors = match keys {
-            None => Vectors::Public(collect(objects, |object| {
-                let vector = get(object)?.ciphertexts()?;
-                whole(params, vector.iter().map(Ciphertext::residue))?;
-                Ok(vector.into_iter().map(digested).collect())
-            })?),
-            Some(keys) => {
-                let vectors = collect(objects, |object| {
-                    let vector = get(object)?.seeded()?;
-                    whole(params, vector.iter().map(SeededCiphertext::residue))?;
-                    if vector.iter().any(|seeded| seeded.key_id() != keys.id()) {
-                        return Err(OTHER_KEY);
-                    }
-                    let expand = |seeded: SeededCiphertext| {
-                        Ok(Digested {
-                            digest: Sha256::digest(seeded.to_bytes(params)).into(),
-                            ciphertext: seeded.expand(params)?,
-                        })
-                    };
-                    vector.into_iter().map(expand).collect()
-                })?;
-                Vectors::Own(keys, vectors)
-            }
-        };
-        Ok(Self { plan, vectors })
+        let mut objects = HashMap::with_capacity(plan.vectors());
+        for object in noise_objects(plan) {
+            let payload = get(object)?;
+            check(params, keys.as_deref(), &payload)?;
+            objects.insert((0, object), payload);
+        }
+        Ok(Self::new(plan, keys, 1, Arc::new(objects)))
     }
 
     /// The ladder's public size.
@@ -86,84 +122,146 @@ impl EncryptedLadder {
         self.plan
     }
 
-    /// The ciphertexts of a noise object, one a plaintext modulus; nothing of noise under a holder's own key.
-    pub(crate) fn object(&self, object: Object) -> Option<Vec<Ciphertext>> {
-        let (Object::Noise { page, level, index }, Vectors::Public(vectors)) =
-            (object, &self.vectors)
-        else {
-            return None;
-        };
-        let vector = vectors.get(self.plan.vector(page, level, index)?)?;
-        Some(
-            vector
-                .iter()
-                .map(|digested| digested.ciphertext.clone())
-                .collect(),
-        )
-    }
-
-    /// The noise of a variance on a page under plaintext modulus number `residue`. Vectors under a holder's own
-    /// key are added up before they are brought under the dataset's, which takes one key switch.
-    ///
-    /// # Errors
-    /// [`Error::Encryption`] for noise beyond the ladder.
-    pub(crate) fn noise(
+    /// Noise objects, each the sum of all holders'.
+    pub(crate) fn read(
         &self,
         params: &Parameters,
-        (page, units): (usize, u64),
-        residue: usize,
-    ) -> Result<PageNoise<'_>, Error> {
-        let form = self.plan.form();
-        let digits = Digits::of(units);
-        let vectors = digits
+        objects: &[Object],
+    ) -> Result<Vec<Payload>, Error> {
+        if self.holders == 1 {
+            return self.objects.read(0, objects);
+        }
+        let of_each = (0..self.holders).map(|holder| {
+            let read = self.objects.read(holder, objects)?;
+            Ok(read.into_iter())
+        });
+        let mut of_each = of_each.collect::<Result<Vec<_>, Error>>()?;
+        let mut sum = |_: &Object| {
+            let next = of_each.iter_mut();
+            add(params, next.map(|all| all.next().ok_or(NO_SUCH_OBJECT)))
+        };
+        objects.iter().map(&mut sum).collect()
+    }
+
+    /// Reads what noise of these variances on a page is made of.
+    ///
+    /// # Errors
+    /// [`Error::Encryption`] for noise beyond the ladder; as [`NoiseObjects::read`]; [`Error::Object`] for objects
+    /// that lack a plaintext modulus, or are under another key than the ladder's.
+    pub(crate) fn page<'a>(
+        &self,
+        params: &'a Parameters,
+        page: usize,
+        variances: impl IntoIterator<Item = u64>,
+    ) -> Result<PageVectors<'a>, Error> {
+        let wanted: BTreeSet<(usize, usize)> = variances
+            .into_iter()
+            .flat_map(|units| places(self.plan, units))
+            .collect();
+        let numbers = wanted
             .iter()
-            .flat_map(|(level, digit)| form.of_digit(digit).map(move |index| (level, index)))
-            .map(|(level, index)| self.plan.vector(page, level, index))
-            .collect::<Option<Vec<usize>>>()
-            .ok_or(BEYOND)?;
-        match &self.vectors {
-            Vectors::Public(all) => {
-                let found = pick(all, &vectors, residue)?;
+            .map(|&(level, index)| self.plan.vector(page, level, index));
+        let numbers: Vec<usize> = numbers.collect::<Option<_>>().ok_or(BEYOND)?;
+        let object = |&(level, index): &(usize, usize)| Object::Noise { page, level, index };
+        let objects: Vec<Object> = wanted.iter().map(object).collect();
+        let read = self.read(params, &objects)?;
+        for payload in &read {
+            check(params, self.keys.as_deref(), payload)?;
+        }
+        let under = match &self.keys {
+            None => Under::Public(open(&numbers, &read, |vector| {
+                let all = vector.clone().ciphertexts()?.into_iter();
+                Ok(all.map(digested).collect())
+            })?),
+            Some(keys) => {
+                let vectors = open(&numbers, &read, |vector| {
+                    let all = vector.clone().seeded()?.into_iter();
+                    all.map(|seeded| expanded(params, seeded)).collect()
+                })?;
+                Under::Own(keys.clone(), vectors)
+            }
+        };
+        Ok(PageVectors {
+            params,
+            plan: self.plan,
+            page,
+            under,
+        })
+    }
+}
+
+impl PageVectors<'_> {
+    /// Of which page they are.
+    pub(crate) fn page(&self) -> usize {
+        self.page
+    }
+
+    /// The noise of a variance, one of those that these were read for, under plaintext modulus number `residue`. Vectors
+    /// under a holder's own key are added up before they are brought under the dataset's, which takes one key switch.
+    ///
+    /// # Errors
+    /// [`Error::Encryption`] for another variance.
+    pub(crate) fn noise(&self, units: u64, residue: usize) -> Result<PageNoise, Error> {
+        let numbers = places(self.plan, units)
+            .map(|(level, index)| self.plan.vector(self.page, level, index));
+        let numbers: Vec<usize> = numbers.collect::<Option<_>>().ok_or(BEYOND)?;
+        match &self.under {
+            Under::Public(all) => {
+                let (found, digests) = pick(all, &numbers, residue)?;
+                let ciphertext = Ciphertext::sum(self.params, found)?;
                 Ok(PageNoise {
-                    ciphertexts: found.iter().map(|v| Cow::Borrowed(&v.ciphertext)).collect(),
-                    digests: found.iter().map(|v| v.digest).collect(),
+                    ciphertext,
+                    digests,
                 })
             }
-            Vectors::Own(keys, all) => {
-                let found = pick(all, &vectors, residue)?;
-                let ciphertexts = if found.is_empty() {
-                    Vec::new()
-                } else {
-                    let sum = HolderCiphertext::sum(params, found.iter().map(|v| &v.ciphertext))?;
-                    vec![Cow::Owned(keys.switch(&sum)?)]
-                };
+            Under::Own(keys, all) => {
+                let (found, digests) = pick(all, &numbers, residue)?;
+                let sum = HolderCiphertext::sum(self.params, found)?;
                 Ok(PageNoise {
-                    ciphertexts,
-                    digests: found.iter().map(|v| v.digest).collect(),
+                    ciphertext: keys.switch(&sum)?,
+                    digests,
                 })
             }
         }
     }
 }
 
+/// The vectors of a page, by level and index, that noise of a variance is made of.
+fn places(plan: LadderPlan, units: u64) -> impl Iterator<Item = (usize, usize)> {
+    let of_digit = move |(level, digit)| {
+        let indices = plan.form().of_digit(digit);
+        indices.map(move |index| (level, index))
+    };
+    Digits::of(units).iter().flat_map(of_digit)
+}
+
 const BEYOND: fhaim_he::Error = fhaim_he::Error::OutOfRange("noise beyond the ladder");
 
-/// Vectors of these numbers under a plaintext modulus.
+/// Ciphertexts of vectors of these numbers under a plaintext modulus, and their digests.
 fn pick<'a, C>(
-    all: &'a [Vec<Digested<C>>],
+    all: &'a Vectors<C>,
     numbers: &[usize],
     residue: usize,
-) -> Result<Vec<&'a Digested<C>>, Error> {
-    let one = |&number: &usize| all.get(number)?.get(residue);
-    let found: Option<Vec<_>> = numbers.iter().map(one).collect();
+) -> Result<(Vec<&'a C>, Vec<[u8; 32]>), Error> {
+    let one = |number: &usize| {
+        let vector = all.get(number)?.get(residue)?;
+        Some((&vector.ciphertext, vector.digest))
+    };
+    let found: Option<_> = numbers.iter().map(one).collect();
     Ok(found.ok_or(BEYOND)?)
 }
 
-fn collect<T>(
-    objects: impl Iterator<Item = Object>,
-    open: impl FnMut(Object) -> Result<T, Error>,
-) -> Result<Vec<T>, Error> {
-    objects.map(open).collect()
+/// What is in objects of these numbers, on all cores.
+fn open<C: Send>(
+    numbers: &[usize],
+    objects: &[Payload],
+    open: impl Fn(&Payload) -> Result<Vec<Digested<C>>, Error> + Sync + Send,
+) -> Result<Vectors<C>, Error> {
+    let opened = map(objects, open);
+    let opened = numbers.iter().copied().zip(opened);
+    opened
+        .map(|(number, vector)| Ok((number, vector?)))
+        .collect()
 }
 
 fn digested(ciphertext: Ciphertext) -> Digested<Ciphertext> {
@@ -175,12 +273,116 @@ fn digested(ciphertext: Ciphertext) -> Digested<Ciphertext> {
     }
 }
 
-/// Refuses an object that lacks a plaintext modulus.
-fn whole(params: &Parameters, residues: impl Iterator<Item = usize>) -> Result<(), Error> {
-    match residues.eq(0..params.residues()) {
+fn expanded(
+    params: &Parameters,
+    seeded: SeededCiphertext,
+) -> Result<Digested<HolderCiphertext>, Error> {
+    Ok(Digested {
+        digest: Sha256::digest(seeded.to_bytes(params)).into(),
+        ciphertext: seeded.expand(params)?,
+    })
+}
+
+/// Refuses an object that lacks a plaintext modulus, or is under another key than the ladder's.
+fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> Result<(), Error> {
+    let residues: Vec<usize> = match (keys, payload) {
+        (None, Payload::Ciphertexts(all)) => all.iter().map(Ciphertext::residue).collect(),
+        (Some(keys), Payload::Seeded(all)) if all.iter().all(|c| c.key_id() == keys.id()) => {
+            all.iter().map(SeededCiphertext::residue).collect()
+        }
+        _ => return Err(OTHER_KEY),
+    };
+    match residues.into_iter().eq(0..params.residues()) {
         true => Ok(()),
         false => Err(Error::Object(
             "one ciphertext a plaintext modulus, in order",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_dp::LadderForm;
+    use fhaim_he::{HolderKey, P1, SecretKey};
+    use rand::SeedableRng;
+    use std::sync::Mutex;
+
+    /// Objects in memory, and which of them were asked for.
+    #[derive(Debug)]
+    struct Watched {
+        objects: HashMap<(usize, Object), Payload>,
+        read: Mutex<Vec<Object>>,
+    }
+
+    impl NoiseObjects for Watched {
+        fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error> {
+            self.read.lock().unwrap().extend(objects);
+            self.objects.read(holder, objects)
+        }
+    }
+
+    fn plan() -> LadderPlan {
+        let plan = LadderPlan::with_levels(20_000, 3).unwrap();
+        plan.in_form(LadderForm::Dense)
+    }
+
+    fn noise(page: usize, level: usize, index: usize) -> Object {
+        Object::Noise { page, level, index }
+    }
+
+    #[test]
+    fn of_a_page_those_vectors_are_read_that_its_variances_are_made_of() {
+        let params = Parameters::new(P1).unwrap();
+        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(4);
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let mut encrypt =
+            |value: i64| Payload::Ciphertexts(public.encrypt(&[value], &mut rng).unwrap());
+        let values = [
+            (noise(1, 0, 0), 1),
+            (noise(1, 0, 1), 20),
+            (noise(1, 2, 0), 300),
+        ];
+        let objects = values.map(|(object, value)| ((0, object), encrypt(value)));
+        let watched = Arc::new(Watched {
+            objects: objects.into_iter().collect(),
+            read: Mutex::default(),
+        });
+        let ladder = EncryptedLadder::new(plan(), None, 1, watched.clone());
+        // Digits 3, 0, 1 and, of the other variance, 1: the third level's second vector is in neither.
+        let vectors = ladder.page(&params, 1, [19, 1]).unwrap();
+        let read = watched.read.lock().unwrap().clone();
+        assert_eq!(read, values.map(|(object, _)| object));
+        for (units, sum, parts) in [(19, 321, 3), (1, 1, 1)] {
+            let noise = vectors.noise(units, 0).unwrap();
+            let (decrypted, _) = secret.decrypt(&[noise.ciphertext]).unwrap();
+            assert_eq!((decrypted[0], noise.digests.len()), (sum, parts));
+        }
+        assert!(vectors.noise(2 << 4, 0).is_err());
+        // What is not there, and what no ladder of this size has.
+        assert!(ladder.page(&params, 0, [1]).is_err());
+        assert!(matches!(
+            ladder.page(&params, 3, [1]),
+            Err(Error::Encryption(fhaim_he::Error::OutOfRange(_)))
+        ));
+    }
+
+    #[test]
+    fn what_is_under_another_key_than_the_ladders_is_refused_when_it_is_read() {
+        let params = Parameters::new(P1).unwrap();
+        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let [own, other] = [0; 2].map(|_| HolderKey::random(&params, &mut rng).unwrap());
+        let keys = Arc::new(own.switch_keys(&public, None, &mut rng).unwrap());
+        let mut with = |key: &HolderKey| {
+            let payload = Payload::Seeded(key.encrypt(&[7], &mut rng).unwrap());
+            let objects = HashMap::from([((0, noise(0, 0, 0)), payload)]);
+            EncryptedLadder::new(plan(), Some(keys.clone()), 1, Arc::new(objects))
+        };
+        assert!(with(&own).page(&params, 0, [1]).is_ok());
+        let refused = with(&other).page(&params, 0, [1]);
+        assert!(matches!(refused, Err(Error::Object(_))));
     }
 }

@@ -8,7 +8,7 @@
 //! could otherwise sign for them.
 
 use crate::Error;
-use crate::counts::CountTables;
+use crate::counts::{CountTables, CountsForm};
 use crate::request::DatasetId;
 use crate::terms::Terms;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
@@ -246,13 +246,21 @@ pub enum Contribution {
 }
 
 impl Contribution {
+    /// The form of counts that new terms with this contribution name: what is not written, where there are none.
+    pub fn form_of_new(self) -> CountsForm {
+        match self {
+            Self::Records => CountsForm::Loose,
+            Self::Counts => CountsForm::Dense,
+        }
+    }
+
     /// Whichever is smaller for a holder of `records` records of all columns.
     ///
     /// # Errors
     /// [`Error::Encryption`] for more records than any table has, and none.
     pub fn smaller(domain: &Domain, records: usize) -> Result<Self, Error> {
         let one_hot = domain.columns() * Layout::for_records(records)?.chunks();
-        match CountTables::new(domain) {
+        match CountTables::new(domain, CountsForm::Dense) {
             Ok(tables) if tables.layout().ciphertexts() < one_hot => Ok(Self::Counts),
             _ => Ok(Self::Records),
         }
@@ -278,10 +286,16 @@ impl Terms {
     /// The tables of counts that each holder uploads, where it uploads counts.
     ///
     /// # Errors
-    /// More counts than a contribution holds; holders of columns, who cannot count by themselves.
+    /// More counts than a contribution holds; a form of counts without counts; holders of columns, who cannot count by
+    /// themselves.
     pub fn count_tables(&self) -> Result<Option<CountTables>, Error> {
         if self.contribution.is_records() {
-            return Ok(None);
+            return match self.counts {
+                CountsForm::Loose => Ok(None),
+                CountsForm::Dense => Err(Error::Terms(
+                    "counts: a contribution of records has none: leave the field out".to_owned(),
+                )),
+            };
         }
         if self.holders()?.owners().is_some() {
             return Err(Error::Terms(
@@ -289,7 +303,7 @@ impl Terms {
                     .to_owned(),
             ));
         }
-        CountTables::new(self.schema.domain()).map(Some)
+        CountTables::new(self.schema.domain(), self.counts).map(Some)
     }
 
     pub(crate) fn members(&self) -> Vec<Member> {

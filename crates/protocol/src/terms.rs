@@ -6,15 +6,17 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of eight versions. Version 1 has what the holder chose, version 2 the
+//! Terms are kept as JSON, in one of nine versions. Version 1 has what the holder chose, version 2 the
 //! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
 //! 4 a roster or another contribution than records, with options or without, version 5 a dense
 //! ladder, with any of these or without, version 6 a second computation service, likewise, version 7 the key
-//! services that share the key, and version 8 that the holder encrypts under a key of its own, and with it the
-//! number of the parameter set. Earlier versions have the set that [`ParameterSet::choose`] has always chosen for them;
-//! one that is named stays when a later release has a better one.
+//! services that share the key, version 8 that the holder encrypts under a key of its own, and with it the
+//! number of the parameter set, and version 9 a dense form of counts, under either key. Terms without a number have the
+//! set that [`ParameterSet::choose`] has always chosen for them; one that is named stays when a later release has a
+//! better one.
 
 use crate::Error;
+use crate::counts::CountsForm;
 use crate::crypto::ciphertext_leak;
 use crate::encryption::Encryption;
 use crate::panel::{KeyService, check_services};
@@ -57,6 +59,9 @@ const SPLIT_VERSION: u8 = 7;
 /// The version of terms that name the holder's own key.
 const HOLDER_KEY_VERSION: u8 = 8;
 
+/// The version of terms that name a form of counts.
+const COUNTS_VERSION: u8 = 9;
+
 /// The version of terms before all of these.
 const FIRST_VERSION: u8 = 1;
 
@@ -70,7 +75,7 @@ pub struct Terms {
     /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
     /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
     /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`], 8 with an
-    /// [`Terms::encryption`] under the holder's own key.
+    /// [`Terms::encryption`] under the holder's own key, 9 with [`Terms::counts`].
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub version: u8,
     /// The table's public description.
@@ -106,6 +111,10 @@ pub struct Terms {
     /// another; new ones name the dense form, which takes two thirds of the bytes or fewer.
     #[serde(skip_serializing_if = "LadderForm::is_loose", default)]
     pub ladder: LadderForm,
+    /// How counts lie in ciphertexts, where they are what holders upload. What is left out is loose, as in all terms
+    /// before there was another; new ones name the dense form ([`Contribution::form_of_new`]).
+    #[serde(skip_serializing_if = "CountsForm::is_loose", default)]
+    pub counts: CountsForm,
     /// Whether a second computation service computes every batch as well, and nothing is decrypted that
     /// the two do not agree on. Which it is, the services' operators say.
     #[serde(skip_serializing_if = "is_alone", default)]
@@ -161,6 +170,8 @@ pub struct Plan {
     pub key_services: Vec<KeyService>,
     /// Under which key the holder encrypts.
     pub encryption: Encryption,
+    /// How counts lie in ciphertexts, where holders upload some.
+    pub counts: CountsForm,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -196,8 +207,8 @@ pub struct Outline {
 impl Terms {
     /// Terms of one run of the default mechanism, with the default model cap and no weights, to be
     /// completed: what JSON means that leaves everything else out. Whoever makes a dataset names the
-    /// [dense](LadderForm::Dense) form of [`Terms::ladder`], the options that its mechanism recommends and
-    /// the [encryption](Encryption::of_new).
+    /// [dense](LadderForm::Dense) form of [`Terms::ladder`], the options that its mechanism recommends,
+    /// the [encryption](Encryption::of_new) and the [form of counts](Contribution::form_of_new).
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: FIRST_VERSION,
@@ -214,6 +225,7 @@ impl Terms {
             roster: None,
             contribution: Contribution::Records,
             ladder: LadderForm::Loose,
+            counts: CountsForm::Loose,
             witness: false,
             key_services: Vec::new(),
             encryption: Encryption::PublicKey,
@@ -223,7 +235,9 @@ impl Terms {
 
     /// The version of their form once they are complete.
     fn complete_version(&self) -> u8 {
-        if !self.encryption.is_public() {
+        if !self.counts.is_loose() {
+            COUNTS_VERSION
+        } else if !self.encryption.is_public() {
             HOLDER_KEY_VERSION
         } else if !self.key_services.is_empty() {
             SPLIT_VERSION
@@ -319,6 +333,7 @@ impl Terms {
             witness: self.witness,
             key_services: self.key_services.clone(),
             encryption: self.encryption,
+            counts: self.counts,
         })
     }
 
@@ -399,25 +414,25 @@ impl Terms {
 
     fn named_need(&self) -> Result<Need, Error> {
         match (self.version, self.need) {
-            (version @ NEED_VERSION..=HOLDER_KEY_VERSION, Some(need))
+            (version @ NEED_VERSION..=COUNTS_VERSION, Some(need))
                 if version == self.complete_version() =>
             {
                 Ok(need)
             }
-            (FIRST_VERSION..=HOLDER_KEY_VERSION, Some(_)) => Err(Error::Terms(format!(
+            (FIRST_VERSION..=COUNTS_VERSION, Some(_)) => Err(Error::Terms(format!(
                 "version: these terms are of version {}, and what they say takes version {}: leave \
                  out version and need to have them filled in",
                 self.version,
                 self.complete_version()
             ))),
-            (FIRST_VERSION..=HOLDER_KEY_VERSION, None) => Err(Error::Terms(
+            (FIRST_VERSION..=COUNTS_VERSION, None) => Err(Error::Terms(
                 "need: these terms do not say what noise their mechanism needs: they were \
                  written by an earlier release, or not completed"
                     .to_owned(),
             )),
             (version, _) => Err(Error::Terms(format!(
                 "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {HOLDER_KEY_VERSION}: use a newer one"
+                 {FIRST_VERSION} to {COUNTS_VERSION}: use a newer one"
             ))),
         }
     }

@@ -260,24 +260,23 @@ impl Upload {
         let chunks = plan.column_objects().map(&mut get);
         let chunks = chunks.collect::<Result<Vec<_>, Error>>()?;
         let table = table(params, plan, chunks)?;
-        Self::over(params, plan, Arc::new(table), keys, get)
+        let ladder = EncryptedLadder::from_objects(params, plan.ladder, keys.clone(), get)?;
+        Self::over(plan, Arc::new(table), keys, ladder)
     }
 
-    /// The same around a table that is kept somewhere; `get` is asked for every noise object.
+    /// The same around a table and noise that are kept somewhere.
     ///
     /// # Errors
-    /// What `get` returns; [`Error::Object`] for a table or noise under another key than `keys` are for.
+    /// [`Error::Object`] for a table under another key than `keys` are for.
     pub(crate) fn over(
-        params: &Parameters,
         plan: UploadPlan,
         table: Arc<dyn Columns>,
         keys: Option<Arc<HolderKeys>>,
-        get: impl FnMut(Object) -> Result<Payload, Error>,
+        ladder: EncryptedLadder,
     ) -> Result<Self, Error> {
         if table.holder() != keys.as_ref().map(|keys| keys.id()) {
             return Err(OTHER_KEY);
         }
-        let ladder = EncryptedLadder::from_objects(params, plan.ladder, keys.clone(), get)?;
         Ok(Self {
             plan,
             table,

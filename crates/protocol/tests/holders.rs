@@ -5,11 +5,11 @@
 
 use fhaim_domain::{Counted, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, Rho};
-use fhaim_he::{HolderKey, P1, P1_LARGE, P2, ParameterSet, Parameters, PublicKey};
+use fhaim_he::{HolderKey, P1, P1_LARGE, P2, P5, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::computation::Computation;
-use fhaim_protocol::counts::CountTables;
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan, CountsUpload};
+use fhaim_protocol::counts::{CountTables, CountsForm};
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
 use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{self, Holder, Noise};
@@ -17,7 +17,7 @@ use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::local::EncryptedSource;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::{Upload, UploadPlan};
+use fhaim_protocol::upload::{Object, Upload, UploadPlan};
 use fhaim_release::{
     Axis, Holders, Job, ReleaseRequest, Run, Source, SquaredTerm, Statistic, UNIT_VARIANCE,
 };
@@ -347,6 +347,41 @@ fn counts_under_a_key_of_the_holders_own_release_the_same() {
     }
 }
 
+/// Of a hundred columns, all pairs' tables in a quarter of the ciphertexts: pairs far apart, a column by itself and
+/// the total, of one holder under a key of its own and of two.
+#[test]
+fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
+    let sizes = [4; 100];
+    let domain = fhaim_domain::Domain::new(sizes.to_vec());
+    let layout = |form| {
+        let tables = CountTables::new(&domain, form).unwrap();
+        (tables.layout().stride(), tables.layout().ciphertexts())
+    };
+    assert_eq!(layout(CountsForm::Loose), (64, 1238));
+    assert_eq!(layout(CountsForm::Dense), (256, 310));
+    let centred = |attribute| Axis {
+        attribute,
+        functions: vec![vec![3, -1, -1, -1], vec![1, 1, -1, -1]],
+    };
+    let pairs = [(0, 1), (0, 99), (41, 77), (98, 99)];
+    let mut statistics = vec![
+        Statistic::Total,
+        Statistic::OneWay(Axis::identity(50, 4)),
+        Statistic::Product(Axis::identity(12, 4), Axis::identity(13, 4)),
+    ];
+    statistics.extend(pairs.map(|(a, b)| Statistic::Product(centred(a), centred(b))));
+    let requests = requests(statistics, 77_777);
+    let ladder = LadderPlan::dense(60, 1 << 20).unwrap();
+    for (set, holders, rows, encryption) in [
+        (P5, Holders::one(), &[300][..], Encryption::HolderKey),
+        (P1, by_records(2, 1), &[120, 80], Encryption::PublicKey),
+    ] {
+        let tables = (&sizes[..], CountsForm::Dense);
+        let counted = counted_of(tables, (set, encryption), &holders, rows, ladder);
+        check(counted, &requests, 1);
+    }
+}
+
 fn counted(
     set: ParameterSet,
     holders: &Holders,
@@ -354,9 +389,19 @@ fn counted(
     ladder: LadderPlan,
     encryption: Encryption,
 ) -> Setting {
+    let tables = (&[3, 2, 5, 4][..], CountsForm::Loose);
+    counted_of(tables, (set, encryption), holders, rows, ladder)
+}
+
+fn counted_of(
+    (sizes, form): (&[usize], CountsForm),
+    (set, encryption): (ParameterSet, Encryption),
+    holders: &Holders,
+    rows: &[usize],
+    ladder: LadderPlan,
+) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(17);
-    let sizes = [3, 2, 5, 4];
-    let pooled = table(&sizes, rows.iter().sum(), &mut rng);
+    let pooled = table(sizes, rows.iter().sum(), &mut rng);
     let domain = pooled.domain().clone();
     let params = Parameters::new(set).unwrap();
     let rules = Rules {
@@ -374,7 +419,9 @@ fn counted(
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
-    let plan = CountsPlan::new(&domain, ladder).unwrap().under(encryption);
+    let plan = CountsPlan::new(&domain, form, ladder)
+        .unwrap()
+        .under(encryption);
     let own = HolderKey::random(&params, &mut rng).unwrap();
     let own = (!encryption.is_public()).then_some(&own);
     let encryptor = Encryptor::new(&public, own);
@@ -398,7 +445,12 @@ fn counted(
         }
     }
     let get = |holder, object| plan.decode(&params, object, &stored[&(holder, object)]);
-    let upload = CountsUpload::join(&params, &plan, holders, get).unwrap();
+    let noise = stored
+        .keys()
+        .filter(|(_, object)| matches!(object, Object::Noise { .. }));
+    let noise = noise.map(|&(holder, object)| ((holder, object), get(holder, object).unwrap()));
+    let noise = Arc::new(noise.collect::<HashMap<_, _>>());
+    let upload = CountsUpload::join(&params, &plan, holders, get, noise).unwrap();
     let computation = Computation::of_counts(DATASET, public, keys, upload).unwrap();
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     Setting {
@@ -412,7 +464,7 @@ fn counted(
 fn a_tally_counts_what_its_terms_allow() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let table = table(&[3, 2, 5], 500, &mut rng);
-    let tables = CountTables::new(table.domain()).unwrap();
+    let tables = CountTables::new(table.domain(), CountsForm::Loose).unwrap();
     let tally = Tally::of_table(tables.clone(), 500, &table).unwrap();
     for [a, b] in [[0, 1], [0, 2], [1, 2]] {
         let expected = table.counts(&fhaim_domain::Clique::new([a, b])).unwrap();
@@ -447,9 +499,10 @@ fn a_tally_counts_what_its_terms_allow() {
     let params = Parameters::new(P1).unwrap();
     let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
-    let plan = CountsPlan::new(table.domain(), ladder_plan()).unwrap();
+    let plan = CountsPlan::new(table.domain(), CountsForm::Loose, ladder_plan()).unwrap();
     assert!(CountsHolder::new(&tally, Noise::Fresh, &public, &plan).is_err());
     let owners = by_columns(&[0, 1, 2]);
     let none = |_, _| Err(fhaim_protocol::Error::Object("none"));
-    assert!(CountsUpload::join(&params, &plan, &owners, none).is_err());
+    let noise = Arc::new(HashMap::new());
+    assert!(CountsUpload::join(&params, &plan, &owners, none, noise).is_err());
 }

@@ -108,6 +108,7 @@ pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
     let terms = Terms {
         options,
         ladder: LadderForm::Dense,
+        counts: terms.contribution.form_of_new(),
         encryption: Encryption::of_new(terms.roster.as_ref()),
         ..terms
     };

@@ -1,8 +1,9 @@
 //! Complete uploads, ready to compute on: in memory, or, the columns of large ones, read a few
-//! record chunks at a time while a batch runs.
+//! record chunks at a time while a batch runs. Noise is read when a page takes it.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
+use fhaim_api::problem::ProblemKind;
 use fhaim_he::{
     Chunks, Columns, EncryptedTable, EvaluationKeys, HolderKeyId, Layout, Parameters, Place,
     PublicKey,
@@ -14,6 +15,7 @@ use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::upload::CountsUpload;
 use fhaim_protocol::encryption::Payload;
 use fhaim_protocol::joint::{Contribution, join};
+use fhaim_protocol::noise::NoiseObjects;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::upload::{Object, UploadPlan, record_chunks, table};
@@ -117,21 +119,33 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
         let (holders, domain) = (&outline.holders, outline.domain.clone());
         let mut ahead = ReadAhead::new(&parts);
-        let get = |holder, object| ahead.get(holder, object);
+        let mut get = |holder, object| ahead.get(holder, object);
+        let noise = Arc::new(StoredNoise(parts.clone()));
         let computation = match parts.first().map(|part| &part.plan) {
             Some(PartPlan::Counts(plan)) => {
-                let joined = CountsUpload::join(&params, plan, holders, get)?;
+                let joined = CountsUpload::join(&params, plan, holders, get, noise)?;
                 Computation::of_counts(dataset, public, keys, joined)?
             }
             _ => {
-                let joined = join(&params, &domain, holders, tables, get)?;
+                let joined = join(&domain, holders, tables, |object| get(0, object), noise)?;
                 Computation::new(dataset, domain, public, keys, joined)
             }
         };
         Ok(computation.with_backend(backend))
     };
     let built = blocking(build).await?;
-    built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
+    built.map_err(not_built)
+}
+
+/// Why a dataset could not be computed on, or what of it could not be read.
+pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
+    match error {
+        fhaim_protocol::Error::Away(_) => {
+            Failure::unavailable("the service's blob store does not work at the moment")
+                .because(error)
+        }
+        _ => Failure::internal(error),
+    }
 }
 
 /// One of a dataset's keys: the bytes that the crypto service sent, if their digest was kept.
@@ -298,8 +312,8 @@ impl Part {
     }
 }
 
-/// Objects of all contributions that are added up, and the keys before them, each holder's of one name after
-/// the other, a few read before they are asked for.
+/// The counts of all contributions, and the keys before them, each holder's of one name after the other, a few read
+/// before they are asked for.
 struct ReadAhead<'a> {
     parts: &'a [Part],
     /// What is still to be read, in the order in which it is asked for.
@@ -312,7 +326,7 @@ impl<'a> ReadAhead<'a> {
         let objects = parts
             .first()
             .map_or_else(Vec::new, |part| part.plan.objects());
-        let added = |object: &Object| !matches!(object, Object::Column { .. });
+        let added = |object: &Object| matches!(object, Object::Keys | Object::Counts { .. });
         let each = |object| (0..parts.len()).map(move |holder| (holder, object));
         let waiting: Vec<_> = objects.into_iter().filter(added).flat_map(each).collect();
         Self {
@@ -337,12 +351,37 @@ impl<'a> ReadAhead<'a> {
             });
             let read = futures_util::future::try_join_all(reads);
             let read = runtime.ok_or_else(absent)?.block_on(read);
-            let unavailable = |failure: Failure| {
-                fhaim_protocol::Error::from(fhaim_he::Error::Unavailable(failure.to_string()))
-            };
-            self.read.extend(read.map_err(unavailable)?);
+            self.read
+                .extend(read.map_err(|failure| unavailable(&failure))?);
         }
         self.read.remove(&(holder, object)).ok_or_else(absent)
+    }
+}
+
+/// The failure as those see it who compute: a store that is away comes back, what is damaged waits for an operator.
+fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
+    match failure.kind() {
+        ProblemKind::Internal => fhaim_he::Error::Unavailable(failure.to_string()).into(),
+        _ => fhaim_protocol::Error::Away(failure.to_string()),
+    }
+}
+
+/// The noise of all contributions, where it is stored.
+#[derive(Debug)]
+struct StoredNoise(Vec<Part>);
+
+impl NoiseObjects for StoredNoise {
+    fn read(
+        &self,
+        holder: usize,
+        objects: &[Object],
+    ) -> Result<Vec<Payload>, fhaim_protocol::Error> {
+        let absent = || fhaim_protocol::Error::Object("an object is missing");
+        let part = self.0.get(holder).ok_or_else(absent)?;
+        let read = part.runtime.block_on(part.read(objects.to_vec()));
+        let mut read = read.map_err(|failure| unavailable(&failure))?;
+        let one = |object| read.remove(object).ok_or_else(absent);
+        objects.iter().map(one).collect()
     }
 }
 

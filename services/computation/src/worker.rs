@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use crate::datasets::not_built;
 use crate::problem::Refusal;
 use crate::store::batches::{self as store, Task};
 use crate::{Role, State, runs, uploads};
@@ -169,9 +170,9 @@ async fn compute(
     };
     let sealed = blocking(sealing).await?;
     let (bytes, after) = sealed.map_err(|error: fhaim_protocol::Error| {
-        use fhaim_protocol::Error::Encryption;
+        use fhaim_protocol::Error::{Away, Encryption};
         match error {
-            Encryption(fhaim_he::Error::Unavailable(_)) => Failure::internal(error),
+            Encryption(fhaim_he::Error::Unavailable(_)) | Away(_) => not_built(error),
             _ => Refusal::Batch(error.to_string()).into(),
         }
     })?;

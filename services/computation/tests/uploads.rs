@@ -11,8 +11,10 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::WireLayout;
 use fhaim_computation::datasets::Part;
 use fhaim_computation::uploads::{self, WHOLE};
+use fhaim_he::Error::Unavailable;
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::Blobs;
+use fhaim_protocol::Error::Encryption;
 use fhaim_protocol::upload::Object;
 use object_store::local::LocalFileSystem;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
@@ -28,6 +30,10 @@ const NOISE: Object = Object::Noise {
     level: 1,
     index: 2,
 };
+
+/// Variances in the ladder's units: [`NOISE`] is the third vector of its second level, which a digit 3 takes.
+const WITH_NOISE: u64 = 3 << 2;
+const WITHOUT_NOISE: u64 = 3;
 
 /// What may become of stored bytes: one of them is another, or all are, which decode as well.
 fn changes(bytes: &[u8], others: &[u8]) -> [Vec<u8>; 2] {
@@ -49,18 +55,42 @@ async fn a_changed_byte_in_an_object_is_noticed() {
     let mut fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     fixture.load(&stored).await.unwrap();
-    for (object, kept) in [(COLUMN, u64::MAX), (NOISE, u64::MAX), (NOISE, 0)] {
-        fixture.state.memory.dataset_bytes = kept;
-        let path = fixture.blob(&stored, &format!("{WHOLE}/{object}"));
-        let whole = std::fs::read(&path).unwrap();
-        for changed in changes(&whole, &fixture.encode(object, 2)) {
-            std::fs::write(&path, changed).unwrap();
-            let failure = fixture.load(&stored).await.unwrap_err();
-            assert_names(&failure, &object.name());
-        }
-        std::fs::write(&path, whole).unwrap();
-        fixture.load(&stored).await.unwrap();
+    fixture.state.memory.dataset_bytes = u64::MAX;
+    let path = fixture.blob(&stored, &format!("{WHOLE}/{COLUMN}"));
+    let whole = std::fs::read(&path).unwrap();
+    for changed in changes(&whole, &fixture.encode(COLUMN, 2)) {
+        std::fs::write(&path, changed).unwrap();
+        let failure = fixture.load(&stored).await.unwrap_err();
+        assert_names(&failure, &COLUMN.name());
     }
+    std::fs::write(&path, whole).unwrap();
+    fixture.load(&stored).await.unwrap();
+}
+
+/// Noise is read when a page takes it: nothing is sealed with what was not put, and a batch without it is the same
+/// before it was damaged, while it is, and when it is mended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_byte_in_noise_is_noticed_before_a_page_is_sealed_with_it() {
+    let fixture = Fixture::new().await;
+    let stored = fixture.upload().await;
+    let sealed = fixture.answer(&stored, WITH_NOISE).await.unwrap();
+    let without = fixture.answer(&stored, WITHOUT_NOISE).await.unwrap();
+    let path = fixture.blob(&stored, &format!("{WHOLE}/{NOISE}"));
+    let whole = std::fs::read(&path).unwrap();
+    for changed in changes(&whole, &fixture.encode(NOISE, 2)) {
+        std::fs::write(&path, changed).unwrap();
+        let refused = fixture.answer(&stored, WITH_NOISE).await.unwrap_err();
+        let damaged = matches!(&refused, Encryption(Unavailable(words))
+            if words.contains(&NOISE.name()) && words.contains("digest"));
+        assert!(damaged, "{refused}");
+        let other = fixture.answer(&stored, WITHOUT_NOISE).await.unwrap();
+        assert_eq!(other, without);
+    }
+    std::fs::remove_file(&path).unwrap();
+    let refused = fixture.answer(&stored, WITH_NOISE).await.unwrap_err();
+    assert!(refused.to_string().contains(&NOISE.name()), "{refused}");
+    std::fs::write(&path, whole).unwrap();
+    assert_eq!(fixture.answer(&stored, WITH_NOISE).await.unwrap(), sealed);
 }
 
 /// Of a large upload, whose columns are read while a batch runs.
@@ -206,9 +236,10 @@ async fn uploads_from_before_still_load_and_go_on() {
     fixture.load(&stored).await.unwrap();
     let noise = fixture.blob(&stored, &format!("{WHOLE}/{NOISE}"));
     assert!(noise.extension().is_none());
+    fixture.answer(&stored, WITH_NOISE).await.unwrap();
     std::fs::write(noise, fixture.encode(NOISE, 2)).unwrap();
-    let words = fixture.load(&stored).await.unwrap_err().to_string();
-    assert!(words.contains(&NOISE.name()), "{words}");
+    let words = fixture.answer(&stored, WITH_NOISE).await.unwrap_err();
+    assert!(words.to_string().contains(&NOISE.name()), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -260,6 +260,7 @@ class Client:
             ladder="dense",
             roster=roster,
             contribution=None if contribution == "records" else contribution,
+            counts="dense" if contribution == "counts" else None,
             witness=witness or None,
         )
         name = name or str(schema.get("name") or "dataset")

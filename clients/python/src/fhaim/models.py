@@ -1131,6 +1131,12 @@ class Terms:
     contribution: ContributionKind | None = None
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
+    counts: CountsForm | None = None
+    """How counts lie in ciphertexts, where they are uploaded: `loose` where it is left out, or
+    `dense`, which new datasets of counts name: fewer ciphertexts, of wide tables many times
+    fewer.
+    """
+
     encryption: Encryption | None = None
     """Under which key the holder encrypts: the dataset's public key, or, as new terms of one
     holder name, a key of its own, under which an upload takes half the bytes.
@@ -1163,10 +1169,10 @@ class Terms:
     """
 
     version: int | None = None
-    """The version that the terms are written in: 8 with a holder's own key, 7 with key services
-    that share keys, 6 with a second computation service, 5 with a dense ladder, 4 with a
-    roster or another contribution than records, 3 with `need` and `options`, 2 with `need`
-    alone, 1 without.
+    """The version that the terms are written in: 9 with a dense form of counts, 8 with a
+    holder's own key, 7 with key services that share keys, 6 with a second computation
+    service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3
+    with `need` and `options`, 2 with `need` alone, 1 without.
     """
 
     witness: bool | None = None
@@ -1256,6 +1262,10 @@ BatchStatus = Union[BatchStatusQueued, BatchStatusRunning, BatchStatusReleased, 
 
 ContributionKind = Literal["records", "counts"]
 """What a holder uploads beside its noise."""
+
+
+CountsForm = Literal["loose", "dense"]
+"""How counts lie in ciphertexts."""
 
 
 DatasetState = Literal["uploading", "ready"]

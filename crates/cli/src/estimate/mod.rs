@@ -5,6 +5,7 @@ mod speeds;
 use std::{fmt, time::Instant};
 
 use fhaim_domain::Domain;
+use fhaim_dp::LadderPlan;
 use fhaim_he::{Layout, PAGE, ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
     counts::CountTables,
@@ -116,7 +117,7 @@ pub fn load(
     for batch in &expected.batches {
         load.add(batch, &shape);
     }
-    let mut held = uploaded.saturating_add(KEY_CIPHERTEXTS);
+    let mut held = shape.held(&plan, count).saturating_add(KEY_CIPHERTEXTS);
     if mechanism.releases_squares() {
         // Every pair's marginal and its square.
         let pairs = job.workload.pairs();
@@ -129,6 +130,7 @@ pub fn load(
     let combinations = bytes(COMBINATIONS * shape.columns * shape.chunks * shape.residues);
     load.memory_bytes = size::local_bytes(domain, records, job.model_bytes)
         .saturating_add(bytes(held))
+        .saturating_add(samples_bytes(ladder, count))
         .saturating_add(combinations.min(WORKING_BYTES as u64));
     Ok(load)
 }
@@ -158,7 +160,7 @@ impl Shape {
                 (chunks, 0, plan.layout)
             }
             Contribution::Counts => {
-                let tables = CountTables::new(domain)?;
+                let tables = CountTables::new(domain, contribution.form_of_new())?;
                 let ciphertexts = tables.layout().ciphertexts() as u64 * u64::from(holders);
                 (0, ciphertexts, tables.layout().packing()?)
             }
@@ -172,11 +174,26 @@ impl Shape {
         })
     }
 
+    /// Ciphertexts that a run keeps in memory of what all holders upload: of a contribution of counts the noise is in
+    /// a file.
+    fn held(&self, plan: &UploadPlan, holders: u32) -> u64 {
+        match self.counts {
+            0 => self.uploaded(plan, holders),
+            counts => counts * self.residues,
+        }
+    }
+
     /// Ciphertexts that all holders upload.
     fn uploaded(&self, plan: &UploadPlan, holders: u32) -> u64 {
         let noise = plan.ladder.vectors() as u64 * u64::from(holders);
         (self.columns * self.chunks + self.counts + noise) * self.residues
     }
+}
+
+/// Bytes of all holders' noise as it is drawn, before it is encrypted.
+fn samples_bytes(ladder: LadderPlan, holders: u32) -> u64 {
+    let samples = ladder.vectors().saturating_mul(PAGE * size_of::<i64>());
+    (samples as u64).saturating_mul(u64::from(holders))
 }
 
 /// What drawing a record looks at: every value of a column, beside each of the columns drawn before.

@@ -8,6 +8,7 @@
 //! | module | for |
 //! |---|---|
 //! | [`tally`] | counting, a few records at a time |
+//! | `bits` | the same of columns of few values, 64 records a word |
 //! | [`upload`] | what a holder sends, and how holders' are put together |
 //! | this one | which tables there are, and a statistic as weights of their counts |
 //!
@@ -15,6 +16,7 @@
 //! each other, or hold anything: they are added to the others', so what the others' records cost
 //! stands, but for squared scores (docs/THREAT-MODEL.md).
 
+mod bits;
 pub mod tally;
 pub mod upload;
 
@@ -22,9 +24,36 @@ use crate::Error;
 use fhaim_domain::{Clique, Domain};
 use fhaim_he::{CountsLayout, Weights};
 use fhaim_release::{Axis, Statistic};
+use serde::{Deserialize, Serialize};
 
 /// The most counts of all tables together: 2^27 take 16,384 ciphertexts.
 pub const MAX_COUNTS: usize = 1 << 27;
+
+/// How tables of counts lie in ciphertexts. Terms name it: an upload is read as it was sent, for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountsForm {
+    /// A ciphertext has as many counts as the largest table needs, at least 64 ([`CountsLayout::new`]): 600 columns of
+    /// four values take 44,925. What terms mean that name no form.
+    #[default]
+    Loose,
+    /// As many as it takes for at most 512 ciphertexts, up to 8192 ([`CountsLayout::dense`]): those take 351.
+    Dense,
+}
+
+impl CountsForm {
+    /// Whether it is the form that is not written.
+    pub fn is_loose(&self) -> bool {
+        *self == Self::Loose
+    }
+
+    fn layout(self, sizes: &[usize]) -> Result<CountsLayout, Error> {
+        Ok(match self {
+            Self::Loose => CountsLayout::new(sizes)?,
+            Self::Dense => CountsLayout::dense(sizes)?,
+        })
+    }
+}
 
 /// The tables of a domain: those of all pairs of attributes, in lexicographic order; of a single
 /// attribute its own.
@@ -37,11 +66,11 @@ pub struct CountTables {
 }
 
 impl CountTables {
-    /// The tables of a domain.
+    /// The tables of a domain, which lie in ciphertexts in a form.
     ///
     /// # Errors
     /// [`Error::Terms`] for more than [`MAX_COUNTS`] counts, and for a domain without attributes.
-    pub fn new(domain: &Domain) -> Result<Self, Error> {
+    pub fn new(domain: &Domain, form: CountsForm) -> Result<Self, Error> {
         let sizes = match domain.sizes() {
             [one] => vec![*one],
             _ => pairs(domain.len())
@@ -63,7 +92,7 @@ impl CountTables {
             others.min_by_key(|&b| (domain.size(b), b)).unwrap_or(a)
         };
         Ok(Self {
-            layout: CountsLayout::new(&sizes)?,
+            layout: form.layout(&sizes)?,
             partners: (0..domain.len()).map(smallest).collect(),
             domain: domain.clone(),
         })
@@ -201,9 +230,10 @@ mod tests {
 
     #[test]
     fn too_many_counts_are_refused() {
-        assert!(CountTables::new(&Domain::new(vec![])).is_err());
-        assert!(CountTables::new(&Domain::new(vec![3, 0])).is_err());
-        let refused = CountTables::new(&Domain::new(vec![50_000, 50_000]));
+        let new = |sizes| CountTables::new(&Domain::new(sizes), CountsForm::Dense);
+        assert!(new(vec![]).is_err());
+        assert!(new(vec![3, 0]).is_err());
+        let refused = new(vec![50_000, 50_000]);
         assert!(
             refused
                 .unwrap_err()

@@ -1,8 +1,9 @@
 //! Counting records a few at a time: memory is that of the tables, whatever the number of records.
 
-use super::{CountTables, cells, pairs};
+use super::bits::{PIECE, Piece};
+use super::{CountTables, cells};
 use crate::Error;
-use crate::holder::check_records;
+use crate::holder::{check_records, map};
 use fhaim_domain::{Clique, Counted, Domain, Table};
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -60,14 +61,28 @@ impl Tally {
             let first = self.tables.first(0, 0)?;
             self.count(first, only.iter().map(|&x| x as usize));
         }
-        for [a, b] in pairs(domain.len()) {
-            let (first, row) = (self.tables.first(a, b)?, domain.size(b));
-            if let (Some(x), Some(y)) = (columns.get(a), columns.get(b)) {
-                let both = x.iter().zip(y.iter());
-                self.count(first, both.map(|(&x, &y)| x as usize * row + y as usize));
-            }
+        let rows = columns.first().map_or(0, |column| column.len());
+        for start in (0..rows).step_by(PIECE) {
+            let end = rows.min(start + PIECE);
+            self.add_pairs(&Piece::new(columns, &domain, start..end), &domain)?;
         }
         self.records = records;
+        Ok(())
+    }
+
+    /// Counts the pairs of some records, of several attributes at the same time.
+    fn add_pairs(&mut self, piece: &Piece<'_>, domain: &Domain) -> Result<(), Error> {
+        let attributes: Vec<usize> = (0..domain.len()).collect();
+        let counted = map(&attributes, |&a| piece.tables(a, domain));
+        for (a, tables) in counted.iter().enumerate() {
+            let mut rest = tables.as_slice();
+            for b in a + 1..domain.len() {
+                let (table, behind) = rest.split_at(cells(domain, a, b).min(rest.len()));
+                rest = behind;
+                let places = self.counts.iter_mut().skip(self.tables.first(a, b)?);
+                places.zip(table).for_each(|(place, count)| *place += count);
+            }
+        }
         Ok(())
     }
 
@@ -176,5 +191,43 @@ impl Counted for Tally {
         };
         // Counts begin at zero and only grow.
         Some(counts.into_iter().map(i64::cast_unsigned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CountsForm;
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    /// Columns of one value, of few and of many, over several pieces, the last of which is no whole word.
+    #[test]
+    fn every_cell_of_every_pair_is_counted() {
+        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(3);
+        let domain = Domain::new(vec![4, 1, 65, 2, 66, 9, 200, 9]);
+        let records = 2 * PIECE + 77;
+        let mut column = |&size: &usize| {
+            let code = |_| rng.random_range(0..size as u32);
+            (0..records).map(code).collect::<Vec<u32>>()
+        };
+        let columns: Vec<Vec<u32>> = domain.sizes().iter().map(&mut column).collect();
+        let tables = CountTables::new(&domain, CountsForm::Loose).unwrap();
+        let mut tally = Tally::new(tables, records as u64 + 1);
+        // In two calls, the second of one record.
+        let part = |range: std::ops::Range<usize>| {
+            let of = columns.iter().map(|column| &column[range.clone()]);
+            of.collect::<Vec<_>>()
+        };
+        tally.add(&part(0..records - 1)).unwrap();
+        tally.add(&part(records - 1..records)).unwrap();
+        for a in 0..domain.len() {
+            for b in a + 1..domain.len() {
+                let mut expected = vec![0; cells(&domain, a, b)];
+                for (&x, &y) in columns[a].iter().zip(&columns[b]) {
+                    expected[x as usize * domain.size(b) + y as usize] += 1;
+                }
+                assert_eq!(tally.table(a, b).unwrap(), expected, "{a}, {b}");
+            }
+        }
     }
 }

@@ -1,17 +1,18 @@
 //! What a holder of counts sends: its tables and its noise, each ciphertext an object by itself.
 
-use super::CountTables;
 use super::tally::Tally;
+use super::{CountTables, CountsForm};
 use crate::Error;
 use crate::encryption::{Encryption, Encryptor, Form, NO_SUCH_OBJECT, Payload};
 use crate::holder::{Noise, encrypt_vector, map};
-use crate::noise::EncryptedLadder;
+use crate::noise::{EncryptedLadder, NoiseObjects};
 use crate::upload::{Object, noise_objects};
 use fhaim_domain::Domain;
 use fhaim_dp::{LadderPlan, fork};
 use fhaim_he::{EncryptedCounts, Parameters};
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
+use std::sync::Arc;
 
 /// The public shape of a contribution of counts: a function of schema and terms alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl CountsPlan {
     ///
     /// # Errors
     /// As [`CountTables::new`].
-    pub fn new(domain: &Domain, ladder: LadderPlan) -> Result<Self, Error> {
-        let tables = CountTables::new(domain)?;
+    pub fn new(domain: &Domain, form: CountsForm, ladder: LadderPlan) -> Result<Self, Error> {
+        let tables = CountTables::new(domain, form)?;
         Ok(Self {
             tables,
             ladder,
@@ -102,6 +103,9 @@ impl CountsPlan {
         self.form().decode(params, object, bytes)
     }
 }
+
+/// Objects that are encrypted before the first of them is handed on: enough for any number of cores.
+const OBJECTS_AT_ONCE: usize = 64;
 
 /// A holder of counts about to be encrypted.
 #[derive(Clone, Copy, Debug)]
@@ -179,22 +183,33 @@ impl<'a> CountsHolder<'a> {
         Ok(payload.encode(self.encryptor.params()))
     }
 
-    /// Encrypts everything in one go, on all cores; `progress` is told of every object done.
+    /// Encrypts everything, on all cores, and hands it on in the plan's order, a few objects at a time; `progress` is
+    /// told of every object done.
     ///
     /// # Errors
-    /// What the encryption refuses.
-    pub fn encrypt_all<R: RngCore + CryptoRng>(
+    /// What the encryption refuses, and what `take` returns.
+    pub fn encrypt_each<R: RngCore + CryptoRng, E: From<Error>>(
         &self,
         rng: &mut R,
         progress: &(dyn Fn() + Sync),
-    ) -> Result<Vec<(Object, Payload)>, Error> {
-        let objects: Vec<_> = self.plan.objects().map(|o| (o, fork(rng))).collect();
-        let encrypted = map(&objects, |(object, generator)| {
-            let encrypted = self.draw(*object, &mut Clone::clone(generator))?;
-            progress();
-            Ok((*object, encrypted))
-        });
-        encrypted.into_iter().collect()
+        mut take: impl FnMut(Object, Payload) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut objects = self.plan.objects();
+        loop {
+            let next = objects.by_ref().take(OBJECTS_AT_ONCE);
+            let next: Vec<_> = next.map(|object| (object, fork(rng))).collect();
+            if next.is_empty() {
+                return Ok(());
+            }
+            let encrypted = map(&next, |(object, generator)| {
+                let encrypted = self.draw(*object, &mut Clone::clone(generator));
+                progress();
+                encrypted
+            });
+            for ((object, _), encrypted) in next.iter().zip(encrypted) {
+                take(*object, encrypted?)?;
+            }
+        }
     }
 }
 
@@ -210,8 +225,8 @@ pub struct CountsUpload {
 }
 
 impl CountsUpload {
-    /// Adds what `holders` sent; `get` is asked for every object of the plan and each holder, by its
-    /// number, and before for the keys of a holder's own. Memory is that of one contribution.
+    /// Adds what `holders` sent; `get` is asked for all counts of each holder, by its number, and before for the keys of
+    /// a holder's own; noise stays where it is. Memory is that of one contribution's counts.
     ///
     /// # Errors
     /// [`Error::Object`] where the holders have columns of the same records, and for several under one
@@ -222,6 +237,7 @@ impl CountsUpload {
         plan: &CountsPlan,
         holders: &Holders,
         mut get: impl FnMut(usize, Object) -> Result<Payload, Error>,
+        noise: Arc<dyn NoiseObjects>,
     ) -> Result<Self, Error> {
         if holders.owners().is_some() {
             return Err(Error::Object(
@@ -249,14 +265,13 @@ impl CountsUpload {
             }
             Some(keys) => {
                 let counts = numbers.map(|object| sum(object)?.expanded(params));
-                let counts = counts.collect::<Result<Vec<_>, Error>>()?;
-                EncryptedCounts::of_holder(keys, layout, &counts)?
+                EncryptedCounts::of_holder(keys, layout, counts)?
             }
         };
         Ok(Self {
             tables: plan.tables.clone(),
             counts,
-            ladder: EncryptedLadder::from_objects(params, plan.ladder, keys, sum)?,
+            ladder: EncryptedLadder::new(plan.ladder, keys, holders.count() as usize, noise),
         })
     }
 }

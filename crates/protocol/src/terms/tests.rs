@@ -113,6 +113,45 @@ fn a_dense_ladder_is_named_and_is_smaller() {
     }
 }
 
+/// Terms of counts that say nothing mean what they meant; a form without counts is refused.
+#[test]
+fn a_dense_form_of_counts_is_named() {
+    let of = |contribution, counts| Terms {
+        contribution,
+        counts,
+        ..terms()
+    };
+    let new = of(Contribution::Counts, Contribution::Counts.form_of_new());
+    let own = Terms {
+        encryption: Encryption::of_new(None),
+        ..new.clone()
+    };
+    let loose = of(Contribution::Counts, CountsForm::Loose);
+    let [new, own, loose] = [new, own, loose].map(|terms| terms.complete(&Mechanisms).unwrap());
+    let versions = [new.version, own.version, loose.version];
+    assert_eq!(versions, [COUNTS_VERSION, COUNTS_VERSION, PARTIES_VERSION]);
+    assert_eq!(own.parameter_set.is_some(), new.parameter_set.is_none());
+    let text = |terms: &Terms| serde_json::to_string(terms).unwrap();
+    assert!(text(&new).contains(r#""counts":"dense""#));
+    assert!(!text(&loose).contains(r#""counts":"#));
+    assert_eq!(serde_json::from_str::<Terms>(&text(&own)).unwrap(), own);
+    assert_eq!(own.plan().unwrap().counts, CountsForm::Dense);
+    assert_eq!(own.choices().counts, CountsForm::Dense);
+    for (version, counts) in [
+        (COUNTS_VERSION, CountsForm::Loose),
+        (PARTIES_VERSION, CountsForm::Dense),
+    ] {
+        let mixed = Terms {
+            version,
+            counts,
+            ..loose.clone()
+        };
+        assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
+    }
+    let refused = of(Contribution::Records, CountsForm::Dense).complete(&Mechanisms);
+    assert!(matches!(refused, Err(Error::Terms(text)) if text.starts_with("counts")));
+}
+
 #[test]
 fn options_are_resolved_kept_and_refused_by_name() {
     let chosen = |text: &str| Terms {

@@ -21,9 +21,12 @@ use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
 use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
 use fhaim_protocol::holder::{Holder, Noise};
-use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::request::{DatasetId, JobId};
+use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_protocol::window::Window;
+use fhaim_release::{ReleaseRequest, Statistic};
 use rand::rngs::OsRng;
 use rand::{SeedableRng, TryRngCore, rngs::StdRng};
 use serde_json::{Value, json};
@@ -219,6 +222,29 @@ impl Fixture {
     /// Loads a dataset as a worker does that has none in memory.
     pub async fn load(&self, stored: &Stored) -> Result<(), Failure> {
         Cache::new(1).get(&self.state, stored).await.map(|_| ())
+    }
+
+    /// The first batch of a run, whose noise has this variance, computed and sealed as a worker does.
+    pub async fn answer(
+        &self,
+        stored: &Stored,
+        variance_units: u64,
+    ) -> Result<Vec<u8>, fhaim_protocol::Error> {
+        let loaded = Cache::new(1).get(&self.state, stored).await.unwrap();
+        let dataset = DatasetId(stored.dataset.into_bytes());
+        let window = Window::new(dataset, JobId([0; 16]), 0, self.plan.ladder);
+        let total = ReleaseRequest {
+            number: 0,
+            statistic: Statistic::Total,
+            variance_units,
+        };
+        let params = uploads::outline(&stored.terms).unwrap().parameters()?;
+        let sealing = move || {
+            let key = SealingKey::random(&mut StdRng::seed_from_u64(7));
+            let answer = loaded.answer(&window, &[total], &key)?;
+            Ok(answer.request.to_bytes(&params))
+        };
+        tokio::task::spawn_blocking(sealing).await.unwrap()
     }
 
     /// Where a blob is that begins so.

@@ -1,6 +1,7 @@
 //! Faults that pass: a run that was begun goes on when they are over.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fhaim_kit::{Backing, Services, until};
@@ -90,4 +91,62 @@ fn a_key_service_that_is_away_destroys_no_run() {
     services.launch(CRYPTO);
     services.wait_until_ready();
     done(&services, job, &dataset);
+}
+
+/// Bytes of a noise object change where it is stored: nothing is released with it, its name is told, and the job goes on when it is
+/// mended, with one run and each release debited once.
+#[test]
+fn damaged_noise_is_told_of_and_destroys_no_run() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = begin(&services);
+    let uploads = services.home(COMPUTATION).join("blobs/uploads");
+    let noise = files(&uploads.join(&dataset), "noise");
+    assert!(!noise.is_empty());
+    flip(&noise);
+    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = job["id"].as_str().unwrap();
+    told(
+        &services,
+        COMPUTATION,
+        "what is stored is not what its digest says",
+    );
+    counted(
+        &services,
+        COMPUTATION,
+        "task_attempts_total{task=\"batch\",end=\"fault\"}",
+    );
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    let debited = ledger["runs"].as_array().unwrap().iter();
+    let debited = debited.flat_map(|run| run["entries"].as_array().unwrap());
+    assert_eq!(debited.count(), 0);
+    flip(&noise);
+    done(&services, job, &dataset);
+}
+
+/// All files below a folder's part of this name.
+fn files(folder: &Path, part: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.iter().any(|name| name == part) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Changes a bit of each file; twice changes nothing.
+fn flip(files: &[PathBuf]) {
+    for file in files {
+        let mut bytes = fs::read(file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(file, bytes).unwrap();
+    }
 }

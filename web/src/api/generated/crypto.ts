@@ -354,6 +354,11 @@ export interface components {
              */
             rho: number;
         };
+        /**
+         * @description How counts lie in ciphertexts.
+         * @enum {string}
+         */
+        CountsForm: "loose" | "dense";
         /** @description The ledger of a dataset: every debit taken, and what is left. */
         DatasetLedger: {
             /** @description The budget. */
@@ -736,6 +741,7 @@ export interface components {
         /** @description The fields of [`WireTerms`]. */
         Terms: {
             contribution?: components["schemas"]["ContributionKind"] | null;
+            counts?: components["schemas"]["CountsForm"] | null;
             /**
              * Format: double
              * @description Its delta.
@@ -788,9 +794,9 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 8 with a holder's own key, 7 with key services that share keys,
-             *     6 with a second computation service, 5 with a dense ladder, 4 with a roster or another contribution than
-             *     records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version that the terms are written in: 9 with a dense form of counts, 8 with a holder's own key, 7 with key
+             *     services that share keys, 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
+             *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
              */
             version?: number;
             /**

@@ -2,6 +2,7 @@
 //! process of its own: seconds, bytes and memory, and how they grow.
 
 mod chart;
+mod kept;
 
 use std::{
     fs::File,
@@ -14,10 +15,11 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::kept::Kept;
 use super::rows::Rows;
 use crate::{
     args::megabytes,
@@ -32,6 +34,7 @@ pub const SCALE_EXAMPLES: &str = "\
 Examples:
   fhaim bench scale
   fhaim bench scale --contribution counts --records 1000 --records 1000000 --picture scale.svg
+  fhaim bench scale --records 1000 --records 100000 --columns 10 --columns 100 --kept scale.jsonl
   fhaim bench scale --contribution counts --records 10000 --columns 10 --columns 100 --columns 600 --json";
 
 /// Categories of a made-up column.
@@ -61,6 +64,12 @@ pub struct ScaleArguments {
     /// Most memory a model may take, in MB
     #[arg(long, value_name = "MB", value_parser = megabytes, default_value_t = 8.0)]
     pub model_mb: f64,
+    /// Most values of a table, records times columns: of larger ones it is said that they were not run
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+    pub most_values: usize,
+    /// File that keeps every run that ended, so that a bench that was stopped goes on
+    #[arg(long, value_name = "JSONL")]
+    pub kept: Option<PathBuf>,
     /// File for a picture of the figures (SVG)
     #[arg(long, value_name = "SVG")]
     pub picture: Option<PathBuf>,
@@ -83,7 +92,7 @@ struct Row {
     refused: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Figures {
     /// From the file to the synthetic file, by the clock.
     seconds: f64,
@@ -103,25 +112,29 @@ struct Figures {
 pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error> {
     let picture = arguments.picture.as_deref().map(Staged::create);
     let picture = picture.transpose()?;
-    let folder = TempDir::new().map_err(|source| Error::Write {
-        path: std::env::temp_dir(),
-        source,
-    })?;
+    let mut bench = Bench {
+        arguments,
+        progress,
+        folder: TempDir::new().map_err(|source| Error::Write {
+            path: std::env::temp_dir(),
+            source,
+        })?,
+        kept: match &arguments.kept {
+            Some(path) => Some(Kept::open(path, arguments)?),
+            None => None,
+        },
+    };
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     let mut done: Vec<Row> = Vec::new();
     let mut lengths = arguments.records.clone();
     lengths.sort_unstable();
     for &columns in &arguments.columns {
         for &records in &lengths {
-            let table = make_table(folder.path(), records, columns)?;
-            for contribution in &arguments.contribution {
-                let name = name(*contribution);
-                let phase = progress.uncounted(format!("{records} x {columns} by {name}"));
-                let row = measure(&table, arguments, [records, columns], &name)?;
-                phase.finish();
+            bench.table([records, columns], &mut |row| {
                 rows.push(&row)?;
                 done.push(row);
-            }
+                Ok(())
+            })?;
         }
     }
     rows.end("")?;
@@ -134,6 +147,59 @@ pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error>
             Ok(picture.commit()?)
         }
         None => Ok(()),
+    }
+}
+
+struct Bench<'a> {
+    arguments: &'a ScaleArguments,
+    progress: &'a Progress,
+    folder: TempDir,
+    kept: Option<Kept>,
+}
+
+impl Bench<'_> {
+    /// All runs of a table, which is made where one of them was not made before.
+    fn table(
+        &mut self,
+        [records, columns]: [usize; 2],
+        take: &mut dyn FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let arguments = self.arguments;
+        let mut made = None;
+        for contribution in &arguments.contribution {
+            let name = name(*contribution);
+            let kept = self.kept.as_ref();
+            if let Some(row) = kept.and_then(|kept| kept.find([records, columns], &name)) {
+                take(row)?;
+                continue;
+            }
+            if records.saturating_mul(columns) > arguments.most_values {
+                let most = arguments.most_values;
+                take(Row {
+                    contribution: name,
+                    records,
+                    columns,
+                    figures: None,
+                    refused: Some(format!("not run: more than --most-values {most}")),
+                })?;
+                continue;
+            }
+            let table = match made.take() {
+                Some(table) => table,
+                None => make_table(self.folder.path(), records, columns)?,
+            };
+            let phase = self
+                .progress
+                .uncounted(format!("{records} x {columns} by {name}"));
+            let (row, ended) = measure(&table, arguments, [records, columns], &name)?;
+            made = Some(table);
+            phase.finish();
+            if let (Some(kept), true) = (&mut self.kept, ended) {
+                kept.push(&row)?;
+            }
+            take(row)?;
+        }
+        Ok(())
     }
 }
 
@@ -193,13 +259,13 @@ fn write_table(mut file: impl Write, records: usize, columns: usize) -> std::io:
     file.flush()
 }
 
-/// One `fhaim run` in a process of its own.
+/// One `fhaim run` in a process of its own, and whether it ended by itself: one that was killed may be tried again.
 fn measure(
     made: &Made,
     arguments: &ScaleArguments,
     [records, columns]: [usize; 2],
     contribution: &str,
-) -> Result<Row, Error> {
+) -> Result<(Row, bool), Error> {
     let row = |figures, refused| Row {
         contribution: contribution.to_owned(),
         records,
@@ -241,13 +307,14 @@ fn measure(
     let output = child.wait_with_output().map_err(|source| failed(&source))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().unwrap_or("it failed").to_owned();
-        return Ok(row(None, Some(last)));
+        let last = said.lines().last().unwrap_or("it says nothing");
+        let refused = format!("{}: {last}", output.status);
+        return Ok((row(None, Some(refused)), output.status.code().is_some()));
     }
     let summary: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| Error::Usage(format!("fhaim run: {error}")))?;
     let figures = figures(&summary, seconds, cpu, peak);
-    Ok(row(Some(figures), None))
+    Ok((row(Some(figures), None), true))
 }
 
 fn failed(source: &std::io::Error) -> Error {
@@ -352,7 +419,8 @@ fn slopes(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    fn row(records: usize, columns: usize, seconds: f64) -> Row {
+    /// A run by counts.
+    pub(super) fn row(records: usize, columns: usize, seconds: f64) -> Row {
         Row {
             contribution: "counts".to_owned(),
             records,
