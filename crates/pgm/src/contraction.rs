@@ -15,17 +15,16 @@ use std::ops::Range;
 use crate::buckets::{Bucket, Level, Part, Plan, Side, Source};
 use crate::kernel::widened;
 use crate::layout::Placement;
-use crate::product::{self, Matrix};
-use crate::propagation::MIN_SUM;
+use crate::messages::Message;
 use crate::slabs;
 use crate::{Work, kernel};
-
-/// So many cells of messages are worked on by one thread at a time.
-const PART: usize = 1 << 14;
 
 /// So many cells of a level are worked on at a time: all that is done to them is done while they are in a near
 /// cache.
 const SLAB: usize = 1 << 13;
+
+/// A level of so many cells is shared among threads.
+const SHARED: usize = 1 << 16;
 
 /// The memory of a level.
 #[derive(Clone, Debug)]
@@ -50,17 +49,22 @@ impl LevelTables {
     }
 }
 
+/// The product of a side's factors, if it has any.
+fn product(levels: &[LevelTables]) -> Option<&[f64]> {
+    levels.last().map(|level| &level.table[..])
+}
+
+/// As [`product`], to be changed.
+fn product_mut(levels: &mut [LevelTables]) -> Option<&mut [f64]> {
+    levels.last_mut().map(|level| &mut level.table[..])
+}
+
 /// The memory of a bucket.
 #[derive(Clone, Debug)]
 struct Tables {
     left: Vec<LevelTables>,
     right: Vec<LevelTables>,
-    /// What is sent up.
-    message: Vec<f64>,
-    /// What the message was divided by, so that its largest cell is 1.
-    scale: f64,
-    /// The marginal of the message's attributes, and then that over the message.
-    marginal: Vec<f64>,
+    message: Message,
 }
 
 /// Buckets with their memory.
@@ -72,6 +76,8 @@ pub(crate) struct Contraction {
     potentials: Vec<Range<usize>>,
     /// The potentials' exponentials, each relative to the largest of its table.
     weights: Vec<f64>,
+    /// For messages on their way down.
+    scratch: Vec<f64>,
 }
 
 impl Contraction {
@@ -82,9 +88,7 @@ impl Contraction {
             .map(|bucket| Tables {
                 left: LevelTables::of(&bucket.left),
                 right: LevelTables::of(&bucket.right),
-                message: vec![0.0; bucket.message()],
-                scale: 1.0,
-                marginal: vec![0.0; bucket.message()],
+                message: Message::of(bucket),
             })
             .collect();
         Self {
@@ -92,6 +96,7 @@ impl Contraction {
             tables,
             weights: vec![0.0; potentials.last().map_or(0, |range| range.end)],
             potentials,
+            scratch: Vec::new(),
         }
     }
 
@@ -109,11 +114,12 @@ impl Contraction {
             let Some(own) = rest.first_mut() else { break };
             let cells = |source| match source {
                 Source::Potential(i) => &self.weights[self.potentials[i].clone()],
-                Source::Message(i) => &earlier[i].message[..],
+                Source::Message(i) => &earlier[i].message.cells[..],
             };
             fill(&bucket.left, &mut own.left, &cells);
             fill(&bucket.right, &mut own.right, &cells);
-            if !send_up(bucket, own) {
+            let [left, right] = [&own.left, &own.right].map(|levels| product(levels));
+            if !own.message.send_up(bucket, left, right) {
                 return false;
             }
         }
@@ -121,9 +127,11 @@ impl Contraction {
             let (earlier, rest) = self.tables.split_at_mut(i);
             let Some(own) = rest.first_mut() else { break };
             if bucket.is_root() {
-                own.marginal[0] = total;
+                own.message.marginal[0] = total;
             }
-            send_down(bucket, own);
+            let [left, right] = [&mut own.left, &mut own.right].map(|levels| product_mut(levels));
+            own.message
+                .send_down(bucket, left, right, &mut self.scratch);
             let sides = [
                 (&bucket.left, &mut own.left),
                 (&bucket.right, &mut own.right),
@@ -132,7 +140,7 @@ impl Contraction {
                 hand_out(side, levels, |part, sums| {
                     let to = match part.source {
                         Source::Potential(i) => &mut marginals[self.potentials[i].clone()],
-                        Source::Message(i) => &mut earlier[i].marginal[..],
+                        Source::Message(i) => &mut earlier[i].message.marginal[..],
                     };
                     match &part.turn {
                         // Every cell of the one is a cell of the other.
@@ -152,12 +160,6 @@ impl Contraction {
 widened!(exponentiate = exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &mut [f64]));
 widened!(pub(crate) multiply_slab = multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: &mut [f64]));
 widened!(sum_slab = sum_slab_portable(start: usize, slab: &[f64], sums: &mut [(&Placement, &mut [f64])]));
-widened!(send_part_up = send_part_up_portable(bucket: &Bucket, lefts: &[f64], rights: &[f64], messages: &mut [f64]) -> bool);
-widened!(sum_rows = sum_rows_portable(right: &[f64], columns: usize, message: &mut [f64]) -> bool);
-widened!(scale_to_one = scale_to_one_portable(message: &mut [f64]) -> f64);
-widened!(send_part_down = send_part_down_portable(bucket: &Bucket, sides: [&mut [f64]; 2], ratios: &[f64]));
-widened!(multiply_rows = multiply_rows_portable(right: &mut [f64], ratio: &[f64]));
-widened!(divide = divide_portable(marginals: &mut [f64], messages: &[f64], scale: f64));
 
 #[inline(always)]
 fn exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &mut [f64]) {
@@ -224,274 +226,34 @@ fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&Part,
         let factors = level.factors.iter().zip(&mut own.factors);
         let factors = factors.map(|(part, sums)| (&part.place, &mut sums[..]));
         let mut sums: Vec<_> = before.chain(factors).collect();
-        sums.iter_mut().for_each(|(_, sums)| sums.fill(0.0));
-        for (i, slab) in own.table.chunks(SLAB).enumerate() {
-            sum_slab(i * SLAB, slab, &mut sums);
-        }
+        sum_table(&own.table, &mut sums);
         for (part, sums) in level.factors.iter().zip(&own.factors) {
             take(part, sums);
         }
     }
 }
 
+/// Sets smaller tables to the sums of a table's cells: a table that is shared among threads is passed over by each for
+/// some of them, any other once for all.
+fn sum_table(table: &[f64], sums: &mut [(&Placement, &mut [f64])]) {
+    let together = if table.len() < SHARED { sums.len() } else { 1 };
+    let parts = sums.chunks_mut(together.max(1));
+    slabs::all(
+        parts,
+        table.len(),
+        |sums: &mut [(&Placement, &mut [f64])]| {
+            sums.iter_mut().for_each(|(_, sums)| sums.fill(0.0));
+            for (i, slab) in table.chunks(SLAB).enumerate() {
+                sum_slab(i * SLAB, slab, sums);
+            }
+            true
+        },
+    );
+}
+
 #[inline(always)]
 fn sum_slab_portable(start: usize, slab: &[f64], sums: &mut [(&Placement, &mut [f64])]) {
     for (placement, sums) in sums {
         placement.sum(start, slab, sums);
-    }
-}
-
-/// Lengths of a bucket's matrices.
-struct Lengths {
-    left: usize,
-    right: usize,
-    message: usize,
-    /// So many matrices are one thread's at a time.
-    many: usize,
-}
-
-impl Lengths {
-    fn of(bucket: &Bucket) -> Self {
-        let message = bucket.rows * bucket.right_row();
-        Self {
-            left: bucket.inner * bucket.left_row(),
-            right: bucket.inner * bucket.right_row(),
-            message,
-            many: (PART / (message * bucket.inner)).max(1),
-        }
-    }
-}
-
-/// Sets the message; whether all of its cells are far from underflow.
-fn send_up(bucket: &Bucket, own: &mut Tables) -> bool {
-    let sound = match (own.left.last(), own.right.last()) {
-        (Some(left), Some(right)) => {
-            let of = Lengths::of(bucket);
-            let lefts = left.table.chunks(of.many * of.left);
-            let parts = lefts.zip(right.table.chunks(of.many * of.right));
-            let parts = parts.zip(own.message.chunks_mut(of.many * of.message));
-            type Part<'p> = ((&'p [f64], &'p [f64]), &'p mut [f64]);
-            let work = bucket.message() * bucket.inner;
-            slabs::all(parts, work, |((lefts, rights), messages): Part<'_>| {
-                send_part_up(bucket, lefts, rights, messages)
-            })
-        }
-        // The cells of a side without factors are all 1.
-        (_, Some(right)) => sum_rows(&right.table, bucket.columns, &mut own.message),
-        _ => {
-            own.message.fill(bucket.inner as f64);
-            true
-        }
-    };
-    own.scale = scale_to_one(&mut own.message);
-    sound
-}
-
-#[inline(always)]
-fn send_part_up_portable(
-    bucket: &Bucket,
-    lefts: &[f64],
-    rights: &[f64],
-    messages: &mut [f64],
-) -> bool {
-    let of = Lengths::of(bucket);
-    let shape = (bucket.rows, bucket.inner, bucket.right_row());
-    let sides = lefts
-        .chunks_exact(of.left)
-        .zip(rights.chunks_exact(of.right));
-    let mut sound = true;
-    for ((left, right), message) in sides.zip(messages.chunks_exact_mut(of.message)) {
-        let turned = Matrix {
-            cells: left,
-            row: 1,
-            column: bucket.left_row(),
-        };
-        product::multiply::<false>(shape, turned, right, message);
-        for row in message.chunks_exact(bucket.right_row()) {
-            sound &= all_above(&row[..bucket.columns]);
-        }
-    }
-    sound
-}
-
-/// Whether all are far from underflow.
-#[inline(always)]
-fn all_above(row: &[f64]) -> bool {
-    row.iter().fold(true, |sound, &x| sound & (x > MIN_SUM))
-}
-
-/// Sets a message to the sums of the rows of its bucket's only side with factors; whether all `columns` of them that do
-/// not fill the row up are far from underflow.
-#[inline(always)]
-fn sum_rows_portable(right: &[f64], columns: usize, message: &mut [f64]) -> bool {
-    // Pieces that stay in a near cache while all rows are added.
-    const PIECE: usize = 1024;
-    let row = message.len();
-    for (i, piece) in message.chunks_mut(PIECE).enumerate() {
-        piece.fill(0.0);
-        for row in right.chunks_exact(row) {
-            kernel::add(piece, &row[i * PIECE..][..piece.len()]);
-        }
-    }
-    all_above(&message[..columns])
-}
-
-/// Divides a message by its largest cell, which it returns.
-#[inline(always)]
-fn scale_to_one_portable(message: &mut [f64]) -> f64 {
-    let largest = kernel::max(message);
-    kernel::scale(message, largest.recip());
-    largest
-}
-
-/// Turns both sides into marginals.
-fn send_down(bucket: &Bucket, own: &mut Tables) {
-    divide(&mut own.marginal, &own.message, own.scale);
-    match (own.left.last_mut(), own.right.last_mut()) {
-        (Some(left), Some(right)) => {
-            let of = Lengths::of(bucket);
-            let lefts = left.table.chunks_mut(of.many * of.left);
-            let rights = right.table.chunks_mut(of.many * of.right);
-            let parts = lefts.zip(rights);
-            let parts = parts.zip(own.marginal.chunks(of.many * of.message));
-            type Part<'p> = ((&'p mut [f64], &'p mut [f64]), &'p [f64]);
-            let work = bucket.message() * bucket.inner;
-            slabs::all(parts, work, |((left, right), ratios): Part<'_>| {
-                send_part_down(bucket, [left, right], ratios);
-                true
-            });
-        }
-        (_, Some(right)) => multiply_rows(&mut right.table, &own.marginal),
-        _ => {}
-    }
-}
-
-#[inline(always)]
-fn send_part_down_portable(bucket: &Bucket, [lefts, rights]: [&mut [f64]; 2], ratios: &[f64]) {
-    let of = Lengths::of(bucket);
-    let (rows, inner) = (bucket.rows, bucket.inner);
-    let (left_row, right_row) = (bucket.left_row(), bucket.right_row());
-    let turned_cells = if rows == 1 { 0 } else { left_row * right_row };
-    let mut scratch = vec![0.0; of.left + turned_cells];
-    let (for_left, turned) = scratch.split_at_mut(of.left);
-    let sides = (lefts.chunks_exact_mut(of.left)).zip(rights.chunks_exact_mut(of.right));
-    for ((left, right), ratio) in sides.zip(ratios.chunks_exact(of.message)) {
-        if rows == 1 {
-            product::column(right, ratio, for_left);
-        } else {
-            product::turn(ratio, right_row, turned, left_row);
-            let shape = (inner, right_row, left_row);
-            product::multiply::<false>(shape, Matrix::rows(right, right_row), turned, for_left);
-        }
-        let shape = (inner, rows, right_row);
-        product::multiply::<true>(shape, Matrix::rows(left, left_row), ratio, right);
-        multiply(left, for_left);
-    }
-}
-
-#[inline(always)]
-fn multiply_rows_portable(right: &mut [f64], ratio: &[f64]) {
-    for row in right.chunks_exact_mut(ratio.len()) {
-        multiply(row, ratio);
-    }
-}
-
-/// Divides marginals by messages as they were before they were scaled; what fills rows up, and is zero in both,
-/// stays zero.
-#[inline(always)]
-fn divide_portable(marginals: &mut [f64], messages: &[f64], scale: f64) {
-    for (x, &y) in marginals.iter_mut().zip(messages) {
-        *x = if y > 0.0 { *x / (y * scale) } else { 0.0 };
-    }
-}
-
-#[inline(always)]
-fn multiply(to: &mut [f64], by: &[f64]) {
-    for (x, y) in to.iter_mut().zip(by) {
-        *x *= y;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::Layout;
-    use crate::table::Axis;
-
-    fn numbers(count: usize, seed: u64) -> Vec<f64> {
-        let mut x = seed;
-        let mut next = || {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (x >> 11) as f64 / (1u64 << 53) as f64 + 0.1
-        };
-        (0..count).map(|_| next()).collect()
-    }
-
-    /// A bucket with two shared attributes, whose sides' rows are filled up.
-    fn bucket(rows: usize, columns: usize) -> Bucket {
-        let sizes = [3, 2, 7, rows, columns];
-        let axis = |rank: usize| Axis {
-            rank,
-            size: sizes[rank],
-        };
-        let side = |inner: Axis, factor: usize| {
-            let table = Layout::rows(&[axis(0), axis(1), axis(2)], &[inner]);
-            let all = [axis(0), axis(1), axis(2), inner];
-            let source = Source::Potential(factor);
-            Side {
-                levels: vec![Level {
-                    cells: table.cells,
-                    before: None,
-                    factors: vec![Part {
-                        source,
-                        cells: 6 * 7 * inner.size,
-                        turn: None,
-                        place: Placement::new(&table, &Layout::plain(&all)),
-                    }],
-                }],
-            }
-        };
-        Bucket {
-            matrices: 6,
-            inner: 7,
-            rows,
-            columns,
-            left: side(axis(3), 0),
-            right: side(axis(4), 1),
-        }
-    }
-
-    /// What every width of vectors must give.
-    #[test]
-    fn wider_vectors_change_no_bit() {
-        for (rows, columns) in [(1, 1), (1, 9), (5, 13), (8, 16), (11, 70)] {
-            let bucket = bucket(rows, columns);
-            let factors = [rows, columns].map(|n| numbers(6 * 7 * n, n as u64));
-            let cells = |source: Source| match source {
-                Source::Potential(i) | Source::Message(i) => &factors[i][..],
-            };
-            let side = |side: &Side| {
-                let mut levels = LevelTables::of(side);
-                fill(side, &mut levels, &cells);
-                levels.remove(0).table
-            };
-            let (left, right) = (side(&bucket.left), side(&bucket.right));
-            let mut messages = [vec![0.0; bucket.message()], vec![0.0; bucket.message()]];
-            assert!(send_part_up(&bucket, &left, &right, &mut messages[0]));
-            assert!(send_part_up_portable(
-                &bucket,
-                &left,
-                &right,
-                &mut messages[1]
-            ));
-            assert_eq!(messages[0], messages[1]);
-            let ratios = numbers(bucket.message(), 3);
-            let [wide, portable] = [send_part_down, send_part_down_portable].map(|send| {
-                let (mut left, mut right) = (left.clone(), right.clone());
-                send(&bucket, [&mut left, &mut right], &ratios);
-                (left, right)
-            });
-            assert_eq!(wide, portable);
-        }
     }
 }

@@ -161,6 +161,7 @@ pub(crate) fn minimise(
         loss: here.loss,
         steps: problem.evaluations,
         seconds: 0.0,
+        cells: 0,
         work: problem.calibration.work,
     };
     Ok((here.potentials, report))

@@ -13,6 +13,7 @@ mod junction;
 mod kernel;
 mod layout;
 mod measurement;
+mod messages;
 mod model;
 mod observations;
 mod options;

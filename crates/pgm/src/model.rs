@@ -66,7 +66,10 @@ impl Model {
 
     /// How the fit went.
     pub fn report(&self) -> FitReport {
-        self.report
+        FitReport {
+            cells: self.propagation.cells(),
+            ..self.report
+        }
     }
 
     /// The cliques of the junction tree, parents before children: marginals within one of them

@@ -53,6 +53,8 @@ pub struct FitReport {
     pub steps: usize,
     /// Wall-clock seconds, planning included.
     pub seconds: f64,
+    /// Cells of the junction tree's cliques, over groups where categories are not told apart.
+    pub cells: usize,
     /// What the calibrations took together; nothing of a model that was read back.
     pub work: Work,
 }

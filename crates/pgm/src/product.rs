@@ -115,12 +115,21 @@ fn tile<const ONTO: bool, const R: usize, const C: usize>(
     }
 }
 
-/// The matrix, whose rows are `columns` long, turned, with rows of `row` cells (no fewer than it has rows).
+/// So many rows are turned side by side: what is written of each column is a whole line of the cache.
+const LINE: usize = 8;
+
+/// The columns from the `first` on, as many as there are rows in `to`, of a matrix, whose rows are `columns` long: as rows
+/// of `row` cells (no fewer than it has rows), filled up with zeros.
 #[inline(always)]
-pub(crate) fn turn(from: &[f64], columns: usize, to: &mut [f64], row: usize) {
-    for (i, cells) in from.chunks_exact(columns).enumerate() {
-        for (x, to) in cells.iter().zip(to.chunks_exact_mut(row)) {
-            to[i] = *x;
+pub(crate) fn turn(from: &[f64], columns: usize, first: usize, to: &mut [f64], row: usize) {
+    let rows = from.len() / columns;
+    for start in (0..row).step_by(LINE) {
+        let (end, filled) = ((start + LINE).min(row), (start + LINE).min(rows).max(start));
+        for (column, to) in (first..).zip(to.chunks_exact_mut(row)) {
+            for (i, to) in (start..filled).zip(&mut to[start..]) {
+                *to = from[i * columns + column];
+            }
+            to[filled..end].fill(0.0);
         }
     }
 }

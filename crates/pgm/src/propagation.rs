@@ -192,6 +192,11 @@ impl Propagation {
         self.nodes.iter().map(node).sum()
     }
 
+    /// Cells of all nodes.
+    pub fn cells(&self) -> usize {
+        self.nodes.iter().map(|plan| plan.cells).sum()
+    }
+
     /// What a calibration takes.
     pub fn work(&self) -> Work {
         let node = |plan: &NodePlan| -> usize {

@@ -178,6 +178,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         loss: input.f64()?,
         steps: u64::from_le_bytes(input.take()?) as usize,
         seconds: 0.0,
+        cells: 0,
         work: Work::default(),
     };
     let sizes = input.list()?;

@@ -19,6 +19,8 @@ use crate::{args::DEFAULT_DELTA, error::Error, progress::Progress, size};
 /// What was done of a fit, its calibrations in steps.
 #[derive(Debug, Serialize)]
 struct Fit {
+    /// Cells of the cliques of the junction tree, over groups where categories are not told apart.
+    cells: usize,
     steps: usize,
     loss: f64,
     /// Of all threads, planning and the model's tables included.
@@ -49,8 +51,6 @@ struct Row {
     /// Of the last fit of the default mechanism's run; none where measurements are made up.
     epsilon: Option<f64>,
     attributes: usize,
-    /// Cells of the cliques of its junction tree.
-    cells: usize,
     cap_bytes: usize,
     model_bytes: usize,
     fit: Fit,
@@ -137,6 +137,7 @@ impl Fit {
         let cpu_seconds = now.cpu_seconds.zip(started.cpu_seconds);
         let work = report.work;
         Self {
+            cells: report.cells,
             steps: report.steps,
             loss: report.loss,
             seconds: (now.wall - started.wall).as_secs_f64(),
@@ -200,18 +201,11 @@ struct Subject<'a> {
 impl Subject<'_> {
     fn row(self, model: &dyn FittedModel, fit: Fit, records: usize) -> Result<Row, Error> {
         let peak_memory_bytes = size::linux_bytes("/proc/self/status", "VmHWM:");
-        let domain = model.domain();
-        let cliques = model.marginals().map(|marginals| marginals.cliques());
-        let cells = cliques
-            .iter()
-            .flatten()
-            .filter_map(|clique| domain.cells(clique));
         Ok(Row {
-            cells: cells.sum(),
             asked: ask(self.table, model, records)?,
             table: self.name,
             epsilon: self.epsilon,
-            attributes: domain.len(),
+            attributes: model.domain().len(),
             cap_bytes: self.cap,
             model_bytes: model.bytes(),
             fit,
@@ -271,7 +265,7 @@ fn line(row: &Row) -> String {
         row.attributes,
         row.cap_bytes as f64 / 1e6,
         row.model_bytes as f64 / 1e6,
-        row.cells as f64 / 1e6,
+        fit.cells as f64 / 1e6,
         fit.steps,
         fit.seconds,
         optional(fit.cpu_seconds, 2),

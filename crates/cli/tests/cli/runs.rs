@@ -134,7 +134,7 @@ fn the_bench_of_fits_says_what_they_take() {
     assert_eq!(made["attributes"], 12);
     assert!(made["fit"]["steps"].as_u64().unwrap() <= 50);
     for row in [run, made] {
-        let cells = row["cells"].as_u64().unwrap();
+        let cells = row["fit"]["cells"].as_u64().unwrap();
         // Every attribute has a cell for each of two values at least.
         assert!(cells >= 2 * row["attributes"].as_u64().unwrap());
         assert!(row["model_bytes"].as_u64().unwrap() >= 8 * cells);

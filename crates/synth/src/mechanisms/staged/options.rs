@@ -140,8 +140,8 @@ impl StagedOptions {
             one_way_weight: 0.5,
             digit_weight: 0.1,
             shrinkage: true,
-            // Twice as many take half as long again at large budgets; what they change is in docs/PERFORMANCE.md.
-            final_steps: 300,
+            // Half as many again take longer at large budgets, and change no error: docs/PERFORMANCE.md, "Fits".
+            final_steps: FINAL_STEPS,
             passes: Passes::Contractions,
             fit_memory: 20,
             ..Self::default()
