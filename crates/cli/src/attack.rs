@@ -1,5 +1,6 @@
 //! `fhaim attack`: which records was a model made from?
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use serde::Serialize;
 use crate::{
     args::{FormatArguments, StrictnessArguments},
     error::Error,
-    input, output,
+    input, output, size,
 };
 
 /// What `--help` ends with.
@@ -23,6 +24,9 @@ Examples:
   fhaim attack --model a.model --schema a.json --members members.csv --others others.csv
 
 Members are the records that the model was made from; others are records of the same population.";
+
+/// Tries of the Monte Carlo attack: their figure is right to half a percent.
+const MAX_TRIES: i64 = 10_000;
 
 /// Flags of `attack`.
 #[derive(Debug, Args)]
@@ -40,14 +44,19 @@ pub struct AttackArguments {
     #[arg(long, value_name = "CSV")]
     pub others: PathBuf,
     /// Records to draw for the Monte Carlo attack
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    pub drawn: usize,
+    #[arg(long, value_name = "N", default_value = "100000")]
+    pub drawn: NonZeroUsize,
     /// Members, and others, of each of its tries [default: 100, or as many as there are]
     #[arg(long, value_name = "M")]
-    pub records: Option<usize>,
+    pub records: Option<NonZeroUsize>,
     /// Its tries
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub tries: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=MAX_TRIES)
+    )]
+    pub tries: u32,
     /// Most memory that reading the model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 1000)]
     pub model_mb: usize,
@@ -73,6 +82,7 @@ pub struct Attacks {
 /// Reads a model and two tables, and attacks.
 pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
+    size::check_drawn(arguments.drawn.get(), schema.columns().len(), "--drawn")?;
     let model = model(&arguments.model, arguments.model_mb, &schema)?;
     let read = |path: &PathBuf, schema: Schema| {
         input::table(path, schema, &arguments.format, &arguments.strictness)
@@ -81,14 +91,14 @@ pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
     let others = read(&arguments.others, schema)?;
     let most = members.records().min(others.records());
     let options = MonteCarlo {
-        records: arguments.records.unwrap_or(most.min(100)),
-        tries: arguments.tries,
+        records: arguments.records.map_or(most.min(100), NonZeroUsize::get),
+        tries: arguments.tries as usize,
         ..MonteCarlo::default()
     };
     let attacks = attack(
         model.as_ref(),
         (&members, &others),
-        arguments.drawn,
+        arguments.drawn.get(),
         &options,
     )?;
     if arguments.json {

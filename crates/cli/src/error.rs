@@ -100,6 +100,9 @@ impl Error {
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
+            Self::Federated(fhaim_federated::Error::TooFewParties { .. }) => {
+                Some("--most-rounds, or --rounds")
+            }
             Self::Mechanism(_) | Self::Protocol(_) | Self::Federated(_) => {
                 Refused::by(self).and_then(Refused::way_out)
             }
@@ -128,7 +131,10 @@ impl Error {
             Self::Federated(
                 fhaim_federated::Error::Setting { .. }
                 | fhaim_federated::Error::TooFewRecords { .. }
+                | fhaim_federated::Error::TooFewParties { .. }
                 | fhaim_federated::Error::NoTarget
+                | fhaim_federated::Error::OneColumn
+                | fhaim_federated::Error::Digits
                 | fhaim_federated::Error::Privacy(_),
             ) => 2,
             Self::Mechanism(_) | Self::Federated(fhaim_federated::Error::Job(_)) => {

@@ -162,6 +162,17 @@ impl Read for MemoryReader {
     }
 }
 
+/// Refuses a pipe, for what is read twice.
+pub fn refuse_pipe(path: &Path) -> Result<(), Error> {
+    if is_pipe(path) {
+        return Err(Error::Usage(format!(
+            "{} gives its records once and not again: name a file, not a pipe",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Whether there is something of this name that is neither a file nor a folder.
 fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())

@@ -13,7 +13,10 @@ use std::{
 
 use fhaim_api::Digest;
 use fhaim_domain::counted;
-use fhaim_dp::{Rho, accounting};
+use fhaim_dp::{
+    Rho, accounting,
+    rdp::{self, Mixing},
+};
 use hmac::{Hmac, Mac};
 use rand::{TryRngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
@@ -55,14 +58,72 @@ pub enum Use {
     },
 }
 
+/// What a use costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cost {
+    /// Of a record that is added or removed: the whole budget of a dataset; what a run spent.
+    Rho(Rho),
+    /// Of a record that is replaced by another of its class, which is all that DP-CDA hides. No rho bounds it.
+    Mixing(Mixing),
+}
+
+impl From<Rho> for Cost {
+    fn from(rho: Rho) -> Self {
+        Self::Rho(rho)
+    }
+}
+
 /// One use of some records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "EntryForm", into = "EntryForm")]
 struct Entry {
     records: Digest,
     used_for: Use,
-    /// The whole budget of a dataset; what a run spent.
-    rho: Rho,
+    cost: Cost,
+}
+
+/// An entry as it is kept, with one of its two costs: releases that knew no other kept a rho, for DP-CDA too.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntryForm {
+    records: Digest,
+    used_for: Use,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rho: Option<Rho>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mixing: Option<Mixing>,
+}
+
+impl TryFrom<EntryForm> for Entry {
+    type Error = &'static str;
+
+    fn try_from(form: EntryForm) -> Result<Self, Self::Error> {
+        let cost = match (form.rho, form.mixing) {
+            (Some(rho), None) => Cost::Rho(rho),
+            (None, Some(mixing)) => Cost::Mixing(mixing),
+            _ => return Err("a use has either a rho or a mixing"),
+        };
+        Ok(Self {
+            records: form.records,
+            used_for: form.used_for,
+            cost,
+        })
+    }
+}
+
+impl From<Entry> for EntryForm {
+    fn from(entry: Entry) -> Self {
+        let (rho, mixing) = match entry.cost {
+            Cost::Rho(rho) => (Some(rho), None),
+            Cost::Mixing(mixing) => (None, Some(mixing)),
+        };
+        Self {
+            records: entry.records,
+            used_for: entry.used_for,
+            rho,
+            mixing,
+        }
+    }
 }
 
 /// The memory's folder, its key and what is in it.
@@ -80,7 +141,7 @@ pub struct Records {
 /// What some records have cost, and what they will.
 struct Account<'a> {
     before: &'a [Entry],
-    next: Rho,
+    next: Cost,
     delta: f64,
 }
 
@@ -92,7 +153,7 @@ struct Account<'a> {
 /// [`Error::Usage`] where the answer is no.
 pub fn look_up(
     data: impl Into<Data>,
-    next: Rho,
+    next: impl Into<Cost>,
     delta: f64,
     same: Option<Uuid>,
     yes: bool,
@@ -114,7 +175,7 @@ pub fn look_up(
     if !before.is_empty() {
         note(Account {
             before: &before,
-            next,
+            next: next.into(),
             delta,
         });
         if !yes && can_ask() && !ask("Use them again?")? {
@@ -148,8 +209,10 @@ pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
 
 impl Records {
     /// Remembers what the records are used for, and what that costs.
-    pub fn remember(&self, used_for: Use, rho: Rho) {
-        if let Err(error) = Memory::open().and_then(|memory| memory.add(self.digest, used_for, rho))
+    pub fn remember(&self, used_for: Use, cost: impl Into<Cost>) {
+        let cost = cost.into();
+        if let Err(error) =
+            Memory::open().and_then(|memory| memory.add(self.digest, used_for, cost))
         {
             note(format_args!(
                 "that these records were used is not remembered: {error}"
@@ -213,7 +276,7 @@ impl Memory {
         of_records.filter(is_other).cloned().collect()
     }
 
-    fn add(self, records: Digest, used_for: Use, rho: Rho) -> Result<(), Error> {
+    fn add(self, records: Digest, used_for: Use, cost: Cost) -> Result<(), Error> {
         let _lock = home::lock(&self.folder.join("memory.lock"))?;
         // Another program may have added to it meanwhile.
         let path = self.folder.join("memory.json");
@@ -228,7 +291,7 @@ impl Memory {
             entries.push(Entry {
                 records,
                 used_for,
-                rho,
+                cost,
             });
         }
         home::replace(&path, output::to_json(&entries)?.as_bytes())
@@ -262,36 +325,86 @@ impl fmt::Display for Account<'_> {
             f,
             "these records were used before, and what they cost adds up:"
         )?;
-        for Entry { used_for, rho, .. } in self.before {
-            let rho = rho.to_f64();
-            match used_for {
-                Use::Dataset { id, server } => {
-                    writeln!(
-                        f,
-                        "  dataset {id} at {server}: rho {rho:.6} in all its runs"
-                    )?;
-                }
-                Use::Draft { out } => {
-                    writeln!(f, "  a schema drafted privately, {out}: rho {rho:.6}")?;
-                }
-                Use::Run { out } => writeln!(f, "  a run here, into {out}: rho {rho:.6}")?,
-            }
+        for entry in self.before {
+            self.write_entry(f, entry)?;
         }
-        let before = Rho::checked_sum(self.before.iter().map(|entry| entry.rho));
-        let together = before.and_then(|before| before.checked_add(self.next));
-        let (Some(before), Some(together)) = (before, together) else {
+        let before: Vec<Cost> = self.before.iter().map(|entry| entry.cost).collect();
+        let with_this: Vec<Cost> = before.iter().copied().chain([self.next]).collect();
+        let mixes = |cost: &Cost| matches!(cost, Cost::Mixing(_));
+        if with_this.iter().any(mixes) {
+            let [so_far, with_this] =
+                [before, with_this].map(|costs| replaced_epsilon(&costs, self.delta));
+            return write!(
+                f,
+                "together epsilon {so_far:.3} at delta {:e}; with this epsilon {with_this:.3}: of a record that is \
+                 replaced by another of its class, which is what DP-CDA hides, and for which a rho counts \
+                 {REPLACED} times",
+                self.delta
+            );
+        }
+        let [so_far, with_this] = [before, with_this].map(|costs| sum(&costs));
+        let (Some(so_far), Some(with_this)) = (so_far, with_this) else {
             return f.write_str("together more than any budget");
         };
-        let [so_far, with_this] = [before, together].map(|rho| epsilon(rho, self.delta));
         write!(
             f,
-            "together rho {:.6}, epsilon {so_far:.3} at delta {delta:e}; with this rho {:.6}, \
-             epsilon {with_this:.3}",
-            before.to_f64(),
-            together.to_f64(),
-            delta = self.delta
+            "together rho {:.6}, epsilon {:.3} at delta {:e}; with this rho {:.6}, epsilon {:.3}",
+            so_far.to_f64(),
+            epsilon(so_far, self.delta),
+            self.delta,
+            with_this.to_f64(),
+            epsilon(with_this, self.delta),
         )
     }
+}
+
+impl Account<'_> {
+    fn write_entry(&self, f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
+        let cost = match entry.cost {
+            Cost::Rho(rho) => format!("rho {:.6}", rho.to_f64()),
+            Cost::Mixing(_) => {
+                let epsilon = replaced_epsilon(&[entry.cost], self.delta);
+                format!("DP-CDA, epsilon {epsilon:.3} at delta {:e}", self.delta)
+            }
+        };
+        match &entry.used_for {
+            Use::Dataset { id, server } => {
+                writeln!(f, "  dataset {id} at {server}: {cost} in all its runs")
+            }
+            Use::Draft { out } => writeln!(f, "  a schema drafted privately, {out}: {cost}"),
+            Use::Run { out } => writeln!(f, "  a run here, into {out}: {cost}"),
+        }
+    }
+}
+
+/// By what a rho is multiplied for a record that is replaced: it goes, and another comes, and k records together cost
+/// k^2 rho (Bun and Steinke 2016, Proposition 27).
+const REPLACED: u64 = 4;
+
+/// The rho of all costs that have one; nothing where it is more than any budget.
+fn sum(costs: &[Cost]) -> Option<Rho> {
+    let rhos = costs.iter().filter_map(|cost| match cost {
+        Cost::Rho(rho) => Some(*rho),
+        Cost::Mixing(_) => None,
+    });
+    Rho::checked_sum(rhos)
+}
+
+/// What all costs come to for a record that is replaced by another of its class.
+fn replaced_epsilon(costs: &[Cost], delta: f64) -> f64 {
+    let mixings = costs.iter().filter_map(|cost| match cost {
+        Cost::Mixing(mixing) => Some(*mixing),
+        Cost::Rho(_) => None,
+    });
+    let mixings: Vec<Mixing> = mixings.collect();
+    let Some(rho) = sum(costs).and_then(|rho| rho.checked_mul(REPLACED)) else {
+        return f64::INFINITY;
+    };
+    if mixings.is_empty() {
+        return epsilon(rho, delta);
+    }
+    // What is kept of a run that cannot have been costs more than anything.
+    rdp::composed_epsilon(&mixings, rho, delta).map_or(f64::INFINITY, |(epsilon, _)| epsilon)
 }
 
 fn epsilon(rho: Rho, delta: f64) -> f64 {
@@ -310,11 +423,11 @@ mod tests {
             used_for: Use::Run {
                 out: out.to_owned(),
             },
-            rho,
+            cost: rho.into(),
         };
         let told = Account {
             before: &[entry("a.csv"), entry("b.csv")],
-            next: rho,
+            next: rho.into(),
             delta: 1e-9,
         };
         let told = told.to_string();
@@ -325,5 +438,87 @@ mod tests {
         assert!(told.contains("a.csv") && told.contains("b.csv"), "{told}");
         let with_this = format!("with this rho {:.6}, epsilon {epsilon:.3}", thrice.to_f64());
         assert!(told.ends_with(&with_this), "{told}");
+    }
+
+    fn mixing() -> Mixing {
+        let mixing = Mixing {
+            records: 4,
+            clip: 1.0,
+            deviation: 1.0,
+            noised_labels: false,
+            rate: 0.01,
+            samples: 400,
+        };
+        let deviation = mixing.least_deviation(20.0, 1e-5).unwrap();
+        Mixing {
+            deviation,
+            ..mixing
+        }
+    }
+
+    /// Runs of DP-CDA compose as their own accountant has it, and a rho beside them counts four times.
+    #[test]
+    fn mixes_and_other_runs_are_told_for_a_record_that_is_replaced() {
+        let mixing = mixing();
+        let entry = |cost| Entry {
+            records: Digest::of(b"table"),
+            used_for: Use::Run {
+                out: "a.csv".to_owned(),
+            },
+            cost,
+        };
+        let rho = Rho::from_f64_down(0.5).unwrap();
+        let before = [entry(Cost::Mixing(mixing)), entry(rho.into())];
+        let told = Account {
+            before: &before,
+            next: Cost::Mixing(mixing),
+            delta: 1e-5,
+        };
+        let told = told.to_string();
+        let four = rho.checked_mul(4).unwrap();
+        let of = |mixings: &[Mixing]| rdp::composed_epsilon(mixings, four, 1e-5).unwrap().0;
+        let expected = format!(
+            "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}:",
+            of(&[mixing]),
+            of(&[mixing; 2])
+        );
+        assert!(told.contains(&expected), "{expected} is not in: {told}");
+        assert!(told.contains("into a.csv: DP-CDA, epsilon 20.000 at delta 1e-5\n"));
+        assert!(told.contains("into a.csv: rho 0.500000\n"), "{told}");
+        let impossible = Mixing {
+            rate: -1.0,
+            ..mixing
+        };
+        assert_eq!(
+            replaced_epsilon(&[Cost::Mixing(impossible)], 1e-5),
+            f64::INFINITY
+        );
+    }
+
+    /// Entries as they were kept before there was a second kind of cost, and as they are.
+    #[test]
+    fn entries_of_earlier_releases_are_read_and_written_as_they_were() {
+        let digest = Digest::of(b"table");
+        let old = format!(
+            r#"{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"rho":"604462909807314587353088"}}"#
+        );
+        let entry: Entry = serde_json::from_str(&old).unwrap();
+        assert_eq!(entry.cost, Cost::Rho(Rho::ratio_up(1, 2).unwrap()));
+        assert_eq!(serde_json::to_string(&entry).unwrap(), old);
+        let mixed = Entry {
+            cost: Cost::Mixing(mixing()),
+            ..entry
+        };
+        let text = serde_json::to_string(&mixed).unwrap();
+        let read: Entry = serde_json::from_str(&text).unwrap();
+        let Cost::Mixing(read) = read.cost else {
+            panic!("{text}")
+        };
+        // A double may be read one unit in its last place off, for which the accountant has room.
+        assert!((read.deviation / mixing().deviation - 1.0).abs() < 1e-15);
+        let neither = old.replace(r#","rho":"604462909807314587353088""#, "");
+        assert!(serde_json::from_str::<Entry>(&neither).is_err());
+        let unknown = old.replace("rho", "price");
+        assert!(serde_json::from_str::<Entry>(&unknown).is_err());
     }
 }

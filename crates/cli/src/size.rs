@@ -118,6 +118,17 @@ pub fn most_records(columns: usize) -> usize {
     most.clamp(1 << 22, MAX_RECORDS)
 }
 
+/// Refuses more records to draw than memory holds ([`most_records`]); `flag` is what asks for fewer.
+pub fn check_drawn(records: usize, columns: usize, flag: &str) -> Result<(), Error> {
+    let most = most_records(columns);
+    if records > most {
+        return Err(Error::Usage(format!(
+            "{records} records of {columns} columns are more than memory holds: at most {most} ({flag})"
+        )));
+    }
+    Ok(())
+}
+
 /// Bytes that may be used: as asked for, or what the system has available.
 pub fn limit(memory_mb: Option<u64>) -> u64 {
     match memory_mb {

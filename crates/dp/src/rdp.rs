@@ -8,10 +8,12 @@
 //! Nothing of fhaim's own releases is priced here. These are doubles, and what they may be off by is added
 //! (`ROUNDING`): the epsilon that is returned is not below the one that the formula has.
 
-use crate::Error;
+use serde::{Deserialize, Serialize};
+
 use crate::accounting::check_epsilon;
 #[cfg(doc)]
 use crate::accounting::{MAX_EPSILON, MIN_EPSILON};
+use crate::{Error, Rho};
 
 /// The largest order that is looked at.
 pub const MAX_ORDER: u32 = 256;
@@ -64,7 +66,7 @@ impl SampledGaussian {
                 noise: self.multiplier,
             });
         }
-        least_epsilon((2, self.steps), delta, |order| {
+        least_epsilon((2, f64::from(self.steps)), delta, |order| {
             f64::from(self.steps) * self.of_order(order)
         })
     }
@@ -87,7 +89,10 @@ impl SampledGaussian {
 }
 
 /// DP-CDA: a sample is the mean of l records of one class with noise (Saha, Tonoy and Imtiaz 2025).
-#[derive(Clone, Copy, Debug, PartialEq)]
+///
+/// As JSON it is what a machine remembers of a run: [`composed_epsilon`] needs all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mixing {
     /// l: records in a mix.
     pub records: u32,
@@ -135,15 +140,7 @@ impl Mixing {
     /// # Errors
     /// A delta that is none; [`Error::Sampled`] for noise or a rate that is no positive number.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
-        if !(self.deviation > 0.0 && self.rate > 0.0 && self.rate <= 1.0) || self.records == 0 {
-            return Err(Error::Sampled {
-                rate: self.rate,
-                noise: self.deviation,
-            });
-        }
-        least_epsilon((3, self.samples), delta, |order| {
-            f64::from(self.samples) * self.amplified(order)
-        })
+        composed_epsilon(&[*self], Rho::ZERO, delta)
     }
 
     /// The least deviation at which epsilon is at most the one asked for; `self`'s own is not looked at.
@@ -156,6 +153,32 @@ impl Mixing {
             Ok(Self { deviation, ..*self }.epsilon(delta)?.0)
         })
     }
+}
+
+/// What several runs of DP-CDA over the same records and `rho`-zCDP releases of them cost together, where all
+/// neighbours are those of DP-CDA: a record is replaced by another of its class. At every order Renyi divergences add
+/// up (Mironov 2017, Proposition 1), and those of zCDP are `a rho`. The least epsilon that an integer order from 3
+/// shows, and that order.
+///
+/// # Errors
+/// As [`Mixing::epsilon`].
+pub fn composed_epsilon(mixings: &[Mixing], rho: Rho, delta: f64) -> Result<(f64, u32), Error> {
+    for mixing in mixings {
+        let sampled = mixing.rate > 0.0 && mixing.rate <= 1.0;
+        if !(mixing.deviation > 0.0 && sampled) || mixing.records == 0 {
+            return Err(Error::Sampled {
+                rate: mixing.rate,
+                noise: mixing.deviation,
+            });
+        }
+    }
+    let samples = mixings.iter().map(|mixing| f64::from(mixing.samples)).sum();
+    least_epsilon((3, samples), delta, |order| {
+        let mixed = mixings
+            .iter()
+            .map(|mixing| f64::from(mixing.samples) * mixing.amplified(order));
+        mixed.sum::<f64>() + f64::from(order) * rho.to_f64()
+    })
 }
 
 /// The least noise at which a cost is at most the one asked for, found by halving.
@@ -185,7 +208,7 @@ fn least(epsilon: f64, cost: impl Fn(f64) -> Result<f64, Error>) -> Result<f64, 
 
 /// The least over orders from `first` of `cost(a) + ln(1/delta) / (a-1)`, rounded up.
 fn least_epsilon(
-    (first, steps): (u32, u32),
+    (first, steps): (u32, f64),
     delta: f64,
     cost: impl Fn(u32) -> f64,
 ) -> Result<(f64, u32), Error> {
@@ -199,7 +222,7 @@ fn least_epsilon(
             best = (epsilon, order);
         }
     }
-    best.0 += ROUNDING * (best.0 + 3.0 * f64::from(steps));
+    best.0 += ROUNDING * (best.0 + 3.0 * steps);
     Ok(best)
 }
 
@@ -357,5 +380,62 @@ mod tests {
             };
             assert!(published.epsilon(1e-5).unwrap().0 < 10.0);
         }
+    }
+
+    /// The formula as it is published, with sums of numbers instead of their logarithms: amplified at order a, twice
+    /// the mixes, and a rho beside.
+    fn published(mixing: &Mixing, runs: f64, rho: f64, delta: f64, order: u32) -> f64 {
+        let scale = f64::from(mixing.records) * mixing.deviation;
+        let plain = |a: f64| a * 2.0 / (scale * scale);
+        let choose = |n: u32, k: u32| {
+            let factor = |i: u32| f64::from(n - i) / f64::from(i + 1);
+            (0..k).map(factor).product::<f64>()
+        };
+        let doubled = 2.0 * plain(2.0).exp();
+        let mut sum = 1.0;
+        sum += mixing.rate.powi(2) * choose(order, 2) * (2.0 * doubled - 4.0).min(doubled);
+        for j in 3..=order {
+            let moment = (f64::from(j - 1) * plain(f64::from(j))).exp();
+            sum += 2.0 * mixing.rate.powi(j as i32) * choose(order, j) * moment;
+        }
+        let steps = runs * f64::from(mixing.samples);
+        let less = f64::from(order - 1);
+        (steps * sum.ln() + (1.0 / delta).ln()) / less + f64::from(order) * rho
+    }
+
+    /// Two runs at epsilon 20 cost what the formula says of twice the mixes, and more than the rho that is worth
+    /// epsilon 20, twice.
+    #[test]
+    fn runs_of_mixes_compose_by_the_formula() {
+        let mut mixing = Mixing {
+            records: 4,
+            clip: 1.0,
+            deviation: 1.0,
+            noised_labels: false,
+            rate: 4.0 / 400.0,
+            samples: 400,
+        };
+        mixing.deviation = mixing.least_deviation(20.0, 1e-5).unwrap();
+        for (runs, rho) in [(1, 0.0), (2, 0.0), (3, 0.25)] {
+            let cost = Rho::from_f64_down(rho).unwrap();
+            let (found, order) = composed_epsilon(&vec![mixing; runs], cost, 1e-5).unwrap();
+            let at = |order| published(&mixing, runs as f64, rho, 1e-5, order);
+            assert!((found / at(order) - 1.0).abs() < 1e-6, "{runs}: {found}");
+            // No other order shows less; beyond 60 the sums pass what a double holds.
+            let least = (3..=60).map(at).fold(f64::INFINITY, f64::min);
+            assert!(
+                (found / least - 1.0).abs() < 1e-6,
+                "{runs}: {found}, {least}"
+            );
+        }
+        let one = crate::accounting::rho(20.0, 1e-5).unwrap();
+        let told = crate::accounting::epsilon(one.checked_mul(2).unwrap(), 1e-5).unwrap();
+        let (both, _) = composed_epsilon(&[mixing; 2], Rho::ZERO, 1e-5).unwrap();
+        assert!(both > told + 1.0, "{both} {told}");
+        let wrong = Mixing {
+            rate: 0.0,
+            ..mixing
+        };
+        assert!(composed_epsilon(&[mixing, wrong], Rho::ZERO, 1e-5).is_err());
     }
 }

@@ -131,7 +131,7 @@ fn chance_variation(bins: &[usize], is_member: &[bool], seed: u64) -> f64 {
 pub struct MonteCarlo {
     /// M: members, and as many others, of a try.
     pub records: usize,
-    /// Tries.
+    /// Tries, at least one.
     pub tries: usize,
     /// Decides which records.
     pub seed: u64,
@@ -256,9 +256,9 @@ fn try_records<T>(
     distance: impl Fn(&T, &T) -> f32,
 ) -> Result<Attack, Error> {
     let m = options.records;
-    if m == 0 || members.len() < m || others.len() < m || drawn.is_empty() {
+    if m == 0 || members.len() < m || others.len() < m || drawn.is_empty() || options.tries == 0 {
         return Err(Error::Attack(
-            "there must be as many members and others as a try takes, and drawn records",
+            "there must be a try, as many members and others as it takes, and drawn records",
         ));
     }
     let mut rng = StdRng::seed_from_u64(options.seed);
@@ -279,7 +279,7 @@ fn try_records<T>(
         };
     }
     Ok(Attack {
-        found: wins / options.tries.max(1) as f64,
+        found: wins / options.tries as f64,
         chance: 0.5,
     })
 }

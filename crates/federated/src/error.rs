@@ -33,6 +33,28 @@ pub enum Error {
          yet: leave `digits` out of them"
     )]
     Digits,
+    /// A schema of one column.
+    #[error(
+        "the schema has one column: the methods for several parties measure what goes with what, and need two"
+    )]
+    OneColumn,
+    /// Parties whose rounds together are fewer than a run has.
+    #[error(
+        "{parties} parties that take part in at most {most_rounds} rounds each cannot fill {rounds} rounds: let each take \
+         part in {needed}, or run {possible}"
+    )]
+    TooFewParties {
+        /// Parties there are.
+        parties: usize,
+        /// The most rounds that one takes part in.
+        most_rounds: u32,
+        /// Rounds of the run.
+        rounds: u32,
+        /// The least that each would have to take part in.
+        needed: u32,
+        /// The most rounds that they can fill.
+        possible: u64,
+    },
     /// A table over another domain than the setting's.
     #[error("a party's table is over another domain than the run's")]
     OtherDomain,

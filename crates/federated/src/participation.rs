@@ -13,6 +13,7 @@ const MAX_DRAWS: u32 = 1000;
 pub struct Participation {
     taken: Vec<u32>,
     most: u32,
+    rounds: u32,
     probability: f64,
 }
 
@@ -22,6 +23,7 @@ impl Participation {
         Self {
             taken: vec![0; parties],
             most: setting.most_rounds,
+            rounds: setting.rounds,
             probability: setting.participation,
         }
     }
@@ -35,15 +37,27 @@ impl Participation {
         self.among(&all, 0, rng)
     }
 
-    /// P_t: each party that may still take part, with probability p; drawn again if that is nobody.
+    /// P_t: each party that may still take part, with probability p; drawn again if that is nobody. Where that is more
+    /// than leaves a party for every later round, so many of them at random as do.
     ///
     /// # Errors
-    /// [`Error::NobodyLeft`] where every party has had its rounds.
+    /// [`Error::NobodyLeft`] where every party has had its rounds: never within the setting's, if
+    /// [`Setting::check_parties`] holds.
     pub fn draw(&mut self, round: u32, rng: &mut dyn RngCore) -> Result<Vec<usize>, Error> {
         let open: Vec<usize> = (0..self.taken.len())
             .filter(|&party| self.taken[party] < self.most)
             .collect();
-        let drawn = self.among(&open, round, rng)?;
+        let mut drawn = self.among(&open, round, rng)?;
+        let left: u64 = (open.iter())
+            .map(|&party| u64::from(self.most - self.taken[party]))
+            .sum();
+        let later = u64::from(self.rounds.saturating_sub(round));
+        let most = usize::try_from(left.saturating_sub(later).max(1)).unwrap_or(usize::MAX);
+        if drawn.len() > most {
+            let kept = rand::seq::index::sample(rng, drawn.len(), most).into_vec();
+            drawn = kept.into_iter().map(|place| drawn[place]).collect();
+            drawn.sort_unstable();
+        }
         for &party in &drawn {
             self.taken[party] += 1;
         }
@@ -109,6 +123,39 @@ mod tests {
             Participation::new(&setting(0.5), 0)
                 .first(&mut rng)
                 .is_err()
+        );
+    }
+
+    /// Every round has a party wherever the parties can fill them at all, however many would like to take part.
+    #[test]
+    fn few_parties_fill_all_rounds_that_they_can() {
+        let mut rng = StdRng::seed_from_u64(3);
+        for parties in 1..=5usize {
+            for most_rounds in 1..=10 {
+                for participation in [0.01, 0.1, 0.9, 1.0] {
+                    let setting = Setting {
+                        most_rounds,
+                        ..setting(participation)
+                    };
+                    let fills = parties as u32 * most_rounds >= setting.rounds;
+                    assert_eq!(setting.check_parties(parties).is_ok(), fills);
+                    if !fills {
+                        continue;
+                    }
+                    let mut drawn = Participation::new(&setting, parties);
+                    for round in 1..=setting.rounds {
+                        let drawn = drawn.draw(round, &mut rng).unwrap();
+                        assert!(!drawn.is_empty() && drawn.is_sorted());
+                    }
+                    assert!(drawn.taken.iter().all(|&taken| taken <= most_rounds));
+                }
+            }
+        }
+        let refused = setting(0.1).check_parties(2).unwrap_err().to_string();
+        assert!(refused.contains("2 parties") && refused.contains("10 rounds"));
+        assert!(
+            refused.ends_with("let each take part in 5, or run 6"),
+            "{refused}"
         );
     }
 

@@ -80,9 +80,10 @@ impl Server {
     /// A run among so many parties.
     ///
     /// # Errors
-    /// What [`Plan::new`] refuses.
+    /// What [`Plan::new`] and [`Setting::check_parties`] refuse.
     pub fn new(setting: Arc<Setting>, parties: usize) -> Result<Self, Error> {
         let plan = Plan::new(&setting)?;
+        setting.check_parties(parties)?;
         Ok(Self {
             candidates: setting.candidates(),
             charged: 0.0,

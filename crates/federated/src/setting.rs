@@ -130,6 +130,9 @@ impl Setting {
         if !self.job.domain.digits().is_empty() {
             return Err(Error::Digits);
         }
+        if self.job.domain.len() < 2 {
+            return Err(Error::OneColumn);
+        }
         let refuse = |name, range, value| Err(Error::Setting { name, range, value });
         if !(1..=10_000).contains(&self.rounds) {
             return refuse("rounds", "from 1 to 10000", f64::from(self.rounds));
@@ -159,6 +162,28 @@ impl Setting {
         Ok(())
     }
 
+    /// Checks that so many parties can fill the rounds. Then every round has a party
+    /// ([`crate::Participation::draw`]).
+    ///
+    /// # Errors
+    /// [`Error::TooFewParties`]; [`Error::NobodyLeft`] without parties.
+    pub fn check_parties(&self, parties: usize) -> Result<(), Error> {
+        if parties == 0 {
+            return Err(Error::NobodyLeft(0));
+        }
+        let possible = u64::from(self.most_rounds).saturating_mul(parties as u64);
+        if possible < u64::from(self.rounds) {
+            return Err(Error::TooFewParties {
+                parties,
+                most_rounds: self.most_rounds,
+                rounds: self.rounds,
+                needed: least_rounds(self.rounds, parties),
+                possible,
+            });
+        }
+        Ok(())
+    }
+
     /// What may be chosen: the subsets of the workload's sets; without the 1-ways where they are released
     /// anyway, and nothing else where attributes stay independent.
     pub fn candidates(&self) -> Vec<Candidate> {
@@ -170,6 +195,11 @@ impl Setting {
         }
         all
     }
+}
+
+/// The least rounds of each of so many parties that fill all rounds of a run; all of them without parties.
+pub fn least_rounds(rounds: u32, parties: usize) -> u32 {
+    rounds.div_ceil(u32::try_from(parties.max(1)).unwrap_or(u32::MAX))
 }
 
 /// A workload of `count` different triples of the domain, or of all where there are fewer: FLAIM's Q.

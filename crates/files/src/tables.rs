@@ -39,6 +39,13 @@ pub struct StrictnessArguments {
     pub ignore_columns: bool,
 }
 
+impl StrictnessArguments {
+    /// Whether anything was asked for.
+    pub fn is_any(&self) -> bool {
+        self.use_other || self.clamp || self.ignore_columns
+    }
+}
+
 /// The byte between fields, as a flag has it.
 ///
 /// # Errors

@@ -30,6 +30,9 @@ const MIN_SCALE: u64 = 4;
 /// Deviations of noise that sums have room for.
 const ROOM: u64 = 64;
 
+/// The most values of all mixes together: 2 GiB of them, and more than 60,000 images of MNIST have by a factor of five.
+pub const MAX_VALUES: usize = 1 << 28;
+
 /// How mixes are made: public.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cda {
@@ -39,6 +42,7 @@ pub struct Cda {
     /// Scale of a party's noise on a sum, in the features' integers; without one there is no noise.
     scale: Option<u64>,
     cost: CdaCost,
+    mixing: Option<Mixing>,
 }
 
 /// What mixes cost the record that pays most.
@@ -77,6 +81,16 @@ impl Cda {
                 problem: format!("{samples} of {mix} records: both must be at least 1"),
             });
         }
+        let width = parties.first().map_or(0, Points::width);
+        if samples.saturating_mul(width) > MAX_VALUES {
+            return Err(Error::Setting {
+                what: "mixes",
+                problem: format!(
+                    "{samples} of {width} features: there may be {} of so many",
+                    MAX_VALUES / width.max(1)
+                ),
+            });
+        }
         let least = smallest_class(parties, &classes, mix)?;
         let rate = mix as f64 / least as f64;
         let in_class = samples.div_ceil(classes.len());
@@ -85,6 +99,7 @@ impl Cda {
             samples,
             noise,
             scale: None,
+            mixing: None,
             cost: CdaCost {
                 epsilon: f64::INFINITY,
                 order: 0,
@@ -134,6 +149,7 @@ impl Cda {
         mixing.deviation = 2.0 * whole / (self.mix as f64 * moved);
         let (epsilon, order) = mixing.epsilon(delta)?;
         self.scale = Some(scale);
+        self.mixing = Some(mixing);
         self.cost = CdaCost {
             epsilon,
             order,
@@ -160,6 +176,12 @@ impl Cda {
     /// What it costs.
     pub fn cost(&self) -> CdaCost {
         self.cost
+    }
+
+    /// What its cost is worked out from, which several runs over the same records compose by
+    /// ([`fhaim_dp::rdp::composed_epsilon`]); nothing without noise, which no cost bounds.
+    pub fn mixing(&self) -> Option<Mixing> {
+        self.mixing
     }
 
     /// Makes the mixes. What is drawn must stay unknown: which records are mixed, too.

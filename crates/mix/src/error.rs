@@ -7,6 +7,9 @@ pub enum Error {
     /// A schema without a class.
     #[error("the schema names no target column: mixes are of one class")]
     NoTarget,
+    /// A schema with a class and nothing else.
+    #[error("the schema has no column beside its target: there is nothing to mix")]
+    TargetAlone,
     /// Records, classes or columns in numbers that cannot be.
     #[error("{0}")]
     Shape(String),

@@ -15,8 +15,8 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Mixes, Points};
 
-/// The most places, and the most cells of a release.
-const MAX_PLACES: usize = 1 << 24;
+/// The most places of all classes together, each counted once for every group that it is in.
+pub const MAX_PLACES: usize = 1 << 24;
 
 /// Public groups of places, by class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,12 +74,14 @@ impl Groups {
         let places = capacities
             .iter()
             .fold(0usize, |sum, &c| sum.saturating_add(c));
-        if mix == 0 || memberships == 0 || places == 0 || places > MAX_PLACES {
+        // All that is made below is of this length.
+        let listed = places.saturating_mul(memberships as usize);
+        if mix == 0 || listed == 0 || listed > MAX_PLACES {
             return Err(Error::Setting {
                 what: "groups",
                 problem: format!(
-                    "{places} places in groups of {mix}, each in {memberships}: there must be from 1 to \
-                     {MAX_PLACES} places, and none of the others may be 0"
+                    "{places} places in groups of {mix}, each in {memberships}: none of these may be 0, and places \
+                     times memberships may be {MAX_PLACES}; lower memberships or capacity"
                 ),
             });
         }

@@ -22,11 +22,11 @@ pub mod idx;
 mod mixes;
 mod points;
 
-pub use cda::{Cda, CdaCost, CdaNoise, correlated_rho};
+pub use cda::{Cda, CdaCost, CdaNoise, MAX_VALUES, correlated_rho};
 pub use error::Error;
-pub use groups::{Groups, Placed, Priced};
+pub use groups::{Groups, MAX_PLACES, Placed, Priced};
 pub use mixes::Mixes;
-pub use points::{MAX_WIDTH, Points, Standard, UNIT};
+pub use points::{MAX_CLASSES, MAX_WIDTH, Points, Standard, TABLE_UNIT, UNIT};
 
 /// Compiles and runs what the README shows.
 #[cfg(doctest)]

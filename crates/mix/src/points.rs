@@ -9,6 +9,13 @@ use crate::idx::Images;
 /// What a norm of 1 is counted in where features are no counts: 2^12.
 pub const UNIT: i64 = 1 << 12;
 
+/// What a value of a table's record is counted in: 2^8. Noise has a variance of at least 4, and of a multiple of that, in
+/// these: with units of 1 a budget above an eighth of the attributes could not be spent, and one below in steps alone.
+pub const TABLE_UNIT: i64 = 1 << 8;
+
+/// Classes that there may be of images: a label is a byte.
+pub const MAX_CLASSES: usize = 1 << 8;
+
 /// A record has at most so many features: an image of 1024 by 1024 pixels, and one.
 pub const MAX_WIDTH: usize = (1 << 20) + 1;
 
@@ -42,48 +49,54 @@ pub struct Points {
     added_squared: u128,
     /// The largest squared L2 distance of two records.
     replaced_squared: u128,
+    /// Features that are a record's own, from the first.
+    features: usize,
     /// Columns whose sum over a record is always `size_unit`: how many records a sum is of.
     size_columns: std::ops::Range<usize>,
     size_unit: i64,
     /// What a feature of 1 is as an integer.
-    unit: f64,
+    unit: i64,
 }
 
 impl Points {
-    /// One-hot records of a table: all attributes but the target, which is the class. A record's squared norm is the
-    /// number of attributes, and that of two records' difference at most twice that.
+    /// One-hot records of a table, in units of 1/[`TABLE_UNIT`]: all attributes but the target, which is the class. A
+    /// record's squared norm is the number of attributes, and that of two records' difference at most twice that.
     ///
     /// # Errors
-    /// [`Error::NoTarget`]; [`Error::Shape`] for a table of the target alone, or of more than [`MAX_WIDTH`] values.
+    /// [`Error::NoTarget`]; [`Error::TargetAlone`]; [`Error::Shape`] for more than [`MAX_WIDTH`] values.
     pub fn from_table(table: &Table) -> Result<Self, Error> {
         let target = table.schema().target().ok_or(Error::NoTarget)?;
         let domain = table.domain();
         let offsets = offsets(domain, target);
         let width: usize = offsets.iter().map(|&(a, _)| domain.size(a)).sum();
+        if offsets.is_empty() {
+            return Err(Error::TargetAlone);
+        }
         let smallest = offsets.iter().min_by_key(|&&(a, _)| (domain.size(a), a));
         let Some(&(smallest, first)) = smallest.filter(|_| width <= MAX_WIDTH) else {
             return Err(Error::Shape(format!(
-                "{width} values beside the target: there must be from 1 to {MAX_WIDTH}"
+                "{width} values beside the target: there may be {MAX_WIDTH}"
             )));
         };
         let mut values = vec![0; table.records() * width];
         for &(attribute, offset) in &offsets {
             for (record, &code) in values.chunks_exact_mut(width).zip(table.column(attribute)) {
                 // A code is below its attribute's size.
-                record[offset + code as usize] = 1;
+                record[offset + code as usize] = TABLE_UNIT as i32;
             }
         }
-        let attributes = offsets.len() as u128;
+        let added = offsets.len() as u128 * u128::from(TABLE_UNIT.unsigned_abs()).pow(2);
         Ok(Self {
             width,
             classes: domain.size(target),
             values,
             labels: table.column(target).to_vec(),
-            added_squared: attributes,
-            replaced_squared: 2 * attributes,
+            added_squared: added,
+            replaced_squared: 2 * added,
+            features: width,
             size_columns: first..first + domain.size(smallest),
-            size_unit: 1,
-            unit: 1.0,
+            size_unit: TABLE_UNIT,
+            unit: TABLE_UNIT,
         })
     }
 
@@ -91,7 +104,8 @@ impl Points {
     /// has one feature more, a quarter: sums of unknown numbers of images then tell how many they are of.
     ///
     /// # Errors
-    /// [`Error::Shape`] for labels of another number or beyond `classes`, no images, or images that are too large.
+    /// [`Error::Setting`] for more than [`MAX_CLASSES`] classes; [`Error::Shape`] for labels of another number or beyond
+    /// `classes`, no images, or images that are too large.
     pub fn from_images(
         images: &Images,
         labels: &[u8],
@@ -99,16 +113,27 @@ impl Points {
         standard: Standard,
         sized: bool,
     ) -> Result<Self, Error> {
+        if !(1..=MAX_CLASSES).contains(&classes) {
+            return Err(Error::Setting {
+                what: "classes",
+                problem: format!("{classes} of them: there must be from 1 to {MAX_CLASSES}"),
+            });
+        }
         let pixels = images.rows * images.columns;
         let width = pixels + usize::from(sized);
-        let wrong = labels.iter().find(|&&label| usize::from(label) >= classes);
-        if images.is_empty() || images.len() != labels.len() || wrong.is_some() || width > MAX_WIDTH
-        {
+        if images.is_empty() || images.len() != labels.len() || width > MAX_WIDTH {
             return Err(Error::Shape(format!(
-                "{} images of {pixels} pixels, {} labels, classes up to {classes}: there must be a label below the \
-                 number of classes for each image",
+                "{} images of {pixels} pixels and {} labels: there must be an image, of at most {} pixels, and a label \
+                 for each",
                 images.len(),
-                labels.len()
+                labels.len(),
+                MAX_WIDTH - 1
+            )));
+        }
+        let labelled = || labels.iter().enumerate();
+        if let Some((image, label)) = labelled().find(|&(_, &l)| usize::from(l) >= classes) {
+            return Err(Error::Shape(format!(
+                "image {image} is of class {label}, and there are {classes} classes, from 0: raise their number"
             )));
         }
         let presence = UNIT / 4;
@@ -129,9 +154,10 @@ impl Points {
             labels: labels.iter().map(|&label| u32::from(label)).collect(),
             added_squared: norm + of_size,
             replaced_squared: 4 * norm,
+            features: pixels,
             size_columns: pixels..width,
             size_unit: presence,
-            unit: UNIT as f64,
+            unit: UNIT,
         })
     }
 
@@ -188,25 +214,17 @@ impl Points {
 
     /// What a feature of 1 is as an integer.
     pub fn unit(&self) -> f64 {
-        self.unit
+        self.unit as f64
     }
 
     /// Features that are a record's own, and do not count records.
     pub fn features(&self) -> usize {
-        if self.size_unit == 1 {
-            self.width
-        } else {
-            self.size_columns.start
-        }
+        self.features
     }
 
     /// The largest value of a feature, in absolute value.
     pub fn largest(&self) -> u64 {
-        if self.unit == 1.0 {
-            1
-        } else {
-            UNIT.unsigned_abs()
-        }
+        self.unit.unsigned_abs()
     }
 
     /// How many records a noisy sum seems to be of: nothing where sums do not tell.
@@ -235,12 +253,13 @@ impl Points {
     /// The records dealt among parties, each class evenly.
     ///
     /// # Errors
-    /// [`Error::Setting`] for no parties.
+    /// [`Error::Setting`] for no parties, and for more than there are records.
     pub fn deal<R: Rng + ?Sized>(&self, parties: usize, rng: &mut R) -> Result<Vec<Self>, Error> {
-        if parties == 0 {
+        if parties == 0 || parties > self.len() {
+            let records = self.len();
             return Err(Error::Setting {
                 what: "parties",
-                problem: "there must be one".to_owned(),
+                problem: format!("{parties} of {records} records: each must have one"),
             });
         }
         let mut numbers = vec![Vec::new(); parties];
@@ -308,10 +327,10 @@ mod tests {
     fn tables_are_one_hot_and_tell_their_sizes() {
         let points = Points::from_table(&table()).unwrap();
         assert_eq!((points.width(), points.classes(), points.len()), (5, 2, 3));
-        assert_eq!(points.record(1), [0, 0, 1, 1, 0]);
+        assert_eq!(points.record(1), [0, 0, 256, 256, 0]);
         assert_eq!(points.record(3), [0i32; 0]);
         assert_eq!(points.by_class(), [vec![0], vec![1, 2]]);
-        assert_eq!(points.estimated_size(&[1, 1, 1, 1, 2]), Some(3.0));
+        assert_eq!(points.estimated_size(&[1, 1, 1, 256, 512]), Some(3.0));
         assert_eq!(points.select(&[2, 0]).labels(), [1, 0]);
     }
 
@@ -372,6 +391,7 @@ mod tests {
             Points::from_images(&images, labels, classes, Standard::MNIST, false).is_err()
         };
         assert!(refused(&labels, 1) && refused(&labels[1..], 3));
+        assert!(refused(&labels, 257) && refused(&labels, usize::MAX) && !refused(&labels, 256));
     }
 
     #[test]
@@ -392,6 +412,8 @@ mod tests {
         for party in &parties {
             assert!(party.by_class().iter().all(|records| records.len() == 5));
         }
-        assert!(points.deal(0, &mut StdRng::seed_from_u64(0)).is_err());
+        for parties in [0, 101, usize::MAX] {
+            assert!(points.deal(parties, &mut StdRng::seed_from_u64(0)).is_err());
+        }
     }
 }

@@ -5,7 +5,7 @@
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, Leak, Ledger, Rho};
 use fhaim_he::SecretKey;
-use fhaim_mix::{Cda, CdaNoise, Error, Groups, Points, encrypted};
+use fhaim_mix::{Cda, CdaNoise, Error, Groups, Points, TABLE_UNIT, encrypted};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -49,7 +49,7 @@ fn without_noise_a_mix_of_a_whole_class_is_its_mean() {
                 let sum: i32 = records.iter().map(|&r| points.record(r)[feature]).sum();
                 assert_eq!(mixes.sum(number)[feature], i64::from(sum));
                 let mean = mixes.mean(number, &points)[feature];
-                assert!((mean - f64::from(sum) / 20.0).abs() < 1e-12);
+                assert!((mean - f64::from(sum) / (20.0 * TABLE_UNIT as f64)).abs() < 1e-12);
             }
         }
         assert_eq!(cda.cost().epsilon, f64::INFINITY);
@@ -71,8 +71,10 @@ fn noise_is_as_large_as_planned_and_shared_noise_is_less() {
         assert_eq!(cost.samples, 2000);
         let mixes = cda.run(&parts, &mut rng).unwrap();
         // Every attribute's features sum to the number of records: what is left is noise.
-        let off = (0..mixes.len()).map(|n| mixes.sum(n)[..3].iter().sum::<i64>() - 80);
-        let squares: f64 = off.map(|o| (o * o) as f64 / 3.0).sum();
+        let all = 80 * TABLE_UNIT;
+        let off = (0..mixes.len()).map(|n| mixes.sum(n)[..3].iter().sum::<i64>() - all);
+        let off = off.map(|o| o as f64 / TABLE_UNIT as f64);
+        let squares: f64 = off.map(|o| o * o / 3.0).sum();
         deviations.push((squares / mixes.len() as f64).sqrt());
         // Three attributes: a replaced record moves a sum by sqrt(6), and one of norm 1 by 2.
         let party = cost.deviation * 8.0 * 6f64.sqrt() / 2.0;
@@ -98,6 +100,8 @@ fn small_classes_and_other_parties_are_refused() {
         }
     ));
     assert!(Cda::plan(&[], 6, 10, CdaNoise::Shared, None).is_err());
+    let many = Cda::plan(&parts, 2, 1 << 30, CdaNoise::Shared, None).unwrap_err();
+    assert!(many.to_string().contains("there may be"), "{many}");
     assert!(Cda::plan(&parts, 0, 10, CdaNoise::Shared, None).is_err());
     assert!(Cda::plan(&parts, 2, 10, CdaNoise::Shared, Some((-1.0, 1e-5))).is_err());
     // The bound has a floor that no noise takes away.
@@ -137,7 +141,11 @@ fn groups_move_by_what_is_charged() {
                 .map(|(x, y)| (x - y).pow(2) as u128);
             assert_eq!(moves.sum::<u128>(), groups.delta2_squared(&all));
         }
-        assert_eq!(groups.delta2_squared(&all), u128::from(memberships) * 3);
+        let record = 3 * u128::from(TABLE_UNIT.unsigned_abs()).pow(2);
+        assert_eq!(
+            groups.delta2_squared(&all),
+            u128::from(memberships) * record
+        );
     }
 }
 
@@ -153,7 +161,7 @@ fn a_release_is_paid_for_once_and_keeps_its_budget() {
     let mixes = groups
         .release(&placed, &priced, &mut ledger, &mut rng)
         .unwrap();
-    assert!(ledger.spent() <= budget && ledger.spent().to_f64() > 0.3);
+    assert!(ledger.spent() <= budget && ledger.spent().to_f64() > 0.49);
     let sizes: f64 = (0..mixes.len()).map(|n| mixes.size(n, &points)).sum();
     assert!((10.0..70.0).contains(&sizes), "{sizes}");
     // Too small a budget is refused before anything is computed.
@@ -175,6 +183,19 @@ fn a_release_is_paid_for_once_and_keeps_its_budget() {
     ));
     assert!(Groups::new(0, 1, &[4], 0).is_err() && Groups::new(1, 0, &[4], 0).is_err());
     assert!(Groups::new(1, 1, &[], 0).is_err());
+    // A place is listed once for each of its groups, and there is room for so many.
+    assert!(Groups::new(1, u32::MAX, &[4], 0).is_err());
+    // Three attributes: of a budget above 3/8 only that could be spent, were a value counted in units of 1.
+    for budget in [0.4, 5.0, 400.0] {
+        let groups = Groups::new(4, 1, &[32, 32], 0).unwrap();
+        let priced = groups.price(&points, rho(budget), &Leak::NONE).unwrap();
+        let mut ledger = Ledger::new(rho(budget));
+        groups
+            .release(&placed, &priced, &mut ledger, &mut rng)
+            .unwrap();
+        let spent = ledger.spent().to_f64();
+        assert!(spent <= budget && spent > 0.98 * budget, "{spent}");
+    }
 }
 
 /// The same places and the same ladder give the same integers under encryption and in the clear, over more than one

@@ -165,7 +165,7 @@ pub struct MechanismsArguments {
     #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
     /// Runs of each: seeds 0, 1, ...
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     #[command(flatten)]
     pub own: OwnTables,

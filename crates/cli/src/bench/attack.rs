@@ -3,6 +3,8 @@
 //! A model is made from a tenth of the records, at random; the others were not seen. Beside the budgets asked for there
 //! is one at which there is next to no noise: attacks that fail there would show nothing elsewhere.
 
+use std::num::NonZeroUsize;
+
 use clap::Args;
 use fhaim_domain::Table;
 use fhaim_dp::accounting;
@@ -15,7 +17,7 @@ use serde::Serialize;
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use super::{Dataset, datasets};
-use crate::{args::mechanism, attack::attack, error::Error, progress::Progress};
+use crate::{args::mechanism, attack::attack, error::Error, progress::Progress, size};
 
 /// What `--help` ends with.
 pub const BENCH_ATTACK_EXAMPLES: &str = "\
@@ -44,11 +46,11 @@ pub struct BenchAttackArguments {
     #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
     /// Runs of each: seeds 0, 1, ...
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Records to draw for the Monte Carlo attack
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
-    pub drawn: usize,
+    #[arg(long, value_name = "N", default_value = "20000")]
+    pub drawn: NonZeroUsize,
     /// Most memory a model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 8)]
     pub model_mb: usize,
@@ -84,6 +86,8 @@ struct Row {
 pub fn run(arguments: &BenchAttackArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for dataset in datasets(&arguments.datasets)? {
+        let columns = dataset.table.schema().columns().len();
+        size::check_drawn(arguments.drawn.get(), columns, "--drawn")?;
         let budgets = arguments.epsilon.iter().copied().map(Some);
         for epsilon in budgets.chain(std::iter::once(None)) {
             rows.push(&measure(arguments, &dataset, epsilon, progress)?)?;
@@ -161,7 +165,7 @@ fn trial(
     let attacks = attack(
         outcome.model.as_ref(),
         (&members, &others),
-        arguments.drawn,
+        arguments.drawn.get(),
         &options,
     )?;
     let scores = attacks

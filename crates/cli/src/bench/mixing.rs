@@ -55,10 +55,10 @@ pub struct BenchMixArguments {
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub parties: usize,
     /// Runs of each: seeds 0, 1, ...
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Time public groups under encryption, hold them against those in the clear, and train nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["parties", "seeds"])]
     pub encrypted: bool,
     /// Print the results as JSON
     #[arg(long)]

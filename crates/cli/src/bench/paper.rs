@@ -121,7 +121,7 @@ pub struct PaperArguments {
     /// Datasets to run on: breast-cancer, compas, diabetes; all of them if none is named
     pub datasets: Vec<String>,
     /// Runs of each: seeds 0, 1, ...
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Most memory a model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 8)]

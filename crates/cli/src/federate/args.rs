@@ -46,6 +46,9 @@ Methods:
 
 All parties are in this process: it is for trying out what a federation would get.";
 
+/// Triples that are drawn one after the other, each held against those before.
+const MAX_TRIPLES: i64 = 10_000;
+
 /// Flags of `federate split`.
 #[derive(Debug, Args)]
 pub struct SplitArguments {
@@ -143,26 +146,27 @@ pub struct FederateArguments {
         allow_negative_numbers = true
     )]
     pub participation: f64,
-    /// Most rounds that one party takes part in: the fewer, the less noise [default: 3, or all]
+    /// Most rounds that one party takes part in: the fewer, the less noise [default: 3, or as many as so few parties need;
+    /// with --anneal all]
     #[arg(long, value_name = "R")]
     pub most_rounds: Option<u32>,
-    /// Choices that a party makes in a round
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub local_steps: u32,
-    /// Share of the budget for measurements; the rest is for choices
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value_t = 0.9,
-        allow_negative_numbers = true
-    )]
-    pub measure_share: f64,
+    /// Choices that a party makes in a round [default: 1]
+    #[arg(long, value_name = "S")]
+    pub local_steps: Option<u32>,
+    /// Share of the budget for measurements; the rest is for choices [default: 0.9]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub measure_share: Option<f64>,
     /// Halve the noise where a round taught nothing
     #[arg(long)]
     pub anneal: bool,
     /// Triples of columns that should come out right, drawn at random
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub triples: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=MAX_TRIPLES)
+    )]
+    pub triples: u32,
     /// File for the synthetic table
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,

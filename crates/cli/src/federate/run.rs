@@ -10,7 +10,9 @@ use std::{
 
 use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
 use fhaim_dp::{Rho, accounting};
-use fhaim_federated::{Method, Outcome, PartyLedger, PooledRun, Setting, play, random_triples};
+use fhaim_federated::{
+    Method, Outcome, PartyLedger, PooledRun, Setting, least_rounds, play, random_triples,
+};
 use fhaim_release::Job;
 use fhaim_synth::sample_allowed;
 use serde::Serialize;
@@ -23,10 +25,14 @@ use crate::{
     output::{self, Staged, commit_all},
     progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator},
+    size,
 };
 
 /// Rounds of a party unless another number is asked for.
 const MOST_ROUNDS: u32 = 3;
+
+/// Share of the budget for measurements unless another is asked for.
+const MEASURE_SHARE: f64 = 0.9;
 
 /// Rounds of a run unless another number is asked for.
 const ROUNDS: u32 = 10;
@@ -85,8 +91,12 @@ pub fn run(
     progress: &Progress,
 ) -> Result<(), Error> {
     let start = Instant::now();
+    check(arguments)?;
     let rho = accounting::rho(arguments.epsilon, arguments.delta)?;
     let schema = input::schema(&arguments.schema)?;
+    if let Some(records) = arguments.records {
+        size::check_drawn(records.get(), schema.columns().len(), "--records")?;
+    }
     let files = part_files(&arguments.parts)?;
     let inputs = files.iter().map(PathBuf::as_path);
     let inputs: Vec<&Path> = inputs.chain([arguments.schema.as_path()]).collect();
@@ -110,13 +120,18 @@ pub fn run(
             )
         })
         .collect::<Result<Vec<Table>, _>>()?;
-    let setting = setting(arguments, &schema, rho, seed)?;
+    let setting = setting(arguments, &schema, (rho, tables.len()), seed)?;
     setting.check()?;
+    if arguments.method != Federation::DistAim {
+        setting.check_parties(tables.len())?;
+    }
     let known = look_up(arguments, &files, rho)?;
     let finished = federate(arguments.method, setting, &tables, seed, progress)?;
     remember(&known, arguments, &finished.ledgers);
 
     let modelled = (finished.outcome.model.total().round() as usize).max(1);
+    // Noise alone may say that there are more than memory holds.
+    let modelled = modelled.min(size::most_records(schema.columns().len()));
     let records = arguments.records.map_or(modelled, NonZeroUsize::get);
     let mut rng = generator(seed, Purpose::Records)?;
     let sampled = sample_allowed(&finished.outcome.model, &schema, records, &mut rng)?;
@@ -183,6 +198,7 @@ fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     }
     files.sort();
+    files.iter().try_for_each(|path| input::refuse_pipe(path))?;
     if files.is_empty() {
         return Err(Error::Content {
             path: folder.to_owned(),
@@ -192,16 +208,40 @@ fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// Refuses flags that the method would not look at.
+fn check(arguments: &FederateArguments) -> Result<(), Error> {
+    let unused = match arguments.method {
+        Federation::DistAim => [
+            ("--most-rounds", arguments.most_rounds.is_some()),
+            ("--local-steps", arguments.local_steps.is_some()),
+            ("--anneal", arguments.anneal),
+        ],
+        Federation::Flaim(Method::Random) => [
+            ("--measure-share", arguments.measure_share.is_some()),
+            ("--local-steps", arguments.local_steps.is_some()),
+            ("", false),
+        ],
+        Federation::Flaim(_) => return Ok(()),
+    };
+    match unused.into_iter().find(|&(_, given)| given) {
+        Some((flag, _)) => Err(Error::Usage(format!(
+            "{flag} changes nothing of --method {}: leave it out",
+            arguments.method
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn setting(
     arguments: &FederateArguments,
     schema: &Schema,
-    rho: Rho,
+    (rho, parties): (Rho, usize),
     seed: Option<InsecureTestSeed>,
 ) -> Result<Setting, Error> {
     let domain = schema.domain();
     let mut job = Job::new(domain.clone(), rho, u64::from(u32::MAX));
     let mut rng = generator(seed, Purpose::Records)?;
-    job.workload = random_triples(domain, arguments.triples, &mut rng)?;
+    job.workload = random_triples(domain, arguments.triples as usize, &mut rng)?;
     job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
     let annealed = ANNEALED_ROUNDS.saturating_mul(u32::try_from(domain.len()).unwrap_or(u32::MAX));
     let usual = if arguments.anneal { annealed } else { ROUNDS };
@@ -209,7 +249,7 @@ fn setting(
     let most = if arguments.anneal {
         rounds
     } else {
-        MOST_ROUNDS.min(rounds)
+        MOST_ROUNDS.max(least_rounds(rounds, parties)).min(rounds)
     };
     let method = match arguments.method {
         Federation::Flaim(method) => method,
@@ -217,10 +257,10 @@ fn setting(
     };
     Ok(Setting {
         rounds,
-        local_steps: arguments.local_steps,
+        local_steps: arguments.local_steps.unwrap_or(1),
         participation: arguments.participation,
         most_rounds: arguments.most_rounds.unwrap_or(most),
-        measure_share: arguments.measure_share,
+        measure_share: arguments.measure_share.unwrap_or(MEASURE_SHARE),
         anneal: arguments.anneal,
         ..Setting::new(job, method)
     })

@@ -15,7 +15,6 @@ use crate::{
 
 /// Reads and checks the table, deals its records, writes a file for each party.
 pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
-    let schema = input::schema(&arguments.schema)?;
     let SplitArguments {
         data,
         format,
@@ -23,6 +22,8 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
         out,
         ..
     } = arguments;
+    input::refuse_pipe(data)?;
+    let schema = input::schema(&arguments.schema)?;
     let table = input::table(data, schema, format, strictness)?;
     let mut rng = generator(seed, Purpose::Records)?;
     let parties = partition(&table, arguments.parties.get(), &arguments.rule, &mut rng)?;
@@ -101,12 +102,13 @@ fn write(
             .map_err(unwritten)?;
         read += 1;
     }
-    // The table was read from the same file, which has as many records unless it is a pipe.
+    // The table was read from the same file, which has as many records unless it was written to meanwhile.
     if read < owners.len() {
-        return Err(Error::Usage(format!(
-            "{} gave its records once and not again: name a file, not a pipe",
-            data.display()
-        )));
+        return Err(Error::Content {
+            path: data.to_owned(),
+            problem: "it had more records when it was first read: leave it alone meanwhile"
+                .to_owned(),
+        });
     }
     let width = parties.to_string().len().max(3);
     let mut files = Vec::with_capacity(parties);

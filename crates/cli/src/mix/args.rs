@@ -1,11 +1,17 @@
 //! Flags of `fhaim mix`.
 
-use std::{fmt, num::NonZeroUsize, path::PathBuf, str::FromStr};
+use std::{
+    fmt,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    str::FromStr,
+};
 
 use clap::Args;
-use fhaim_mix::CdaNoise;
+use fhaim_mix::{CdaNoise, MAX_CLASSES};
 
 use crate::args::{FormatArguments, StrictnessArguments};
+use crate::input::Data;
 
 /// What `--help` ends with.
 pub const MIX_EXAMPLES: &str = "\
@@ -21,7 +27,8 @@ Methods:
   groups  each record is in a fixed number of public groups: exact, and possible under encryption
   dp-cda  each mix is of records drawn at random: records of a class are public in number
 
-A table's target column is the class. All parties are in this process: it is for trying out what they would get.";
+A table's target column is the class. What DP-CDA costs is for a record that is replaced by another of its class, what
+groups cost for one that is added or removed. All parties are in this process: it is for trying out what they would get.";
 
 /// How mixes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +73,7 @@ fn noise(name: &str) -> Result<CdaNoise, String> {
 pub struct MixArguments {
     /// The table
     #[arg(long, value_name = "CSV", requires = "schema")]
-    pub data: Option<PathBuf>,
+    pub data: Option<Data>,
     /// Its schema, which names a target
     #[arg(long, value_name = "JSON", requires = "data")]
     pub schema: Option<PathBuf>,
@@ -78,13 +85,19 @@ pub struct MixArguments {
         conflicts_with = "data",
         required_unless_present = "data"
     )]
-    pub images: Option<PathBuf>,
+    pub images: Option<Data>,
     /// Their classes
     #[arg(long, value_name = "IDX", requires = "images")]
     pub labels: Option<PathBuf>,
     /// Classes that images may be of
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub classes: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        conflicts_with = "data",
+        value_parser = clap::value_parser!(u16).range(1..=MAX_CLASSES as i64)
+    )]
+    pub classes: u16,
     /// Records in a mix
     #[arg(long, value_name = "L")]
     pub mix: NonZeroUsize,
@@ -102,21 +115,21 @@ pub struct MixArguments {
         allow_negative_numbers = true
     )]
     pub delta: f64,
-    /// Groups that each record is in (groups)
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub memberships: u32,
+    /// Groups that each record is in (groups) [default: 1]
+    #[arg(long, value_name = "N")]
+    pub memberships: Option<NonZeroU32>,
     /// Most records of a class, public (groups) [default: the largest class's, up to a power of two]
     #[arg(long, value_name = "N")]
     pub capacity: Option<NonZeroUsize>,
     /// Compute under encryption, all parties in this process (groups)
     #[arg(long)]
     pub encrypted: bool,
-    /// Parties that the records are dealt among (dp-cda)
-    #[arg(long, value_name = "S", default_value = "1")]
-    pub parties: NonZeroUsize,
-    /// Who adds noise (dp-cda): the parties together (shared), or each enough for itself (conventional)
-    #[arg(long, value_name = "N", default_value = "shared", value_parser = noise)]
-    pub noise: CdaNoise,
+    /// Parties that the records are dealt among (dp-cda) [default: 1]
+    #[arg(long, value_name = "S")]
+    pub parties: Option<NonZeroUsize>,
+    /// Who adds noise (dp-cda): the parties together (shared), or each enough for itself (conventional) [default: shared]
+    #[arg(long, value_name = "N", value_parser = noise)]
+    pub noise: Option<CdaNoise>,
     /// Mixes (dp-cda) [default: as many as there are records]
     #[arg(long, value_name = "T")]
     pub samples: Option<NonZeroUsize>,

@@ -3,21 +3,29 @@
 pub mod args;
 mod output;
 
-use std::{path::Path, time::Instant};
+use std::{
+    io::Read,
+    num::{NonZeroU32, NonZeroUsize},
+    path::Path,
+    time::Instant,
+};
 
 use fhaim_domain::{Table, counted};
-use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting};
+use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting, rdp::Mixing};
 use fhaim_he::SecretKey;
-use fhaim_mix::{Cda, Groups, Mixes, Points, Standard, encrypted, idx};
+use fhaim_mix::{
+    Cda, CdaNoise, Groups, MAX_PLACES, MAX_VALUES, Mixes, Points, Standard, encrypted, idx,
+};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use self::args::{Method, MixArguments};
 use self::output::Files;
 use crate::{
+    args::FormatArguments,
     error::Error,
-    input,
-    memory::{self, Use},
+    input::{self, Data},
+    memory::{self, Cost, Use},
     output as written,
     progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator, system},
@@ -51,10 +59,24 @@ struct Summary {
     out: String,
 }
 
+/// What is ready to be made: all that can be refused was.
+enum Planned {
+    Groups(Groups),
+    Cda(Box<PlannedCda>),
+}
+
+/// DP-CDA among these parties, what its cost is worked out from, and the generator that dealt the records.
+struct PlannedCda {
+    planned: Cda,
+    mixing: Mixing,
+    parties: Vec<Points>,
+    rng: ChaCha20Rng,
+}
+
 /// Mixes, and what they cost.
 struct Made {
     mixes: Mixes,
-    spent: Rho,
+    spent: Cost,
     epsilon: Option<f64>,
 }
 
@@ -69,11 +91,13 @@ pub fn run(
     check(arguments)?;
     let (origin, points, data) = read(arguments)?;
     let files = Files::create(arguments)?;
-    let known = memory::look_up(data, rho, arguments.delta, None, arguments.yes)?;
-    let made = match arguments.method {
-        Method::Groups => groups(arguments, &points, rho, seed, progress)?,
-        Method::Cda => cda(arguments, &points, rho, seed, progress)?,
+    let planned = match arguments.method {
+        Method::Groups => Planned::Groups(groups(arguments, &points)?),
+        Method::Cda => cda(arguments, &points, seed)?,
     };
+    let cost = planned.cost(rho);
+    let known = memory::look_up(data, cost, arguments.delta, None, arguments.yes)?;
+    let made = planned.make(arguments, &points, rho, seed, progress)?;
     if let Some(records) = &known {
         let out = arguments.out.display().to_string();
         records.remember(Use::Run { out }, made.spent);
@@ -87,7 +111,10 @@ pub fn run(
         features: points.width(),
         epsilon: arguments.epsilon,
         delta: arguments.delta,
-        rho_spent: made.epsilon.is_none().then(|| made.spent.to_f64()),
+        rho_spent: match made.spent {
+            Cost::Rho(rho) => Some(rho.to_f64()),
+            Cost::Mixing(_) => None,
+        },
         epsilon_spent: made.epsilon,
         encrypted: arguments.encrypted,
         records,
@@ -103,19 +130,31 @@ fn check(arguments: &MixArguments) -> Result<(), Error> {
     if arguments.images.is_some() && arguments.out_labels.is_none() {
         return refuse("images have classes: name a file for them with --out-labels");
     }
+    let FormatArguments { delimiter, missing } = &arguments.format;
+    let written = delimiter.is_some() || !missing.is_empty() || arguments.strictness.is_any();
+    if arguments.images.is_some() && written {
+        return refuse(
+            "--delimiter, --missing, --use-other, --clamp and --ignore-columns are of tables: leave them out for images",
+        );
+    }
+    let several = arguments.parties.is_some_and(|parties| parties.get() > 1);
+    let of_groups = arguments.memberships.is_some() || arguments.capacity.is_some();
+    let of_cda = arguments.noise.is_some() || arguments.samples.is_some();
     match arguments.method {
-        Method::Groups if arguments.parties.get() > 1 => {
+        Method::Groups if several => {
             refuse("public groups are of one party: choose --method dp-cda for several")
         }
+        Method::Groups if of_cda => refuse("--noise and --samples are of --method dp-cda"),
         Method::Cda if arguments.encrypted => refuse(
             "which records DP-CDA mixes must stay unknown: choose --method groups for --encrypted",
         ),
+        Method::Cda if of_groups => refuse("--memberships and --capacity are of --method groups"),
         _ => Ok(()),
     }
 }
 
 /// The records, where they are from, and the file that they are known by.
-fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Path), Error> {
+fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Data), Error> {
     if let (Some(data), Some(schema)) = (&arguments.data, &arguments.schema) {
         let schema = input::schema(schema)?;
         let table = input::table(data, schema, &arguments.format, &arguments.strictness)?;
@@ -127,12 +166,6 @@ fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Path), Error> {
             "name a table (--data, --schema) or images (--images, --labels)".to_owned(),
         ));
     };
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })
-    };
     let content = |path: &Path| {
         let path = path.to_owned();
         move |error: fhaim_mix::Error| Error::Content {
@@ -140,10 +173,19 @@ fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Path), Error> {
             problem: error.to_string(),
         }
     };
-    let pixels = idx::read_images(&read(images)?).map_err(content(images))?;
-    let classes = idx::read_labels(&read(labels)?).map_err(content(labels))?;
+    let mut bytes = Vec::new();
+    let read = images.open()?.read_to_end(&mut bytes);
+    read.map_err(|source| images.fault(source))?;
+    let name = images.name();
+    let pixels = idx::read_images(&bytes).map_err(content(Path::new(&name)))?;
+    let bytes = std::fs::read(labels).map_err(|source| Error::Read {
+        path: labels.to_owned(),
+        source,
+    })?;
+    let labels = idx::read_labels(&bytes).map_err(content(labels))?;
     let sized = arguments.method == Method::Groups;
-    let points = Points::from_images(&pixels, &classes, arguments.classes, Standard::MNIST, sized)?;
+    let classes = arguments.classes.into();
+    let points = Points::from_images(&pixels, &labels, classes, Standard::MNIST, sized)?;
     let origin = Origin::Images {
         rows: pixels.rows,
         columns: pixels.columns,
@@ -151,38 +193,116 @@ fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Path), Error> {
     Ok((origin, points, images))
 }
 
-/// Public groups, in the clear or under encryption.
-fn groups(
-    arguments: &MixArguments,
-    points: &Points,
-    rho: Rho,
-    seed: Option<InsecureTestSeed>,
-    progress: &Progress,
-) -> Result<Made, Error> {
+/// Public groups for the records.
+fn groups(arguments: &MixArguments, points: &Points) -> Result<Groups, Error> {
     let largest = points.by_class().iter().map(Vec::len).max().unwrap_or(1);
     let shown = largest.max(1).next_power_of_two();
-    let capacity = arguments.capacity.map_or(shown, |capacity| capacity.get());
+    let capacity = arguments.capacity.map_or(shown, NonZeroUsize::get);
+    let memberships = arguments.memberships.map_or(1, NonZeroU32::get);
+    let places = capacity.saturating_mul(points.classes());
+    if places.saturating_mul(memberships as usize) > MAX_PLACES {
+        return Err(Error::Usage(format!(
+            "--capacity {capacity} of {} classes, times --memberships {memberships}: the three multiplied may be \
+             {MAX_PLACES}",
+            points.classes()
+        )));
+    }
     // Groups are public, and so is what decides them.
-    let groups = Groups::new(
+    Ok(Groups::new(
         arguments.mix.get(),
-        arguments.memberships,
+        memberships,
         &vec![capacity; points.classes()],
         0,
-    )?;
+    )?)
+}
+
+/// DP-CDA, in one hand or among parties.
+fn cda(
+    arguments: &MixArguments,
+    points: &Points,
+    seed: Option<InsecureTestSeed>,
+) -> Result<Planned, Error> {
+    let samples = arguments.samples.map_or(points.len(), NonZeroUsize::get);
+    let most = MAX_VALUES / points.width();
+    if samples > most {
+        return Err(Error::Usage(format!(
+            "--samples {samples}: of {} there may be {most}",
+            counted(points.width(), "feature")
+        )));
+    }
     let mut rng = generator(seed, Purpose::Noise)?;
-    let mut ledger = Ledger::new(rho);
-    let mixes = if arguments.encrypted {
-        under_encryption(groups, points, &mut ledger, &mut rng, progress)?
-    } else {
-        let priced = groups.price(points, rho, &Leak::NONE)?;
-        let placed = groups.place(points, &mut rng)?;
-        groups.release(&placed, &priced, &mut ledger, &mut rng)?
-    };
-    Ok(Made {
-        mixes,
-        spent: ledger.spent(),
-        epsilon: None,
-    })
+    let parties = points.deal(arguments.parties.map_or(1, NonZeroUsize::get), &mut rng)?;
+    let planned = Cda::plan(
+        &parties,
+        arguments.mix.get(),
+        samples,
+        arguments.noise.unwrap_or(CdaNoise::Shared),
+        Some((arguments.epsilon, arguments.delta)),
+    )?;
+    let mixing = planned.mixing();
+    // There is noise wherever there is a budget.
+    let mixing = mixing.ok_or(fhaim_dp::Error::Epsilon(arguments.epsilon))?;
+    Ok(Planned::Cda(Box::new(PlannedCda {
+        planned,
+        mixing,
+        parties,
+        rng,
+    })))
+}
+
+impl Planned {
+    /// What it may cost of a budget of `rho`.
+    fn cost(&self, rho: Rho) -> Cost {
+        match self {
+            Self::Groups(_) => Cost::Rho(rho),
+            Self::Cda(cda) => Cost::Mixing(cda.mixing),
+        }
+    }
+
+    /// Makes the mixes, in the clear or under encryption.
+    fn make(
+        self,
+        arguments: &MixArguments,
+        points: &Points,
+        rho: Rho,
+        seed: Option<InsecureTestSeed>,
+        progress: &Progress,
+    ) -> Result<Made, Error> {
+        match self {
+            Self::Groups(groups) => {
+                let mut rng = generator(seed, Purpose::Noise)?;
+                let mut ledger = Ledger::new(rho);
+                let mixes = if arguments.encrypted {
+                    under_encryption(groups, points, &mut ledger, &mut rng, progress)?
+                } else {
+                    let priced = groups.price(points, rho, &Leak::NONE)?;
+                    let placed = groups.place(points, &mut rng)?;
+                    groups.release(&placed, &priced, &mut ledger, &mut rng)?
+                };
+                Ok(Made {
+                    mixes,
+                    spent: Cost::Rho(ledger.spent()),
+                    epsilon: None,
+                })
+            }
+            Self::Cda(cda) => {
+                let PlannedCda {
+                    planned,
+                    mixing,
+                    parties,
+                    mut rng,
+                } = *cda;
+                let phase = progress.uncounted("mix");
+                let mixes = planned.run(&parties, &mut rng)?;
+                phase.finish();
+                Ok(Made {
+                    mixes,
+                    spent: Cost::Mixing(mixing),
+                    epsilon: Some(planned.cost().epsilon),
+                })
+            }
+        }
+    }
 }
 
 fn under_encryption(
@@ -222,44 +342,16 @@ fn under_encryption(
     Ok(encrypted::decrypt(&setup, &sealed, &secret, ledger)?)
 }
 
-/// DP-CDA, in one hand or among parties.
-fn cda(
-    arguments: &MixArguments,
-    points: &Points,
-    rho: Rho,
-    seed: Option<InsecureTestSeed>,
-    progress: &Progress,
-) -> Result<Made, Error> {
-    let mut rng = generator(seed, Purpose::Noise)?;
-    let parties = points.deal(arguments.parties.get(), &mut rng)?;
-    let samples = arguments
-        .samples
-        .map_or(points.len(), |samples| samples.get());
-    let budget = Some((arguments.epsilon, arguments.delta));
-    let planned = Cda::plan(
-        &parties,
-        arguments.mix.get(),
-        samples,
-        arguments.noise,
-        budget,
-    )?;
-    let phase = progress.uncounted("mix");
-    let mixes = planned.run(&parties, &mut rng)?;
-    phase.finish();
-    Ok(Made {
-        mixes,
-        // What this machine remembers is in rho: the largest that is worth as much as this epsilon.
-        spent: rho,
-        epsilon: Some(planned.cost().epsilon),
-    })
-}
-
 fn print(arguments: &MixArguments, summary: &Summary, rho: Rho) -> Result<(), Error> {
     if arguments.json {
         return written::print_json(summary);
     }
     let cost = match (summary.rho_spent, summary.epsilon_spent) {
-        (_, Some(epsilon)) => format!("epsilon {epsilon:.4} as accounted"),
+        (_, Some(epsilon)) => {
+            format!(
+                "epsilon {epsilon:.4} as accounted, of a record that is replaced by another of its class"
+            )
+        }
         (spent, None) => format!("rho = {:.6} of {:.6}", spent.unwrap_or(0.0), rho.to_f64()),
     };
     written::print(&format!(

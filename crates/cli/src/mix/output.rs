@@ -1,5 +1,7 @@
 //! What mixes are written as: records drawn from their shares, or their means as images.
 
+use std::path::{Path, PathBuf};
+
 use fhaim_domain::{Table, WriteOptions, write_csv};
 use fhaim_mix::{Mixes, Points, Standard, idx};
 use rand::Rng;
@@ -8,8 +10,8 @@ use rand_chacha::ChaCha20Rng;
 use super::{Origin, args::MixArguments};
 use crate::{
     error::Error,
-    input,
-    output::{Staged, commit_all},
+    input::{self, Data},
+    output::{Staged, check_distinct, commit_all},
 };
 
 /// Result files under way.
@@ -21,21 +23,13 @@ pub struct Files {
 impl Files {
     /// Starts them: this shows early that they cannot be written.
     pub fn create(arguments: &MixArguments) -> Result<Self, Error> {
-        let inputs = [
-            &arguments.data,
-            &arguments.schema,
-            &arguments.images,
-            &arguments.labels,
-        ];
-        let outputs = [Some(&arguments.out), arguments.out_labels.as_ref()];
-        let clash = outputs
-            .iter()
-            .flatten()
-            .find(|output| inputs.iter().any(|input| input.as_ref() == Some(**output)));
-        if clash.is_some() || arguments.out_labels.as_ref() == Some(&arguments.out) {
-            let name = clash.map_or(&arguments.out, |name| *name).display();
-            return Err(Error::Usage(format!("{name} is named for two purposes")));
-        }
+        let records = [&arguments.data, &arguments.images].into_iter().flatten();
+        let others = [&arguments.schema, &arguments.labels].into_iter().flatten();
+        let inputs = records.filter_map(Data::file);
+        let inputs: Vec<&Path> = inputs.chain(others.map(PathBuf::as_path)).collect();
+        let outputs = [arguments.out.as_path()].into_iter();
+        let outputs: Vec<&Path> = outputs.chain(arguments.out_labels.as_deref()).collect();
+        check_distinct(&inputs, &outputs)?;
         Ok(Self {
             out: Staged::create(&arguments.out)?,
             labels: (arguments.out_labels.as_deref())
@@ -67,7 +61,7 @@ impl Files {
                 let images = images(shape, mixes, (*rows, *columns));
                 self.out.write_bytes(&idx::write_images(&images))?;
                 if let Some(file) = &mut self.labels {
-                    // Labels were read from bytes.
+                    // A class is below the number of classes, and of images there are 256 at most.
                     let labels: Vec<u8> = mixes.labels.iter().map(|&label| label as u8).collect();
                     file.write_bytes(&idx::write_labels(&labels))?;
                 }

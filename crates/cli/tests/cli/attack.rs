@@ -152,4 +152,31 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
         "{}",
         stderr(&none)
     );
+    for (flag, value, says) in [
+        ("--tries", "0", "0 is not in 1..=10000"),
+        (
+            "--tries",
+            "1000000000000",
+            "1000000000000 is not in 1..=10000",
+        ),
+        ("--records", "0", "number would be zero"),
+        ("--drawn", "0", "number would be zero"),
+        ("--drawn", "18446744073709551615", "(--drawn)"),
+    ] {
+        let wrong = fhaim(
+            folder.path(),
+            &[&files[..], &["--model", "m", flag, value]].concat(),
+        );
+        assert_eq!(wrong.status.code(), Some(2), "{flag}: {}", stderr(&wrong));
+        assert!(stderr(&wrong).contains(says), "{says}: {}", stderr(&wrong));
+    }
+    for bench in ["mix", "attack", "mechanisms", "paper"] {
+        let none = fhaim(folder.path(), &["bench", bench, "--seeds", "0"]);
+        assert_eq!(none.status.code(), Some(2), "{bench}: {}", stderr(&none));
+        assert!(
+            stderr(&none).contains("0 is not in 1.."),
+            "{}",
+            stderr(&none)
+        );
+    }
 }

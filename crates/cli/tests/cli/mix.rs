@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{fhaim, folder, stderr};
+use crate::{CONFIG, fhaim, folder, stderr};
 
 /// Two columns and a class; the second follows the class.
 const CLASSED: &str = r#"{"name":"t","target":"c","columns":[
@@ -55,7 +55,11 @@ fn mixes_keep_what_goes_with_a_class() {
         assert!(run.status.success(), "{more:?}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
         match summary["rho_spent"].as_f64() {
-            Some(spent) => assert!(spent > 0.0, "{summary}"),
+            // Of a budget that in the units of a record could not be spent by half.
+            Some(spent) => {
+                let budget = fhaim_dp::accounting::rho(50.0, 1e-9).unwrap().to_f64();
+                assert!(spent <= budget && spent > 0.9 * budget, "{summary}");
+            }
             None => assert!(
                 summary["epsilon_spent"].as_f64().unwrap() <= 50.0,
                 "{summary}"
@@ -144,6 +148,20 @@ fn images_are_mixed_into_images() {
     for (image, label) in mixed[16..].chunks(4).zip(&labels[8..]) {
         assert_eq!(image[0] > image[2], *label == 1, "{image:?} {label}");
     }
+    let refused = |more: &[&str], says: &str| {
+        let output = fhaim(folder.path(), &[&all[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    };
+    refused(&["--clamp"], "are of tables");
+    let mut many = all.clone();
+    many[6] = "257";
+    let many = fhaim(folder.path(), &many);
+    assert!(
+        stderr(&many).contains("257 is not in 1..=256"),
+        "{}",
+        stderr(&many)
+    );
     let without = fhaim(folder.path(), &[&files[..], &budget].concat());
     assert!(stderr(&without).contains("--out-labels"));
     fs::write(folder.path().join("i"), idx(&[60, 2, 2], &[])).unwrap();
@@ -193,5 +211,127 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
         &["--mix", "4", "--epsilon", "1", "--capacity", "8"],
         "more than the 8 records",
     );
+    refused(
+        &[
+            "--mix",
+            "4",
+            "--epsilon",
+            "1",
+            "--memberships",
+            "4000000000",
+        ],
+        "--memberships 4000000000: the three multiplied may be 16777216",
+    );
+    refused(
+        &["--mix", "4", "--epsilon", "1", "--classes", "3"],
+        "cannot be used with",
+    );
+    refused(
+        &["--mix", "4", "--epsilon", "1", "--samples", "3"],
+        "--samples are of --method dp-cda",
+    );
+    let cda = ["--mix", "4", "--epsilon", "1", "--method", "dp-cda"];
+    let with = |more: &[&'static str]| [&cda[..], more].concat();
+    refused(
+        &with(&["--memberships", "2"]),
+        "--capacity are of --method groups",
+    );
+    refused(
+        &with(&["--samples", "18446744073709551615"]),
+        "--samples 18446744073709551615: of 5 features there may be 53687091",
+    );
+    refused(
+        &with(&["--parties", "18446744073709551615"]),
+        "18446744073709551615 of 40 records: each must have one",
+    );
+    let alone = r#"{"name":"t","target":"c","columns":[
+        {"name":"c","kind":"categorical","categories":["no","yes"]}]}"#;
+    fs::write(folder.path().join("t.schema.json"), alone).unwrap();
+    let ignoring = ["--mix", "4", "--epsilon", "1", "--ignore-columns"];
+    refused(&ignoring, "no column beside its target");
     assert!(!folder.path().join("s.csv").exists());
+}
+
+/// e(a) of one mix as it is published (Wang, Balle and Kasiviswanathan 2019, Theorem 9), in plain sums.
+fn published(rate: f64, scale: f64, order: u32) -> f64 {
+    let plain = |a: u32| 2.0 * f64::from(a) / (scale * scale);
+    let second = (4.0 * plain(2).exp_m1()).min(2.0 * plain(2).exp());
+    let mut choices = f64::from(order);
+    let mut sum = 1.0;
+    for j in 2..=order {
+        choices *= f64::from(order + 1 - j) / f64::from(j);
+        let moment = match j {
+            2 => second,
+            _ => 2.0 * (f64::from(j - 1) * plain(j)).exp(),
+        };
+        sum += choices * rate.powi(j as i32) * moment;
+    }
+    sum.ln() / f64::from(order - 1)
+}
+
+/// Two runs of DP-CDA over the same records: what the second one is told to cost in all is what the formula says of
+/// all mixes of both, and not the sum of what each is worth in another measure.
+#[test]
+fn several_runs_of_dp_cda_cost_what_the_formula_says_of_all_their_mixes() {
+    let folder = folder(classed(400), CLASSED);
+    let cda = "--mix 4 --epsilon 20 --delta 1e-5 --method dp-cda --yes --quiet";
+    let cda: Vec<&str> = cda.split_whitespace().collect();
+    let run = || {
+        let run = fhaim(folder.path(), &mix(&cda));
+        assert!(run.status.success(), "{}", stderr(&run));
+        stderr(&run)
+    };
+    assert_eq!(run(), "");
+    let told = run();
+    let memory = fs::read(folder.path().join(CONFIG).join("memory.json")).unwrap();
+    let memory: serde_json::Value = serde_json::from_slice(&memory).unwrap();
+    assert_eq!(memory.as_array().unwrap().len(), 2);
+    // 200 mixes of each class, of 4 of its 200 records.
+    let deviation = memory[0]["mixing"]["deviation"].as_f64().unwrap();
+    let epsilon = |mixes: f64| {
+        let at = |order| {
+            mixes * published(0.02, 4.0 * deviation, order) + 1e5f64.ln() / f64::from(order - 1)
+        };
+        (3..=40).map(at).fold(f64::INFINITY, f64::min)
+    };
+    // Noise is rounded up to a whole scale, so a run costs a little less than it may.
+    assert!(
+        (18.0..=20.0).contains(&epsilon(200.0)),
+        "{}",
+        epsilon(200.0)
+    );
+    let both = format!(
+        "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}:",
+        epsilon(200.0),
+        epsilon(400.0)
+    );
+    assert!(told.contains(&both), "{both} is not in: {told}");
+}
+
+/// A table that comes through a pipe is the one that is remembered, not what is left of it.
+#[cfg(unix)]
+#[test]
+fn records_from_a_pipe_are_known_again() {
+    let folder = folder(classed(400), CLASSED);
+    let piped = |records: usize| {
+        fs::write(folder.path().join("t.csv"), classed(records)).unwrap();
+        let script = "cat t.csv | \"$0\" mix --data /dev/stdin --schema t.schema.json --out s.csv --mix 20 --epsilon 50 \
+                      --yes --quiet";
+        let output = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_fhaim")])
+            .env("FHAIM_CONFIG_DIR", folder.path().join(CONFIG))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert_eq!(piped(400), "");
+    // Other records are not those.
+    assert_eq!(piped(402), "");
+    let again = fhaim(
+        folder.path(),
+        &mix(&["--mix", "20", "--epsilon", "50", "--yes", "--quiet"]),
+    );
+    assert!(stderr(&again).contains("these records were used before"));
 }

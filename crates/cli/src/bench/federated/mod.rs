@@ -41,7 +41,7 @@ pub struct FederatedArguments {
     #[arg(required = true, value_name = "NAME")]
     pub tables: Vec<String>,
     /// Measure how unlike the parties are, by rule, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "model_mb"])]
     pub heterogeneity: bool,
     /// Run only this method, by its whole name (may be repeated)
     #[arg(long, value_name = "METHOD")]
@@ -50,7 +50,7 @@ pub struct FederatedArguments {
     #[arg(long, value_name = "E", default_values_t = [1.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
     /// Runs of each: seeds 0, 1, ...
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// How records are dealt among parties
     #[arg(long, value_name = "RULE", default_value = "cluster")]

@@ -179,10 +179,14 @@ impl<'a> Run<'a> {
             self.desk.spent().to_f64() / self.job.rho.to_f64()
         };
         let eligible = eligible(self.job, &self.graph, &self.candidates, used);
-        let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(1);
+        let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(0);
+        // Of one column alone there is nothing more to measure, and no score to choose by.
+        if eligible.is_empty() || heaviest == 0 {
+            return Ok(None);
+        }
         let epsilon = self.schedule.epsilon.min(MAX_SELECTION_EPSILON);
         let selection = Selection::new(epsilon, heaviest.saturating_mul(self.score_step()))?;
-        if eligible.is_empty() || !self.desk.spend(selection.rho()?) {
+        if !self.desk.spend(selection.rho()?) {
             return Ok(None);
         }
         let cliques: Vec<Clique> = eligible
