@@ -51,6 +51,18 @@ impl Block {
     }
 }
 
+fn block_records(columns: usize) -> usize {
+    (CELLS / columns.max(1)).clamp(MAX_RECORDS / 1000, MAX_RECORDS)
+}
+
+/// How many threads of this machine draw a table of so many columns and records side by side.
+pub fn drawing_threads(columns: usize, records: u64) -> usize {
+    let threads = available_parallelism().map_or(1, usize::from);
+    let blocks = records.div_ceil(block_records(columns) as u64);
+    // At most four.
+    (threads.min(MAX_THREADS) as u64).min(blocks) as usize
+}
+
 /// The records of a table, drawn block by block. The same model, seed and number of records give
 /// the same table: each block has two streams of ChaCha20 of its own, one for codes and one for
 /// numbers within bins, so blocks may be drawn in any order, and side by side.
@@ -90,8 +102,7 @@ impl Blocks {
 
     /// Records of every block but the last.
     pub fn records(&self) -> usize {
-        let columns = self.schema.columns().len();
-        (CELLS / columns.max(1)).clamp(MAX_RECORDS / 1000, MAX_RECORDS)
+        block_records(self.schema.columns().len())
     }
 
     /// Draws block `number`, counted from 0; nothing past the last.
@@ -128,13 +139,11 @@ impl Blocks {
         make: impl Fn(Block) -> Result<T, E> + Sync,
         mut take: impl FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
-        let threads = available_parallelism().map_or(1, usize::from);
-        let blocks = self.rows.div_ceil(self.records() as u64);
-        let threads = (threads.min(MAX_THREADS) as u64).min(blocks);
+        let threads = drawing_threads(self.schema.columns().len(), self.rows);
         thread::scope(|scope| {
             let begin = |first: u64| {
                 let (sender, made) = mpsc::sync_channel(1);
-                let numbers = (first..).step_by(threads as usize);
+                let numbers = (first..).step_by(threads);
                 let make = &make;
                 scope.spawn(move || {
                     for number in numbers {
@@ -150,7 +159,7 @@ impl Blocks {
                 });
                 made
             };
-            let made: Vec<_> = (0..threads).map(begin).collect();
+            let made: Vec<_> = (0..threads as u64).map(begin).collect();
             // Thread by thread, as their blocks follow each other; the first without any is past the last.
             for of_thread in made.iter().cycle() {
                 let Ok(block) = of_thread.recv() else { break };

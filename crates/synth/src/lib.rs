@@ -24,7 +24,7 @@ mod saved;
 pub mod verify;
 
 pub use allowed::{Sampled, sample_allowed};
-pub use blocks::{Block, Blocks};
+pub use blocks::{Block, Blocks, drawing_threads};
 pub use desk::{Desk, Offer, Release};
 pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
 pub use error::Error;

@@ -15,7 +15,7 @@ use fhaim_protocol::{
     upload::UploadPlan,
 };
 use fhaim_release::{Holders, Job};
-use fhaim_synth::{ExpectedBatch, MechanismName};
+use fhaim_synth::{ExpectedBatch, MechanismName, drawing_threads};
 use serde::Serialize;
 
 use self::speeds::Speeds;
@@ -47,6 +47,7 @@ pub struct Load {
     products: f64,
     releases: f64,
     squares: f64,
+    /// Of the thread that draws most.
     drawn_values: f64,
     /// Of the model that is expected.
     model_bytes: f64,
@@ -111,7 +112,8 @@ pub fn load(
         products: 0.0,
         releases: 0.0,
         squares: 0.0,
-        drawn_values: records as f64 * drawn_values(domain),
+        drawn_values: records as f64 * drawn_values(domain)
+            / drawing_threads(domain.len(), records as u64).max(1) as f64,
         model_bytes: model_bytes(&job, expected.model_share),
     };
     for batch in &expected.batches {
