@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::engine::{AnyMachine, Outcome, drive};
 use crate::expected::{Expected, ExpectedBatch};
+use crate::mechanisms::block::MAX_CENTRED;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{Job, LadderNeed, Progress, Run};
 
@@ -59,6 +60,12 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// As [`Job::check`]; [`fhaim_release::Error::BudgetTooSmall`] where the budget does not pay for the first
     /// batch; [`Error::PlaintextOnly`].
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error>;
+
+    /// The most groups that two attributes may be measured centred in, which decides the largest value that it may
+    /// release. Planned for is a bound that holds for any attributes, unless a mechanism's options ask for the job's.
+    fn most_centred(&self, _job: &Job) -> [usize; 2] {
+        [MAX_CENTRED; 2]
+    }
 
     /// What a run over so many records can be expected to ask for, and how large its model will be: what an estimate of
     /// time is made of before anything is known of the table, and nothing else. Unless a mechanism knows better, all

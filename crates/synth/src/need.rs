@@ -63,7 +63,7 @@ pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
     // their datasets keep their plan.
     let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
     let mut largest_cell = (widest as u128).saturating_mul(u128::from(job.record_bound));
-    for statistic in largest_statistics(job, squares) {
+    for statistic in largest_statistics(job, mechanism.most_centred(job), squares) {
         largest_cell = statistic.largest_cell(job.record_bound)?.max(largest_cell);
     }
     Ok(Need {
@@ -74,12 +74,11 @@ pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
 }
 
 /// The statistics whose cells no other of the mechanisms exceeds, 1-ways aside.
-fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
+fn largest_statistics(job: &Job, [a, b]: [usize; 2], squares: bool) -> Vec<Statistic> {
     let contrasts = |attribute: usize, groups| {
         let merges = Merges::new(&[1.0; MAX_CENTRED]);
         BlockAxis::merged(attribute, &merges, groups)
     };
-    let [a, b] = most_groups(job);
     let mut largest = vec![Block::pair(contrasts(0, a), contrasts(1, b)).statistic()];
     if squares {
         // A target holds at most as many records as the table.
@@ -99,23 +98,12 @@ fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
     largest
 }
 
-/// The most groups that two attributes are measured centred in. An attribute has no more groups than values,
-/// and the more it has centred, the larger are their functions.
-fn most_groups(job: &Job) -> [usize; 2] {
-    let mut groups = [2; 2];
-    for &size in job.domain.sizes() {
-        let [first, second] = groups;
-        let size = size.clamp(2, MAX_CENTRED);
-        groups = [first.max(size), second.max(size.min(first))];
-    }
-    groups
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use fhaim_domain::Domain;
     use fhaim_dp::Rho;
+    use serde_json::json;
 
     #[test]
     fn the_largest_cells_are_those_of_contrasts_wide_columns_and_scores() {
@@ -124,11 +112,18 @@ mod tests {
         };
         let name = |name: &str| name.parse::<MechanismName>().unwrap();
         let narrow = need(&*name("staged"), &job(vec![3, 4])).unwrap();
-        assert_eq!(narrow.largest_cell, 2 * 3 * 1000);
-        let eights = need(&*name("staged"), &job(vec![20, 3, 8])).unwrap();
-        assert_eq!(eights.largest_cell, 49 * 1000);
-        let binary = need(&*name("staged"), &job(vec![2, 2, 2])).unwrap();
-        assert_eq!(binary.largest_cell, 2 * 1000);
+        assert_eq!(narrow.largest_cell, 49 * 1000);
+        let by_size = name("staged").with_options(&json!({"groups_by_size": true}));
+        let by_size = by_size.unwrap();
+        for (sizes, largest) in [
+            (vec![3, 4], 2 * 3),
+            (vec![4, 2, 4, 4], 3 * 3),
+            (vec![20, 3, 8], 49),
+            (vec![2, 2, 2], 2),
+        ] {
+            let need = need(&*by_size, &job(sizes)).unwrap();
+            assert_eq!(need.largest_cell, largest * 1000);
+        }
         let wide = need(&*name("one-ways"), &job(vec![3, 400])).unwrap();
         assert_eq!(wide.largest_cell, 400 * 1000);
         let scored = need(&*name("fhaim-l2"), &job(vec![3, 4])).unwrap();

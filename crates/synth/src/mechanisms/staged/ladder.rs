@@ -47,6 +47,21 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
     })
 }
 
+/// The most groups that two attributes are measured centred in. An attribute has no more groups than values, and the
+/// more it has centred, the larger are their functions.
+pub(super) fn most_centred_of_two(job: &Job, options: &StagedOptions) -> [usize; 2] {
+    if !options.groups_by_size {
+        return [MAX_CENTRED; 2];
+    }
+    job.domain
+        .sizes()
+        .iter()
+        .fold([2; 2], |[first, second], &size| {
+            let size = size.clamp(2, MAX_CENTRED);
+            [first.max(size), second.max(size.min(first))]
+        })
+}
+
 /// The most groups of any attribute that are measured centred: those have the largest functions.
 fn most_centred(job: &Job) -> usize {
     let largest = job.domain.sizes().iter().copied().max().unwrap_or(1);

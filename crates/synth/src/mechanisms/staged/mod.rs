@@ -73,6 +73,10 @@ impl Mechanism for Staged {
         ladder::need(job, &self.0)
     }
 
+    fn most_centred(&self, job: &Job) -> [usize; 2] {
+        ladder::most_centred_of_two(job, &self.0)
+    }
+
     fn expected(&self, job: &Job, records: usize) -> Result<Expected, Error> {
         Ok(expected::expected(job, &self.0, records))
     }

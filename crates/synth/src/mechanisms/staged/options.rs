@@ -76,6 +76,10 @@ pub struct StagedOptions {
     /// table within the bound could have takes no noise either. 0: no limit, and noise for a probe of any table.
     #[serde(skip_serializing_if = "is_none")]
     pub probe_cells: usize,
+    /// What may be released is planned for contrasts of as many groups as attributes have values, instead of 8
+    /// whatever they have: columns of few values then do with a smaller parameter set.
+    #[serde(skip_serializing_if = "is_false")]
+    pub groups_by_size: bool,
     /// Shares of variation that blocks on offer resolve.
     pub resolutions: Vec<f64>,
     /// Pairs that join the model between two scorings of a stage, where the probe is the finer
@@ -116,6 +120,7 @@ impl Default for StagedOptions {
             fine_probe_resolves: 0.95,
             largest_probe_scale: 0.125,
             probe_cells: 0,
+            groups_by_size: false,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
             additions: 4,
             block_cells: 1 << 13,
@@ -136,6 +141,7 @@ impl StagedOptions {
             first_look: 0.04,
             // 128 pages of a ladder: both parts of all pairs of 256 attributes of four values.
             probe_cells: 1 << 20,
+            groups_by_size: true,
             penalties: vec![0.1, 0.25, 0.5, 0.75],
             one_way_weight: 0.5,
             digit_weight: 0.1,
@@ -239,6 +245,10 @@ fn is_none(cells: &usize) -> bool {
     *cells == 0
 }
 
+fn is_false(set: &bool) -> bool {
+    !set
+}
+
 fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
@@ -259,6 +269,7 @@ mod tests {
             "first_look",
             "penalties",
             "probe_cells",
+            "groups_by_size",
         ] {
             assert!(landed.get(name).is_none(), "{name}");
         }
@@ -269,6 +280,7 @@ mod tests {
         assert_eq!(recommended["first_look"], 0.04);
         assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
         assert_eq!(recommended["probe_cells"], 1 << 20);
+        assert_eq!(recommended["groups_by_size"], true);
     }
 
     #[test]
