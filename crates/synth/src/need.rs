@@ -112,11 +112,14 @@ mod tests {
         };
         let name = |name: &str| name.parse::<MechanismName>().unwrap();
         let narrow = need(&*name("staged"), &job(vec![3, 4])).unwrap();
-        assert_eq!(narrow.largest_cell, 49 * 1000);
+        assert_eq!(narrow.largest_cell, 2 * 3 * 1000);
+        // As in terms without the name.
+        let landed = name("staged").with_options(&json!({})).unwrap();
+        let landed = need(&*landed, &job(vec![3, 4])).unwrap();
+        assert_eq!(landed.largest_cell, 49 * 1000);
         let by_size = name("staged").with_options(&json!({"groups_by_size": true}));
         let by_size = by_size.unwrap();
         for (sizes, largest) in [
-            (vec![3, 4], 2 * 3),
             (vec![4, 2, 4, 4], 3 * 3),
             (vec![20, 3, 8], 49),
             (vec![2, 2, 2], 2),
