@@ -5,6 +5,7 @@
 # Usage: web/test.sh [SCREENSHOT_DIR]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+node "$here/test/pace.mjs"
 node "$here/test/page.mjs" "$@"
 node "$here/test/tables.mjs" "$@"
 node "$here/test/parties.mjs" "$@"

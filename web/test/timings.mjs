@@ -47,7 +47,7 @@ let estimated = "";
 
 /** What it says, once it has measured a moment. */
 async function takesAbout(page) {
-  const answer = page.locator("dl.facts dt", { hasText: "Encryption takes about" }).locator("xpath=following-sibling::dd[1]");
+  const answer = page.locator("dl.facts dt", { hasText: /^Encryption .*about$/ }).locator("xpath=following-sibling::dd[1]");
   for (;;) {
     const text = await answer.innerText();
     if (text !== "…") return text;

@@ -6,6 +6,7 @@ import type { Dataset, KeySet, Missing, Upload as Uploaded } from "../api/types"
 import { hexadecimal, Journal } from "./journal";
 import { rememberUse, type Used } from "./memory";
 import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
+import { rememberSending, type Kind } from "./pace";
 import { HolderSession } from "./session";
 
 export type Phase = "preparing" | "sending" | "paused" | "sealing" | "done" | "failed";
@@ -59,6 +60,7 @@ export class Upload {
   private resumed: (() => void)[] = [];
   private stopped = false;
   private resumedAt = 0;
+  private kind: Kind | undefined;
   private telling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -89,6 +91,7 @@ export class Upload {
       if (this.stopped) return;
       this.say({ phase: "sealing", sendingMs: this.elapsed() });
       await this.seal();
+      await this.remember();
       this.say({ phase: "done" });
     } catch (error) {
       if (!this.stopped) this.say({ phase: "failed", trouble: words(error) });
@@ -140,6 +143,7 @@ export class Upload {
     const first = await this.open();
     const { records, columns } = first.table;
     const plan = await first.session.plan(this.dataset.terms, this.part, records);
+    this.kind = plan;
     rememberUse(this.used, this.dataset);
     const key = await this.publicKey(plan);
     await this.register(plan);
@@ -251,6 +255,13 @@ export class Upload {
     const text = btoa(String.fromCharCode(...digest));
     const headers = { "content-digest": `sha-256=:${text}:` };
     await this.persist(() => call("computation", "PUT", path, { bytes, headers }));
+  }
+
+  /** Notes how long it took, for what the next one is told to take. */
+  private async remember(): Promise<void> {
+    const { bytesSent, sendingMs } = this.progress;
+    const sent = { objects: this.queue.length, bytes: bytesSent, seconds: sendingMs / 1000 };
+    if (this.kind) await rememberSending(this.kind, this.sessions.length, sent);
   }
 
   private async seal(): Promise<void> {

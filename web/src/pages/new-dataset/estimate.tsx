@@ -2,14 +2,11 @@
 import { useEffect, useState, type ReactNode } from "react";
 import type { Terms } from "../../api/types";
 import type { Mechanism, Planned, Schema } from "../../crypto/messages";
+import { kindName, objectSeconds, sendingSeconds, type Kind } from "../../crypto/pace";
 import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
 
-/** Objects that each worker is timed at. */
-const REHEARSED = 8;
-/** What an object takes to be encrypted and sent, over what it takes to be encrypted (docs/BENCHMARKS.md). */
-const SENDING = 1.6;
 /** Uploads larger than this are better made with the command line. */
 const LARGE_BYTES = 4e9;
 /** Waits so long after the last change. */
@@ -49,44 +46,16 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
   return state;
 }
 
-/** What an object takes to be encrypted depends on. */
-type Kind = Pick<Planned, "parameter_set" | "encryption">;
-
-/** Seconds in which the workers of an upload encrypt an object, by its kind and how many they are. */
-const timed = new Map<string, Promise<number>>();
-
-async function time({ parameter_set, encryption }: Kind, workers: number): Promise<number> {
-  // Workers of their own: others wait for what they asked meanwhile. As many as upload, since two on one core are no
-  // faster than one.
-  const sessions = Array.from({ length: workers }, () => new HolderSession());
-  const all = async (objects: number) => {
-    const done = await Promise.all(sessions.map((session) => session.rehearse(parameter_set, encryption, objects)));
-    return done.reduce((sum, one) => sum + one, 0);
-  };
-  try {
-    // The first makes the key.
-    await all(1);
-    const start = performance.now();
-    const objects = await all(REHEARSED);
-    return (performance.now() - start) / 1000 / objects;
-  } finally {
-    for (const session of sessions) session.end();
-  }
-}
-
 /** How long an object of a plan takes to be encrypted by so many workers, once a moment of it was measured. */
 export function useObjectSeconds(plan: Kind | undefined, workers: number): number | undefined {
   const [state, setState] = useState<{ name?: string; seconds?: number }>({});
-  const name = plan && `${plan.parameter_set} ${plan.encryption} ${workers}`;
+  const name = plan && kindName(plan, workers);
   useEffect(() => {
     if (plan === undefined || name === undefined) return;
     let current = true;
-    const measured = timed.get(name) ?? time(plan, workers);
-    timed.set(name, measured);
-    measured.then(
+    objectSeconds(plan, workers).then(
       (seconds) => current && setState({ name, seconds }),
-      // It is measured again when it is next asked for.
-      () => timed.delete(name),
+      () => undefined,
     );
     return () => {
       current = false;
@@ -124,11 +93,17 @@ export function usualTerms(schema: Schema, record_bound: number): Terms {
 
 export function figures(plan: Planned, records: number, columns: number, object: number | undefined): [string, ReactNode][] {
   const workers = workersFor(records, columns);
-  const encryption = object === undefined ? "…" : seconds(plan.objects.length * object * SENDING);
+  const encryption = object === undefined ? undefined : plan.objects.length * object;
+  const sending = sendingSeconds();
+  const told = (all: number | undefined) => (all === undefined ? "…" : seconds(all));
+  // Before the first upload nobody knows what the connection and the services take.
+  const times: [string, ReactNode][] = sending === undefined
+    ? [["Encryption takes about", told(encryption)], ["Sending takes beside that", "not known before a first upload"]]
+    : [["Encryption and sending take about", told(encryption === undefined ? undefined : encryption + plan.bytes * sending)]];
   return [
     ["Ciphertexts", count(plan.objects.length)],
     ["Upload", bytes(plan.bytes)],
-    ["Encryption takes about", encryption],
+    ...times,
     ["Memory for the table", bytes(tableBytes(records, columns) * workers)],
   ];
 }
