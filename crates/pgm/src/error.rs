@@ -106,6 +106,14 @@ pub enum Error {
         /// The value asked for.
         value: usize,
     },
+    /// A table beside the tree that is none of a pair of the domain.
+    #[error("the table of attributes {:?} beside the model {problem}", .clique.attributes())]
+    Beside {
+        /// Its attributes.
+        clique: Clique,
+        /// What is wrong, as the end of a sentence.
+        problem: &'static str,
+    },
     /// Bytes that are not a saved model.
     #[error("not a saved model: {0}")]
     Saved(&'static str),

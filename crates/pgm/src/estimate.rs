@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use fhaim_domain::{Clique, Domain};
 
+use crate::beside::Beside;
 use crate::calibration::{Blueprint, Calibration};
 use crate::descent::{self, Problem};
 use crate::junction::{JunctionTree, ModelGraph};
@@ -84,6 +85,7 @@ pub fn fit(
         total,
         potentials,
         report,
+        beside: Beside::default(),
         max_bytes: options.max_bytes,
     })
 }

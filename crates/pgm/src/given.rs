@@ -2,6 +2,8 @@
 
 use fhaim_domain::Clique;
 
+use crate::beside::Beside;
+use crate::saved::Parts;
 use crate::{Error, Model};
 
 /// The log-potential of a value that is ruled out. It is finite, so that sums and differences of it are
@@ -15,7 +17,9 @@ const MIN_SHARE: f64 = 1e-12;
 impl Model {
     /// The distribution of the records that have each attribute's value, scaled to the same
     /// total: exact, by evidence on the junction tree (Koller and Friedman 2009, section 10.3.3).
-    /// Every record drawn from it meets all conditions.
+    /// Every record drawn from it meets all conditions. Where a condition's attribute has pairs beside the tree, the
+    /// others' values are as much more likely as those tables say, each by itself; no table is beside the tree of what
+    /// is returned, since what they say holds of all records together.
     ///
     /// # Errors
     /// [`Error::UnknownAttribute`], [`Error::UnknownValue`], and [`Error::Impossible`] for the
@@ -39,20 +43,35 @@ impl Model {
             return Err(Error::Impossible { attribute, value });
         }
         let mut parts = self.parts();
-        let place = match parts.cliques.binary_search(&clique) {
-            Ok(place) => place,
-            Err(place) => {
-                // One attribute alone joins nothing: the junction tree stays as it is.
-                parts.cliques.insert(place, clique);
-                parts.tables.insert(place, vec![0.0; marginal.len()]);
-                place
+        for (other, tilt) in self.tilts(attribute, value)? {
+            let potentials = potentials_of(&mut parts, other);
+            for (potential, tilt) in potentials.iter_mut().zip(tilt) {
+                // What an earlier condition ruled out stays so.
+                *potential += tilt;
             }
-        };
-        for (other, potential) in parts.tables[place].iter_mut().enumerate() {
+        }
+        for (other, potential) in potentials_of(&mut parts, attribute).iter_mut().enumerate() {
             if other != value {
                 *potential = RULED_OUT;
             }
         }
+        parts.beside = Beside::default();
         Self::assemble(parts, self.max_bytes)
     }
+}
+
+/// The log-potentials of one attribute's values.
+fn potentials_of(parts: &mut Parts, attribute: usize) -> &mut [f64] {
+    let clique = Clique::new([attribute]);
+    let place = match parts.cliques.binary_search(&clique) {
+        Ok(place) => place,
+        Err(place) => {
+            // One attribute alone joins nothing: the junction tree stays as it is.
+            parts.cliques.insert(place, clique);
+            let none = vec![0.0; parts.domain.size(attribute)];
+            parts.tables.insert(place, none);
+            place
+        }
+    };
+    &mut parts.tables[place]
 }

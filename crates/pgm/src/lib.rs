@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod beside;
 mod buckets;
 mod calibration;
 mod contraction;

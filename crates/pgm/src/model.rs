@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use fhaim_domain::{Clique, Domain};
 
+use crate::beside::Beside;
 use crate::junction::JunctionTree;
 use crate::measurement::check_clique;
 use crate::observations::{ascending_cells, ranked};
@@ -25,6 +26,8 @@ pub struct Model {
     pub(crate) total: f64,
     pub(crate) potentials: Potentials,
     pub(crate) report: FitReport,
+    /// Pairs that the tree has no room for.
+    pub(crate) beside: Beside,
     /// Most bytes that a query may take.
     pub(crate) max_bytes: usize,
 }
@@ -83,18 +86,26 @@ impl Model {
     pub fn bytes(&self) -> usize {
         let shares: usize = self.shares.iter().flatten().map(Vec::len).sum();
         let own = shares + self.potentials.tables.len();
-        self.propagation.bytes() + own * size_of::<f64>()
+        self.propagation.bytes() + own * size_of::<f64>() + self.beside.bytes()
     }
 
     /// Expected counts over `clique`, row-major (the last attribute varies fastest); they sum to
-    /// the total. Within a clique of the tree this is a sum, across cliques an elimination along
-    /// the paths between them.
+    /// the total. Of a pair beside the tree its table; within a clique of the tree this is a sum, across cliques an
+    /// elimination along the paths between them.
     ///
     /// # Errors
     /// A clique with an attribute that the domain does not have, or an elimination that takes
     /// more bytes than the fit was allowed.
     pub fn marginal(&self, clique: &Clique) -> Result<Vec<f64>, Error> {
         check_clique(clique, &self.domain)?;
+        match self.beside.of(clique) {
+            Some(counts) => Ok(counts.to_vec()),
+            None => self.marginal_of_tree(clique),
+        }
+    }
+
+    /// [`Model::marginal`] of a clique of the domain, as the tree has it.
+    pub(crate) fn marginal_of_tree(&self, clique: &Clique) -> Result<Vec<f64>, Error> {
         let axes = ranked(clique, self.resolution.domain(), &self.tree);
         let table = match self.propagation.marginal(&self.beliefs, &axes) {
             Some(table) => table,

@@ -38,6 +38,9 @@ impl Model {
         }
         across.run();
         let tables = cliques.iter().zip(marginals).map(|(clique, within)| {
+            if let Some(counts) = self.beside.of(clique) {
+                return Ok(counts.to_vec());
+            }
             let axes = ranked(clique, self.resolution.domain(), &self.tree);
             match (within, axes.as_slice()) {
                 (Some(table), _) => self.expand(clique, &table),

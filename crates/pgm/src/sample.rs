@@ -1,6 +1,8 @@
 //! Synthetic records.
 
-use fhaim_domain::Domain;
+use std::ops::Range;
+
+use fhaim_domain::Clique;
 use rand::Rng;
 
 use crate::Model;
@@ -21,7 +23,8 @@ impl Model {
     /// of e for each record: a self-balancing walk (after Alweiss, Liu and Sawhney, "Discrepancy
     /// minimization via a self-balancing walk", STOC 2021). All pairs of attributes come out
     /// within a few records of their expectation, whether or not a clique has both; a single
-    /// record is an exact draw.
+    /// record is an exact draw. Of a pair beside the tree what is expected is its table instead: chances that have to be
+    /// other than the tree's for that make up for it within the first records.
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Vec<Vec<u32>> {
         let mut sampler = Sampler {
             model: self,
@@ -67,14 +70,29 @@ struct Sampler<'a, R: ?Sized> {
     uniforms: Uniforms<'a, R>,
 }
 
-/// Of all columns those that were drawn, each with its number of values.
-fn drawn<'a>(
-    columns: &'a [Vec<u32>],
-    domain: &'a Domain,
-) -> impl Iterator<Item = (&'a [u32], usize)> {
-    let columns = columns.iter().zip(domain.sizes());
-    let drawn = columns.filter(|(column, _)| !column.is_empty());
-    drawn.map(|(column, &size)| (column.as_slice(), size))
+/// Balances the values of an attribute beside those of all columns drawn before, as its conditional distributions have
+/// it. Where pairs of it are beside the tree these would not keep the tree's: then it is steered to the tables of both,
+/// and pairs of which nothing is known follow from those. `place` is where the balance has a category.
+fn balance_beside<'a>(
+    balance: &mut Balance<'a>,
+    (model, columns): (&Model, &'a [Vec<u32>]),
+    attribute: usize,
+    place: impl Fn(usize) -> usize,
+) {
+    let drawn = || {
+        columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.is_empty())
+    };
+    let is_beside = |other| model.beside.of(&Clique::new([other, attribute])).is_some();
+    let steers = drawn().any(|(other, _)| is_beside(other));
+    for (other, column) in drawn() {
+        match model.known_rows(other, attribute).filter(|_| steers) {
+            None => balance.beside(column, model.domain.size(other)),
+            Some(rows) => balance.steer(column, &rows, &place),
+        }
+    }
 }
 
 impl<R: Rng + ?Sized> Sampler<'_, R> {
@@ -84,14 +102,17 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let (given, axis) = (&plan.axes[..depth], plan.axes[depth]);
         let attribute = self.attribute_of[axis.rank];
         let rows = self.rows(given);
-        let mut balance = Balance::new(axis.size, drawn(&self.columns, &self.model.domain));
+        let split = self.model.resolution.split(attribute);
+        let group = |category: usize| split.map_or(category, |split| split[category] as usize);
+        let mut balance = Balance::new(axis.size);
+        balance_beside(&mut balance, (self.model, &self.columns), attribute, group);
         // A state of the axes given that comes up once or less has nothing to be balanced.
         let states = table.len() / axis.size;
         if states <= self.records {
             balance.beside(&rows, states);
         }
         let groups = balance.choose_all(&rows, table, &mut self.uniforms);
-        self.columns[attribute] = match self.model.resolution.split(attribute) {
+        self.columns[attribute] = match split {
             Some(split) => self.draw_categories(attribute, split, &groups),
             None => groups.clone(),
         };
@@ -122,7 +143,13 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let starts: Vec<usize> = (0..=count as u32)
             .map(|group| categories.partition_point(|&c| split[c as usize] < group))
             .collect();
-        let mut balance = Balance::new(split.len(), drawn(&self.columns, &self.model.domain));
+        let mut places = vec![0; categories.len()];
+        for (place, &category) in categories.iter().enumerate() {
+            places[category as usize] = place;
+        }
+        let mut balance = Balance::new(split.len());
+        let drawn = (self.model, self.columns.as_slice());
+        balance_beside(&mut balance, drawn, attribute, |category| places[category]);
         let place = |(record, &group): (usize, &u32)| {
             let (start, end) = (starts[group as usize], starts[group as usize + 1]);
             balance.choose(record, start, &ordered[start..end], &mut self.uniforms)
@@ -130,6 +157,15 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let places: Vec<usize> = groups.iter().enumerate().map(place).collect();
         places.into_iter().map(|place| categories[place]).collect()
     }
+}
+
+/// A column whose pair with the attribute is beside the tree.
+struct Steered<'a> {
+    column: &'a [u32],
+    /// Where the rows of its values begin.
+    first: usize,
+    /// For each of its values a row of weights of the attribute's values.
+    wanted: Vec<f64>,
 }
 
 /// What each value of an attribute is short of so far: records expected less records drawn.
@@ -140,6 +176,8 @@ struct Balance<'a> {
     stride: usize,
     /// The columns drawn before, and where the rows of their values begin.
     others: Vec<(&'a [u32], usize)>,
+    /// The columns whose pair with this attribute is beside the tree.
+    steered: Vec<Steered<'a>>,
     /// A row for all records; then, for each other column, one for the records with each of its values.
     short: Vec<f64>,
     /// Chances of the values up to each, not normalised.
@@ -152,20 +190,38 @@ struct Balance<'a> {
 }
 
 impl<'a> Balance<'a> {
-    fn new(size: usize, columns: impl Iterator<Item = (&'a [u32], usize)>) -> Self {
+    fn new(size: usize) -> Self {
         let stride = size.next_multiple_of(kernel::NARROW);
-        let mut balance = Self {
+        Self {
             size,
             stride,
             others: Vec::new(),
+            steered: Vec::new(),
             short: vec![0.0; stride],
             chances: vec![0.0; stride],
             expected: vec![0.0; stride],
             change: vec![0.0; stride],
             rows: Vec::new(),
-        };
-        columns.for_each(|(column, values)| balance.beside(column, values));
-        balance
+        }
+    }
+
+    /// Steers the values beside those of another column to expected counts of both: a row for each of the other's
+    /// values, in which category c counts for value `place(c)`.
+    fn steer(&mut self, column: &'a [u32], counts: &[Vec<f64>], place: impl Fn(usize) -> usize) {
+        let first = self.short.len();
+        let length = counts.len() * self.stride;
+        self.short.resize(first + length, 0.0);
+        let mut wanted = vec![0.0; length];
+        for (counts, wanted) in counts.iter().zip(wanted.chunks_exact_mut(self.stride)) {
+            for (category, count) in counts.iter().enumerate() {
+                wanted[place(category)] += count;
+            }
+        }
+        self.steered.push(Steered {
+            column,
+            first,
+            wanted,
+        });
     }
 
     /// Balances the values beside those of another column, which has so many.
@@ -232,9 +288,14 @@ impl<'a> Balance<'a> {
             return start;
         }
         self.expect(start, weights, 1.0 / sum);
-        self.add_up(record);
+        self.find_rows(record);
+        if !self.steered.is_empty() {
+            self.lean();
+        }
+        let plain = &self.rows[..=self.others.len()];
+        kernel::sum_rows(plain, &self.short, &mut self.chances);
         let chosen = self.draw(uniforms.next());
-        self.settle(chosen);
+        self.settle(record, chosen, start..start + weights.len());
         chosen
     }
 
@@ -249,15 +310,35 @@ impl<'a> Balance<'a> {
         }
     }
 
-    /// Finds the record's rows, and adds them up as its chances.
+    /// Finds the record's rows.
     #[inline(always)]
-    fn add_up(&mut self, record: usize) {
+    fn find_rows(&mut self, record: usize) {
         // The first is that of all records.
-        self.rows.resize(1 + self.others.len(), 0);
-        for (row, (column, first)) in self.rows[1..].iter_mut().zip(&self.others) {
+        self.rows
+            .resize(1 + self.others.len() + self.steered.len(), 0);
+        let others = self.others.iter().map(|&(column, first)| (column, first));
+        let steered = self.steered.iter().map(|other| (other.column, other.first));
+        for (row, (column, first)) in self.rows[1..].iter_mut().zip(others.chain(steered)) {
             *row = first + column[record] as usize * self.stride;
         }
-        kernel::sum_rows(&self.rows, &self.short, &mut self.chances);
+    }
+
+    /// Makes what is expected lean towards what the tables beside are short of. Other columns are then balanced around
+    /// what this comes to, and not around what the tree says: where a table brings a dependence, others follow from it.
+    #[inline(always)]
+    fn lean(&mut self) {
+        let steered = &self.rows[1 + self.others.len()..];
+        kernel::sum_rows(steered, &self.short, &mut self.chances);
+        let mut sum = 0.0;
+        for (expected, short) in self.expected.iter_mut().zip(&self.chances) {
+            *expected *= kernel::exp_of_few(short.clamp(-FARTHEST, FARTHEST));
+            sum += *expected;
+        }
+        // Not 0: some value is expected, and leaning makes it smaller by a known factor at most.
+        let scale = 1.0 / sum;
+        self.expected
+            .iter_mut()
+            .for_each(|expected| *expected *= scale);
     }
 
     /// Draws a value by a number from 0 on and below 1, whose share of all chances it falls in.
@@ -294,14 +375,29 @@ impl<'a> Balance<'a> {
         last.unwrap_or(0)
     }
 
-    /// Notes what was expected of the record, and what was drawn.
+    /// Notes what was expected of the record among the values it could have, and what was drawn.
     #[inline(always)]
-    fn settle(&mut self, chosen: usize) {
+    fn settle(&mut self, record: usize, chosen: usize, among: Range<usize>) {
         let expected = self.expected.iter().enumerate();
         for (change, (value, expected)) in self.change.iter_mut().zip(expected) {
             *change = expected - f64::from(u8::from(value == chosen));
         }
-        kernel::settle_rows(&self.rows, &self.change, &mut self.short);
+        let (plain, steered) = self.rows.split_at(1 + self.others.len());
+        kernel::settle_rows(plain, &self.change, &mut self.short);
+        for (&row, other) in steered.iter().zip(&self.steered) {
+            let wanted = &other.wanted[other.column[record] as usize * self.stride..];
+            let wanted = &wanted[among.clone()];
+            let sum: f64 = wanted.iter().sum();
+            if sum <= 0.0 {
+                // The table has no such record: nothing is wanted of its values.
+                continue;
+            }
+            let short = self.short[row..][among.clone()].iter_mut();
+            for (short, weight) in short.zip(wanted) {
+                *short += weight / sum;
+            }
+            self.short[row + chosen] -= 1.0;
+        }
     }
 }
 

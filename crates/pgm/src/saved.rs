@@ -10,10 +10,13 @@
 //! (u32 each) after their number, or 0 where every category is a group; the number of cliques
 //! (u32); for each clique, in ascending order, its number of attributes and the attributes (u32
 //! each), then its potentials (f64): over categories where it is one attribute, else over groups.
+//! In version 3 alone there follow the pairs beside the tree: their number (u32), at least 1, and in ascending order both
+//! attributes (u32 each) and the counts of each (f64), over categories.
 //! The same measurements give the same bytes, so the seconds that a fit took are not kept.
 
 use fhaim_domain::{Clique, Domain};
 
+use crate::beside::Beside;
 use crate::estimate::{category_shares, check_size, junction_tree};
 use crate::junction::JunctionTree;
 use crate::measurement::check_groups;
@@ -23,7 +26,11 @@ use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
 use crate::{Error, FitOptions, FitReport, Model, Work};
 
+/// A model whose pairs are all in its tree.
 const VERSION: u32 = 2;
+
+/// One with pairs beside it.
+const VERSION_BESIDE: u32 = 3;
 
 /// What a model is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +43,7 @@ pub(crate) struct Parts {
     pub cliques: Vec<Clique>,
     /// Potentials of each clique, row-major by attribute.
     pub tables: Vec<Vec<f64>>,
+    pub beside: Beside,
 }
 
 impl Model {
@@ -45,7 +53,11 @@ impl Model {
     /// The model as bytes, for [`Model::load`].
     pub fn save(&self) -> Vec<u8> {
         let parts = self.parts();
-        let mut bytes = [Self::MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
+        let version = match parts.beside.iter().len() {
+            0 => VERSION,
+            _ => VERSION_BESIDE,
+        };
+        let mut bytes = [Self::MAGIC.as_slice(), &version.to_le_bytes()].concat();
         bytes.extend(parts.total.to_le_bytes());
         bytes.extend(parts.report.loss.to_le_bytes());
         bytes.extend((parts.report.steps as u64).to_le_bytes());
@@ -63,6 +75,13 @@ impl Model {
             bytes.extend(count(clique.len()));
             bytes.extend(clique.attributes().iter().flat_map(|&a| count(a)));
             bytes.extend(table.iter().flat_map(|x| x.to_le_bytes()));
+        }
+        if version == VERSION_BESIDE {
+            bytes.extend(count(parts.beside.iter().len()));
+            for (clique, counts) in parts.beside.iter() {
+                bytes.extend(clique.attributes().iter().flat_map(|&a| count(a)));
+                bytes.extend(counts.iter().flat_map(|x| x.to_le_bytes()));
+            }
         }
         bytes
     }
@@ -93,6 +112,7 @@ impl Model {
             report: self.report,
             cliques: cliques.clone(),
             tables,
+            beside: self.beside.clone(),
         }
     }
 
@@ -145,6 +165,7 @@ impl Model {
             total: parts.total,
             potentials,
             report: parts.report,
+            beside: parts.beside,
             max_bytes,
         })
     }
@@ -167,7 +188,8 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     if input.take()? != *Model::MAGIC {
         return Err(Error::Saved("it does not begin as one"));
     }
-    if input.u32()? != VERSION {
+    let version = input.u32()?;
+    if ![VERSION, VERSION_BESIDE].contains(&version) {
         return Err(Error::Saved("its version is not known here"));
     }
     let total = input.f64()?;
@@ -201,10 +223,15 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         tables.push(input.table(resolution.potential_cells(&domain, &clique))?);
         cliques.push(clique);
     }
+    let beside = match version {
+        VERSION_BESIDE => input.beside(&domain, total)?,
+        _ => Beside::default(),
+    };
     if !input.0.is_empty() {
         return Err(Error::Saved("there are bytes after its end"));
     }
     Ok(Parts {
+        beside,
         domain,
         resolution,
         total,
@@ -264,6 +291,28 @@ impl Input<'_> {
         let cells = cells.ok_or(CUT_OFF)?;
         self.room_for(cells, size_of::<f64>())?;
         (0..cells).map(|_| self.f64()).collect()
+    }
+
+    fn beside(&mut self, domain: &Domain, total: f64) -> Result<Beside, Error> {
+        let number = self.u32()?;
+        let mut tables: Vec<(Clique, Vec<f64>)> = Vec::new();
+        for _ in 0..number {
+            let attributes = [self.u32()? as usize, self.u32()? as usize];
+            let sound = attributes[0] < attributes[1] && attributes[1] < domain.len();
+            let clique = Clique::new(attributes);
+            if !sound || tables.last().is_some_and(|(last, _)| *last >= clique) {
+                return Err(Error::Saved("its pairs beside the tree are not in order"));
+            }
+            let counts = self.table(domain.cells(&clique))?;
+            tables.push((clique, counts));
+        }
+        if number == 0 {
+            return Err(Error::Saved(
+                "it has no pairs beside the tree, and says that it has",
+            ));
+        }
+        Beside::new(domain, total, tables)
+            .map_err(|_| Error::Saved("a table beside the tree is none of its pair"))
     }
 
     /// Whether so many items can be there: nothing is allocated for those that cannot.

@@ -1,0 +1,141 @@
+//! Pairs beside the tree: marginals, records, conditions, and models at rest.
+#![allow(clippy::unwrap_used)]
+
+use fhaim_domain::{Clique, Domain};
+use fhaim_pgm::{Error, FitOptions, Measurement, Model, fit};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+const TOTAL: f64 = 10_000.0;
+
+fn pair(a: usize, b: usize) -> Clique {
+    Clique::new([a, b])
+}
+
+/// Four attributes, of which the first two depend on each other, and the third is in one of four categories of which a
+/// measurement tells two groups apart.
+fn tree() -> Model {
+    let domain = Domain::new(vec![2, 3, 4, 2]);
+    let cells = |clique: Clique, values: &[f64]| Measurement::cells(clique, values.to_vec(), 1.0);
+    let measurements = [
+        cells(pair(0, 1), &[3000.0, 1000.0, 1000.0, 500.0, 1500.0, 3000.0]),
+        cells(Clique::new([2]), &[4000.0, 3000.0, 2000.0, 1000.0]),
+        cells(Clique::new([3]), &[6000.0, 4000.0]),
+    ];
+    fit(&domain, &measurements, &FitOptions::default(), None).unwrap()
+}
+
+/// Attributes 1 and 2 as they never are in the tree: far from independent.
+const TABLE: [f64; 12] = [
+    3000.0, 300.0, 100.0, 100.0, 500.0, 1500.0, 400.0, 100.0, 500.0, 1200.0, 1500.0, 800.0,
+];
+
+fn both() -> Model {
+    tree().with_beside([(pair(1, 2), TABLE.to_vec())]).unwrap()
+}
+
+fn counts(columns: &[Vec<u32>], a: usize, b: usize, size: usize, cells: usize) -> Vec<f64> {
+    let mut counts = vec![0.0; cells];
+    for (x, y) in columns[a].iter().zip(&columns[b]) {
+        counts[*x as usize * size + *y as usize] += 1.0;
+    }
+    counts
+}
+
+fn distance(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(x, y)| (x - y).abs()).sum()
+}
+
+#[test]
+fn the_marginal_of_a_pair_beside_is_its_table_and_others_are_the_trees() {
+    let (tree, both) = (tree(), both());
+    assert_eq!(both.marginal(&pair(1, 2)).unwrap(), TABLE);
+    let pairs = [pair(0, 1), pair(1, 2), pair(2, 3)];
+    let many = both.pair_marginals(&pairs).unwrap();
+    assert_eq!(many[1], TABLE);
+    let of_tree = tree.pair_marginals(&pairs).unwrap();
+    assert_eq!([&many[0], &many[2]], [&of_tree[0], &of_tree[2]]);
+    assert!(distance(&of_tree[1], &TABLE) > 0.3 * TOTAL);
+    assert_eq!(both.bytes() - tree.bytes(), 12 * 8);
+    assert_eq!(both.pairs_beside().collect::<Vec<_>>(), [&pair(1, 2)]);
+}
+
+#[test]
+fn records_follow_the_tables_beside_to_a_few_and_keep_the_trees_pairs() {
+    let model = both();
+    let columns = model.sample(10_000, &mut ChaCha8Rng::seed_from_u64(1));
+    let beside = counts(&columns, 1, 2, 4, 12);
+    assert!(distance(&beside, &TABLE) < 80.0, "{beside:?}");
+    for (other, cells) in [(0, 6), (1, 6), (2, 8)] {
+        let (a, b) = if other == 0 { (0, 1) } else { (other, 3) };
+        let size = model.domain().size(b);
+        let drawn = counts(&columns, a, b, size, cells);
+        let wanted = model.marginal(&pair(a, b)).unwrap();
+        assert!(
+            distance(&drawn, &wanted) < 80.0,
+            "{a} {b}: {drawn:?} {wanted:?}"
+        );
+    }
+}
+
+#[test]
+fn a_condition_makes_values_as_likely_as_the_table_says() {
+    let given = both().given(&[(1, 0)]).unwrap();
+    let counts = given.marginal(&Clique::new([2])).unwrap();
+    let wanted: Vec<f64> = TABLE[..4].iter().map(|x| x * TOTAL / 3500.0).collect();
+    assert!(distance(&counts, &wanted) < 1.0, "{counts:?} {wanted:?}");
+    assert_eq!(given.pairs_beside().len(), 0);
+    // The other way round, and what an earlier condition ruled out stays so.
+    let given = both().given(&[(2, 3), (1, 2)]).unwrap();
+    assert_eq!(given.marginal(&Clique::new([1])).unwrap()[..2], [0.0, 0.0]);
+}
+
+#[test]
+fn a_saved_model_has_its_tables_again_and_one_without_is_as_it_was() {
+    let (tree, both) = (tree(), both());
+    let bytes = both.save();
+    assert_eq!((tree.save()[8], bytes[8]), (2, 3));
+    let loaded = Model::load(&bytes, 1 << 20).unwrap();
+    assert_eq!(loaded.marginal(&pair(1, 2)).unwrap(), TABLE);
+    assert_eq!(loaded.save(), bytes);
+    let seeded = || ChaCha8Rng::seed_from_u64(7);
+    assert_eq!(
+        loaded.sample(50, &mut seeded()),
+        both.sample(50, &mut seeded())
+    );
+    for length in 0..bytes.len() {
+        assert!(Model::load(&bytes[..length], 1 << 20).is_err(), "{length}");
+    }
+    assert!(Model::load(&[&bytes[..], &[0]].concat(), 1 << 20).is_err());
+    // No tables, and a version that has some.
+    let mut none = tree.save();
+    none[8] = 3;
+    assert!(Model::load(&none, 1 << 20).is_err());
+    assert!(Model::load(&[&none[..], &[0; 4]].concat(), 1 << 20).is_err());
+    // The second attribute of the pair, before its 12 counts.
+    let mut same = bytes.clone();
+    let at = bytes.len() - 12 * 8 - 4;
+    same[at] = 1;
+    assert!(Model::load(&same, 1 << 20).is_err());
+}
+
+#[test]
+fn tables_that_are_none_of_a_pair_are_refused() {
+    let refused = |tables: Vec<(Clique, Vec<f64>)>| tree().with_beside(tables).unwrap_err();
+    for (table, named) in [
+        ((Clique::new([1]), vec![TOTAL / 3.0; 3]), "two attributes"),
+        ((pair(1, 2), vec![TOTAL / 6.0; 6]), "number of cells"),
+        ((pair(1, 2), vec![f64::NAN; 12]), "counts that are none"),
+        ((pair(1, 2), vec![1.0; 12]), "does not sum"),
+    ] {
+        let error = refused(vec![table]);
+        assert!(error.to_string().contains(named), "{error}");
+    }
+    let twice = vec![(pair(1, 2), TABLE.to_vec()), (pair(2, 1), TABLE.to_vec())];
+    assert!(refused(twice).to_string().contains("twice"));
+    let unknown = vec![(pair(1, 9), TABLE.to_vec())];
+    assert!(matches!(
+        refused(unknown),
+        Error::UnknownAttribute { attribute: 9, .. }
+    ));
+}
