@@ -238,6 +238,11 @@ impl Block {
         self.axes.iter().map(|axis| axis.k).collect()
     }
 
+    /// The group of each category along one of its axes.
+    pub fn groups(&self, axis: usize) -> &[u32] {
+        &self.axes[axis].groups
+    }
+
     /// The statistic to release.
     pub fn statistic(&self) -> Statistic {
         match self.axes.as_slice() {

@@ -42,7 +42,7 @@ impl Measured {
         self.learn(&release.values, units, release.rho);
     }
 
-    fn learn(&mut self, values: &[i64], fit_units: u64, rho: Rho) {
+    pub(crate) fn learn(&mut self, values: &[i64], fit_units: u64, rho: Rho) {
         let scale = self.block.scale(fit_units);
         let precision = 1.0 / (scale * scale);
         let table = self.block.table(values);

@@ -1,4 +1,4 @@
-//! How large a probe may be: by public numbers before a run, and by merges in it.
+//! How large a probe and a stage may be: by public numbers before a run, and a probe by merges in it.
 
 use super::options::StagedOptions;
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
@@ -6,6 +6,21 @@ use fhaim_release::Job;
 
 /// What rounding may add to a bound.
 const ROUNDING: f64 = 1e-9;
+
+/// What [`StagedOptions::pair_cells`] comes to at most: eight pages of a ladder a stage.
+const MAX_CELLS_OF_PAIRS: usize = 1 << 16;
+
+/// The most integers that one stage's blocks release.
+///
+/// P pairs of c integers each that share rho have noise of c sqrt(P / (2 rho)) each, but for constants: more than N
+/// records' worth of it is no use to anybody, which is reached with P c = N sqrt(2 rho P).
+pub(super) fn stage_cells(job: &Job, options: &StagedOptions) -> usize {
+    let pairs = job.workload.pairs().len();
+    let useful = job.record_bound as f64 * (2.0 * job.rho.to_f64() * pairs as f64).sqrt();
+    let of_pairs = pairs.saturating_mul(options.pair_cells);
+    let of_pairs = of_pairs.min(MAX_CELLS_OF_PAIRS).min(useful as usize);
+    options.block_cells.max(of_pairs)
+}
 
 /// A finer probe is asked for in so many parts.
 fn parts(options: &StagedOptions) -> usize {
@@ -103,6 +118,23 @@ mod tests {
             assert_eq!(most_cells(&job(600, records), &options), 179_700 * 16);
             assert_eq!(super::records(&job(6, records), &options, 2e6), 2e6);
         }
+    }
+
+    #[test]
+    fn a_stage_has_more_integers_where_there_are_more_pairs_and_the_budget_is_worth_it() {
+        let recommended = StagedOptions::recommended();
+        let cells = |columns, records| stage_cells(&job(columns, records), &recommended);
+        assert_eq!(
+            stage_cells(&job(100, 1_000_000), &StagedOptions::default()),
+            1 << 13
+        );
+        // 91 pairs, 435, and 4,950.
+        assert_eq!(cells(14, 1_000_000), 1 << 13);
+        assert_eq!(cells(30, 1_000_000), 27_840);
+        assert_eq!(cells(100, 1_000_000), 1 << 16);
+        // sqrt(2 * 0.01 * 4,950) = 9.95 for each record.
+        assert_eq!(cells(100, 1_000), 9_949);
+        assert_eq!(cells(100, 100), 1 << 13);
     }
 
     #[test]

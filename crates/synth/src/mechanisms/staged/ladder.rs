@@ -2,7 +2,7 @@
 
 use fhaim_dp::{Rho, least_variance_units};
 
-use super::extent::most_cells;
+use super::extent::{most_cells, stage_cells};
 use super::options::{STAGES, StagedOptions};
 use crate::Error;
 use crate::desk::{Desk, Offer, SLACK};
@@ -28,7 +28,7 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
     // Only pairs that were probed are measured.
     let blocks = match probe {
         0 => 0,
-        _ => over_pairs(functions).min(options.block_cells),
+        _ => over_pairs(functions).min(stage_cells(job, options)),
     };
     let stages = usize::from(STAGES);
     let cells = one_ways

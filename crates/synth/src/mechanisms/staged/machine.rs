@@ -4,8 +4,10 @@ mod look;
 mod probe;
 mod stage;
 
+use fhaim_domain::Clique;
 use fhaim_pgm::{Measurement, Model};
 
+use super::beside::estimate;
 use super::ladder::need;
 use super::options::{STAGES, StagedOptions};
 use super::pair::Pair;
@@ -142,7 +144,7 @@ impl StagedMachine {
         let members = self
             .pairs
             .iter()
-            .filter(|pair| pair.plan.standing != Standing::Outside);
+            .filter(|pair| pair.plan.standing != Standing::Outside && !pair.plan.beside);
         let total = self.model.as_ref().map_or(0.0, Model::total);
         let mut measurements = self.one_ways.measurements();
         for pair in members {
@@ -158,8 +160,23 @@ impl StagedMachine {
 
     fn finish(&mut self) -> Result<Next, Error> {
         let model = self.fit(self.options.final_steps, FINAL_TOLERANCE)?;
+        let beside = self.beside(&model)?;
+        let model = model.with_beside(beside)?;
         self.state = State::Done;
         Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+    }
+
+    /// Step 5: the counts of the pairs that the model has no room for, where more is known of them than the model says.
+    fn beside(&self, model: &Model) -> Result<Vec<(Clique, Vec<f64>)>, Error> {
+        let pairs: Vec<&Pair> = self.pairs.iter().filter(|pair| pair.plan.beside).collect();
+        let cliques: Vec<Clique> = pairs.iter().map(|pair| pair.clique()).collect();
+        let expected = model.pair_marginals(&cliques)?;
+        let tables = pairs.iter().zip(cliques).zip(expected);
+        let tables = tables.filter_map(|((pair, clique), expected)| {
+            let columns = self.job.domain.size(pair.plan.attributes[1]);
+            Some((clique, estimate(&pair.blocks, &expected, columns)?))
+        });
+        Ok(tables.collect())
     }
 
     /// Fits and goes on to the next batch that is not empty, or to the end.

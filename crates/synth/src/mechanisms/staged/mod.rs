@@ -3,6 +3,7 @@
 //! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
 //! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
 
+mod beside;
 mod expected;
 mod extent;
 mod ladder;

@@ -80,13 +80,20 @@ pub struct StagedOptions {
     /// whatever they have: columns of few values then do with a smaller parameter set.
     #[serde(skip_serializing_if = "is_false")]
     pub groups_by_size: bool,
+    /// Whether pairs that the model has no room for are measured too, and their tables kept beside it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub beside: bool,
     /// Shares of variation that blocks on offer resolve.
     pub resolutions: Vec<f64>,
     /// Pairs that join the model between two scorings of a stage, where the probe is the finer
     /// one. A coarse probe is too blunt to tell what the new members leave unexplained.
     pub additions: usize,
-    /// Most integers that one stage's blocks may release together.
+    /// Most integers that one stage's blocks may release together, where `pair_cells` does not allow more.
     pub block_cells: usize,
+    /// One stage's blocks may release so many integers for each pair of the workload, as far as the budget could make use of them and
+    /// 65,536 together at most. 0: `block_cells` alone says how many.
+    #[serde(skip_serializing_if = "is_none")]
+    pub pair_cells: usize,
     /// Steps of the fits between.
     pub fit_steps: usize,
     /// Tolerance of the fits between.
@@ -121,9 +128,11 @@ impl Default for StagedOptions {
             largest_probe_scale: 0.125,
             probe_cells: 0,
             groups_by_size: false,
+            beside: false,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
             additions: 4,
             block_cells: 1 << 13,
+            pair_cells: 0,
             fit_steps: 100,
             fit_tolerance: 1e-3,
             final_steps: FINAL_STEPS,
@@ -142,6 +151,8 @@ impl StagedOptions {
             // 128 pages of a ladder: both parts of all pairs of 256 attributes of four values.
             probe_cells: 1 << 20,
             groups_by_size: true,
+            beside: true,
+            pair_cells: 64,
             penalties: vec![0.1, 0.25, 0.5, 0.75],
             one_way_weight: 0.5,
             digit_weight: 0.1,
@@ -196,6 +207,9 @@ impl StagedOptions {
             cells as f64,
             (1..=MAX_BLOCK_CELLS).contains(&cells),
         )?;
+        let (name, cells) = ("pair_cells", self.pair_cells);
+        let fits = cells <= MAX_BLOCK_CELLS;
+        check(name, "from 0 to 1048576", cells as f64, fits)?;
         let (name, cells) = ("probe_cells", self.probe_cells);
         let fits = cells <= MAX_PROBE_CELLS;
         check(name, "from 0 to 16777216", cells as f64, fits)?;
@@ -270,6 +284,8 @@ mod tests {
             "penalties",
             "probe_cells",
             "groups_by_size",
+            "beside",
+            "pair_cells",
         ] {
             assert!(landed.get(name).is_none(), "{name}");
         }
@@ -281,6 +297,8 @@ mod tests {
         assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
         assert_eq!(recommended["probe_cells"], 1 << 20);
         assert_eq!(recommended["groups_by_size"], true);
+        assert_eq!(recommended["beside"], true);
+        assert_eq!(recommended["pair_cells"], 64);
     }
 
     #[test]
@@ -313,6 +331,7 @@ mod tests {
             "fine_probe_resolves"
         );
         assert_eq!(refused(|o| o.block_cells = 0), "block_cells");
+        assert_eq!(refused(|o| o.pair_cells = usize::MAX), "pair_cells");
         assert_eq!(refused(|o| o.probe_cells = usize::MAX), "probe_cells");
         assert_eq!(refused(|o| o.additions = 0), "additions");
         assert_eq!(refused(|o| o.fit_steps = usize::MAX), "fit_steps");

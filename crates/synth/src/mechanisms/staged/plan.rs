@@ -162,6 +162,9 @@ pub fn best_gamma(
             ..*options
         };
         plan(domain, fixed, &options, &mut tried);
+        if std::env::var("GB").is_ok() {
+            plan_beside(fixed, &options, &mut tried);
+        }
         (gamma, objective(fixed, options.beta, &tried))
     });
     let best = planned.min_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -191,6 +194,7 @@ pub fn plan(
     let mut added = 0;
     while added < options.additions {
         let mut moves: Vec<Move> = (0..candidates.len())
+            .filter(|&i| !candidates[i].beside)
             .filter_map(|i| best_move(&state, options, candidates, i, rooms[i]))
             .collect();
         let now = graph.cells().filter(|_| !moves.is_empty());
@@ -210,6 +214,25 @@ pub fn plan(
         }
     }
     true
+}
+
+/// Plans for the pairs that [`plan`] left outside, or put beside the model before, since it has no room for them: what is
+/// measured of them stays beside it.
+pub fn plan_beside(fixed: &Fixed, options: &PlanOptions, candidates: &mut [Candidate]) {
+    let mut state = State::new(fixed, candidates);
+    loop {
+        let moves = (0..candidates.len())
+            .filter(|&i| candidates[i].beside || candidates[i].standing == Standing::Outside)
+            .filter_map(|i| best_move(&state, options, candidates, i, Room::Any));
+        let rank = |m: &Move| m.bound(options.gamma);
+        let Some(chosen) = moves.max_by(|x, y| rank(x).total_cmp(&rank(y))) else {
+            return;
+        };
+        let candidate = &mut candidates[chosen.candidate];
+        state = state.moved(candidate, candidate.standing, chosen.to);
+        candidate.standing = chosen.to;
+        candidate.beside = true;
+    }
 }
 
 /// The move with the largest fall over growth^gamma that keeps the model within its cap.

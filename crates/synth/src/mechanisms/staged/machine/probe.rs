@@ -97,6 +97,7 @@ impl StagedMachine {
                     probe_resolved: self.resolved(pair.attributes, probe),
                     distance: 0.0,
                     standing: Standing::Outside,
+                    beside: false,
                 };
                 Pair::new(plan, &self.merges)
             })

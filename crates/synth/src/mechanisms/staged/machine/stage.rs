@@ -3,9 +3,10 @@
 use fhaim_domain::Clique;
 use fhaim_pgm::Model;
 
+use super::super::extent::stage_cells;
 use super::super::ladder::least_share;
 use super::super::options::STAGES;
-use super::super::plan::{Candidate, Fixed, PlanOptions, Standing, best_gamma, plan};
+use super::super::plan::{Candidate, Fixed, PlanOptions, Standing, best_gamma, plan, plan_beside};
 use super::super::shares::worthwhile_shares;
 use super::{NO_MODEL, Purpose, StagedMachine};
 use crate::Error;
@@ -33,7 +34,20 @@ impl StagedMachine {
             self.fit_between()?;
             self.score()?;
         }
+        if self.options.beside {
+            self.plan_beside(gamma);
+        }
         Ok(())
+    }
+
+    /// Step 4, plan: pairs that the model has no room for.
+    fn plan_beside(&mut self, gamma: f64) {
+        let mut candidates = self.candidates();
+        let options = self.plan_options(gamma);
+        plan_beside(&self.fixed(), &options, &mut candidates);
+        for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
+            pair.plan = planned;
+        }
     }
 
     /// What these pairs' probes measured beside what the model has there, and the model's counts.
@@ -104,7 +118,7 @@ impl StagedMachine {
             beta: self.options.beta * self.job.holders.inflation(),
             gamma,
             model_cells: self.job.model_cells(),
-            block_cells: self.options.block_cells,
+            block_cells: stage_cells(&self.job, &self.options),
             additions: if self.fine_probe {
                 self.options.additions
             } else {

@@ -47,6 +47,8 @@ pub struct Candidate {
     pub distance: f64,
     /// Where the pair stands; changed by the plan.
     pub standing: Standing,
+    /// Whether what is measured of it stays beside the model, which has no room for the pair; changed by the plan.
+    pub beside: bool,
 }
 
 impl Candidate {
@@ -70,7 +72,7 @@ impl Candidate {
 
     /// Adds the pair to a model's graph, in a standing.
     pub(super) fn join(&self, standing: Standing, graph: &mut ModelGraph) {
-        if standing != Standing::Outside {
+        if standing != Standing::Outside && !self.beside {
             let groups = self.groups(standing);
             (self.attributes.iter().zip(groups)).for_each(|(&a, k)| graph.refine(a, k));
             graph.add(&self.clique());

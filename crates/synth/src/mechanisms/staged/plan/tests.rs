@@ -32,6 +32,7 @@ fn candidate(attributes: [usize; 2], distance: f64) -> Candidate {
         probe_resolved: 0.6,
         distance,
         standing: Standing::Outside,
+        beside: false,
     }
 }
 
@@ -218,4 +219,37 @@ fn pairs_that_score_nothing_are_left_out() {
     candidates.iter_mut().for_each(|c| c.distance = 0.0);
     plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
     assert!(candidates.iter().all(|c| c.standing == Standing::Outside));
+}
+
+/// What the model has no room for is measured beside it, and the model is as it would be without.
+#[test]
+fn pairs_without_room_are_planned_beside_the_model() {
+    let domain = Domain::new(vec![6; 5]);
+    let fixed = Fixed { left: 2.0, ..FIXED };
+    let options = options(60);
+    let mut inside = all_candidates();
+    assert!(!plan(&domain, &fixed, &options, &mut inside));
+    let left: Vec<usize> = (0..inside.len())
+        .filter(|&i| inside[i].standing == Standing::Outside)
+        .collect();
+    assert!(!left.is_empty() && left.len() < inside.len());
+    let mut both = inside.clone();
+    plan_beside(&fixed, &options, &mut both);
+    assert!(both.iter().any(|candidate| candidate.beside));
+    for (i, (candidate, before)) in both.iter().zip(&inside).enumerate() {
+        if candidate.beside {
+            assert!(left.contains(&i) && candidate.standing != Standing::Outside);
+        } else {
+            assert_eq!(candidate, before);
+        }
+    }
+    let (with, without) = [&both, &inside]
+        .map(|candidates| objective(&fixed, options.beta, candidates))
+        .into();
+    assert!(with < without, "{with} {without}");
+    // They stay beside it, and what is planned once more is at the same or a finer resolution.
+    let again = both.clone();
+    assert!(!plan(&domain, &fixed, &options, &mut both));
+    plan_beside(&fixed, &options, &mut both);
+    assert_eq!(both, again);
 }

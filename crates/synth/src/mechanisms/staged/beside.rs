@@ -1,0 +1,266 @@
+//! Pairs beside the model: their tables are estimated one by one, from what the model says of them and what was
+//! measured of them (docs/MECHANISM.md, C, step 5).
+
+use libm::{exp2, log, pow};
+
+use crate::mechanisms::block::pair_cost;
+use crate::mechanisms::columns::Measured;
+
+/// How far a cell's truth is from the model: the variance is in proportion to the model's count to one of these powers. 0
+/// where misses are as large everywhere, 1 where they are like a sample's, 2 where they are a share of the count.
+const POWERS: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
+
+/// The mean variance of a group is the noise's times two to one of these powers.
+const DOUBLINGS: std::ops::RangeInclusive<i32> = -8..=14;
+
+/// Counts that the model has as good as none of are taken for so many, in powers of them.
+const LEAST_COUNT: f64 = 1e-3;
+
+/// A cell keeps this share of the model's count at least, so that rows and columns can be brought to their sums.
+const LEAST_KEPT: f64 = 0.01;
+
+/// Rounds of bringing rows and columns to their sums, at most, and how near is near enough, as a share of a sum.
+const ROUNDS: usize = 100;
+const NEAR: f64 = 1e-9;
+
+/// A pair's measured blocks beside what the model has there.
+struct Seen {
+    /// Values less the model's, over the block's groups.
+    residual: Vec<f64>,
+    /// Variance of the noise in one of them.
+    noise: f64,
+    /// The group of each of the pair's cells.
+    group: Vec<usize>,
+}
+
+impl Seen {
+    fn new(measured: &Measured, counts: &[f64], columns: usize) -> Self {
+        let block = &measured.block;
+        let expected = block.project(counts);
+        let values = measured.table().iter().zip(&expected);
+        let shape = block.shape();
+        let [across, along] = [block.groups(0), block.groups(1)];
+        let group = (0..counts.len()).map(|cell| {
+            across[cell / columns] as usize * shape[1] + along[cell % columns] as usize
+        });
+        Self {
+            residual: values.map(|(value, expected)| value - expected).collect(),
+            noise: measured.scale() * measured.scale() * pair_cost([shape[0], shape[1]]),
+            group: group.collect(),
+        }
+    }
+
+    /// Sums of the cells of each group.
+    fn over_groups(&self, cells: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.residual.len()];
+        for (&group, cell) in self.group.iter().zip(cells) {
+            sums[group] += cell;
+        }
+        sums
+    }
+
+    /// The logarithm of how likely the residual is, but for a constant, where groups have these variances beside the
+    /// noise's.
+    fn log_likelihood(&self, variances: impl Iterator<Item = f64>) -> f64 {
+        let cells = self.residual.iter().zip(variances);
+        let logs = cells.map(|(residual, variance)| {
+            let variance = variance + self.noise;
+            -0.5 * (log(variance) + residual * residual / variance)
+        });
+        logs.sum()
+    }
+
+    /// The variances of cells under which the residual is likeliest; nothing where that is noise alone.
+    fn likeliest(&self, counts: &[f64]) -> Option<Vec<f64>> {
+        let mut most = self.log_likelihood(self.residual.iter().map(|_| 0.0));
+        let mut likeliest = None;
+        for power in POWERS {
+            let count = counts.iter().map(|count| count.max(LEAST_COUNT));
+            let shape: Vec<f64> = count.map(|count| pow(count, power)).collect();
+            let groups = self.over_groups(&shape);
+            let mean = groups.iter().sum::<f64>() / groups.len() as f64;
+            for doublings in DOUBLINGS {
+                let scale = self.noise * exp2(f64::from(doublings)) / mean;
+                let log = self.log_likelihood(groups.iter().map(|group| group * scale));
+                if log > most {
+                    most = log;
+                    likeliest = Some(shape.iter().map(|cell| cell * scale).collect());
+                }
+            }
+        }
+        likeliest
+    }
+}
+
+/// The counts of a pair of which the model has `expected`, row-major over the categories of both attributes, from its
+/// blocks that were measured; nothing where these say no more than the model. Rows and columns have the model's sums.
+///
+/// The truth of a cell is taken as normal around the model's count, independently of other cells (empirical Bayes: the
+/// variances are those under which the finest block is likeliest). Blocks are taken in from the finest on: each moves the
+/// cells of a group by their shares of the group's variance, as far as the noise leaves to be believed (Kalman 1960).
+pub(super) fn estimate(blocks: &[Measured], expected: &[f64], columns: usize) -> Option<Vec<f64>> {
+    let mut blocks: Vec<&Measured> = blocks.iter().filter(|block| block.is_measured()).collect();
+    blocks.sort_by_key(|block| std::cmp::Reverse(block.table().len()));
+    let finest = Seen::new(blocks.first()?, expected, columns);
+    let mut variances = finest.likeliest(expected)?;
+    let mut counts = expected.to_vec();
+    for block in blocks {
+        let seen = Seen::new(block, &counts, columns);
+        let of_groups = seen.over_groups(&variances);
+        let cells = counts.iter_mut().zip(&mut variances).zip(&seen.group);
+        for ((count, variance), &group) in cells {
+            let gain = *variance / (of_groups[group] + seen.noise);
+            *count += gain * seen.residual[group];
+            *variance -= *variance * gain;
+        }
+    }
+    for (count, expected) in counts.iter_mut().zip(expected) {
+        *count = count.max(LEAST_KEPT * expected);
+    }
+    rake(&mut counts, expected, columns);
+    Some(counts)
+}
+
+/// Multiplies rows and columns, in turns, until they have the sums of those of `to` (iterative proportional fitting,
+/// Deming and Stephan 1940).
+fn rake(counts: &mut [f64], to: &[f64], columns: usize) {
+    let row_sums: Vec<f64> = to
+        .chunks_exact(columns)
+        .map(|row| row.iter().sum())
+        .collect();
+    let column_sums = sums_of_columns(to, columns);
+    for _ in 0..ROUNDS {
+        let mut farthest: f64 = 0.0;
+        for (row, &sum) in counts.chunks_exact_mut(columns).zip(&row_sums) {
+            let factor = factor(row.iter().sum(), sum);
+            farthest = farthest.max((factor - 1.0).abs());
+            row.iter_mut().for_each(|count| *count *= factor);
+        }
+        let sums = sums_of_columns(counts, columns);
+        let factors = sums
+            .iter()
+            .zip(&column_sums)
+            .map(|(&now, &sum)| factor(now, sum));
+        let factors: Vec<f64> = factors.collect();
+        for row in counts.chunks_exact_mut(columns) {
+            let cells = row.iter_mut().zip(&factors);
+            cells.for_each(|(count, factor)| *count *= factor);
+        }
+        if farthest <= NEAR {
+            return;
+        }
+    }
+}
+
+/// What brings a sum to another; a sum of nothing stays.
+fn factor(now: f64, to: f64) -> f64 {
+    if now > 0.0 { to / now } else { 1.0 }
+}
+
+fn sums_of_columns(counts: &[f64], columns: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; columns];
+    for row in counts.chunks_exact(columns) {
+        let cells = sums.iter_mut().zip(row);
+        cells.for_each(|(sum, count)| *sum += count);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanisms::block::{Block, BlockAxis};
+    use crate::mechanisms::merge::Merges;
+    use fhaim_dp::Rho;
+    use fhaim_release::Statistic;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    /// Four by three cells, most of the records on a diagonal, and what a model without the pair says.
+    const TRUTH: [f64; 12] = [
+        400.0, 20.0, 30.0, 10.0, 300.0, 40.0, 0.0, 50.0, 150.0, 0.0, 0.0, 0.0,
+    ];
+
+    fn independent(counts: &[f64]) -> Vec<f64> {
+        let total: f64 = counts.iter().sum();
+        let rows: Vec<f64> = counts.chunks(3).map(|row| row.iter().sum()).collect();
+        let columns = sums_of_columns(counts, 3);
+        let row = |row: &f64| columns.iter().map(|c| row * c / total).collect::<Vec<_>>();
+        rows.iter().flat_map(row).collect()
+    }
+
+    /// A block of so many groups an axis, measured with noise of at most `noise` in each of its integers.
+    fn measured(groups: [usize; 2], units: u64, noise: i64, rng: &mut StdRng) -> Measured {
+        let rows: Vec<f64> = TRUTH.chunks(3).map(|row| row.iter().sum()).collect();
+        let merges = [Merges::new(&rows), Merges::new(&sums_of_columns(&TRUTH, 3))];
+        let axes = [0, 1].map(|a| BlockAxis::merged(a, &merges[a], groups[a]));
+        let [across, along] = axes;
+        let block = Block::pair(across, along);
+        let statistic = block.statistic();
+        let Statistic::Product(across, along) = &statistic else {
+            panic!("{statistic:?}");
+        };
+        let mut values = Vec::new();
+        for u in &across.functions {
+            for v in &along.functions {
+                let cells = (0..12).map(|c| TRUTH[c] as i64 * u[c / 3] * v[c % 3]);
+                values.push(cells.sum::<i64>() + rng.random_range(-noise..=noise));
+            }
+        }
+        let mut measured = Measured::new(block);
+        measured.learn(&values, units, Rho::ZERO);
+        measured
+    }
+
+    fn distance(counts: &[f64]) -> f64 {
+        counts.iter().zip(&TRUTH).map(|(x, y)| (x - y).abs()).sum()
+    }
+
+    #[test]
+    fn what_is_measured_well_is_believed_and_sums_of_rows_and_columns_stay() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let expected = independent(&TRUTH);
+        let fine = measured([4, 3], 1, 0, &mut rng);
+        let counts = estimate(&[fine], &expected, 3).unwrap();
+        assert!(distance(&counts) < 0.05 * distance(&expected), "{counts:?}");
+        assert!(counts.iter().all(|&count| count >= 0.0));
+        for (row, wanted) in counts.chunks(3).zip(TRUTH.chunks(3)) {
+            let [row, wanted] = [row, wanted].map(|row| row.iter().sum::<f64>());
+            assert!((row - wanted).abs() < 1e-6);
+        }
+        for (sum, wanted) in sums_of_columns(&counts, 3)
+            .iter()
+            .zip(sums_of_columns(&TRUTH, 3))
+        {
+            assert!((sum - wanted).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn blocks_of_few_groups_say_part_of_it_and_two_more_than_one() {
+        let mut rng = StdRng::seed_from_u64(2);
+        let expected = independent(&TRUTH);
+        let coarse = || measured([2, 2], 1, 0, &mut StdRng::seed_from_u64(3));
+        let noisy = measured([4, 3], 4_000, 200, &mut rng);
+        let alone = estimate(&[coarse()], &expected, 3).unwrap();
+        assert!(distance(&alone) < 0.9 * distance(&expected));
+        let both = estimate(&[coarse(), noisy], &expected, 3).unwrap();
+        assert!(distance(&both) < distance(&alone), "{both:?} {alone:?}");
+    }
+
+    #[test]
+    fn where_nothing_but_noise_is_seen_the_model_stays() {
+        let mut rng = StdRng::seed_from_u64(4);
+        let block = measured([4, 3], 1_000_000, 0, &mut rng);
+        assert_eq!(estimate(&[block], &TRUTH, 3), None);
+        let unmeasured = Measured::new(measured([2, 2], 1, 0, &mut rng).block);
+        assert_eq!(estimate(&[unmeasured], &TRUTH, 3), None);
+        assert_eq!(estimate(&[], &TRUTH, 3), None);
+    }
+
+    #[test]
+    fn rows_without_records_are_left_alone() {
+        let mut counts = [0.0, 0.0, 5.0, 5.0];
+        rake(&mut counts, &[0.0, 0.0, 2.0, 8.0], 2);
+        assert_eq!(counts, [0.0, 0.0, 2.0, 8.0]);
+    }
+}
