@@ -47,6 +47,9 @@ pub const HOLDER: &str = "0c2e92c";
 /// The release in which terms name the form of their counts.
 pub const COUNTS_FORM: &str = "83a2abb";
 
+/// The release whose models have pairs beside their trees.
+pub const BESIDE: &str = "aecbdca";
+
 fn path(release: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(release)

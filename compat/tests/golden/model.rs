@@ -1,6 +1,6 @@
 //! Fitted models, as they are stored.
 
-use crate::files::{LANDED, flipped, golden, refuses_damage};
+use crate::files::{BESIDE, LANDED, flipped, golden, refuses_damage};
 use fhaim_domain::{Clique, Domain};
 use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit};
 
@@ -69,13 +69,40 @@ fn a_model_is_written_as_it_was_read() {
             "{expected} {found}"
         );
     }
-    refuses_damage(&bytes, HEADER, refused);
+    refuses_damaged_models(&bytes);
+}
+
+/// Attributes 0 and 1 beside the tree of [`fresh`].
+#[test]
+fn a_model_with_pairs_beside_its_tree_is_written_as_it_was_read() {
+    let bytes = golden(BESIDE, "model.beside", || {
+        let model = fresh();
+        let pair = Clique::new([0, 1]);
+        let mut counts = model.marginal(&pair).unwrap();
+        // From one value to another of the second attribute, the other way round for the first's second value.
+        for (cell, moved) in [(0, -1.0), (3, 1.0), (4, 1.0), (7, -1.0)] {
+            counts[cell] += moved;
+        }
+        model.with_beside([(pair, counts)]).unwrap().save()
+    });
+    let model = Model::load(&bytes, MAX_BYTES).unwrap();
+    assert_eq!(model.save(), bytes);
+    let pair = Clique::new([0, 1]);
+    assert_eq!(model.pairs_beside().collect::<Vec<_>>(), [&pair]);
+    let moved = fresh().marginal(&pair).unwrap();
+    let moved = model.marginal(&pair).unwrap()[3] - moved[3];
+    assert!((moved - 1.0).abs() < 1e-9 * model.total(), "{moved}");
+    refuses_damaged_models(&bytes);
+}
+
+fn refuses_damaged_models(bytes: &[u8]) {
+    refuses_damage(bytes, HEADER, refused);
     for length in 0..bytes.len() {
         refused(&bytes[..length]);
     }
     for bit in 0..8 * bytes.len() {
-        match Model::load(&flipped(&bytes, bit), MAX_BYTES) {
-            Ok(other) => assert_eq!(other.save(), flipped(&bytes, bit), "bit {bit}"),
+        match Model::load(&flipped(bytes, bit), MAX_BYTES) {
+            Ok(other) => assert_eq!(other.save(), flipped(bytes, bit), "bit {bit}"),
             Err(Error::Saved(_) | Error::TooLarge { .. }) => {}
             Err(other) => panic!("bit {bit}: {other}"),
         }
