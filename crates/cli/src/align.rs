@@ -88,6 +88,7 @@ struct Rows {
 pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error> {
     let AlignArguments { of, me, out, .. } = arguments;
     let me = me.checked_sub(1).ok_or(AlignError::Parties)?;
+    output::check_distinct(&[&arguments.data], &[out])?;
     let rows = read(arguments)?;
     let keys = keys(arguments, &rows)?;
     confirmed(arguments)?;

@@ -152,11 +152,14 @@ impl<'a> Request<'a> {
         let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
         options.delimiter = self.delimiter;
         drawing::write(&blocks, &options, &mut files.table, kept.as_mut(), &phase)?;
+        files.table.end()?;
         if let Some(file) = &mut files.ledger {
             file.write_bytes(self.ledger(outcome)?.as_bytes())?;
+            file.end()?;
         }
         if let Some(file) = &mut files.model {
             file.write_bytes(&outcome.model.save())?;
+            file.end()?;
         }
         phase.finish();
         let mut summary = self.summary(made, records);

@@ -1,22 +1,13 @@
 //! What a command writes: files, and standard output.
 
-use std::io::{self, Write};
-
-pub use fhaim_files::{Staged, check_distinct, commit_all};
+pub use fhaim_files::{Staged, check_distinct, commit_all, rename_all};
 use serde::Serialize;
 
 use crate::error::Error;
 
-/// Prints a text to standard output.
+/// Prints a text to standard output; to standard error where a result goes to standard output.
 pub fn print(text: &str) -> Result<(), Error> {
-    let mut output = io::stdout().lock();
-    let written = output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush());
-    written.map_err(|source| Error::Write {
-        path: "standard output".into(),
-        source,
-    })
+    Ok(fhaim_files::print(text)?)
 }
 
 /// Prints a value to standard output as indented JSON.

@@ -1,7 +1,7 @@
 //! Files that a program writes: whole or not at all.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempPath;
 
 use crate::{
-    Error,
+    Error, output,
     target::{Target, folder, target},
 };
 
@@ -18,13 +18,50 @@ use crate::{
 /// name (on Linux, but for some network file systems).
 ///
 /// A link keeps being one: the file that it leads to is replaced. What is no file (a pipe, a device, standard output) is
-/// written to as it is, while it is made.
+/// written to as it is, while it is made. A pipe is opened at its first byte, or at its end if there is none: two of them
+/// can be read one after the other, in the order in which they are written, if each has its end ([`Staged::end`]) before
+/// the next has its first byte.
 #[derive(Debug)]
 pub struct Staged {
-    writer: BufWriter<File>,
+    writer: BufWriter<Sink>,
     place: Place,
     /// As it was named.
     path: PathBuf,
+}
+
+/// What bytes are written to.
+#[derive(Debug)]
+enum Sink {
+    Open(File),
+    /// A pipe that nothing was written to: whoever opens it waits for a reader, who may wait for another result.
+    Pipe(PathBuf),
+    /// A pipe that has its end.
+    Ended,
+}
+
+impl Sink {
+    fn file(&mut self) -> io::Result<&mut File> {
+        if let Self::Pipe(path) = self {
+            *self = Self::Open(OpenOptions::new().write(true).open(path)?);
+        }
+        match self {
+            Self::Open(file) => Ok(file),
+            Self::Pipe(_) | Self::Ended => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Open(file) => file.flush(),
+            Self::Pipe(_) | Self::Ended => Ok(()),
+        }
+    }
 }
 
 /// Where the bytes are until they are all there.
@@ -36,10 +73,14 @@ enum Place {
     Temporary(TempPath, PathBuf),
     /// Where they were to go.
     Gone,
+    /// In a pipe, which ends with the last of them.
+    Pipe,
 }
 
-/// A whole file under a temporary name, and where it belongs; nothing where it is there already.
-struct Whole {
+/// A whole file under a temporary name, closed, and where it belongs; nothing where it is there already. Dropped it leaves
+/// nothing behind, but a program that is killed leaves the temporary name.
+#[derive(Debug)]
+pub struct Whole {
     place: Option<(TempPath, PathBuf)>,
     path: PathBuf,
 }
@@ -84,7 +125,11 @@ impl Staged {
         };
         let real = match target(path).map_err(refuse)? {
             Target::File(real) => real,
-            Target::Open(file) => return Ok(Self::new(path, file, Place::Gone)),
+            Target::Open(file) => {
+                output::take(path);
+                return Ok(Self::new(path, Sink::Open(file), Place::Gone));
+            }
+            Target::Pipe(pipe) => return Ok(Self::new(path, Sink::Pipe(pipe), Place::Pipe)),
         };
         let folder = folder(&real);
         if !folder.is_dir() {
@@ -94,18 +139,19 @@ impl Staged {
             });
         }
         if let Some(file) = unnamed(folder, readers) {
-            return Ok(Self::new(path, file, Place::Unnamed(real)));
+            return Ok(Self::new(path, Sink::Open(file), Place::Unnamed(real)));
         }
         let made = temporary(readers).tempfile_in(folder);
         // The system's own words would name the temporary file.
         let made = made.map_err(|error| refuse(error.kind().into()))?;
         let (file, name) = made.into_parts();
+        let file = Sink::Open(file);
         Ok(Self::new(path, file, Place::Temporary(name, real)))
     }
 
-    fn new(path: &Path, file: File, place: Place) -> Self {
+    fn new(path: &Path, sink: Sink, place: Place) -> Self {
         Self {
-            writer: BufWriter::new(file),
+            writer: BufWriter::new(sink),
             place,
             path: path.to_owned(),
         }
@@ -120,13 +166,34 @@ impl Staged {
         written.map_err(|source| self.refused(source))
     }
 
-    /// Another handle of the same file, for a writer that does not block.
+    /// Another handle of the same file, for a writer that does not block. Whoever waits for a pipe's reader waits here.
     ///
     /// # Errors
     /// [`Error::Write`] where the process has too many files open.
-    pub fn handle(&self) -> Result<File, Error> {
-        let handle = self.writer.get_ref().try_clone();
+    pub fn handle(&mut self) -> Result<File, Error> {
+        let file = self.writer.get_mut().file();
+        let handle = file.and_then(|file| file.try_clone());
         handle.map_err(|source| self.refused(source))
+    }
+
+    /// Says that nothing more is written: whoever reads a pipe gets its end, before other results are begun with.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn end(&mut self) -> Result<(), Error> {
+        let ended = self.close_pipe();
+        ended.map_err(|source| self.refused(source))
+    }
+
+    fn close_pipe(&mut self) -> io::Result<()> {
+        if matches!(self.place, Place::Pipe) {
+            self.writer.flush()?;
+            // An empty one has a reader too, who waits for its end.
+            self.writer.get_mut().file()?;
+            *self.writer.get_mut() = Sink::Ended;
+            self.place = Place::Gone;
+        }
+        Ok(())
     }
 
     /// Gives the file its final name, in the place of any file of that name.
@@ -137,26 +204,31 @@ impl Staged {
         self.finish()?.rename()
     }
 
-    /// Brings all bytes to the disk, under a temporary name.
-    fn finish(mut self) -> Result<Whole, Error> {
+    /// Brings all bytes to the disk, under a temporary name, and closes the file: of thousands that come to their names
+    /// together no more than one need be open.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn finish(mut self) -> Result<Whole, Error> {
         let place = self.named();
         let place = place.map_err(|source| self.refused(source))?;
         Ok(Whole {
             place,
-            path: self.path,
+            path: self.path.clone(),
         })
     }
 
     fn named(&mut self) -> io::Result<Option<(TempPath, PathBuf)>> {
+        self.close_pipe()?;
         self.writer.flush()?;
-        let file = self.writer.get_ref();
         match std::mem::replace(&mut self.place, Place::Gone) {
-            Place::Gone => Ok(None),
+            Place::Gone | Place::Pipe => Ok(None),
             Place::Temporary(name, real) => {
-                file.sync_all()?;
+                self.writer.get_mut().file()?.sync_all()?;
                 Ok(Some((name, real)))
             }
             Place::Unnamed(real) => {
+                let file = self.writer.get_mut().file()?;
                 file.sync_all()?;
                 // The mode is that of the file, which is there.
                 let name =
@@ -170,6 +242,16 @@ impl Staged {
         Error::Write {
             path: self.path.clone(),
             source,
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let sink = self.writer.get_mut();
+        // What is given up is not flushed into a pipe, for whose reader it would wait.
+        if matches!(sink, Sink::Pipe(_)) {
+            *sink = Sink::Ended;
         }
     }
 }
@@ -204,8 +286,15 @@ impl Whole {
 /// [`Error::Write`] for the first that cannot be written.
 pub fn commit_all(files: impl IntoIterator<Item = Staged>) -> Result<(), Error> {
     let whole = files.into_iter().map(Staged::finish);
-    let whole = whole.collect::<Result<Vec<_>, _>>()?;
-    whole.into_iter().try_for_each(Whole::rename)
+    rename_all(whole.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// As [`commit_all`], of files that are finished.
+///
+/// # Errors
+/// [`Error::Write`] for the first that cannot be renamed.
+pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
+    files.into_iter().try_for_each(Whole::rename)
 }
 
 fn temporary(readers: Readers) -> tempfile::Builder<'static, 'static> {

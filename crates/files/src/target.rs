@@ -14,11 +14,13 @@ const MAX_LINKS: usize = 40;
 pub enum Target {
     /// A file, or none yet: another can come to its place.
     File(PathBuf),
-    /// A pipe, a device, a stream that the process was given: nothing that may be replaced.
+    /// A device, a stream that the process was given: nothing that may be replaced.
     Open(File),
+    /// A pipe with a name, not yet opened.
+    Pipe(PathBuf),
 }
 
-/// Follows links to a file, which may not be there yet. Whoever waits for a pipe's reader waits here.
+/// Follows links to a file, which may not be there yet.
 pub fn target(path: &Path) -> io::Result<Target> {
     let path = followed(path)?;
     if let Some(stream) = stream(&path)? {
@@ -26,6 +28,7 @@ pub fn target(path: &Path) -> io::Result<Target> {
     }
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if is_pipe(&found) => Ok(Target::Pipe(path)),
         Ok(found) if !found.is_file() => {
             let open = OpenOptions::new().write(true).open(&path)?;
             Ok(Target::Open(open))
@@ -57,6 +60,22 @@ pub fn folder(path: &Path) -> &Path {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     }
+}
+
+/// Whether a name is that of standard output, at the end of all links.
+pub fn is_standard_output(path: &Path) -> bool {
+    followed(path).is_ok_and(|path| stream_number(&path) == Some(1))
+}
+
+#[cfg(unix)]
+fn is_pipe(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    found.file_type().is_fifo()
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &fs::Metadata) -> bool {
+    false
 }
 
 /// The number of a stream that the process has open, if the name is one's, as /dev/stdout leads to.

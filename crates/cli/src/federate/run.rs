@@ -143,6 +143,7 @@ pub fn run(
         options.delimiter = input::delimiter(first, &arguments.format)?;
     }
     write_csv(&synthetic, &mut out, &mut rng, &options)?;
+    out.end()?;
     if let Some(file) = &mut ledger {
         let name = synthetic.schema().name();
         let text = output::to_json(&ledger_file(arguments, name, &files, &finished.ledgers))?;

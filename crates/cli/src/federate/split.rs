@@ -9,7 +9,7 @@ use super::args::SplitArguments;
 use crate::{
     error::Error,
     input,
-    output::{self, Staged, commit_all},
+    output::{self, Staged, rename_all},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -118,7 +118,8 @@ fn write(
             .map_err(|error| unwritten(error.into_error().into()))?;
         let mut file = Staged::create(&out.join(format!("part-{party:0width$}.csv")))?;
         file.write_bytes(&bytes)?;
-        files.push(file);
+        // There may be more parties than files that a process may have open.
+        files.push(file.finish()?);
     }
-    Ok(commit_all(files)?)
+    Ok(rename_all(files)?)
 }

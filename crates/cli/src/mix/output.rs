@@ -60,6 +60,7 @@ impl Files {
             Origin::Images { rows, columns } => {
                 let images = images(shape, mixes, (*rows, *columns));
                 self.out.write_bytes(&idx::write_images(&images))?;
+                self.out.end()?;
                 if let Some(file) = &mut self.labels {
                     // A class is below the number of classes, and of images there are 256 at most.
                     let labels: Vec<u8> = mixes.labels.iter().map(|&label| label as u8).collect();

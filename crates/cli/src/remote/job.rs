@@ -306,7 +306,7 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
 
 /// A file that comes to its place when it is whole.
 fn begin(path: &Path) -> Result<(Staged, tokio::fs::File), Error> {
-    let staged = Staged::create(path)?;
+    let mut staged = Staged::create(path)?;
     let file = tokio::fs::File::from_std(staged.handle()?);
     Ok((staged, file))
 }

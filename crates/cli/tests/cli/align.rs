@@ -142,6 +142,28 @@ fn tables_that_cannot_be_aligned() {
     }
 }
 
+/// The common rows take the place of no table, before anything is sent.
+#[test]
+fn the_rows_do_not_replace_the_table() {
+    let folder = TempDir::new().unwrap();
+    let rows = table(0..3, "age");
+    fs::write(folder.path().join("t.csv"), &rows).unwrap();
+    for out in ["t.csv", "./t.csv"] {
+        let line = format!(
+            "align --data t.csv --on id --me 1 --of 2 --session s --messages shared --out {out} --yes --wait 1"
+        );
+        let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("is named for two purposes"), "{told}");
+        assert!(!folder.path().join("shared").exists());
+    }
+    assert_eq!(
+        fs::read_to_string(folder.path().join("t.csv")).unwrap(),
+        rows
+    );
+}
+
 /// A wait that no clock has before it ended the command after its first message was out.
 #[test]
 fn waits_that_cannot_be_are_refused_before_anything_is_sent() {

@@ -86,6 +86,23 @@ fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
     }
 }
 
+/// There may be more parties than files that a process may have open.
+#[cfg(unix)]
+#[test]
+fn parties_may_be_more_than_open_files() {
+    let folder = folder(table(240), SCHEMA);
+    let script = format!(
+        "ulimit -n 64 && exec \"$0\" {} --parties 200",
+        SPLIT.join(" ")
+    );
+    let program = env!("CARGO_BIN_EXE_fhaim");
+    let split = fhaim_kit::command::run("sh", folder.path(), &["-c", &script, program]);
+    assert!(split.status.success(), "{}", stderr(&split));
+    let parts = names(&folder.path().join("parts"));
+    assert_eq!(parts.len(), 200);
+    assert_eq!(parts[199], "part-199.csv");
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_in_one_line() {
     let folder = folder(table(30), SCHEMA);

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{CONFIG, fhaim, folder, stderr};
+use crate::{CONFIG, fhaim, folder, names, stderr};
 
 /// Two columns and a class; the second follows the class.
 const CLASSED: &str = r#"{"name":"t","target":"c","columns":[
@@ -250,6 +250,62 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     let ignoring = ["--mix", "4", "--epsilon", "1", "--ignore-columns"];
     refused(&ignoring, "no column beside its target");
     assert!(!folder.path().join("s.csv").exists());
+}
+
+/// Nothing that is written takes the place of what is read, nor one result that of the other.
+#[test]
+fn no_mixes_replace_records() {
+    let folder = folder(classed(40), CLASSED);
+    fs::write(folder.path().join("i"), idx(&[40, 1, 1], &[9; 40])).unwrap();
+    fs::write(folder.path().join("l"), idx(&[40], &[1; 40])).unwrap();
+    let table = "mix --data t.csv --schema t.schema.json --out";
+    let images = "mix --images i --labels l --out";
+    for line in [
+        &format!("{table} t.csv"),
+        &format!("{table} ./t.schema.json"),
+        &format!("{images} i --out-labels s"),
+        &format!("{images} s --out-labels l"),
+        &format!("{images} s --out-labels ./s"),
+    ] {
+        let line = format!("{line} --mix 4 --epsilon 10 --yes");
+        let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("is named for two purposes"), "{told}");
+    }
+    assert_eq!(names(folder.path()), ["i", "l", "t.csv", "t.schema.json"]);
+}
+
+/// Images and classes into two pipes, which are read one after the other; and into standard output, where nothing else
+/// goes then.
+#[cfg(unix)]
+#[test]
+fn mixes_go_into_pipes_and_to_standard_output() {
+    let folder = folder("", CLASSED);
+    fs::write(folder.path().join("i"), idx(&[40, 1, 1], &[9; 40])).unwrap();
+    fs::write(folder.path().join("l"), idx(&[40], &[1; 40])).unwrap();
+    let program = env!("CARGO_BIN_EXE_fhaim");
+    let files = "--images i --labels l --mix 4 --epsilon 10 --yes --quiet";
+    // Whoever waited for the other would wait for ever.
+    let script = format!(
+        "mkfifo one two; (cat one > images; cat two > labels) & \
+         timeout 20 \"$0\" mix {files} --out one --out-labels two && wait"
+    );
+    let run = fhaim_kit::command::run("sh", folder.path(), &["-c", &script, program]);
+    assert!(run.status.success(), "{}", stderr(&run));
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    let (images, labels) = (read("images"), read("labels"));
+    assert_eq!(
+        (&images[..4], &labels[..4]),
+        (&[0, 0, 8, 3][..], &[0, 0, 8, 1][..])
+    );
+
+    let line = format!("mix {files} --out /dev/stdout --out-labels labels");
+    let run = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    assert!(run.status.success(), "{}", stderr(&run));
+    // A header of four numbers, an image for each class and nothing more.
+    assert_eq!(run.stdout.len(), 16 + read("labels").len() - 8);
+    assert!(stderr(&run).contains("labels") || stderr(&run).contains("/dev/stdout"));
 }
 
 /// e(a) of one mix as it is published (Wang, Balle and Kasiviswanathan 2019, Theorem 9), in plain sums.

@@ -14,6 +14,7 @@ fn names(folder: &Path) -> Vec<std::ffi::OsString> {
 fn named(path: &Path) -> Staged {
     let file = temporary(Readers::Usual).tempfile_in(folder(path)).unwrap();
     let (file, name) = file.into_parts();
+    let file = Sink::Open(file);
     Staged::new(path, file, Place::Temporary(name, path.to_owned()))
 }
 
@@ -71,6 +72,32 @@ fn all_files_or_none() {
     commit_all([staged("a"), staged("b")]).unwrap();
     assert_eq!(names(folder.path()), ["a", "b"]);
     assert_eq!(fs::read(at("b")).unwrap(), b"b");
+}
+
+/// Files that are finished are closed: of as many as there are one is open at a time.
+#[cfg(target_os = "linux")]
+#[test]
+fn finished_files_are_closed_and_not_named_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let streams = fs::read_dir("/proc/self/fd").unwrap();
+        let leads = |stream: fs::DirEntry| fs::read_link(stream.path()).ok();
+        let leads = streams.filter_map(|stream| leads(stream.unwrap()));
+        leads.filter(|path| path.starts_with(folder.path())).count()
+    };
+    let whole = |number: u32| {
+        let mut file = Staged::create(&folder.path().join(number.to_string())).unwrap();
+        file.write_bytes(b"part").unwrap();
+        assert_eq!(open(), 1);
+        file.finish().unwrap()
+    };
+    let parts: Vec<Whole> = (0..20).map(whole).collect();
+    assert_eq!(open(), 0);
+    let hidden = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(".fhaim-");
+    assert!(names(folder.path()).iter().all(hidden));
+    rename_all(parts).unwrap();
+    assert!(!names(folder.path()).iter().any(hidden));
+    assert_eq!(names(folder.path()).len(), 20);
 }
 
 #[test]
@@ -146,8 +173,7 @@ mod unix {
     fn pipes_are_written_to_and_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
+        self::pipe(&pipe);
         let name = pipe.clone();
         let reader = std::thread::spawn(move || fs::read(name).unwrap());
         let mut staged = Staged::create(&pipe).unwrap();
@@ -156,6 +182,49 @@ mod unix {
         assert_eq!(reader.join().unwrap(), b"records");
         assert!(!fs::symlink_metadata(&pipe).unwrap().is_file());
         assert_eq!(names(folder.path()), ["pipe"]);
+    }
+
+    fn pipe(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }
+
+    /// Two pipes that are read one after the other, in the order in which they are written: nobody waits for the other.
+    #[test]
+    fn pipes_are_read_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let pipes = ["one", "two", "empty"].map(at);
+        pipes.iter().for_each(|path| pipe(path));
+        let (names, unread) = (pipes.clone(), at("unread"));
+        pipe(&unread);
+        let (told, heard) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let read: Vec<String> = (names.iter())
+                .map(|name| fs::read_to_string(name).unwrap())
+                .collect();
+            told.send(read).unwrap();
+        });
+        let (done, finished) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let [mut one, mut two, empty] = pipes.map(|path| Staged::create(&path).unwrap());
+            one.write_bytes(b"records").unwrap();
+            one.end().unwrap();
+            two.write_bytes(b"classes").unwrap();
+            two.end().unwrap();
+            commit_all([one, two, empty]).unwrap();
+            // One that is given up waits for no reader.
+            let mut given_up = Staged::create(&unread).unwrap();
+            given_up.write_bytes(b"half").unwrap();
+            drop(given_up);
+            done.send(()).unwrap();
+        });
+        let long = std::time::Duration::from_secs(20);
+        finished.recv_timeout(long).unwrap();
+        assert_eq!(
+            heard.recv_timeout(long).unwrap(),
+            ["records", "classes", ""]
+        );
     }
 
     #[test]

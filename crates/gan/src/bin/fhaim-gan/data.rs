@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Dialect, ReadOptions, Schema, Table, Transcoder, read_csv};
@@ -142,5 +141,5 @@ pub fn model(path: &Path) -> Result<Model, Failure> {
 
 /// Prints a line, also where nobody reads it any more.
 pub fn print(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = fhaim_files::print(&format!("{line}\n"));
 }
