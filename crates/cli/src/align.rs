@@ -10,6 +10,7 @@ use std::{
 
 use clap::Args;
 use fhaim_domain::counted;
+use fhaim_files::{ask, can_ask, home, progress::Progress};
 use fhaim_protocol::{
     align::{AlignError, Aligned, Message, Outgoing, Party, normalised},
     request::DatasetId,
@@ -19,11 +20,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     args::FormatArguments,
-    ask::{ask, can_ask},
     error::Error,
-    home, input,
+    input,
     output::{self, Staged},
-    progress::Progress,
     randomness::system,
 };
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fhaim_files::progress::Progress;
 use fhaim_synth::MechanismName;
 use serde::Serialize;
 
@@ -13,7 +14,6 @@ use crate::{
     error::Error,
     generate,
     output::{self, Staged},
-    progress::Progress,
     randomness::InsecureTestSeed,
     summary::Summary,
     wine,

@@ -3,10 +3,11 @@
 use std::{io::Write, sync::Arc};
 
 use fhaim_domain::{Schema, Table, WriteOptions};
+use fhaim_files::progress::Phase;
 use fhaim_synth::{Block, Blocks, FittedModel};
 use rand::Rng;
 
-use crate::{error::Error, input, progress::Phase};
+use crate::{error::Error, input};
 
 /// A table that was drawn, for those who go on to compare it.
 #[derive(Debug, Default)]

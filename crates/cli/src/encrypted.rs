@@ -7,6 +7,7 @@ use std::{
 
 use fhaim_domain::{Clique, counted};
 use fhaim_dp::LadderPlan;
+use fhaim_files::progress::Progress;
 use fhaim_he::{ParameterSet, Parameters};
 use fhaim_protocol::{
     crypto::{CryptoService, judge::Rules},
@@ -25,7 +26,6 @@ use crate::{
     estimate::Estimate,
     held::Held,
     holders::{self, Holding, Party},
-    progress::Progress,
     randomness::{InsecureTestSeed, system},
 };
 

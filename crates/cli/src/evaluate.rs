@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Reading, Schema, Table, counted};
 use fhaim_eval::{Membership, REPORT_STATEMENT, Report, html_page, membership};
+use fhaim_files::progress::Progress;
 use serde::Deserialize;
 
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     error::Error,
     input::{self, Data},
     output::{self, Staged},
-    progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 

@@ -11,6 +11,10 @@ use fhaim_domain::{
 };
 use fhaim_dp::{Ladder, LadderForm, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
+use fhaim_files::{
+    memory::{self, Records, Use},
+    progress::{Phase, Progress},
+};
 use fhaim_he::Layout;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
@@ -27,9 +31,7 @@ use crate::{
     held::Held,
     holders::{self, Party},
     input,
-    memory::{self, Records, Use},
     output::{self, Staged, commit_all},
-    progress::{Phase, Progress},
     randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
     summary::{LedgerFile, Summary, print_summary},
@@ -133,7 +135,7 @@ impl<'a> Request<'a> {
         let GenerateArguments {
             data, delta, yes, ..
         } = self.arguments;
-        memory::look_up(data, self.job.rho, *delta, None, *yes)
+        Ok(memory::look_up(data, self.job.rho, *delta, None, *yes)?)
     }
 
     /// Draws the synthetic table from the model and writes all files.

@@ -14,6 +14,7 @@ use std::{
 
 pub use fhaim_api::account::Secret;
 use fhaim_domain::Schema;
+use fhaim_files::{keeping, progress::Progress};
 use fhaim_he::Layout;
 pub use fhaim_sdk::Endpoints;
 use fhaim_synth::MechanismName;
@@ -29,12 +30,10 @@ use crate::{
     generate::{Request, modelled_records},
     holders::HoldersArguments,
     input, output,
-    progress::Progress,
-    remarks,
     remote::{args::UploadArguments, dataset, login},
     sample, schema, serve,
 };
-pub use crate::{input::Data, progress::Listener};
+pub use fhaim_files::{data::Data, progress::Listener};
 
 /// What some work has come to.
 #[derive(Debug)]
@@ -456,7 +455,7 @@ fn within<T>(
         resume_unwind(panic)
     };
     // What the work had in hands is dropped as it unwinds: nobody sees it half done.
-    let (done, remarks) = remarks::keeping(|| catch_unwind(AssertUnwindSafe(|| work(&progress))));
+    let (done, remarks) = keeping(|| catch_unwind(AssertUnwindSafe(|| work(&progress))));
     let result = done.map_err(unwound)??;
     Ok(Done { result, remarks })
 }

@@ -10,7 +10,6 @@
 mod align;
 mod alone;
 mod args;
-mod ask;
 mod attack;
 mod bench;
 mod counting;
@@ -24,16 +23,11 @@ mod federate;
 mod generate;
 mod held;
 mod holders;
-mod home;
 pub mod in_process;
 mod input;
-mod memory;
 mod mix;
 mod output;
-mod parquet;
-mod progress;
 mod randomness;
-mod remarks;
 mod remote;
 mod sample;
 mod schema;
@@ -47,12 +41,12 @@ mod wine;
 use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
+use fhaim_files::progress::Progress;
 
 use crate::{
     args::{Arguments, Command, SchemaCommand},
     bench::args::BenchCommand,
     error::Error,
-    progress::Progress,
     randomness::OperatingSystem,
 };
 pub use randomness::{InsecureTestSeed, Randomness};

@@ -3,6 +3,7 @@
 use std::{io::Write, sync::Arc};
 
 use fhaim_domain::{Schema, WriteOptions, counted};
+use fhaim_files::progress::Progress;
 use fhaim_generation::parse_conditions;
 use fhaim_synth::{FittedModel, ModelError, load_model};
 
@@ -12,7 +13,6 @@ use crate::{
     error::Error,
     input,
     output::{self, Staged},
-    progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 

@@ -4,16 +4,18 @@ use std::path::Path;
 
 use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
 use fhaim_dp::{Rho, accounting};
+use fhaim_files::{
+    memory::{self, Use},
+    note,
+};
 use serde::Serialize;
 
 use crate::{
     args::{CheckArguments, InferArguments},
     error::Error,
     input,
-    memory::{self, Use},
     output::{self, Staged},
     randomness::system,
-    remarks::note,
 };
 
 /// A schema, and what its owner must know.

@@ -30,7 +30,10 @@ const MAX_NOISE: f64 = (1u64 << 40) as f64;
 const ROUNDING: f64 = 1.0 / (1u64 << 36) as f64;
 
 /// The Gaussian mechanism over a random sample of the records.
-#[derive(Clone, Copy, Debug, PartialEq)]
+///
+/// As JSON it is what a machine remembers of a run: [`composed_epsilon`] needs all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SampledGaussian {
     /// Each record's chance to be in a step's sample.
     pub rate: f64,
@@ -60,15 +63,12 @@ impl SampledGaussian {
     /// # Errors
     /// A delta that is none; [`Error::Sampled`] for a rate outside 0..=1, or noise that is not positive.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
-        if !(self.rate > 0.0 && self.rate <= 1.0 && self.multiplier > 0.0) {
-            return Err(Error::Sampled {
-                rate: self.rate,
-                noise: self.multiplier,
-            });
-        }
-        least_epsilon((2, f64::from(self.steps)), delta, |order| {
-            f64::from(self.steps) * self.of_order(order)
-        })
+        composed_epsilon(&[Curve::Sampled(std::slice::from_ref(self))], delta)
+    }
+
+    /// What all steps cost at an order.
+    fn of_all_steps(&self, order: u32) -> f64 {
+        f64::from(self.steps) * self.of_order(order)
     }
 
     /// The least multiplier at which epsilon is at most the one asked for; `self`'s own is not looked at.
@@ -140,7 +140,7 @@ impl Mixing {
     /// # Errors
     /// A delta that is none; [`Error::Sampled`] for noise or a rate that is no positive number.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
-        composed_epsilon(&[*self], Rho::ZERO, delta)
+        composed_epsilon(&[Curve::Mixing(self)], delta)
     }
 
     /// The least deviation at which epsilon is at most the one asked for; `self`'s own is not looked at.
@@ -155,29 +155,90 @@ impl Mixing {
     }
 }
 
-/// What several runs of DP-CDA over the same records and `rho`-zCDP releases of them cost together, where all
-/// neighbours are those of DP-CDA: a record is replaced by another of its class. At every order Renyi divergences add
-/// up (Mironov 2017, Proposition 1), and those of zCDP are `a rho`. The least epsilon that an integer order from 3
-/// shows, and that order.
-///
-/// # Errors
-/// As [`Mixing::epsilon`].
-pub fn composed_epsilon(mixings: &[Mixing], rho: Rho, delta: f64) -> Result<(f64, u32), Error> {
-    for mixing in mixings {
-        let sampled = mixing.rate > 0.0 && mixing.rate <= 1.0;
-        if !(mixing.deviation > 0.0 && sampled) || mixing.records == 0 {
-            return Err(Error::Sampled {
-                rate: mixing.rate,
-                noise: mixing.deviation,
-            });
+/// What a use of some records costs at every order, for one kind of neighbours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Curve<'a> {
+    /// zCDP: `a rho`.
+    Zcdp(Rho),
+    /// DP-CDA, where a record is replaced by another of its class.
+    Mixing(&'a Mixing),
+    /// Sampled Gaussians of which one is what somebody is in, and it is not known which: at each order the one that costs
+    /// most.
+    Sampled(&'a [SampledGaussian]),
+    /// The same where somebody leaves, and comes as somebody else: what both cost together
+    /// (`(a - 1/2) / (a - 1) e(2a) + e(2a - 1)`, Mironov 2017, Corollary 4).
+    SampledTwice(&'a [SampledGaussian]),
+}
+
+impl Curve<'_> {
+    /// The least integer order at which there is a bound.
+    fn first(&self) -> u32 {
+        match self {
+            Self::Mixing(_) => 3,
+            Self::Zcdp(_) | Self::Sampled(_) | Self::SampledTwice(_) => 2,
         }
     }
-    let samples = mixings.iter().map(|mixing| f64::from(mixing.samples)).sum();
-    least_epsilon((3, samples), delta, |order| {
-        let mixed = mixings
-            .iter()
-            .map(|mixing| f64::from(mixing.samples) * mixing.amplified(order));
-        mixed.sum::<f64>() + f64::from(order) * rho.to_f64()
+
+    /// Steps whose rounding adds up. Twice is `3/2 e + e` at most, which is below three times.
+    fn steps(&self) -> f64 {
+        let most = |all: &[SampledGaussian]| all.iter().map(|one| one.steps).max().unwrap_or(0);
+        match self {
+            Self::Zcdp(_) => 0.0,
+            Self::Mixing(mixing) => f64::from(mixing.samples),
+            Self::Sampled(all) => f64::from(most(all)),
+            Self::SampledTwice(all) => 3.0 * f64::from(most(all)),
+        }
+    }
+
+    fn of_order(&self, order: u32) -> f64 {
+        match self {
+            Self::Zcdp(rho) => f64::from(order) * rho.to_f64(),
+            Self::Mixing(mixing) => f64::from(mixing.samples) * mixing.amplified(order),
+            Self::Sampled(all) => largest(all, |one| one.of_all_steps(order)),
+            // Beyond the largest order rounding is not bounded.
+            Self::SampledTwice(_) if 2 * order > MAX_ORDER => f64::INFINITY,
+            Self::SampledTwice(all) => {
+                let weight = (f64::from(order) - 0.5) / f64::from(order - 1);
+                largest(all, |one| {
+                    weight * one.of_all_steps(2 * order) + one.of_all_steps(2 * order - 1)
+                })
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let sampled = |rate: f64, noise: f64| match rate > 0.0 && rate <= 1.0 && noise > 0.0 {
+            true => Ok(()),
+            false => Err(Error::Sampled { rate, noise }),
+        };
+        match self {
+            Self::Zcdp(_) => Ok(()),
+            Self::Mixing(mixing) if mixing.records == 0 => sampled(0.0, mixing.deviation),
+            Self::Mixing(mixing) => sampled(mixing.rate, mixing.deviation),
+            Self::Sampled([]) | Self::SampledTwice([]) => sampled(0.0, 0.0),
+            Self::Sampled(all) | Self::SampledTwice(all) => {
+                let mut all = all.iter();
+                all.try_for_each(|one| sampled(one.rate, one.multiplier))
+            }
+        }
+    }
+}
+
+fn largest(all: &[SampledGaussian], cost: impl Fn(&SampledGaussian) -> f64) -> f64 {
+    all.iter().map(cost).fold(0.0, f64::max)
+}
+
+/// What several uses of the same records cost together, where all are for the same neighbours: at every order Renyi
+/// divergences add up (Mironov 2017, Proposition 1). The least epsilon that an integer order shows, and that order.
+///
+/// # Errors
+/// A delta that is none; [`Error::Sampled`] for noise or a rate that is no positive number, and for one of none.
+pub fn composed_epsilon(curves: &[Curve<'_>], delta: f64) -> Result<(f64, u32), Error> {
+    curves.iter().try_for_each(Curve::check)?;
+    let first = curves.iter().map(Curve::first).max().unwrap_or(2);
+    let steps = curves.iter().map(Curve::steps).sum();
+    least_epsilon((first, steps), delta, |order| {
+        curves.iter().map(|curve| curve.of_order(order)).sum()
     })
 }
 
@@ -418,7 +479,9 @@ mod tests {
         mixing.deviation = mixing.least_deviation(20.0, 1e-5).unwrap();
         for (runs, rho) in [(1, 0.0), (2, 0.0), (3, 0.25)] {
             let cost = Rho::from_f64_down(rho).unwrap();
-            let (found, order) = composed_epsilon(&vec![mixing; runs], cost, 1e-5).unwrap();
+            let mut curves = vec![Curve::Mixing(&mixing); runs];
+            curves.push(Curve::Zcdp(cost));
+            let (found, order) = composed_epsilon(&curves, 1e-5).unwrap();
             let at = |order| published(&mixing, runs as f64, rho, 1e-5, order);
             assert!((found / at(order) - 1.0).abs() < 1e-6, "{runs}: {found}");
             // No other order shows less; beyond 60 the sums pass what a double holds.
@@ -430,12 +493,105 @@ mod tests {
         }
         let one = crate::accounting::rho(20.0, 1e-5).unwrap();
         let told = crate::accounting::epsilon(one.checked_mul(2).unwrap(), 1e-5).unwrap();
-        let (both, _) = composed_epsilon(&[mixing; 2], Rho::ZERO, 1e-5).unwrap();
+        let (both, _) = composed_epsilon(&[Curve::Mixing(&mixing); 2], 1e-5).unwrap();
         assert!(both > told + 1.0, "{both} {told}");
         let wrong = Mixing {
             rate: 0.0,
             ..mixing
         };
-        assert!(composed_epsilon(&[mixing, wrong], Rho::ZERO, 1e-5).is_err());
+        let curves = [Curve::Mixing(&mixing), Curve::Mixing(&wrong)];
+        assert!(composed_epsilon(&curves, 1e-5).is_err());
+    }
+
+    /// e(a) of a step as it is published (Mironov, Talwar and Zhang 2019), in plain sums.
+    fn published_step(rate: f64, multiplier: f64, order: u32) -> f64 {
+        let mut choices = 1.0;
+        let mut sum = 0.0;
+        for j in 0..=order {
+            if j > 0 {
+                choices *= f64::from(order + 1 - j) / f64::from(j);
+            }
+            let squares = f64::from(j) * (f64::from(j) - 1.0);
+            let moment = (squares / (2.0 * multiplier * multiplier)).exp();
+            sum += choices * (1.0 - rate).powi((order - j) as i32) * rate.powi(j as i32) * moment;
+        }
+        sum.ln() / f64::from(order - 1)
+    }
+
+    /// Runs of other rates, noise and length, a rho beside: at every order they add up, and of those of which one counts
+    /// it is the one that costs most.
+    #[test]
+    fn sampled_gaussians_compose_by_the_formula() {
+        let one = SampledGaussian {
+            rate: 0.02,
+            multiplier: 1.1,
+            steps: 300,
+        };
+        let two = SampledGaussian {
+            rate: 0.1,
+            multiplier: 3.0,
+            steps: 50,
+        };
+        let rho = Rho::from_f64_down(0.125).unwrap();
+        let (ones, either) = ([one], [one, two]);
+        let e = |g: SampledGaussian, order| {
+            f64::from(g.steps) * published_step(g.rate, g.multiplier, order)
+        };
+        let least = |cost: &dyn Fn(u32) -> f64| {
+            let of = |order| cost(order) + 1e5f64.ln() / f64::from(order - 1);
+            (2..=40).map(of).fold(f64::INFINITY, f64::min)
+        };
+        let found = |curves: &[Curve<'_>]| composed_epsilon(curves, 1e-5).unwrap().0;
+        let near = |found: f64, expected: f64| {
+            assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+        };
+        let all = [
+            Curve::Sampled(&ones),
+            Curve::Sampled(&either),
+            Curve::Zcdp(rho),
+        ];
+        near(
+            found(&all),
+            least(&|a| e(one, a) + e(one, a).max(e(two, a)) + f64::from(a) / 8.0),
+        );
+        near(
+            found(&[Curve::SampledTwice(&ones), Curve::Sampled(&ones)]),
+            least(&|a| {
+                let weight = (f64::from(a) - 0.5) / f64::from(a - 1);
+                weight * e(one, 2 * a) + e(one, 2 * a - 1) + e(one, a)
+            }),
+        );
+        // The same twice is twice the steps.
+        let longer = SampledGaussian { steps: 600, ..one };
+        near(
+            found(&[Curve::Sampled(&ones); 2]),
+            longer.epsilon(1e-5).unwrap().0,
+        );
+        let wrong = [SampledGaussian { rate: 1.5, ..one }];
+        for refused in [&wrong[..], &[]] {
+            assert!(composed_epsilon(&[Curve::Sampled(refused)], 1e-5).is_err());
+            assert!(composed_epsilon(&[Curve::SampledTwice(refused)], 1e-5).is_err());
+        }
+    }
+
+    /// Of a Gaussian it is known what leaving and coming cost together: twice the distance, four times e(a).
+    #[test]
+    fn leaving_and_coming_cost_no_less_than_twice_the_distance() {
+        let whole = [SampledGaussian {
+            rate: 1.0,
+            multiplier: 2.0,
+            steps: 1,
+        }];
+        for order in [2u32, 3, 10, 128] {
+            let (found, exact) = (
+                Curve::SampledTwice(&whole).of_order(order),
+                4.0 * Curve::Sampled(&whole).of_order(order),
+            );
+            assert!(
+                found >= exact && found < exact * 1.3,
+                "{order}: {found} {exact}"
+            );
+        }
+        assert_eq!(Curve::SampledTwice(&whole).of_order(129), f64::INFINITY);
     }
 }

@@ -2,10 +2,29 @@
 
 use std::{io, path::PathBuf};
 
-/// What cannot be written, or should not be.
+/// What cannot be read or written, or should not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A file that was named cannot be read.
+    #[error("{}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file that was named is not what it should be.
+    #[error("{}: {problem}", .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// What is read twice comes through a pipe.
+    #[error("{} gives its records once and not again: name a file, not a pipe", .0.display())]
+    Pipe(PathBuf),
     /// The system refuses.
     #[error("{}: {source}", .path.display())]
     Write {
@@ -25,14 +44,29 @@ pub enum Error {
     /// An output is an input, or another output.
     #[error("{} is named for two purposes", .0.display())]
     TwoPurposes(PathBuf),
+    /// There is no folder for what is remembered.
+    #[error("set FHAIM_CONFIG_DIR: there is no home folder")]
+    NoHome,
+    /// Whoever was asked said no.
+    #[error("nothing was done")]
+    Declined,
+    /// The operating system has no randomness to give.
+    #[error("the operating system's random generator failed")]
+    NoRandomness,
 }
 
 impl Error {
     /// 2 if the request cannot be carried out as it stands, 1 if carrying it out failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoFolder { .. } | Self::TwoPurposes(_) => 2,
-            Self::Write { .. } => 1,
+            Self::Read { .. }
+            | Self::Content { .. }
+            | Self::Pipe(_)
+            | Self::NoFolder { .. }
+            | Self::TwoPurposes(_)
+            | Self::NoHome
+            | Self::Declined => 2,
+            Self::Write { .. } | Self::NoRandomness => 1,
         }
     }
 }

@@ -1,14 +1,23 @@
 #![doc = include_str!("../README.md")]
 
+mod ask;
+pub mod data;
 mod distinct;
 mod error;
+pub mod home;
+pub mod memory;
 mod output;
+mod parquet;
+pub mod progress;
+mod remarks;
 mod staged;
 mod tables;
 mod target;
 
+pub use ask::{ask, can_ask};
 pub use distinct::check_distinct;
 pub use error::Error;
 pub use output::print;
+pub use remarks::{keeping, note};
 pub use staged::{Staged, Whole, commit_all, rename_all};
 pub use tables::{FormatArguments, StrictnessArguments, delimiter, read_options, remarks};

@@ -9,6 +9,7 @@ use clap::Args;
 use fhaim_domain::Table;
 use fhaim_dp::accounting;
 use fhaim_eval::{Attack, MonteCarlo};
+use fhaim_files::progress::Progress;
 use fhaim_release::Job;
 use fhaim_synth::MechanismName;
 use rand::{SeedableRng, rngs::StdRng};
@@ -17,7 +18,7 @@ use serde::Serialize;
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use super::{Dataset, datasets};
-use crate::{args::mechanism, attack::attack, error::Error, progress::Progress, size};
+use crate::{args::mechanism, attack::attack, error::Error, size};
 
 /// What `--help` ends with.
 pub const BENCH_ATTACK_EXAMPLES: &str = "\

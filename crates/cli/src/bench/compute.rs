@@ -1,6 +1,7 @@
 //! `fhaim bench compute`: every cell of every pair, encrypted under a holder's own key, checked against its
 //! count.
 
+use fhaim_files::progress::Progress;
 use fhaim_he::{DEGREE, ParameterSet};
 use fhaim_ntt::{Modulus, Transform};
 use fhaim_protocol::bench::{Compute, compute};
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 use super::args::ComputeArguments;
 use super::{Dataset, tables};
-use crate::{error::Error, output, progress::Progress, randomness::system, size};
+use crate::{error::Error, output, randomness::system, size};
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads, and so are the
 /// limits: what its multiply-accumulates and its transforms take by themselves, in cache, on this machine.

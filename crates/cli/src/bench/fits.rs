@@ -5,6 +5,7 @@ use std::{io, time::Instant};
 
 use fhaim_domain::{Table, WriteOptions, write_csv};
 use fhaim_dp::accounting;
+use fhaim_files::progress::Progress;
 use fhaim_pgm::{FitReport, Pace};
 use fhaim_release::{Job, ReleaseRequest, Run, Source, SourceError};
 use fhaim_synth::{FittedModel, MechanismName, Outcome, PlaintextSource, drive};
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::args::PgmArguments;
 use super::rows::Rows;
 use super::{Dataset, families, made, tables};
-use crate::{args::DEFAULT_DELTA, error::Error, progress::Progress, size};
+use crate::{args::DEFAULT_DELTA, error::Error, size};
 
 /// What was done of a fit, its calibrations in steps.
 #[derive(Debug, Serialize)]

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use fhaim_domain::Table;
+use fhaim_files::progress::Progress;
 
 use super::families::Family;
 use super::trial::{Contender, MAX_TRIPLES, Setting, TreeScores, Trial, mean_and_error, trial};
@@ -11,9 +12,7 @@ use serde::Serialize;
 
 use super::rows::{Rows, bracketed};
 use super::{Dataset, own_tables, tables};
-use crate::{
-    args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error, progress::Progress,
-};
+use crate::{args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error};
 
 /// A mean over the seeds, and its standard error: none where there is one seed.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -10,6 +10,7 @@ use std::{path::PathBuf, time::Instant};
 use clap::Args;
 use fhaim_dp::{Ladder, Leak, Ledger, accounting};
 use fhaim_eval::{Labelled, Perceptron, PerceptronOptions};
+use fhaim_files::progress::Progress;
 use fhaim_he::SecretKey;
 use fhaim_mix::{Cda, CdaNoise, Groups, Mixes, Points, Standard, encrypted, idx};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
@@ -19,7 +20,7 @@ use serde::Serialize;
 use super::FOLDER;
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
-use crate::{error::Error, progress::Progress};
+use crate::error::Error;
 
 /// What `--help` ends with.
 pub const BENCH_MIX_EXAMPLES: &str = "\

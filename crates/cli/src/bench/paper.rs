@@ -8,6 +8,7 @@ use clap::Args;
 use fhaim_domain::Table;
 use fhaim_dp::accounting;
 use fhaim_eval::{Prediction, predict_held_out, workload_error};
+use fhaim_files::progress::Progress;
 use fhaim_release::Job;
 use fhaim_synth::{Mechanism, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
@@ -17,7 +18,7 @@ use serde_json::json;
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use super::{Dataset, datasets};
-use crate::{error::Error, progress::Progress};
+use crate::error::Error;
 
 /// What `--help` ends with.
 pub const PAPER_EXAMPLES: &str = "\

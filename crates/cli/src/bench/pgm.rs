@@ -7,6 +7,7 @@ use std::{
 };
 
 use fhaim_domain::{Clique, Domain};
+use fhaim_files::progress::Progress;
 use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
 use serde::{
     Deserialize, Serialize,
@@ -15,7 +16,7 @@ use serde::{
 
 use super::args::PgmArguments;
 use super::fits;
-use crate::{error::Error, output, progress::Progress};
+use crate::{error::Error, output};
 
 /// Names the folder of the reference fits, files `pgm-*.json`.
 const FOLDER: &str = "FHAIM_REFERENCE_DIR";

@@ -20,6 +20,7 @@ use fhaim_api::{
     keys::NewKeySet,
     token::Service,
 };
+use fhaim_files::progress::Progress;
 use fhaim_he::Layout;
 use fhaim_platform::connections::capacity;
 use fhaim_sdk::{Client, Endpoints};
@@ -33,7 +34,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{args::SiegeArguments, fleet::Fleet, load};
-use crate::{error::Error, output, progress::Progress, serve::runtime};
+use crate::{error::Error, output, serve::runtime};
 
 /// Descriptors that a service may have: what a system allows unless told otherwise.
 const DESCRIPTORS: u32 = 1024;

@@ -4,8 +4,10 @@ pub mod args;
 mod run;
 mod split;
 
+use fhaim_files::progress::Progress;
+
 use self::args::FederateCommand;
-use crate::{error::Error, progress::Progress, randomness::Randomness};
+use crate::{error::Error, randomness::Randomness};
 
 /// Runs a command of it.
 pub fn dispatch<R: Randomness>(

@@ -13,6 +13,10 @@ use fhaim_dp::{Rho, accounting};
 use fhaim_federated::{
     Method, Outcome, PartyLedger, PooledRun, Setting, least_rounds, play, random_triples,
 };
+use fhaim_files::{
+    memory::{self, Records, Use},
+    progress::Progress,
+};
 use fhaim_release::Job;
 use fhaim_synth::sample_allowed;
 use serde::Serialize;
@@ -21,9 +25,7 @@ use super::args::{FederateArguments, Federation};
 use crate::{
     error::Error,
     input,
-    memory::{self, Records, Use},
     output::{self, Staged, commit_all},
-    progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator},
     size,
 };
@@ -309,10 +311,9 @@ fn look_up(
     files: &[PathBuf],
     rho: Rho,
 ) -> Result<Vec<Option<Records>>, Error> {
-    let known = files
-        .iter()
-        .map(|path| memory::look_up(path, rho, arguments.delta, None, arguments.yes));
-    known.collect()
+    let (delta, yes) = (arguments.delta, arguments.yes);
+    let look_up = |path| Ok(memory::look_up(path, rho, delta, None, yes)?);
+    files.iter().map(look_up).collect()
 }
 
 fn remember(known: &[Option<Records>], arguments: &FederateArguments, ledgers: &[PartyLedger]) {

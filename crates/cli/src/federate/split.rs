@@ -82,7 +82,7 @@ fn write(
     };
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
-        .from_reader(input::open(data)?);
+        .from_reader(input::Data::from(data).open()?);
     let header = reader.byte_headers().map_err(unread)?.clone();
     let writer = || {
         let mut writer = csv::WriterBuilder::new()

@@ -12,6 +12,10 @@ use std::{
 
 use fhaim_domain::{Table, counted};
 use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting, rdp::Mixing};
+use fhaim_files::{
+    memory::{self, Cost, Use},
+    progress::Progress,
+};
 use fhaim_he::SecretKey;
 use fhaim_mix::{
     Cda, CdaNoise, Groups, MAX_PLACES, MAX_VALUES, Mixes, Points, Standard, encrypted, idx,
@@ -25,9 +29,7 @@ use crate::{
     args::FormatArguments,
     error::Error,
     input::{self, Data},
-    memory::{self, Cost, Use},
     output as written,
-    progress::Progress,
     randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
 };
@@ -100,7 +102,7 @@ pub fn run(
     let made = planned.make(arguments, &points, rho, seed, progress)?;
     if let Some(records) = &known {
         let out = arguments.out.display().to_string();
-        records.remember(Use::Run { out }, made.spent);
+        records.remember(Use::Run { out }, made.spent.clone());
     }
     let mut rng = generator(seed, Purpose::Records)?;
     let records = files.write(arguments, &origin, &points, &made.mixes, &mut rng)?;
@@ -113,7 +115,7 @@ pub fn run(
         delta: arguments.delta,
         rho_spent: match made.spent {
             Cost::Rho(rho) => Some(rho.to_f64()),
-            Cost::Mixing(_) => None,
+            Cost::Mixing(_) | Cost::Gan(_) => None,
         },
         epsilon_spent: made.epsilon,
         encrypted: arguments.encrypted,

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use fhaim_api::usage::Used;
 use fhaim_domain::counted;
+use fhaim_files::{ask, can_ask};
 
 use super::{
     args::{AccountCommand, CloseArguments, ListArguments},
     login,
 };
-use crate::{
-    ask::{ask, can_ask},
-    error::Error,
-    output,
-};
+use crate::{error::Error, output};
 
 pub async fn run(command: &AccountCommand) -> Result<(), Error> {
     match command {

@@ -11,6 +11,11 @@ use fhaim_api::{
 };
 use fhaim_domain::{Claim, Schema, counted};
 use fhaim_dp::{Ladder, LadderForm, Rho};
+use fhaim_files::{
+    ask, can_ask,
+    memory::{self, Use},
+    progress::Progress,
+};
 use fhaim_he::Layout;
 use fhaim_protocol::{
     counts::CountsForm, encryption::Encryption, holder::check_records, panel::KeyService,
@@ -31,13 +36,10 @@ use super::{
 };
 use crate::{
     args::{FormatArguments, StrictnessArguments},
-    ask::{ask, can_ask},
     counting,
     error::Error,
     input::{self, Data},
-    memory::{self, Use},
     output,
-    progress::Progress,
     randomness::{InsecureTestSeed, Purpose, Randomness, generator},
 };
 
@@ -364,9 +366,9 @@ fn confirmed(dataset: Uuid) -> Result<bool, Error> {
         let reason = "there is no terminal to ask: say --yes to delete the dataset";
         return Err(Error::Usage(reason.to_owned()));
     }
-    ask(&format!(
+    Ok(ask(&format!(
         "Delete {dataset}, its keys and all its results for good?"
-    ))
+    ))?)
 }
 
 /// What drafting the schema cost, of which no service can know more than its holder says.

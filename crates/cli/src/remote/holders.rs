@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fhaim_api::{dataset::Dataset, keys::KeySet, upload::UploadState};
 use fhaim_domain::Schema;
+use fhaim_files::{ask, can_ask};
 use fhaim_protocol::{
     panel::KeyService,
     roster::{Contribution, Member, Partition, Roster},
@@ -16,12 +17,7 @@ use super::{
     args::{ConsentArguments, JoinArguments, RosterArguments},
     login,
 };
-use crate::{
-    ask::{ask, can_ask},
-    error::Error,
-    holders::Upload,
-    output,
-};
+use crate::{error::Error, holders::Upload, output};
 
 /// `fhaim dataset join`.
 pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {

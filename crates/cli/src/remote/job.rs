@@ -9,6 +9,10 @@ use clap::Args;
 use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic, TableFormat};
 use fhaim_domain::counted;
 use fhaim_dp::accounting;
+use fhaim_files::{
+    ask, can_ask,
+    progress::{Phase, Progress},
+};
 use fhaim_sdk::Client;
 use uuid::Uuid;
 
@@ -17,10 +21,8 @@ use super::{
     holders, link, login,
 };
 use crate::{
-    ask::{ask, can_ask},
     error::Error,
     output::{self, Staged},
-    progress::{Phase, Progress},
 };
 
 /// Breaks of the event stream in a row before following a job is given up.

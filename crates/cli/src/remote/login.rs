@@ -11,6 +11,7 @@ use fhaim_api::{
     account::{Credentials, Secret},
     keys::Receipt,
 };
+use fhaim_files::{home, note};
 use fhaim_protocol::roster::HolderKey;
 use fhaim_sdk::{Client, Endpoints, Keeper, Login, Receipts};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::args::{LoginArguments, LogoutArguments};
-use crate::{error::Error, home, output, randomness::system, remarks::note};
+use crate::{error::Error, output, randomness::system};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,7 +59,7 @@ pub fn holder_key() -> Result<HolderKey, Error> {
 
 fn keep(path: &Path, kept: &Kept) -> Result<(), Error> {
     let text = Zeroizing::new(output::to_json(kept)?);
-    home::replace(path, text.as_bytes())
+    Ok(home::replace(path, text.as_bytes())?)
 }
 
 /// A client with the login that was kept; whenever it changes it is kept again.
@@ -137,14 +138,15 @@ impl Receipts for ReceiptFiles {
 
     fn keep(&self, receipt: &Receipt) {
         let path = self.path(receipt.dataset);
-        let kept = home::lock(&path.with_extension("lock")).and_then(|_lock| {
+        let keep = || -> Result<(), Error> {
+            let _lock = home::lock(&path.with_extension("lock"))?;
             let known = self.load(receipt.dataset);
             if known.is_some_and(|known| known.height >= receipt.height) {
                 return Ok(());
             }
-            home::replace(&path, output::to_json(receipt)?.as_bytes())
-        });
-        if let Err(error) = kept {
+            Ok(home::replace(&path, output::to_json(receipt)?.as_bytes())?)
+        };
+        if let Err(error) = keep() {
             note(format_args!("the ledger's receipt was not kept: {error}"));
         }
     }

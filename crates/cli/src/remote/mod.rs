@@ -9,7 +9,9 @@ pub mod link;
 pub mod login;
 pub mod verify;
 
-use crate::{args::Command, error::Error, progress::Progress, randomness::Randomness};
+use fhaim_files::progress::Progress;
+
+use crate::{args::Command, error::Error, randomness::Randomness};
 
 /// Runs a command that talks to the services.
 pub fn run<R: Randomness>(command: &Command<R>, progress: &Progress) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use clap::Args;
 use fhaim_api::dataset::Dataset;
 use fhaim_domain::counted;
+use fhaim_files::progress::Progress;
 use fhaim_sdk::{Fault, Finding, KeptLadder, Share, Verification};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
@@ -13,7 +14,6 @@ use crate::{
     error::Error,
     input::Data,
     output::{self, Staged},
-    progress::Progress,
 };
 
 pub const VERIFY_EXAMPLES: &str = "\

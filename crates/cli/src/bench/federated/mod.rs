@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 use fhaim_domain::{Clique, ReadOptions, Table, read_csv};
 use fhaim_federated::{heterogeneity, partition::Rule, partition::partition};
+use fhaim_files::progress::Progress;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
@@ -20,7 +21,7 @@ use self::trial::{Trial, trial};
 use super::FOLDER;
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
-use crate::{args::megabytes, error::Error, input, progress::Progress};
+use crate::{args::megabytes, error::Error, input};
 
 /// What `--help` ends with.
 pub const BENCH_FEDERATED_EXAMPLES: &str = "\

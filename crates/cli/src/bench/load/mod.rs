@@ -10,6 +10,7 @@ mod users;
 use std::time::{Duration, Instant};
 
 use fhaim_api::account::{Credentials, Secret};
+use fhaim_files::progress::Progress;
 use fhaim_sdk::{Client, Endpoints};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -25,7 +26,7 @@ use super::{
     args::LoadArguments,
     fleet::{Fleet, Usage},
 };
-use crate::{error::Error, output, progress::Progress, serve::runtime};
+use crate::{error::Error, output, serve::runtime};
 
 /// Accounts that the users share; each has a finished job.
 const ACCOUNTS: usize = 10;

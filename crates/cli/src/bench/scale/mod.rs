@@ -14,6 +14,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use fhaim_files::progress::Progress;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,7 +27,6 @@ use crate::{
     error::Error,
     holders::Upload,
     output::{Staged, print},
-    progress::Progress,
     size,
 };
 

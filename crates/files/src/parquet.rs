@@ -15,7 +15,7 @@ use parquet::{
 };
 use zeroize::Zeroizing;
 
-use crate::error::Error;
+use crate::Error;
 
 /// How such files begin.
 const MAGIC: &[u8] = b"PAR1";

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stdin};
 
-use crate::error::Error;
+use crate::Error;
 
 /// Whether somebody can be asked.
 pub fn can_ask() -> bool {
@@ -10,6 +10,9 @@ pub fn can_ask() -> bool {
 }
 
 /// Asks a question that is answered by yes or no; anything but yes is no.
+///
+/// # Errors
+/// [`Error::Read`].
 pub fn ask(question: &str) -> Result<bool, Error> {
     eprint!("{question} [y/N] ");
     let mut answer = String::new();

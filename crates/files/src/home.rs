@@ -6,19 +6,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::Error;
+use crate::Error;
 
 /// The folder of the login and of uploads under way.
+///
+/// # Errors
+/// [`Error::NoHome`].
 pub fn folder() -> Result<PathBuf, Error> {
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let folder = of("FHAIM_CONFIG_DIR")
         .or_else(|| Some(of("XDG_CONFIG_HOME")?.join("fhaim")))
         .or_else(|| Some(of("HOME")?.join(".config/fhaim")));
-    folder.ok_or_else(|| Error::Usage("set FHAIM_CONFIG_DIR: there is no home folder".to_owned()))
+    folder.ok_or(Error::NoHome)
 }
 
 /// The folder of what is remembered for good, whoever signs in: that of the login unless
 /// FHAIM_MEMORY_DIR names another.
+///
+/// # Errors
+/// [`Error::NoHome`].
 pub fn memory() -> Result<PathBuf, Error> {
     match std::env::var_os("FHAIM_MEMORY_DIR") {
         Some(folder) => Ok(folder.into()),
@@ -27,6 +33,9 @@ pub fn memory() -> Result<PathBuf, Error> {
 }
 
 /// A folder, made for its owner alone if it is not there.
+///
+/// # Errors
+/// [`Error::Write`].
 pub fn made(path: PathBuf) -> Result<PathBuf, Error> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -40,6 +49,9 @@ pub fn made(path: PathBuf) -> Result<PathBuf, Error> {
 }
 
 /// A file's bytes, if it is there.
+///
+/// # Errors
+/// [`Error::Read`].
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -52,6 +64,9 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Writes a file for its owner alone, in the place of any that was there.
+///
+/// # Errors
+/// [`Error::Write`].
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let refuse = |source| Error::Write {
         path: path.to_owned(),
@@ -68,6 +83,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// Waits until no other program of this machine has a file's lock; it is free again when what is
 /// returned is dropped.
+///
+/// # Errors
+/// [`Error::Write`].
 pub fn lock(path: &Path) -> Result<File, Error> {
     let locked = File::create(path).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|source| Error::Write {

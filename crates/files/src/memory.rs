@@ -15,7 +15,7 @@ use fhaim_api::Digest;
 use fhaim_domain::counted;
 use fhaim_dp::{
     Rho, accounting,
-    rdp::{self, Mixing},
+    rdp::{self, Curve, Mixing, SampledGaussian},
 };
 use hmac::{Hmac, Mac};
 use rand::{TryRngCore, rngs::OsRng};
@@ -25,12 +25,10 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::{
+    Error,
     ask::{ask, can_ask},
-    error::Error,
-    home,
-    input::Data,
-    output,
-    remarks::note,
+    data::Data,
+    home, note,
 };
 
 const KEY_BYTES: usize = 32;
@@ -59,12 +57,43 @@ pub enum Use {
 }
 
 /// What a use costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Cost {
     /// Of a record that is added or removed: the whole budget of a dataset; what a run spent.
     Rho(Rho),
     /// Of a record that is replaced by another of its class, which is all that DP-CDA hides. No rho bounds it.
     Mixing(Mixing),
+    /// Of what is added or removed: networks that were trained with noise in each step.
+    Gan(Noised),
+}
+
+/// Training with noise in each step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noised {
+    /// Whose budget it kept.
+    pub keeps: Unit,
+    /// What it cost, by how much each party has: where records were dealt among parties, nobody knows whose a record was.
+    pub one_of: Vec<SampledGaussian>,
+}
+
+/// Whom a budget protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A record that is there or not.
+    Record,
+    /// A party, with all of its records.
+    Party,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Record => "record",
+            Self::Party => "party",
+        })
+    }
 }
 
 impl From<Rho> for Cost {
@@ -82,7 +111,7 @@ struct Entry {
     cost: Cost,
 }
 
-/// An entry as it is kept, with one of its two costs: releases that knew no other kept a rho, for DP-CDA too.
+/// An entry as it is kept, with one of its three costs: releases that knew no other kept a rho, for DP-CDA too.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EntryForm {
@@ -92,16 +121,19 @@ struct EntryForm {
     rho: Option<Rho>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mixing: Option<Mixing>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gan: Option<Noised>,
 }
 
 impl TryFrom<EntryForm> for Entry {
     type Error = &'static str;
 
     fn try_from(form: EntryForm) -> Result<Self, Self::Error> {
-        let cost = match (form.rho, form.mixing) {
-            (Some(rho), None) => Cost::Rho(rho),
-            (None, Some(mixing)) => Cost::Mixing(mixing),
-            _ => return Err("a use has either a rho or a mixing"),
+        let cost = match (form.rho, form.mixing, form.gan) {
+            (Some(rho), None, None) => Cost::Rho(rho),
+            (None, Some(mixing), None) => Cost::Mixing(mixing),
+            (None, None, Some(noised)) => Cost::Gan(noised),
+            _ => return Err("a use has one of a rho, a mixing and a gan"),
         };
         Ok(Self {
             records: form.records,
@@ -113,15 +145,18 @@ impl TryFrom<EntryForm> for Entry {
 
 impl From<Entry> for EntryForm {
     fn from(entry: Entry) -> Self {
-        let (rho, mixing) = match entry.cost {
-            Cost::Rho(rho) => (Some(rho), None),
-            Cost::Mixing(mixing) => (None, Some(mixing)),
-        };
+        let (mut rho, mut mixing, mut gan) = (None, None, None);
+        match entry.cost {
+            Cost::Rho(cost) => rho = Some(cost),
+            Cost::Mixing(cost) => mixing = Some(cost),
+            Cost::Gan(cost) => gan = Some(cost),
+        }
         Self {
             records: entry.records,
             used_for: entry.used_for,
             rho,
             mixing,
+            gan,
         }
     }
 }
@@ -150,7 +185,7 @@ struct Account<'a> {
 /// for dataset `same` does not count: it is the one that goes on.
 ///
 /// # Errors
-/// [`Error::Usage`] where the answer is no.
+/// [`Error::Declined`].
 pub fn look_up(
     data: impl Into<Data>,
     next: impl Into<Cost>,
@@ -179,7 +214,7 @@ pub fn look_up(
             delta,
         });
         if !yes && can_ask() && !ask("Use them again?")? {
-            return Err(Error::Usage("nothing was done".to_owned()));
+            return Err(Error::Declined);
         }
     }
     Ok(Some(Records { digest }))
@@ -294,7 +329,12 @@ impl Memory {
                 cost,
             });
         }
-        home::replace(&path, output::to_json(&entries)?.as_bytes())
+        let mut text = serde_json::to_vec_pretty(&entries).map_err(|error| Error::Write {
+            path: path.clone(),
+            source: error.into(),
+        })?;
+        text.push(b'\n');
+        home::replace(&path, &text)
     }
 }
 
@@ -328,43 +368,43 @@ impl fmt::Display for Account<'_> {
         for entry in self.before {
             self.write_entry(f, entry)?;
         }
-        let before: Vec<Cost> = self.before.iter().map(|entry| entry.cost).collect();
-        let with_this: Vec<Cost> = before.iter().copied().chain([self.next]).collect();
-        let mixes = |cost: &Cost| matches!(cost, Cost::Mixing(_));
-        if with_this.iter().any(mixes) {
-            let [so_far, with_this] =
-                [before, with_this].map(|costs| replaced_epsilon(&costs, self.delta));
-            return write!(
-                f,
-                "together epsilon {so_far:.3} at delta {:e}; with this epsilon {with_this:.3}: of a record that is \
-                 replaced by another of its class, which is what DP-CDA hides, and for which a rho counts \
-                 {REPLACED} times",
-                self.delta
-            );
+        let before: Vec<&Cost> = self.before.iter().map(|entry| &entry.cost).collect();
+        let with_this: Vec<&Cost> = before.iter().copied().chain([&self.next]).collect();
+        if with_this.iter().all(|cost| matches!(cost, Cost::Rho(_))) {
+            return match (sum(&before), sum(&with_this)) {
+                (Some(so_far), Some(with_this)) => self.write_rhos(f, so_far, with_this),
+                _ => f.write_str("together more than any budget"),
+            };
         }
-        let [so_far, with_this] = [before, with_this].map(|costs| sum(&costs));
-        let (Some(so_far), Some(with_this)) = (so_far, with_this) else {
-            return f.write_str("together more than any budget");
-        };
-        write!(
-            f,
-            "together rho {:.6}, epsilon {:.3} at delta {:e}; with this rho {:.6}, epsilon {:.3}",
-            so_far.to_f64(),
-            epsilon(so_far, self.delta),
-            self.delta,
-            with_this.to_f64(),
-            epsilon(with_this, self.delta),
-        )
+        let keeps = |unit| with_this.iter().any(|cost| cost.keeps() == unit);
+        if keeps(Unit::Record) {
+            self.write_record(f, &before, &with_this)?;
+        }
+        if keeps(Unit::Party) {
+            if keeps(Unit::Record) {
+                writeln!(f)?;
+            }
+            self.write_party(f, &before, &with_this)?;
+        }
+        Ok(())
     }
 }
 
 impl Account<'_> {
     fn write_entry(&self, f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
-        let cost = match entry.cost {
+        let (delta, one) = (self.delta, &[&entry.cost]);
+        let cost = match &entry.cost {
             Cost::Rho(rho) => format!("rho {:.6}", rho.to_f64()),
             Cost::Mixing(_) => {
-                let epsilon = replaced_epsilon(&[entry.cost], self.delta);
-                format!("DP-CDA, epsilon {epsilon:.3} at delta {:e}", self.delta)
+                let epsilon = record_epsilon(one, Neighbours::Replaced, delta);
+                format!("DP-CDA, epsilon {epsilon:.3} at delta {delta:e}")
+            }
+            Cost::Gan(Noised { keeps, .. }) => {
+                let epsilon = match keeps {
+                    Unit::Record => record_epsilon(one, Neighbours::Added, delta),
+                    Unit::Party => party_epsilon(one, delta),
+                };
+                format!("a GAN, epsilon {epsilon:.3} of a {keeps} at delta {delta:e}")
             }
         };
         match &entry.used_for {
@@ -375,36 +415,153 @@ impl Account<'_> {
             Use::Run { out } => writeln!(f, "  a run here, into {out}: {cost}"),
         }
     }
+
+    fn write_rhos(&self, f: &mut fmt::Formatter<'_>, so_far: Rho, with_this: Rho) -> fmt::Result {
+        write!(
+            f,
+            "together rho {:.6}, epsilon {:.3} at delta {:e}; with this rho {:.6}, epsilon {:.3}",
+            so_far.to_f64(),
+            epsilon(so_far, self.delta),
+            self.delta,
+            with_this.to_f64(),
+            epsilon(with_this, self.delta),
+        )
+    }
+
+    /// What all of it costs a record, and of which neighbours that is.
+    fn write_record(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        before: &[&Cost],
+        with_this: &[&Cost],
+    ) -> fmt::Result {
+        let some = |kind: fn(&Cost) -> bool| with_this.iter().any(|cost| kind(cost));
+        let neighbours = match some(|cost| matches!(cost, Cost::Mixing(_))) {
+            true => Neighbours::Replaced,
+            false => Neighbours::Added,
+        };
+        let [so_far, total] =
+            [before, with_this].map(|costs| record_epsilon(costs, neighbours, self.delta));
+        write!(
+            f,
+            "together epsilon {so_far:.3} at delta {:e}; with this epsilon {total:.3}: of a record that is ",
+            self.delta
+        )?;
+        match neighbours {
+            Neighbours::Added => f.write_str("added or removed")?,
+            Neighbours::Replaced => write!(
+                f,
+                "replaced by another of its class, which is what DP-CDA hides, and for which a rho counts \
+                 {REPLACED} times"
+            )?,
+        }
+        if neighbours == Neighbours::Replaced
+            && some(|cost| cost.keeps() == Unit::Record && matches!(cost, Cost::Gan(_)))
+        {
+            f.write_str(", and a GAN as one record that goes and one that comes")?;
+        }
+        if some(|cost| cost.keeps() == Unit::Party) {
+            f.write_str(", and what keeps a party as one party that goes and one that comes")?;
+        }
+        Ok(())
+    }
+
+    /// What costs a party something, which is not all of it.
+    fn write_party(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        before: &[&Cost],
+        with_this: &[&Cost],
+    ) -> fmt::Result {
+        let [so_far, total] = [before, with_this].map(|costs| party_epsilon(costs, self.delta));
+        let records = with_this.iter().filter(|cost| cost.keeps() == Unit::Record);
+        let left_out = match records.count() {
+            0 => "",
+            _ => ", in what keeps one: what keeps a record promises a party nothing",
+        };
+        write!(
+            f,
+            "together epsilon {so_far:.3} at delta {:e}; with this epsilon {total:.3}: of a party{left_out}",
+            self.delta
+        )
+    }
+}
+
+impl Cost {
+    fn keeps(&self) -> Unit {
+        match self {
+            Self::Rho(_) | Self::Mixing(_) => Unit::Record,
+            Self::Gan(noised) => noised.keeps,
+        }
+    }
+}
+
+/// In what two tables differ, of which nobody is to tell which one was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Neighbours {
+    /// A record is added or removed.
+    Added,
+    /// A record is replaced by another of its class.
+    Replaced,
 }
 
 /// By what a rho is multiplied for a record that is replaced: it goes, and another comes, and k records together cost
 /// k^2 rho (Bun and Steinke 2016, Proposition 27).
 const REPLACED: u64 = 4;
 
-/// The rho of all costs that have one; nothing where it is more than any budget.
-fn sum(costs: &[Cost]) -> Option<Rho> {
-    let rhos = costs.iter().filter_map(|cost| match cost {
+/// The sum of costs that are all a rho; nothing where some are not, or the sum is more than any budget.
+fn sum(costs: &[&Cost]) -> Option<Rho> {
+    let rhos = costs.iter().map(|cost| match cost {
         Cost::Rho(rho) => Some(*rho),
-        Cost::Mixing(_) => None,
+        Cost::Mixing(_) | Cost::Gan(_) => None,
     });
-    Rho::checked_sum(rhos)
+    Rho::checked_sum(rhos.collect::<Option<Vec<Rho>>>()?)
 }
 
-/// What all costs come to for a record that is replaced by another of its class.
-fn replaced_epsilon(costs: &[Cost], delta: f64) -> f64 {
-    let mixings = costs.iter().filter_map(|cost| match cost {
-        Cost::Mixing(mixing) => Some(*mixing),
-        Cost::Rho(_) => None,
-    });
-    let mixings: Vec<Mixing> = mixings.collect();
-    let Some(rho) = sum(costs).and_then(|rho| rho.checked_mul(REPLACED)) else {
-        return f64::INFINITY;
+/// What all costs come to for a record.
+fn record_epsilon(costs: &[&Cost], neighbours: Neighbours, delta: f64) -> f64 {
+    let times = match neighbours {
+        Neighbours::Added => 1,
+        Neighbours::Replaced => REPLACED,
     };
-    if mixings.is_empty() {
-        return epsilon(rho, delta);
+    if let Some(rho) = sum(costs) {
+        let rho = rho.checked_mul(times);
+        return rho.map_or(f64::INFINITY, |rho| epsilon(rho, delta));
     }
-    // What is kept of a run that cannot have been costs more than anything.
-    rdp::composed_epsilon(&mixings, rho, delta).map_or(f64::INFINITY, |(epsilon, _)| epsilon)
+    let curves = costs.iter().map(|cost| match (cost, neighbours) {
+        (Cost::Rho(rho), _) => Some(Curve::Zcdp(rho.checked_mul(times)?)),
+        (Cost::Mixing(mixing), Neighbours::Replaced) => Some(Curve::Mixing(mixing)),
+        // Nothing is known of one that only comes or goes.
+        (Cost::Mixing(_), Neighbours::Added) => None,
+        (Cost::Gan(noised), _) => Some(match (noised.keeps, neighbours) {
+            (Unit::Record, Neighbours::Added) => Curve::Sampled(&noised.one_of),
+            // A record's party is another one without it.
+            (Unit::Record, Neighbours::Replaced) | (Unit::Party, _) => {
+                Curve::SampledTwice(&noised.one_of)
+            }
+        }),
+    });
+    composed(curves.collect(), delta)
+}
+
+/// What those that keep a party come to for one.
+fn party_epsilon(costs: &[&Cost], delta: f64) -> f64 {
+    let curves = costs.iter().filter_map(|cost| match cost {
+        Cost::Gan(noised) if noised.keeps == Unit::Party => Some(Curve::Sampled(&noised.one_of)),
+        Cost::Rho(_) | Cost::Mixing(_) | Cost::Gan(_) => None,
+    });
+    composed(Some(curves.collect()), delta)
+}
+
+/// What is kept of a run that cannot have been costs more than anything; nothing costs nothing.
+fn composed(curves: Option<Vec<Curve<'_>>>, delta: f64) -> f64 {
+    match curves {
+        Some(curves) if curves.is_empty() => 0.0,
+        Some(curves) => {
+            rdp::composed_epsilon(&curves, delta).map_or(f64::INFINITY, |(epsilon, _)| epsilon)
+        }
+        None => f64::INFINITY,
+    }
 }
 
 fn epsilon(rho: Rho, delta: f64) -> f64 {
@@ -476,7 +633,11 @@ mod tests {
         };
         let told = told.to_string();
         let four = rho.checked_mul(4).unwrap();
-        let of = |mixings: &[Mixing]| rdp::composed_epsilon(mixings, four, 1e-5).unwrap().0;
+        let of = |mixings: &[Mixing]| {
+            let curves = mixings.iter().map(Curve::Mixing);
+            let curves: Vec<Curve<'_>> = curves.chain([Curve::Zcdp(four)]).collect();
+            rdp::composed_epsilon(&curves, 1e-5).unwrap().0
+        };
         let expected = format!(
             "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}:",
             of(&[mixing]),
@@ -485,14 +646,109 @@ mod tests {
         assert!(told.contains(&expected), "{expected} is not in: {told}");
         assert!(told.contains("into a.csv: DP-CDA, epsilon 20.000 at delta 1e-5\n"));
         assert!(told.contains("into a.csv: rho 0.500000\n"), "{told}");
-        let impossible = Mixing {
+        let impossible = Cost::Mixing(Mixing {
             rate: -1.0,
             ..mixing
+        });
+        let found = record_epsilon(&[&impossible], Neighbours::Replaced, 1e-5);
+        assert_eq!(found, f64::INFINITY);
+    }
+
+    const STEP: SampledGaussian = SampledGaussian {
+        rate: 0.1,
+        multiplier: 2.0,
+        steps: 100,
+    };
+
+    fn gan(keeps: Unit, one_of: &[SampledGaussian]) -> Cost {
+        Cost::Gan(Noised {
+            keeps,
+            one_of: one_of.to_vec(),
+        })
+    }
+
+    fn told(before: &[Cost], next: Cost) -> String {
+        let entry = |cost: &Cost| Entry {
+            records: Digest::of(b"table"),
+            used_for: Use::Run {
+                out: "g.bin".to_owned(),
+            },
+            cost: cost.clone(),
         };
-        assert_eq!(
-            replaced_epsilon(&[Cost::Mixing(impossible)], 1e-5),
-            f64::INFINITY
+        let before: Vec<Entry> = before.iter().map(entry).collect();
+        let account = Account {
+            before: &before,
+            next,
+            delta: 1e-5,
+        };
+        account.to_string()
+    }
+
+    /// Runs of networks that keep a record add up at every order, with a rho beside them.
+    #[test]
+    fn training_with_noise_adds_up_at_every_order() {
+        let rho = Rho::from_f64_down(0.5).unwrap();
+        let more = SampledGaussian {
+            multiplier: 1.5,
+            ..STEP
+        };
+        let one = gan(Unit::Record, &[STEP]);
+        // Whose a record was is not known: with more noise or less.
+        let either = gan(Unit::Record, &[STEP, more]);
+        let found = told(&[one.clone(), rho.into()], either);
+        let of = |curves: &[Curve<'_>]| rdp::composed_epsilon(curves, 1e-5).unwrap().0;
+        let (one, two, rho) = ([STEP], [STEP, more], Curve::Zcdp(rho));
+        let before = [Curve::Sampled(&one), rho];
+        let all = [Curve::Sampled(&one), Curve::Sampled(&two), rho];
+        let expected = format!(
+            "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}: of a record that is added or removed",
+            of(&before),
+            of(&all)
         );
+        assert!(
+            found.ends_with(&expected),
+            "{expected} does not end {found}"
+        );
+        let alone = format!("a GAN, epsilon {:.3} of a record at", of(&before[..1]));
+        assert!(found.contains(&alone), "{found}");
+        // Beside DP-CDA each of them is a record that goes and one that comes.
+        let found = told(&[gan(Unit::Record, &one)], Cost::Mixing(mixing()));
+        let both = of(&[Curve::Mixing(&mixing()), Curve::SampledTwice(&one)]);
+        assert!(found.contains(&format!(
+            "with this epsilon {both:.3}: of a record that is replaced"
+        )));
+        assert!(found.ends_with("and a GAN as one record that goes and one that comes"));
+    }
+
+    /// What keeps a party and what keeps a record are not the same: each has a sum of its own.
+    #[test]
+    fn parties_and_records_are_told_apart() {
+        let (party, record) = (gan(Unit::Party, &[STEP]), gan(Unit::Record, &[STEP]));
+        let of = |curves: &[Curve<'_>]| rdp::composed_epsilon(curves, 1e-5).unwrap().0;
+        let (one, one_twice) = (Curve::Sampled(&[STEP]), Curve::SampledTwice(&[STEP]));
+        let found = told(std::slice::from_ref(&party), party.clone());
+        let expected = format!(
+            "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}: of a party",
+            of(&[one]),
+            of(&[one; 2])
+        );
+        assert!(found.ends_with(&expected), "{found}");
+        assert!(!found.contains("of a record"), "{found}");
+
+        let found = told(&[party], record);
+        let (record, party) = found.rsplit_once('\n').unwrap();
+        let expected = format!(
+            "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}: of a record that is added or removed, and",
+            of(&[one_twice]),
+            of(&[one_twice, one])
+        );
+        assert!(record.contains(&expected), "{expected} is not in {record}");
+        let alone = of(&[one]);
+        let expected = format!(
+            "together epsilon {alone:.3} at delta 1e-5; with this epsilon {alone:.3}: of a party, in what keeps one: \
+             what keeps a record promises a party nothing"
+        );
+        assert_eq!(party, expected);
     }
 
     /// Entries as they were kept before there was a second kind of cost, and as they are.
@@ -507,7 +763,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&entry).unwrap(), old);
         let mixed = Entry {
             cost: Cost::Mixing(mixing()),
-            ..entry
+            ..entry.clone()
         };
         let text = serde_json::to_string(&mixed).unwrap();
         let read: Entry = serde_json::from_str(&text).unwrap();
@@ -516,6 +772,18 @@ mod tests {
         };
         // A double may be read one unit in its last place off, for which the accountant has room.
         assert!((read.deviation / mixing().deviation - 1.0).abs() < 1e-15);
+        let trained = Entry {
+            cost: gan(Unit::Party, &[STEP]),
+            ..entry
+        };
+        let text = serde_json::to_string(&trained).unwrap();
+        let kept =
+            r#""gan":{"keeps":"party","one_of":[{"rate":0.1,"multiplier":2.0,"steps":100}]}"#;
+        assert!(text.contains(kept), "{text}");
+        let read: Entry = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.cost, trained.cost);
+        let both = text.replace(kept, &format!(r#"{kept},"rho":"1""#));
+        assert!(serde_json::from_str::<Entry>(&both).is_err());
         let neither = old.replace(r#","rho":"604462909807314587353088""#, "");
         assert!(serde_json::from_str::<Entry>(&neither).is_err());
         let unknown = old.replace("rho", "price");

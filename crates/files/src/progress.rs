@@ -146,7 +146,7 @@ impl Phase {
 
     /// Tells whoever listens. Where they want no more, the work's stack is unwound from here, as
     /// by a panic that nobody reports: all that was drawn or read is dropped, and erased, on the
-    /// way to [`crate::in_process`], which waits for it.
+    /// way to whoever started the work, and waits for it.
     fn tell(&self, units: u64) {
         let Some(listener) = &self.listener else {
             return;
