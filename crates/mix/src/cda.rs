@@ -139,19 +139,26 @@ impl Cda {
             CdaNoise::Conventional => 1,
             CdaNoise::Shared => parties.len() - (parties.len().div_ceil(3) - 1),
         };
-        // One more than the ceiling: rounding of doubles cannot make it too little.
-        let share = (needed / (honest as f64).sqrt()).ceil() + 1.0;
-        if share >= DiscreteGaussian::MAX_SCALE as f64 {
+        // A little less than needed, whichever way it was rounded: the least that is enough is at most two above.
+        let share = (needed / (honest as f64).sqrt() - 1.0).floor();
+        if share >= (DiscreteGaussian::MAX_SCALE - 2) as f64 {
             return Err(fhaim_dp::Error::Epsilon(epsilon).into());
         }
-        let scale = (share as u64).max(MIN_SCALE);
-        let whole = scale as f64 * (honest as f64).sqrt();
-        mixing.deviation = 2.0 * whole / (self.mix as f64 * moved);
-        let (epsilon, order) = mixing.epsilon(delta)?;
+        // A negative one is none.
+        let mut scale = (share as u64).max(MIN_SCALE);
+        let (spent, order) = loop {
+            let whole = scale as f64 * (honest as f64).sqrt();
+            mixing.deviation = 2.0 * whole / (self.mix as f64 * moved);
+            let (spent, order) = mixing.epsilon(delta)?;
+            if spent <= epsilon {
+                break (spent, order);
+            }
+            scale += 1;
+        };
         self.scale = Some(scale);
         self.mixing = Some(mixing);
         self.cost = CdaCost {
-            epsilon,
+            epsilon: spent,
             order,
             deviation: mixing.deviation,
             ..self.cost
