@@ -193,7 +193,7 @@ mod tests {
             ..Training::default()
         };
         let mut rng = StdRng::seed_from_u64(1);
-        let gan = train(&members, &training, None, &mut rng).unwrap();
+        let gan = train(&members, &training, None, &mut rng, &|_| ()).unwrap();
         let found = attack(&[gan], &members, (&members, &others, &public), &options()).unwrap();
         assert!(found.scores.white_box.found > 0.8, "{found:?}");
         assert!(found.scores.likelihood.found > 0.95, "{found:?}");

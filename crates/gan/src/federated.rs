@@ -68,7 +68,8 @@ impl Federation {
 }
 
 /// Trains over parties, all of whose records have one shape. Who takes part is drawn from a generator of its own, so
-/// that a party in every round draws what one alone would; with privacy it must be as secret as the noise.
+/// that a party in every round draws what one alone would; with privacy it must be as secret as the noise. `tell` hears of
+/// each round when it is done.
 ///
 /// # Errors
 /// No party, parties of several shapes, a setting that cannot be; [`Error::Diverged`].
@@ -77,6 +78,7 @@ pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
     training: &Training,
     federation: &Federation,
     (participation, rng): (&mut P, &mut R),
+    tell: &dyn Fn(u32),
 ) -> Result<Gan, Error> {
     federation.check()?;
     let shape = match parties {
@@ -109,6 +111,7 @@ pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
         }
         // With privacy this tells of nothing but what was noised: a party's change that is no number adds nothing.
         gan.check_progress(round)?;
+        tell(round);
     }
     Ok(gan)
 }
@@ -192,6 +195,7 @@ mod tests {
             training,
             federation,
             (&mut participation, &mut rng),
+            &|_| (),
         )
     }
 
@@ -223,7 +227,14 @@ mod tests {
     /// K = 1, q = 1, no noise, no mu, no clip: what one would train alone, but for rounding.
     #[test]
     fn a_party_alone_in_every_round_trains_a_plain_gan() {
-        let alone = train(&examples(32), &plain(), None, &mut StdRng::seed_from_u64(3)).unwrap();
+        let alone = train(
+            &examples(32),
+            &plain(),
+            None,
+            &mut StdRng::seed_from_u64(3),
+            &|_| (),
+        )
+        .unwrap();
         let federation = Federation {
             rate: 1.0,
             ..Federation::default()

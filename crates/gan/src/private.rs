@@ -58,7 +58,8 @@ impl Sampling {
         Ok(self.accountant(1.0).least_multiplier(epsilon, delta)?)
     }
 
-    fn accountant(&self, multiplier: f64) -> SampledGaussian {
+    /// What sums with this much noise cost, to be added to what others do.
+    pub fn accountant(&self, multiplier: f64) -> SampledGaussian {
         SampledGaussian {
             rate: self.rate,
             multiplier,

@@ -32,7 +32,7 @@ impl Default for PrivGan {
     }
 }
 
-/// Networks for each of a party's parts.
+/// Networks for each of a party's parts. `tell` hears of each step when all parts have done it.
 ///
 /// # Errors
 /// Fewer than two parts, parts of several shapes, a setting that cannot be; [`Error::Diverged`].
@@ -41,6 +41,7 @@ pub fn train_parts<R: Rng + ?Sized>(
     training: &Training,
     options: &PrivGan,
     rng: &mut R,
+    tell: &dyn Fn(u32),
 ) -> Result<Vec<Gan>, Error> {
     if !(options.lambda >= 0.0 && options.lambda.is_finite()) {
         return Err(Error::setting("lambda", "it must be 0 or more"));
@@ -89,6 +90,7 @@ pub fn train_parts<R: Rng + ?Sized>(
                 .step(gan.generator.network.parameters_mut(), &gradient);
             gan.check_progress(step)?;
         }
+        tell(step);
     }
     Ok(gans)
 }
@@ -196,8 +198,14 @@ mod tests {
                 steps: 600,
                 ..training()
             };
-            let gans =
-                train_parts(&parts(), &training, &options, &mut StdRng::seed_from_u64(2)).unwrap();
+            let gans = train_parts(
+                &parts(),
+                &training,
+                &options,
+                &mut StdRng::seed_from_u64(2),
+                &|_| (),
+            )
+            .unwrap();
             // The first pixel tells the kinds apart.
             let mean = |gan: &Gan| {
                 let drawn = gan
@@ -217,11 +225,11 @@ mod tests {
     fn one_part_is_refused() {
         let rng = &mut StdRng::seed_from_u64(1);
         let options = PrivGan::default();
-        assert!(train_parts(&parts()[..1], &training(), &options, rng).is_err());
+        assert!(train_parts(&parts()[..1], &training(), &options, rng, &|_| ()).is_err());
         let wrong = PrivGan {
             lambda: -1.0,
             ..options
         };
-        assert!(train_parts(&parts(), &training(), &wrong, rng).is_err());
+        assert!(train_parts(&parts(), &training(), &wrong, rng, &|_| ()).is_err());
     }
 }

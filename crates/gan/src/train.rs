@@ -11,7 +11,7 @@ use crate::private::{Privacy, Sampling};
 
 /// Trains a pair of networks on records. With `privacy` each step draws every record independently with the chance of
 /// [`record_sampling`], clips what each of them moves the discriminator by, and adds noise; a generator sees the
-/// discriminator alone. The number of records is public.
+/// discriminator alone. The number of records is public. `tell` hears of each step when it is done.
 ///
 /// # Errors
 /// A setting that cannot be; [`Error::Diverged`].
@@ -20,6 +20,7 @@ pub fn train<R: Rng + ?Sized>(
     training: &Training,
     privacy: Option<&Privacy>,
     rng: &mut R,
+    tell: &dyn Fn(u32),
 ) -> Result<Gan, Error> {
     let mut gan = Gan::random(examples.shape(), training, rng)?;
     let mut pair = Pair::new(&gan, training);
@@ -37,6 +38,7 @@ pub fn train<R: Rng + ?Sized>(
         pair.generator
             .step(gan.generator.network.parameters_mut(), &gradient);
         gan.check_progress(step)?;
+        tell(step);
     }
     Ok(gan)
 }
@@ -138,6 +140,7 @@ pub(crate) mod tests {
             &training(),
             None,
             &mut StdRng::seed_from_u64(1),
+            &|_| (),
         )
         .unwrap();
         let found = kinds(&gan);
@@ -148,6 +151,7 @@ pub(crate) mod tests {
             &training(),
             None,
             &mut StdRng::seed_from_u64(1),
+            &|_| (),
         )
         .unwrap();
         assert!(gan == again);
@@ -170,6 +174,7 @@ pub(crate) mod tests {
                 &training,
                 Some(&privacy),
                 &mut StdRng::seed_from_u64(1),
+                &|_| (),
             )
             .unwrap()
         };
@@ -199,14 +204,14 @@ pub(crate) mod tests {
                 ..training()
             },
         ] {
-            assert!(train(&examples(4), &wrong, None, rng).is_err());
+            assert!(train(&examples(4), &wrong, None, rng, &|_| ()).is_err());
         }
         for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
             let wrong = Training {
                 generator: crate::Optimiser::adam(rate),
                 ..training()
             };
-            let refused = train(&examples(4), &wrong, None, rng).unwrap_err();
+            let refused = train(&examples(4), &wrong, None, rng, &|_| ()).unwrap_err();
             assert!(refused.to_string().starts_with("rate: "), "{refused}");
         }
         // Of what cannot be in memory nothing is made.
@@ -214,7 +219,7 @@ pub(crate) mod tests {
             batch: usize::MAX,
             ..training()
         };
-        let refused = train(&examples(4), &wrong, None, rng).unwrap_err();
+        let refused = train(&examples(4), &wrong, None, rng, &|_| ()).unwrap_err();
         assert!(refused.to_string().starts_with("batch: "), "{refused}");
         let gan = Gan::random(examples(1).shape(), &training(), rng).unwrap();
         let refused = gan.generator().sample(usize::MAX, rng).unwrap_err();
@@ -242,14 +247,15 @@ pub(crate) mod tests {
             ..crate::Federation::default()
         };
         let results = [
-            train(&parts[0], &training, None, rng).err(),
-            train(&parts[0], &training, Some(&privacy), rng).err(),
-            crate::train_parts(&parts, &training, &crate::PrivGan::default(), rng).err(),
+            train(&parts[0], &training, None, rng, &|_| ()).err(),
+            train(&parts[0], &training, Some(&privacy), rng, &|_| ()).err(),
+            crate::train_parts(&parts, &training, &crate::PrivGan::default(), rng, &|_| ()).err(),
             crate::federate(
                 &parts,
                 &training,
                 &federation,
                 (&mut StdRng::seed_from_u64(2), rng),
+                &|_| (),
             )
             .err(),
         ];

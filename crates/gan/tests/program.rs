@@ -7,19 +7,37 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use fhaim_mix::idx::{Images, read_images, write_images, write_labels};
+use serde_json::json;
 
 const SCHEMA: &str = r#"{"name":"t","target":"ill","columns":[
     {"name":"smokes","kind":"categorical","categories":["no","yes"]},
     {"name":"age","kind":"categorical","categories":["young","middle","old"]},
     {"name":"ill","kind":"categorical","categories":["no","yes"]}]}"#;
 
-fn call(folder: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fhaim-gan"))
+/// Where the tests' programs remember what records were used for.
+const CONFIG: &str = ".config";
+
+fn command(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fhaim-gan"));
+    command
         .args(arguments.split_whitespace())
         .current_dir(folder)
         .env_remove("FHAIM_DATA_DIR")
-        .output()
-        .unwrap()
+        .env_remove("FHAIM_MEMORY_DIR")
+        .env("FHAIM_CONFIG_DIR", folder.join(CONFIG));
+    command
+}
+
+fn call(folder: &Path, arguments: &str) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+/// What a command that ends well says on standard error.
+fn told(folder: &Path, arguments: &str) -> String {
+    let output = call(folder, arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments}: {said}");
+    said
 }
 
 fn done(folder: &Path, arguments: &str) -> String {
@@ -274,8 +292,8 @@ fn outputs_go_where_links_lead() {
     );
     assert!(folder.join("kept/g.bin").is_file());
     let said = done(folder, "sample g.bin --schema s.json --records 7 --out out");
-    // The header, the records, and how many they are.
-    assert_eq!(said.lines().count(), 9, "{said}");
+    // The header and the records: how many they are is said elsewhere.
+    assert_eq!(said.lines().count(), 8, "{said}");
     assert!(
         fs::symlink_metadata(folder.join("out"))
             .unwrap()
@@ -319,11 +337,204 @@ fn budgets_that_cannot_be_kept_are_refused() {
             let says = "clip: it must be a number from";
             refused(folder, &format!("{train} --epsilon 1 --clip {clip}"), says);
         }
-        let output = call(folder, &format!("{train} --epsilon 8 --hidden 4"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("nothing remembers"), "{said}");
+        done(folder, &format!("{train} --epsilon 8 --hidden 4"));
         fs::remove_file(folder.join("g.bin")).unwrap();
     }
+}
+
+/// e(a) of some steps as it is published (Mironov, Talwar and Zhang 2019), in plain sums, from what is remembered.
+fn published(kept: &serde_json::Value, order: u32) -> f64 {
+    let number = |name: &str| kept[name].as_f64().unwrap();
+    let (rate, multiplier) = (number("rate"), number("multiplier"));
+    let (mut choices, mut sum) = (1.0, 0.0);
+    for j in 0..=order {
+        if j > 0 {
+            choices *= f64::from(order + 1 - j) / f64::from(j);
+        }
+        let squares = f64::from(j) * (f64::from(j) - 1.0);
+        let moment = (squares / (2.0 * multiplier * multiplier)).exp();
+        sum += choices * (1.0 - rate).powi((order - j) as i32) * rate.powi(j as i32) * moment;
+    }
+    number("steps") * sum.ln() / f64::from(order - 1)
+}
+
+/// Epsilon at delta 1e-5 of what costs this at an order.
+fn epsilon(cost: impl Fn(u32) -> f64) -> f64 {
+    let at = |order| cost(order) + 1e5f64.ln() / f64::from(order - 1);
+    (2..=40).map(at).fold(f64::INFINITY, f64::min)
+}
+
+fn remembered(folder: &Path) -> Vec<serde_json::Value> {
+    let memory = fs::read(folder.join(CONFIG).join("memory.json")).unwrap();
+    serde_json::from_slice(&memory).unwrap()
+}
+
+/// A second run over the same records says what both cost together, by the formula; the files' names do not matter, and
+/// without a budget nothing is remembered.
+#[test]
+fn runs_over_the_same_records_say_what_they_cost_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    let train =
+        "--quiet train --parts parts --schema s.json --hidden 4 --batch 10 --yes --out g.bin";
+    let private = format!("{train} --method dpgan --epsilon 8");
+    assert_eq!(
+        told(folder, &format!("{train} --method central --steps 3")),
+        ""
+    );
+    assert!(!folder.join(CONFIG).exists());
+    assert_eq!(told(folder, &format!("{private} --steps 30")), "");
+    let kept = remembered(folder);
+    // A file of each party, which is in a step with a chance of 10 in 40.
+    assert_eq!(kept.len(), 3);
+    assert_eq!(kept[0]["gan"]["keeps"], "record");
+    fs::rename(folder.join("parts"), folder.join("moved")).unwrap();
+    let again = private.replace("--parts parts", "--parts moved");
+    let told = told(folder, &format!("{again} --steps 50"));
+    let kept = remembered(folder);
+    assert_eq!(kept.len(), 6);
+    let [first, second] = [&kept[0], &kept[3]].map(|entry| &entry["gan"]["one_of"][0]);
+    assert_eq!(
+        (&first["rate"], &first["steps"]),
+        (&json!(0.25), &json!(30))
+    );
+    let alone = epsilon(|order| published(first, order));
+    assert!(alone <= 8.0 && alone > 7.99, "{alone}");
+    let both = epsilon(|order| published(first, order) + published(second, order));
+    let expected = format!(
+        "together epsilon {alone:.3} at delta 1e-5; with this epsilon {both:.3}: of a record that is added or removed"
+    );
+    assert_eq!(told.matches(&expected).count(), 3, "{expected} in {told}");
+    let entry =
+        format!("a run here, into g.bin: a GAN, epsilon {alone:.3} of a record at delta 1e-5");
+    assert!(told.contains(&entry), "{told}");
+}
+
+/// What keeps a party and what keeps a record are told apart, also of images, which every run deals anew.
+#[test]
+fn a_partys_budget_and_a_records_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let images = Images {
+        rows: 2,
+        columns: 2,
+        pixels: (0..4 * 41)
+            .map(|n| if n % 2 == 0 { 250 } else { 5 })
+            .collect(),
+    };
+    fs::write(folder.join("i.idx3"), write_images(&images)).unwrap();
+    fs::write(folder.join("l.idx1"), write_labels(&[0; 41])).unwrap();
+    let train = "--quiet train --images i.idx3 --labels l.idx1 --parties 4 --hidden 4 --batch 5 --steps 20 --yes --out g.bin";
+    assert_eq!(
+        told(folder, &format!("{train} --method dp-fedavg --epsilon 20")),
+        ""
+    );
+    let said = told(folder, &format!("{train} --method dpgan --epsilon 8"));
+    let kept = remembered(folder);
+    let (party, record) = (&kept[0]["gan"], &kept[1]["gan"]);
+    assert_eq!(
+        (&party["keeps"], &record["keeps"]),
+        (&json!("party"), &json!("record"))
+    );
+    // Parties of 10 and of 11.
+    let (party, either) = (&party["one_of"][0], record["one_of"].as_array().unwrap());
+    assert_eq!(either.len(), 2);
+    let largest = |order| {
+        let costs = either.iter().map(|one| published(one, order));
+        costs.fold(0.0, f64::max)
+    };
+    let twice = |order: u32| {
+        let weight = (f64::from(order) - 0.5) / f64::from(order - 1);
+        weight * published(party, 2 * order) + published(party, 2 * order - 1)
+    };
+    let so_far = epsilon(twice);
+    let both = epsilon(|order| twice(order) + largest(order));
+    let of_records = format!(
+        "together epsilon {so_far:.3} at delta 1e-5; with this epsilon {both:.3}: of a record that is added or removed, \
+         and what keeps a party"
+    );
+    assert!(said.contains(&of_records), "{of_records} is not in {said}");
+    let of_parties = epsilon(|order| published(party, order));
+    let of_parties = format!(
+        "together epsilon {of_parties:.3} at delta 1e-5; with this epsilon {of_parties:.3}: of a party, in what keeps one"
+    );
+    assert!(said.contains(&of_parties), "{of_parties} is not in {said}");
+}
+
+/// Long work says how far it is, unless it is told not to; stopped in the middle it leaves nothing behind.
+#[test]
+fn training_says_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    tables(folder);
+    let train = "train --parts parts --schema s.json --hidden 4 --out g.bin --method";
+    let said = told(folder, &format!("{train} local --steps 7"));
+    assert!(said.starts_with("train local: 21 steps in "), "{said}");
+    let said = told(folder, &format!("{train} federated --steps 7"));
+    assert!(said.starts_with("train federated: 7 rounds in "), "{said}");
+    assert_eq!(
+        told(folder, &format!("{train} privgan --steps 7 --quiet")),
+        ""
+    );
+    fs::remove_file(folder.join("g.bin")).unwrap();
+
+    let names = || {
+        let names = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let mut training = command(folder, &format!("{train} central --steps 1000000"));
+    let mut training = training
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(training.try_wait().unwrap().is_none());
+    let interrupt = Command::new("kill")
+        .args(["-INT", &training.id().to_string()])
+        .status();
+    assert!(interrupt.unwrap().success());
+    assert!(!training.wait().unwrap().success());
+    assert_eq!(names(), before);
+}
+
+/// Parties' tables may be Parquet files, as those of `fhaim`.
+#[test]
+fn parquet_is_read_as_fhaim_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../files/tests/parquet");
+    fs::create_dir(folder.join("parts")).unwrap();
+    for name in ["pyarrow-zstd", "polars"] {
+        let name = format!("{name}.parquet");
+        fs::copy(kept.join(&name), folder.join("parts").join(&name)).unwrap();
+    }
+    let schema = r#"{"name":"t","columns":[
+        {"name":"age","kind":"numeric","min":0,"max":90,"bins":4,"nullable":true},
+        {"name":"ward","kind":"categorical","categories":["Süd, alt","Nord"]}]}"#;
+    fs::write(folder.join("s.json"), schema).unwrap();
+    let train =
+        "train --parts parts --schema s.json --ignore-columns --hidden 4 --steps 3 --out g.bin";
+    let said = done(folder, &format!("{train} --method local"));
+    assert!(said.starts_with("2 pairs"), "{said}");
+    let attack = "attack g.bin --schema s.json --ignore-columns --members parts/polars.parquet";
+    done(
+        folder,
+        &format!("{attack} --others parts/pyarrow-zstd.parquet --drawn 50"),
+    );
+    fs::copy(
+        kept.join("pyarrow-brotli.parquet"),
+        folder.join("parts/b.parquet"),
+    )
+    .unwrap();
+    refused(
+        folder,
+        &format!("{train} --method local"),
+        "Snappy or Zstandard",
+    );
 }
 
 /// Numbers that would end in no memory, in no time, or in networks that are none, name their flag.

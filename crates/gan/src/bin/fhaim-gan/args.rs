@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fhaim_federated::partition::Rule;
+use fhaim_files::memory::Unit;
 use fhaim_files::{FormatArguments, StrictnessArguments, delimiter};
 use fhaim_gan::{Hidden, MAX_LAYERS, MAX_PAIRS, MAX_WIDTH, Optimiser, Training};
 
 use crate::failure::Failure;
-use crate::method::{Method, Unit};
+use crate::method::Method;
 
 /// The most steps, or rounds, and the most steps of a party in a round.
 const MAX_STEPS: usize = 1_000_000;
@@ -23,6 +24,9 @@ const MAX_SEEDS: usize = 1000;
 #[derive(Debug, Parser)]
 #[command(name = "fhaim-gan", version, after_help = EXAMPLES)]
 pub struct Arguments {
+    /// Say nothing of progress
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -44,7 +48,8 @@ Examples:
   fhaim-gan train --images i.idx3 --labels l.idx1 --rule dli --method dpgan --epsilon 4 --out gan.bin
   fhaim-gan train --images i.idx3 --labels l.idx1 --method federated --filters 16,32 --out gan.bin
 
-Nothing remembers what was trained on which records: whoever trains on some again adds up what that costs.";
+With a budget it is remembered which records were used, where `fhaim` remembers it too (FHAIM_MEMORY_DIR): before they are used
+again it is said what all of it costs together.";
 
 const SAMPLE_EXAMPLES: &str = "\
 Examples:
@@ -301,6 +306,9 @@ pub struct TrainArguments {
     /// File to write the networks to
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+    /// Use records again without asking, where they were used before
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub network: NetworkArguments,
     #[command(flatten)]

@@ -36,10 +36,10 @@ fn records(model: &Model, arguments: &AttackArguments, path: &Path) -> Result<Ex
     match (model.shape(), &arguments.schema) {
         (Shape::Image { .. }, schema) => {
             arguments.reading.check_unused(schema.is_some())?;
-            data::images(path)
+            data::images(&path.into())
         }
         (Shape::Codes(_), Some(schema)) => {
-            let table = data::table(path, data::schema(schema)?, &arguments.reading)?;
+            let table = data::table(&path.into(), data::schema(schema)?, &arguments.reading)?;
             Ok(Examples::from_table(&table)?)
         }
         (Shape::Codes(_), None) => Err(Failure::Usage(

@@ -1,12 +1,15 @@
 //! Files: records of parties, models, what is drawn.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use fhaim_domain::{Dialect, ReadOptions, Schema, Table, Transcoder, read_csv};
+use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_federated::partition::{Rule, partition};
-use fhaim_files::{read_options, remarks};
+use fhaim_files::data::{Data, text};
+use fhaim_files::{note, read_options, remarks};
 use fhaim_gan::{Examples, Model, Shape};
 use fhaim_mix::idx;
 use rand::RngCore;
@@ -38,25 +41,26 @@ pub fn schema(path: &Path) -> Result<Schema, Failure> {
 }
 
 /// A table of a schema, in the dialect of its first lines, and what reading changed on standard error.
-pub fn table(path: &Path, schema: Schema, reading: &ReadingArguments) -> Result<Table, Failure> {
-    let bytes = read(path)?;
-    let dialect = Dialect::detect(&bytes);
-    let name = path.to_string_lossy().into_owned();
+pub fn table(data: &Data, schema: Schema, reading: &ReadingArguments) -> Result<Table, Failure> {
+    let (text, delimiter) = text(data, &reading.format)?;
     let options = ReadOptions {
-        delimiter: reading.format.delimiter.unwrap_or(dialect.delimiter),
-        ..read_options(name, &reading.format, &reading.strictness)
+        delimiter,
+        ..read_options(data.name(), &reading.format, &reading.strictness)
     };
-    let text = Transcoder::new(bytes.as_slice(), dialect.encoding);
     let found = read_csv(schema, text, &options)?;
     for remark in remarks(found.table.schema(), &found.left_out, &found.adjusted) {
-        eprintln!("note: {}: {remark}", path.display());
+        note(format_args!("{}: {remark}", data.name()));
     }
     Ok(found.table)
 }
 
 /// Images.
-pub fn images(path: &Path) -> Result<Examples, Failure> {
-    let images = idx::read_images(&read(path)?).map_err(|error| content(path, &error))?;
+pub fn images(data: &Data) -> Result<Examples, Failure> {
+    let name = PathBuf::from(data.name());
+    let mut bytes = Vec::new();
+    let read = data.open()?.read_to_end(&mut bytes);
+    read.map_err(|source| data.fault(source))?;
+    let images = idx::read_images(&bytes).map_err(|error| content(&name, &error))?;
     Ok(Examples::from_images(&images)?)
 }
 
@@ -73,7 +77,7 @@ pub fn labels(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// The files of the tables of a folder, by name.
-pub fn parts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub fn parts(folder: &Path) -> Result<Vec<Data>, Failure> {
     let unread = |source| Failure::Read {
         path: folder.to_owned(),
         source,
@@ -83,7 +87,8 @@ pub fn parts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         .map(|entry| entry.map(|e| e.path()))
         .collect::<Result<Vec<_>, _>>();
     let mut paths: Vec<PathBuf> = paths.map_err(unread)?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "csv"));
+    let is_table = |extension: &OsStr| extension == "csv" || extension == "parquet";
+    paths.retain(|path| path.extension().is_some_and(is_table));
     paths.sort();
     if paths.is_empty() {
         return Err(content(
@@ -91,7 +96,7 @@ pub fn parts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
             &"there is no table: `fhaim federate split` writes some",
         ));
     }
-    Ok(paths)
+    Ok(paths.into_iter().map(Data::from).collect())
 }
 
 /// Records dealt among parties by their classes.

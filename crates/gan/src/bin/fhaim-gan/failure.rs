@@ -17,7 +17,7 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
-    /// A file that cannot be written, or should not be.
+    /// A file that cannot be read or written, or should not be; what is remembered of records.
     #[error(transparent)]
     Files(#[from] fhaim_files::Error),
     /// A file that holds something else.

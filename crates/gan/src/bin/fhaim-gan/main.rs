@@ -15,15 +15,18 @@ mod train;
 use std::process::ExitCode;
 
 use clap::Parser;
+use fhaim_files::progress::Progress;
 
 use crate::args::{Arguments, Command};
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Train(arguments) => train::run(&arguments),
+    let Arguments { quiet, command } = Arguments::parse();
+    let progress = Progress::new(quiet);
+    let done = match command {
+        Command::Train(arguments) => train::run(&arguments, &progress),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Attack(arguments) => attack::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments, &progress),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,9 +1,12 @@
 //! The methods, over the records of parties.
 
 use clap::ValueEnum;
+use fhaim_dp::rdp::SampledGaussian;
+use fhaim_files::memory::Unit;
+use fhaim_files::progress::Progress;
 use fhaim_gan::{
-    Examples, Federation, Gan, MAX_PAIRS, MAX_VALUES, Model, PrivGan, Privacy, Training, federate,
-    record_sampling, train, train_parts,
+    Examples, Federation, Gan, MAX_PAIRS, MAX_VALUES, Model, PrivGan, Privacy, Sampling, Training,
+    federate, record_sampling, train, train_parts,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -33,13 +36,6 @@ pub enum Method {
     DpFedavg,
     /// DP-FedProx GAN: the same, parties held back
     DpFedprox,
-}
-
-/// Whose budget an epsilon is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Record,
-    Party,
 }
 
 impl Method {
@@ -73,24 +69,38 @@ impl Method {
     }
 }
 
-/// Networks, and what they cost.
-pub struct Trained {
-    pub model: Model,
+/// Noise that keeps a budget, and what it costs: worked out before anything is trained.
+pub struct Kept {
+    /// Of each party that trains alone, or of all that train together.
+    noise: Vec<Privacy>,
+    /// What it costs, of each party or of all, as `noise`.
+    pub costs: Vec<SampledGaussian>,
     /// Epsilon as accounted: of dpgan the largest party's.
-    pub epsilon: Option<f64>,
+    pub epsilon: f64,
     /// The largest multiplier of noise.
-    pub multiplier: Option<f64>,
+    pub multiplier: f64,
 }
 
-/// Trains by a method; the budget is (epsilon, delta) where the method keeps one.
-pub fn train_by(
+impl Kept {
+    /// What it costs a party, by its number.
+    pub fn cost(&self, party: usize) -> Option<SampledGaussian> {
+        self.costs.get(party).or(self.costs.first()).copied()
+    }
+
+    fn noise(&self, party: usize) -> Option<&Privacy> {
+        self.noise.get(party).or(self.noise.first())
+    }
+}
+
+/// The noise with which a method keeps (epsilon, delta); none where it keeps no budget. What cannot be trained is refused.
+pub fn keep(
     method: Method,
     parties: &[Examples],
     arguments: &NetworkArguments,
     budget: Option<(f64, f64)>,
-    rng: &mut ChaCha20Rng,
-) -> Result<Trained, Failure> {
-    let budget = match (method.unit(), budget) {
+) -> Result<Option<Kept>, Failure> {
+    let training = arguments.training();
+    let sampled: Vec<Sampling> = match (method.unit(), budget) {
         (Some(_), None) => {
             return Err(Failure::Usage(format!("{} needs --epsilon", method.name())));
         }
@@ -100,31 +110,103 @@ pub fn train_by(
                 method.name()
             )));
         }
-        (_, budget) => budget,
+        (None, None) => Vec::new(),
+        (Some(Unit::Record), Some(_)) => {
+            let of = |party| record_sampling(party, &training);
+            parties.iter().map(of).collect()
+        }
+        (Some(Unit::Party), Some(_)) => {
+            vec![federation(method, arguments, None).sampling(&training)]
+        }
     };
-    let training = arguments.training();
     check_size(method, parties, &training)?;
-    match method {
+    match budget {
+        Some(budget) => Ok(Some(with_noise(&sampled, arguments, budget)?)),
+        None => Ok(None),
+    }
+}
+
+/// The least noise for each: one that no noise protects keeps all of them from being trained.
+fn with_noise(
+    sampled: &[Sampling],
+    arguments: &NetworkArguments,
+    (epsilon, delta): (f64, f64),
+) -> Result<Kept, Failure> {
+    let mut kept = Kept {
+        noise: Vec::new(),
+        costs: Vec::new(),
+        epsilon: 0.0,
+        multiplier: 0.0,
+    };
+    for sampling in sampled {
+        let privacy = Privacy {
+            clip: arguments.clip.unwrap_or(CLIP),
+            multiplier: sampling.multiplier(epsilon, delta)?,
+        };
+        privacy.check()?;
+        let cost = sampling.accountant(privacy.multiplier);
+        // Parties' records are not the same ones: the largest epsilon is everyone's bound.
+        kept.epsilon = kept
+            .epsilon
+            .max(sampling.epsilon(privacy.multiplier, delta)?);
+        kept.multiplier = kept.multiplier.max(privacy.multiplier);
+        kept.noise.push(privacy);
+        kept.costs.push(cost);
+    }
+    Ok(kept)
+}
+
+/// Trains by a method, with the noise that keeps its budget.
+pub fn train_by(
+    method: Method,
+    parties: &[Examples],
+    arguments: &NetworkArguments,
+    kept: Option<&Kept>,
+    (rng, progress): (&mut ChaCha20Rng, &Progress),
+) -> Result<Model, Failure> {
+    let training = arguments.training();
+    let steps = u64::from(training.steps);
+    let count = match method {
+        Method::Central | Method::Federated | Method::DpFedavg | Method::DpFedprox => 1,
+        Method::Local | Method::Privgan | Method::Dpgan => parties.len() as u64,
+    };
+    let unit = if method.is_federated() {
+        "rounds"
+    } else {
+        "steps"
+    };
+    let phase = progress.counted(format!("train {}", method.name()), count * steps, unit);
+    // Parties who train alone do so one after the other.
+    let tell = |party: usize| {
+        let phase = &phase;
+        move |step: u32| phase.reach(party as u64 * steps + u64::from(step))
+    };
+    let model = match method {
         Method::Central => {
             let all = pool(parties)?;
-            let gan = train(&all, &training, None, rng)?;
-            plain(vec![gan], &[all.len()])
+            let gan = train(&all, &training, None, rng, &tell(0))?;
+            saved(vec![gan], &[all.len()])
         }
-        Method::Local => {
+        Method::Local | Method::Dpgan => {
+            let noise = |party| kept.and_then(|kept| kept.noise(party));
             let gans = parties
                 .iter()
-                .map(|party| train(party, &training, None, rng));
-            plain(gans.collect::<Result<_, _>>()?, &sizes(parties))
+                .enumerate()
+                .map(|(number, party)| train(party, &training, noise(number), rng, &tell(number)));
+            saved(gans.collect::<Result<_, _>>()?, &sizes(parties))
         }
-        Method::Privgan => in_parts(parties, &training, arguments.lambda.unwrap_or(LAMBDA), rng),
-        Method::Dpgan => {
-            let clip = arguments.clip.unwrap_or(CLIP);
-            alone_with_noise(parties, &training, clip, budget, rng)
-        }
+        Method::Privgan => in_parts(parties, &training, arguments, rng, tell),
         Method::Federated | Method::DpFedavg | Method::DpFedprox => {
-            together(method, parties, arguments, budget, rng)
+            let federation = federation(method, arguments, kept.and_then(|kept| kept.noise(0)));
+            let mut participation = fhaim_dp::fork(rng);
+            let all = sizes(parties).iter().sum();
+            let drawn = (&mut participation, rng);
+            let gan = federate(parties, &training, &federation, drawn, &tell(0))?;
+            saved(vec![gan], &[all])
         }
-    }
+    }?;
+    phase.finish();
+    Ok(model)
 }
 
 /// Refuses more networks than may be in memory, or in a file.
@@ -143,14 +225,6 @@ fn check_size(method: Method, parties: &[Examples], training: &Training) -> Resu
         "{pairs} pairs of networks of {parameters} parameters each are too many: there may be {MAX_PAIRS} pairs, and \
          {MAX_VALUES} parameters together; take fewer --parties, or smaller --hidden or --filters"
     )))
-}
-
-fn plain(gans: Vec<Gan>, records: &[usize]) -> Result<Trained, Failure> {
-    Ok(Trained {
-        model: saved(gans, records)?,
-        epsilon: None,
-        multiplier: None,
-    })
 }
 
 fn saved(gans: Vec<Gan>, records: &[usize]) -> Result<Model, Failure> {
@@ -175,95 +249,44 @@ pub fn pool(parties: &[Examples]) -> Result<Examples, Failure> {
 }
 
 /// Each party's records in two halves; a party with one record has it in both.
-fn in_parts(
+fn in_parts<T: Fn(u32)>(
     parties: &[Examples],
     training: &Training,
-    lambda: f32,
+    arguments: &NetworkArguments,
     rng: &mut ChaCha20Rng,
-) -> Result<Trained, Failure> {
+    tell: impl Fn(usize) -> T,
+) -> Result<Model, Failure> {
     let options = PrivGan {
-        lambda,
+        lambda: arguments.lambda.unwrap_or(LAMBDA),
         ..PrivGan::default()
     };
     let (mut gans, mut records) = (Vec::new(), Vec::new());
-    for party in parties {
+    for (number, party) in parties.iter().enumerate() {
         let half = |odd: usize| -> Vec<usize> {
             (0..party.len())
                 .filter(|n| n % 2 == odd % party.len())
                 .collect()
         };
         let parts = [party.select(&half(0))?, party.select(&half(1))?];
-        gans.extend(train_parts(&parts, training, &options, rng)?);
+        gans.extend(train_parts(&parts, training, &options, rng, &tell(number))?);
         records.extend(parts.iter().map(Examples::len));
     }
-    plain(gans, &records)
+    saved(gans, &records)
 }
 
-fn alone_with_noise(
-    parties: &[Examples],
-    training: &Training,
-    clip: f64,
-    budget: Option<(f64, f64)>,
-    rng: &mut ChaCha20Rng,
-) -> Result<Trained, Failure> {
-    let (epsilon, delta) = budget.unwrap_or((0.0, 0.0));
-    let (mut noise, mut spent, mut most) = (Vec::new(), 0.0f64, 0.0f64);
-    // Of all parties before any trains: one that no noise protects keeps all of them from it.
-    for party in parties {
-        let sampling = record_sampling(party, training);
-        let multiplier = sampling.multiplier(epsilon, delta)?;
-        let privacy = Privacy { clip, multiplier };
-        privacy.check()?;
-        spent = spent.max(sampling.epsilon(multiplier, delta)?);
-        most = most.max(multiplier);
-        noise.push(privacy);
-    }
-    let trained = parties.iter().zip(&noise);
-    let gans = trained.map(|(party, privacy)| train(party, training, Some(privacy), rng));
-    let gans = gans.collect::<Result<_, _>>()?;
-    Ok(Trained {
-        model: saved(gans, &sizes(parties))?,
-        // Parties' records are not the same ones: the largest epsilon is everyone's bound.
-        epsilon: Some(spent),
-        multiplier: Some(most),
-    })
-}
-
-fn together(
+/// How parties train together.
+fn federation(
     method: Method,
-    parties: &[Examples],
     arguments: &NetworkArguments,
-    budget: Option<(f64, f64)>,
-    rng: &mut ChaCha20Rng,
-) -> Result<Trained, Failure> {
-    let training = arguments.training();
-    let mut federation = Federation {
+    privacy: Option<&Privacy>,
+) -> Federation {
+    Federation {
         rate: arguments.participation.unwrap_or(PARTICIPATION),
         local_steps: arguments.local_steps.unwrap_or(1),
         mu: match method {
             Method::DpFedprox => arguments.mu.unwrap_or(MU),
             _ => 0.0,
         },
-        privacy: None,
-    };
-    let (mut spent, mut multiplier) = (None, None);
-    if let Some((epsilon, delta)) = budget {
-        let sampling = federation.sampling(&training);
-        let found = sampling.multiplier(epsilon, delta)?;
-        (spent, multiplier) = (Some(sampling.epsilon(found, delta)?), Some(found));
-        let privacy = Privacy {
-            clip: arguments.clip.unwrap_or(CLIP),
-            multiplier: found,
-        };
-        privacy.check()?;
-        federation.privacy = Some(privacy);
+        privacy: privacy.copied(),
     }
-    let mut participation = fhaim_dp::fork(rng);
-    let gan = federate(parties, &training, &federation, (&mut participation, rng))?;
-    let all = sizes(parties).iter().sum();
-    Ok(Trained {
-        model: saved(vec![gan], &[all])?,
-        epsilon: spent,
-        multiplier,
-    })
 }

@@ -1,17 +1,20 @@
 //! `fhaim-gan train`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use fhaim_files::data::Data;
+use fhaim_files::memory::{self, Cost, Noised, Records, Unit, Use};
+use fhaim_files::progress::Progress;
 use fhaim_files::{Staged, check_distinct};
-use fhaim_gan::Examples;
+use fhaim_gan::{Examples, Model};
 
 use crate::args::TrainArguments;
 use crate::data;
 use crate::failure::Failure;
-use crate::method::{Unit, train_by};
+use crate::method::{Kept, Method, keep, train_by};
 
-/// Reads the parties' records, trains, writes the networks.
-pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
+/// Reads the parties' records, says what they cost before, trains, writes the networks.
+pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failure> {
     arguments.network.check(&[arguments.method])?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
     let origin = Origin::of(arguments)?;
@@ -19,56 +22,72 @@ pub fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let mut file = Staged::create(&arguments.out)?;
     let parties = origin.parties(arguments, &mut rng)?;
     let budget = arguments.epsilon.map(|epsilon| (epsilon, arguments.delta));
-    let trained = train_by(
-        arguments.method,
-        &parties,
-        &arguments.network,
-        budget,
-        &mut rng,
-    )?;
-    file.write_bytes(&trained.model.to_bytes())?;
+    let kept = keep(arguments.method, &parties, &arguments.network, budget)?;
+    let known = match &kept {
+        Some(kept) => look_up(arguments, origin.costs(arguments.method, kept))?,
+        None => Vec::new(),
+    };
+    let drawing = (&mut rng, progress);
+    let (method, network) = (arguments.method, &arguments.network);
+    let model = train_by(method, &parties, network, kept.as_ref(), drawing)?;
+    for (records, cost) in known {
+        let out = arguments.out.display().to_string();
+        records.remember(Use::Run { out }, cost);
+    }
+    file.write_bytes(&model.to_bytes())?;
     file.commit()?;
-    let kept = match (arguments.method.unit(), trained.epsilon, trained.multiplier) {
-        (Some(unit), Some(epsilon), Some(multiplier)) => {
-            let whose = match unit {
-                Unit::Record => "a record's",
-                Unit::Party => "a party's",
-            };
-            format!(
-                "{whose} epsilon {epsilon:.4} at delta {} (noise multiplier {multiplier:.4})",
-                arguments.delta
-            )
-        }
+    tell(arguments, &model, kept.as_ref());
+    Ok(())
+}
+
+/// Says what the records of each file have cost before, and asks.
+fn look_up<'a>(
+    arguments: &TrainArguments,
+    costs: impl Iterator<Item = (&'a Data, Cost)>,
+) -> Result<Vec<(Records, Cost)>, Failure> {
+    let mut known = Vec::new();
+    for (data, cost) in costs {
+        let (delta, yes) = (arguments.delta, arguments.yes);
+        let records = memory::look_up(data, cost.clone(), delta, None, yes)?;
+        known.extend(records.map(|records| (records, cost)));
+    }
+    Ok(known)
+}
+
+/// Says what there is, and what it cost.
+fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
+    let what = match (arguments.method.unit(), kept) {
+        (
+            Some(unit),
+            Some(Kept {
+                epsilon,
+                multiplier,
+                ..
+            }),
+        ) => format!(
+            "a {unit}'s epsilon {epsilon:.4} at delta {} (noise multiplier {multiplier:.4})",
+            arguments.delta
+        ),
         _ => "no privacy: the networks and what they draw tell of the records".to_owned(),
     };
-    let count = trained.model.gans().len();
+    let count = model.gans().len();
     let networks = if count == 1 {
         "1 pair".to_owned()
     } else {
         format!("{count} pairs")
     };
-    if arguments.method.unit().is_some() {
-        eprintln!(
-            "note: nothing remembers that these records were used: what further runs over them cost adds up, and is \
-             yours to count"
-        );
-    }
     data::print(&format!(
-        "{networks} of networks in {}; {kept}",
+        "{networks} of networks in {}; {what}",
         arguments.out.display()
     ));
-    Ok(())
 }
 
 /// The files that records are in.
 enum Origin<'a> {
     /// A table of each party.
-    Tables {
-        parts: Vec<PathBuf>,
-        schema: &'a Path,
-    },
+    Tables { parts: Vec<Data>, schema: &'a Path },
     /// Images and their classes.
-    Images { images: &'a Path, labels: &'a Path },
+    Images { images: Data, labels: &'a Path },
 }
 
 impl<'a> Origin<'a> {
@@ -88,6 +107,7 @@ impl<'a> Origin<'a> {
                 ..
             } => {
                 arguments.reading.check_unused(false)?;
+                let images = images.into();
                 Ok(Self::Images { images, labels })
             }
             _ => Err(Failure::Usage(
@@ -99,11 +119,34 @@ impl<'a> Origin<'a> {
     fn inputs(&self) -> Vec<&Path> {
         match self {
             Self::Tables { parts, schema } => {
-                let parts = parts.iter().map(PathBuf::as_path);
+                let parts = parts.iter().filter_map(Data::file);
                 parts.chain([*schema]).collect()
             }
-            Self::Images { images, labels } => vec![images, labels],
+            Self::Images { images, labels } => images.file().into_iter().chain([*labels]).collect(),
         }
+    }
+
+    /// What a method costs the records of each file. Images are dealt anew by every run: whose one was is not known.
+    fn costs(&self, method: Method, kept: &Kept) -> impl Iterator<Item = (&Data, Cost)> {
+        let keeps = method.unit().unwrap_or(Unit::Record);
+        let cost = move |one_of| Cost::Gan(Noised { keeps, one_of });
+        let costs: Vec<(&Data, Cost)> = match self {
+            Self::Tables { parts, .. } => {
+                let of = |party| kept.cost(party).into_iter().collect();
+                let numbered = parts.iter().enumerate();
+                numbered.map(|(n, part)| (part, cost(of(n)))).collect()
+            }
+            Self::Images { images, .. } => {
+                let mut distinct = Vec::new();
+                for cost in &kept.costs {
+                    if !distinct.contains(cost) {
+                        distinct.push(*cost);
+                    }
+                }
+                vec![(images, cost(distinct))]
+            }
+        };
+        costs.into_iter()
     }
 
     /// The records of each party.
@@ -115,8 +158,8 @@ impl<'a> Origin<'a> {
         match self {
             Self::Tables { parts, schema } => {
                 let schema = data::schema(schema)?;
-                let part = |path: &PathBuf| {
-                    let table = data::table(path, schema.clone(), &arguments.reading)?;
+                let part = |part: &Data| {
+                    let table = data::table(part, schema.clone(), &arguments.reading)?;
                     Ok(Examples::from_table(&table)?)
                 };
                 parts.iter().map(part).collect()

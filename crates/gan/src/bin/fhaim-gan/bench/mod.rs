@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use fhaim_eval::MonteCarlo;
 use fhaim_federated::partition::Rule;
-use fhaim_gan::{Attacks, Examples, Judge, Quality, attack};
+use fhaim_files::memory::Unit;
+use fhaim_files::progress::Progress;
+use fhaim_gan::{Attacks, Examples, Judge, Model, Quality, attack};
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
@@ -20,7 +22,7 @@ use serde::Serialize;
 use crate::args::BenchArguments;
 use crate::data::{self, CLASSES};
 use crate::failure::Failure;
-use crate::method::{Method, Trained, Unit, train_by};
+use crate::method::{Kept, Method, keep, train_by};
 
 /// delta of all budgets.
 const DELTA: f64 = 1e-5;
@@ -68,11 +70,11 @@ impl Images {
 }
 
 /// Runs everything that is asked for; a row is printed as soon as it is there.
-pub fn run(arguments: &BenchArguments) -> Result<(), Failure> {
+pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Failure> {
     arguments.check()?;
     let methods = arguments.methods();
     if let Some(table) = &arguments.table {
-        return tables::run(arguments, table, methods);
+        return tables::run(arguments, (table, methods), progress);
     }
     let all = read()?;
     data::check_drawn("--drawn", arguments.drawn, all.examples.shape())?;
@@ -85,7 +87,9 @@ pub fn run(arguments: &BenchArguments) -> Result<(), Failure> {
         numbers.shuffle(&mut rng);
         let (seen, unseen) = numbers.split_at((numbers.len() as f64 * SEEN).round() as usize);
         let (seen, unseen) = (all.select(seen)?, all.select(unseen)?);
+        let phase = progress.uncounted("train the classifier");
         let judge = Judge::train(&seen.examples, &seen.labels, CLASSES, &mut rng)?;
+        phase.finish();
         let accuracy = judge.accuracy(&unseen.examples, &unseen.labels)?;
         let real = judge.quality(&unseen.examples, &seen.examples)?;
         let members = (seen.labels.len() as f64 * MEMBERS).round() as usize;
@@ -101,7 +105,8 @@ pub fn run(arguments: &BenchArguments) -> Result<(), Failure> {
         );
         for &method in methods {
             for rule in rules(arguments, method) {
-                let row = measure(arguments, (&seen, &unseen, &judge), (method, rule), seed)?;
+                let trial = (method, rule.as_str(), seed);
+                let row = measure(arguments, (&seen, &unseen, &judge), trial, progress)?;
                 show(&row, arguments.json);
             }
         }
@@ -113,7 +118,7 @@ fn read() -> Result<Images, Failure> {
     let folder = std::env::var_os("FHAIM_DATA_DIR")
         .map(PathBuf::from)
         .ok_or(Failure::NoData)?;
-    let examples = data::images(&folder.join("mnist-images.idx3"))?;
+    let examples = data::images(&folder.join("mnist-images.idx3").into())?;
     let labels = data::labels(&folder.join("mnist-labels.idx1"))?;
     if labels.len() != examples.len() {
         return Err(Failure::Usage(
@@ -126,26 +131,27 @@ fn read() -> Result<Images, Failure> {
 fn measure(
     arguments: &BenchArguments,
     (seen, unseen, judge): (&Images, &Images, &Judge),
-    (method, rule): (Method, &String),
-    seed: u64,
+    trial: (Method, &str, u64),
+    progress: &Progress,
 ) -> Result<Row, Failure> {
     let started = Instant::now();
-    let trained = trained(arguments, seen, (method, rule), seed)?;
+    let (method, rule, seed) = trial;
+    let (model, kept) = trained(arguments, seen, trial, progress)?;
     let train_seconds = started.elapsed().as_secs_f64();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let made = trained.model.sample(seen.labels.len(), &mut rng)?;
+    let made = model.sample(seen.labels.len(), &mut rng)?;
     let quality = judge.quality(&made, &seen.examples)?;
     let started = Instant::now();
     let attacks = match arguments.no_attacks {
         true => None,
-        false => Some(attacked(arguments, (seen, unseen), (method, rule), seed)?),
+        false => Some(attacked(arguments, (seen, unseen), trial, progress)?),
     };
     Ok(Row {
         method: method.name(),
-        rule: rule.clone(),
+        rule: rule.to_owned(),
         seed,
-        epsilon: trained.epsilon,
-        multiplier: trained.multiplier,
+        epsilon: kept.as_ref().map(|kept| kept.epsilon),
+        multiplier: kept.map(|kept| kept.multiplier),
         quality,
         printed_quality: printed::quality(method),
         attacks,
@@ -158,9 +164,9 @@ fn measure(
 fn trained(
     arguments: &BenchArguments,
     images: &Images,
-    (method, rule): (Method, &str),
-    seed: u64,
-) -> Result<Trained, Failure> {
+    (method, rule, seed): (Method, &str, u64),
+    progress: &Progress,
+) -> Result<(Model, Option<Kept>), Failure> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let rule: Rule = rule.parse().map_err(Failure::Usage)?;
     let parties = data::deal(
@@ -169,8 +175,11 @@ fn trained(
         (arguments.parties, &rule),
         &mut rng,
     )?;
-    let budget = budget(arguments, method);
-    train_by(method, &parties, &arguments.network, budget, &mut rng)
+    let network = &arguments.network;
+    let kept = keep(method, &parties, network, budget(arguments, method))?;
+    let drawing = (&mut rng, progress);
+    let model = train_by(method, &parties, network, kept.as_ref(), drawing)?;
+    Ok((model, kept))
 }
 
 /// The rules that a method is run under: in one place records are dealt in no way, so that one is enough.
@@ -195,22 +204,26 @@ fn budget(arguments: &BenchArguments, method: Method) -> Option<(f64, f64)> {
 fn attacked(
     arguments: &BenchArguments,
     (seen, unseen): (&Images, &Images),
-    (method, rule): (Method, &str),
-    seed: u64,
+    trial: (Method, &str, u64),
+    progress: &Progress,
 ) -> Result<Attacks, Failure> {
     let numbers: Vec<usize> = (0..seen.labels.len()).collect();
     let (members, others) = numbers.split_at((numbers.len() as f64 * MEMBERS).round() as usize);
     let (members, others) = (seen.select(members)?, seen.select(others)?);
-    let trained = trained(arguments, &members, (method, rule), seed)?;
+    let (model, _) = trained(arguments, &members, trial, progress)?;
+    let seed = trial.2;
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let drawn = trained.model.sample(arguments.drawn, &mut rng)?;
+    let phase = progress.uncounted("attack");
+    let drawn = model.sample(arguments.drawn, &mut rng)?;
     let options = MonteCarlo {
         records: members.labels.len().min(100),
         seed,
         ..MonteCarlo::default()
     };
     let records = (&members.examples, &others.examples, &unseen.examples);
-    Ok(attack(trained.model.gans(), &drawn, records, &options)?)
+    let found = attack(model.gans(), &drawn, records, &options)?;
+    phase.finish();
+    Ok(found)
 }
 
 const HEAD: &str = "method      rule  seed  epsilon     IS printed     FID printed  entropy  diversity    WB%  by chance printed   \

@@ -11,6 +11,7 @@ use fhaim_domain::{Clique, Table};
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_federated::partition::{Rule, partition};
 use fhaim_federated::random_triples;
+use fhaim_files::progress::Progress;
 use fhaim_gan::Examples;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -20,7 +21,7 @@ use super::{budget, rules};
 use crate::args::{BenchArguments, ReadingArguments};
 use crate::data;
 use crate::failure::Failure;
-use crate::method::{Method, train_by};
+use crate::method::{Method, keep, train_by};
 
 /// Share of the records that are divided among parties.
 const SEEN: f64 = 0.9;
@@ -43,20 +44,25 @@ struct Row {
 }
 
 /// Runs the methods on a table; a row is printed as soon as it is there.
-pub fn run(arguments: &BenchArguments, name: &str, methods: &[Method]) -> Result<(), Failure> {
+pub fn run(
+    arguments: &BenchArguments,
+    (name, methods): (&str, &[Method]),
+    progress: &Progress,
+) -> Result<(), Failure> {
     let folder = std::env::var_os("FHAIM_DATA_DIR")
         .map(PathBuf::from)
         .ok_or(Failure::NoData)?;
     let schema = data::schema(&folder.join(format!("{name}.schema.json")))?;
     let path = folder.join(format!("{name}.csv"));
-    let table = data::table(&path, schema, &ReadingArguments::default())?;
+    let table = data::table(&path.into(), schema, &ReadingArguments::default())?;
     if !arguments.json {
         data::print("table      method      rule     seed  epsilon  error    AUC  train s");
     }
     for seed in 0..arguments.seeds as u64 {
         for &method in methods {
             for rule in rules(arguments, method) {
-                let row = measure(arguments, (name, &table), (method, rule), seed)?;
+                let trial = (method, rule.as_str(), seed);
+                let row = measure(arguments, (name, &table), trial, progress)?;
                 show(&row, arguments.json);
             }
         }
@@ -67,8 +73,8 @@ pub fn run(arguments: &BenchArguments, name: &str, methods: &[Method]) -> Result
 fn measure(
     arguments: &BenchArguments,
     (name, table): (&str, &Table),
-    (method, rule): (Method, &str),
-    seed: u64,
+    (method, rule, seed): (Method, &str, u64),
+    progress: &Progress,
 ) -> Result<Row, Failure> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let records = (table.records() as f64 * SEEN).round() as usize;
@@ -84,15 +90,12 @@ fn measure(
     });
     let parties = parties.collect::<Result<Vec<_>, Failure>>()?;
     let started = Instant::now();
-    let trained = train_by(
-        method,
-        &parties,
-        &arguments.network,
-        budget(arguments, method),
-        &mut rng,
-    )?;
+    let network = &arguments.network;
+    let kept = keep(method, &parties, network, budget(arguments, method))?;
+    let drawing = (&mut rng, progress);
+    let model = train_by(method, &parties, network, kept.as_ref(), drawing)?;
     let train_seconds = started.elapsed().as_secs_f64();
-    let drawn = trained.model.sample(seen.records(), &mut rng)?;
+    let drawn = model.sample(seen.records(), &mut rng)?;
     let drawn = drawn
         .table(seen.schema().clone())
         .map_err(fhaim_domain::Error::from)?;
@@ -106,8 +109,8 @@ fn measure(
         method: method.name(),
         rule: rule.to_owned(),
         seed,
-        epsilon: trained.epsilon,
-        multiplier: trained.multiplier,
+        epsilon: kept.as_ref().map(|kept| kept.epsilon),
+        multiplier: kept.map(|kept| kept.multiplier),
         error: workload_error(&seen, &drawn, &triples).map_err(fhaim_gan::Error::from)?,
         auc: predicted(&drawn, &unseen).map_err(fhaim_gan::Error::from)?,
         train_seconds,
