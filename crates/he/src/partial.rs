@@ -59,7 +59,6 @@ pub struct TileRoot {
     pub(crate) id: TileId,
     pub(crate) residue: usize,
     pub(crate) params: Parameters,
-    /// Its second half as it is.
     pub(crate) root: Lifted,
 }
 

@@ -175,10 +175,11 @@ impl HolderKeys {
         let scratch = &mut Scratch::new(ring);
         let Ciphertext { residue, c } = &ciphertext.ciphertext;
         let [c0, c1] = c;
-        let switched = switcher.switch(c0.clone(), &[(&self.linear, c1)], scratch);
+        let mut lifted = switcher.lift([c0.clone(), ring.zero()]);
+        switcher.add(&[(&self.linear, c1)], &mut lifted, scratch);
         Ok(Ciphertext {
             residue: *residue,
-            c: switcher.lower(switched, scratch),
+            c: switcher.lower(lifted, scratch),
         })
     }
 }

@@ -77,17 +77,16 @@ pub(super) fn inner_products(
     m: Modulus,
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
-    out: &mut [u64],
-    into: Store,
-    second: &mut [u64],
+    add: &mut [u64],
+    set: &mut [u64],
 ) {
     let prime = Prime::new(m);
     match x.len() {
-        1 => products_of_two::<1>(&prime, x, [y, z], out, into, second),
-        4 => products_of_two::<4>(&prime, x, [y, z], out, into, second),
+        1 => products_of_two::<1>(&prime, x, [y, z], add, set),
+        4 => products_of_two::<4>(&prime, x, [y, z], add, set),
         _ => {
-            inner_product(m, x, y, Store::Add, out);
-            inner_product(m, x, z, into, second);
+            inner_product(m, x, y, Store::Add, add);
+            inner_product(m, x, z, Store::Set, set);
         }
     }
 }
@@ -97,24 +96,23 @@ fn products_of_two<const K: usize>(
     prime: &Prime,
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
-    out: &mut [u64],
-    into: Store,
-    second: &mut [u64],
+    add: &mut [u64],
+    set: &mut [u64],
 ) {
-    let (out, others) = (vectors_mut(out), vectors_mut(second));
-    let length = out.len().min(others.len());
+    let (add, set) = (vectors_mut(add), vectors_mut(set));
+    let length = add.len().min(set.len());
     let x: [&[Words]; K] = std::array::from_fn(|k| &vectors(x[k])[..length]);
     let y: [&[Words]; K] = std::array::from_fn(|k| &vectors(y[k])[..length]);
     let z: [&[Words]; K] = std::array::from_fn(|k| &vectors(z[k])[..length]);
-    for (i, (out, other)) in out.iter_mut().zip(others).enumerate() {
+    for (i, (add, set)) in add.iter_mut().zip(set).enumerate() {
         let [mut first, mut second] = [Sum::zero(); 2];
         for k in 0..K {
             let x = load(&x[k][i]);
             first.add(x, load(&y[k][i]));
             second.add(x, load(&z[k][i]));
         }
-        put(prime, Store::Add, out, prime.redc(first));
-        put(prime, into, other, prime.redc(second));
+        put(prime, Store::Add, add, prime.redc(first));
+        store(set, prime.redc(second));
     }
 }
 
