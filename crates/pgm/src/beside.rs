@@ -5,6 +5,7 @@
 //! they follow it (`sample`). Densities are those of the tree alone.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use fhaim_domain::{Clique, Domain};
 
@@ -81,6 +82,14 @@ impl Beside {
     }
 }
 
+/// All pairs of a clique's attributes.
+fn pairs_of(clique: &Clique) -> impl Iterator<Item = Clique> {
+    let attributes = clique.attributes();
+    let seconds = |i: usize| attributes[i + 1..].iter();
+    (0..attributes.len())
+        .flat_map(move |i| seconds(i).map(move |&b| Clique::new([attributes[i], b])))
+}
+
 /// What is wrong with a table, as the end of a sentence.
 fn problem_of(
     clique: &Clique,
@@ -115,6 +124,7 @@ impl Model {
         tables: impl IntoIterator<Item = (Clique, Vec<f64>)>,
     ) -> Result<Self, Error> {
         self.beside = Beside::new(&self.domain, self.total, tables)?;
+        self.measured = OnceLock::new();
         Ok(self)
     }
 
@@ -130,61 +140,51 @@ impl Model {
         attribute: usize,
         value: usize,
     ) -> Result<Vec<(usize, Vec<f64>)>, Error> {
-        let with = self
-            .pairs_beside()
-            .filter(|pair| pair.attributes().contains(&attribute));
-        let mut tilts = Vec::new();
-        for pair in with {
-            let other = pair.attributes().iter().copied().find(|&a| a != attribute);
-            let rows = other.and_then(|other| {
-                let rows = self.beside.rows_of(&self.domain, attribute, other)?;
-                Some((other, rows))
-            });
-            let Some((other, rows)) = rows else { continue };
-            let tree = self.rows_of_tree(attribute, other)?;
-            let tilt = |(wanted, expected): (&f64, &f64)| {
-                let ratio = if *expected > 0.0 {
-                    wanted / expected
-                } else {
-                    1.0
+        let with = |pair: &&Clique| pair.attributes().contains(&attribute);
+        let pairs: Vec<Clique> = self.pairs_beside().filter(with).cloned().collect();
+        let of_tree = self.pair_marginals_of_tree(&pairs)?;
+        let of_tree = Beside(pairs.iter().cloned().zip(of_tree).collect());
+        let others = pairs
+            .iter()
+            .flat_map(|pair| pair.attributes().iter().copied());
+        let tilts = others
+            .filter(|&other| other != attribute)
+            .filter_map(|other| {
+                let row = |tables: &Beside| {
+                    let rows = tables.rows_of(&self.domain, attribute, other)?;
+                    rows.into_iter().nth(value)
                 };
-                ratio.clamp(1.0 / MOST_TILT, MOST_TILT).ln()
-            };
-            tilts.push((
-                other,
-                rows[value].iter().zip(&tree[value]).map(tilt).collect(),
-            ));
-        }
-        Ok(tilts)
+                let (wanted, expected) = (row(&self.beside)?, row(&of_tree)?);
+                let tilt = wanted.iter().zip(&expected).map(|(wanted, expected)| {
+                    let ratio = if *expected > 0.0 {
+                        wanted / expected
+                    } else {
+                        1.0
+                    };
+                    ratio.clamp(1.0 / MOST_TILT, MOST_TILT).ln()
+                });
+                Some((other, tilt.collect()))
+            });
+        Ok(tilts.collect())
     }
 
-    /// Expected counts of a pair that is beside the tree, or of which the tree has a measurement: a row for each value of `other` and
-    /// a column for each of `attribute`.
+    /// Expected counts of a pair that records are steered to, as [`Beside::rows_of`] has them: of those beside the tree, and
+    /// of those that the tree has a measurement of.
     pub(crate) fn known_rows(&self, other: usize, attribute: usize) -> Option<Vec<Vec<f64>>> {
-        let measured = |clique: &Clique| {
-            [other, attribute]
-                .iter()
-                .all(|a| clique.attributes().contains(a))
-        };
-        self.beside
-            .rows_of(&self.domain, other, attribute)
-            .or_else(|| {
-                self.potentials
-                    .cliques
-                    .iter()
-                    .find(|clique| measured(clique))?;
-                // Within a clique of the tree: a sum of its cells.
-                self.rows_of_tree(other, attribute).ok()
-            })
+        let rows_of = |tables: &Beside| tables.rows_of(&self.domain, other, attribute);
+        rows_of(&self.beside).or_else(|| rows_of(self.measured()))
     }
 
-    /// What the tree says of a pair, as [`Beside::rows_of`] has it.
-    fn rows_of_tree(&self, attribute: usize, other: usize) -> Result<Vec<Vec<f64>>, Error> {
-        let clique = Clique::new([attribute, other]);
-        let tree = [(clique.clone(), self.marginal_of_tree(&clique)?)];
-        let beside = Beside(tree.into_iter().collect());
-        Ok(beside
-            .rows_of(&self.domain, attribute, other)
-            .unwrap_or_default())
+    /// The tables of the pairs that the tree has a measurement of, worked out when they are first asked for.
+    fn measured(&self) -> &Beside {
+        self.measured.get_or_init(|| {
+            let pairs = self.potentials.cliques.iter().flat_map(pairs_of);
+            // Within a clique of the tree each is a sum, which takes no more memory than that.
+            let tables = pairs.filter_map(|pair| {
+                let counts = self.marginal_of_tree(&pair).ok()?;
+                Some((pair, counts))
+            });
+            Arc::new(Beside(tables.collect()))
+        })
     }
 }

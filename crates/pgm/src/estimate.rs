@@ -1,5 +1,6 @@
 //! Estimation: the marginals closest to the measurements.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use fhaim_domain::{Clique, Domain};
@@ -86,6 +87,7 @@ pub fn fit(
         potentials,
         report,
         beside: Beside::default(),
+        measured: OnceLock::new(),
         max_bytes: options.max_bytes,
     })
 }

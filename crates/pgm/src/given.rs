@@ -16,10 +16,11 @@ const MIN_SHARE: f64 = 1e-12;
 
 impl Model {
     /// The distribution of the records that have each attribute's value, scaled to the same
-    /// total: exact, by evidence on the junction tree (Koller and Friedman 2009, section 10.3.3).
+    /// total: by evidence on the junction tree (Koller and Friedman 2009, section 10.3.3), exact of what the tree says.
     /// Every record drawn from it meets all conditions. Where a condition's attribute has pairs beside the tree, the
-    /// others' values are as much more likely as those tables say, each by itself; no table is beside the tree of what
-    /// is returned, since what they say holds of all records together.
+    /// others' values are as much more likely as those tables say, each by itself: where two of the others depend on
+    /// each other, both count. No table is beside the tree of what is returned, since what they say holds of all records
+    /// together. The order of conditions makes no difference but to rounding.
     ///
     /// # Errors
     /// [`Error::UnknownAttribute`], [`Error::UnknownValue`], and [`Error::Impossible`] for the
@@ -27,12 +28,13 @@ impl Model {
     pub fn given(&self, conditions: &[(usize, u32)]) -> Result<Self, Error> {
         let mut model = self.clone();
         for &(attribute, value) in conditions {
-            model = model.given_one(attribute, value as usize)?;
+            model = model.given_one(self, attribute, value as usize)?;
         }
         Ok(model)
     }
 
-    fn given_one(&self, attribute: usize, value: usize) -> Result<Self, Error> {
+    /// One more condition, with the tables beside the tree of the model without any.
+    fn given_one(&self, whole: &Self, attribute: usize, value: usize) -> Result<Self, Error> {
         let clique = Clique::new([attribute]);
         let marginal = self.marginal(&clique)?;
         let Some(&records) = marginal.get(value) else {
@@ -43,7 +45,7 @@ impl Model {
             return Err(Error::Impossible { attribute, value });
         }
         let mut parts = self.parts();
-        for (other, tilt) in self.tilts(attribute, value)? {
+        for (other, tilt) in whole.tilts(attribute, value)? {
             let potentials = potentials_of(&mut parts, other);
             for (potential, tilt) in potentials.iter_mut().zip(tilt) {
                 // What an earlier condition ruled out stays so.

@@ -1,6 +1,7 @@
 //! A fitted model and its marginals.
 
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use fhaim_domain::{Clique, Domain};
 
@@ -28,6 +29,8 @@ pub struct Model {
     pub(crate) report: FitReport,
     /// Pairs that the tree has no room for.
     pub(crate) beside: Beside,
+    /// Pairs that the tree has a measurement of, as [`Beside`] has the others; empty until somebody asks.
+    pub(crate) measured: OnceLock<Arc<Beside>>,
     /// Most bytes that a query may take.
     pub(crate) max_bytes: usize,
 }

@@ -25,6 +25,24 @@ impl Model {
     /// # Errors
     /// As [`Model::marginal`].
     pub fn pair_marginals(&self, cliques: &[Clique]) -> Result<Vec<Vec<f64>>, Error> {
+        let others = cliques
+            .iter()
+            .filter(|clique| self.beside.of(clique).is_none());
+        let others: Vec<Clique> = others.cloned().collect();
+        let mut of_tree = self.pair_marginals_of_tree(&others)?.into_iter();
+        let tables = cliques.iter().map(|clique| {
+            let beside = self.beside.of(clique).map(<[f64]>::to_vec);
+            // One for each of the others, in their order.
+            beside.or_else(|| of_tree.next()).unwrap_or_default()
+        });
+        Ok(tables.collect())
+    }
+
+    /// [`Model::pair_marginals`] as the tree has them.
+    pub(crate) fn pair_marginals_of_tree(
+        &self,
+        cliques: &[Clique],
+    ) -> Result<Vec<Vec<f64>>, Error> {
         let mut across = Across::new(self);
         let mut marginals = Vec::with_capacity(cliques.len());
         for clique in cliques {
@@ -38,9 +56,6 @@ impl Model {
         }
         across.run();
         let tables = cliques.iter().zip(marginals).map(|(clique, within)| {
-            if let Some(counts) = self.beside.of(clique) {
-                return Ok(counts.to_vec());
-            }
             let axes = ranked(clique, self.resolution.domain(), &self.tree);
             match (within, axes.as_slice()) {
                 (Some(table), _) => self.expand(clique, &table),
@@ -48,7 +63,7 @@ impl Model {
                     let table = across.wanted.get(&(first.rank, second.rank));
                     self.expand(clique, table.map_or(&[], Vec::as_slice))
                 }
-                (None, _) => self.marginal(clique),
+                (None, _) => self.marginal_of_tree(clique),
             }
         });
         tables.collect()

@@ -23,7 +23,7 @@ impl Model {
     /// of e for each record: a self-balancing walk (after Alweiss, Liu and Sawhney, "Discrepancy
     /// minimization via a self-balancing walk", STOC 2021). All pairs of attributes come out
     /// within a few records of their expectation, whether or not a clique has both; a single
-    /// record is an exact draw. Of a pair beside the tree what is expected is its table instead: chances that have to be
+    /// record is an exact draw of the tree's. Of a pair beside the tree what is expected is its table instead: chances that have to be
     /// other than the tree's for that make up for it within the first records.
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Vec<Vec<u32>> {
         let mut sampler = Sampler {
@@ -80,15 +80,14 @@ fn balance_beside<'a>(
     place: impl Fn(usize) -> usize,
 ) {
     let drawn = || {
-        columns
-            .iter()
-            .enumerate()
-            .filter(|(_, column)| !column.is_empty())
+        let columns = columns.iter().enumerate();
+        columns.filter(|(_, column)| !column.is_empty())
     };
     let is_beside = |other| model.beside.of(&Clique::new([other, attribute])).is_some();
     let steers = drawn().any(|(other, _)| is_beside(other));
     for (other, column) in drawn() {
-        match model.known_rows(other, attribute).filter(|_| steers) {
+        let rows = steers.then(|| model.known_rows(other, attribute));
+        match rows.flatten() {
             None => balance.beside(column, model.domain.size(other)),
             Some(rows) => balance.steer(column, &rows, &place),
         }
@@ -329,12 +328,18 @@ impl<'a> Balance<'a> {
     fn lean(&mut self) {
         let steered = &self.rows[1 + self.others.len()..];
         kernel::sum_rows(steered, &self.short, &mut self.chances);
+        // What all values are short of alike favours none of them.
+        let chances = self.chances.iter().zip(&self.expected);
+        let possible = chances.filter(|(_, expected)| **expected > 0.0);
+        let most = possible
+            .map(|(&short, _)| short)
+            .fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
         for (expected, short) in self.expected.iter_mut().zip(&self.chances) {
-            *expected *= kernel::exp_of_few(short.clamp(-FARTHEST, FARTHEST));
+            *expected *= kernel::exp_of_few((short - most).clamp(-FARTHEST, FARTHEST));
             sum += *expected;
         }
-        // Not 0: some value is expected, and leaning makes it smaller by a known factor at most.
+        // Not 0: the value that is most short keeps what was expected of it.
         let scale = 1.0 / sum;
         self.expected
             .iter_mut()

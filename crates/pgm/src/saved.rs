@@ -14,6 +14,8 @@
 //! attributes (u32 each) and the counts of each (f64), over categories.
 //! The same measurements give the same bytes, so the seconds that a fit took are not kept.
 
+use std::sync::OnceLock;
+
 use fhaim_domain::{Clique, Domain};
 
 use crate::beside::Beside;
@@ -166,6 +168,7 @@ impl Model {
             potentials,
             report: parts.report,
             beside: parts.beside,
+            measured: OnceLock::new(),
             max_bytes,
         })
     }

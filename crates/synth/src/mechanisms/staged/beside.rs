@@ -70,9 +70,11 @@ impl Seen {
         logs.sum()
     }
 
-    /// The variances of cells under which the residual is likeliest; nothing where that is noise alone.
-    fn likeliest(&self, counts: &[f64]) -> Option<Vec<f64>> {
-        let mut most = self.log_likelihood(self.residual.iter().map(|_| 0.0));
+    /// The variances of cells under which the residual is likeliest, and by how much more the logarithm says so than of noise
+    /// alone; nothing where that is likelier.
+    fn likeliest(&self, counts: &[f64]) -> Option<(f64, Vec<f64>)> {
+        let noise = self.log_likelihood(self.residual.iter().map(|_| 0.0));
+        let mut most = noise;
         let mut likeliest = None;
         for power in POWERS {
             let count = counts.iter().map(|count| count.max(LEAST_COUNT));
@@ -84,7 +86,8 @@ impl Seen {
                 let log = self.log_likelihood(groups.iter().map(|group| group * scale));
                 if log > most {
                     most = log;
-                    likeliest = Some(shape.iter().map(|cell| cell * scale).collect());
+                    let variances = shape.iter().map(|cell| cell * scale).collect();
+                    likeliest = Some((log - noise, variances));
                 }
             }
         }
@@ -96,29 +99,43 @@ impl Seen {
 /// blocks that were measured; nothing where these say no more than the model. Rows and columns have the model's sums.
 ///
 /// The truth of a cell is taken as normal around the model's count, independently of other cells (empirical Bayes: the
-/// variances are those under which the finest block is likeliest). Blocks are taken in from the finest on: each moves the
-/// cells of a group by their shares of the group's variance, as far as the noise leaves to be believed (Kalman 1960).
-pub(super) fn estimate(blocks: &[Measured], expected: &[f64], columns: usize) -> Option<Vec<f64>> {
+/// variances are those under which the block is likeliest that says most). Blocks are taken in from the finest on, of whose
+/// groups the next ones' are made: each moves the cells of a group by their shares of the group's variance, as far as the
+/// noise leaves to be believed, and leaves of the variance what the noise does (Kalman 1960). The counts sum to `total`.
+pub(super) fn estimate(
+    blocks: &[Measured],
+    (expected, columns): (&[f64], usize),
+    total: f64,
+) -> Option<Vec<f64>> {
     let mut blocks: Vec<&Measured> = blocks.iter().filter(|block| block.is_measured()).collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.table().len()));
-    let finest = Seen::new(blocks.first()?, expected, columns);
-    let mut variances = finest.likeliest(expected)?;
+    let learnt = blocks.iter().filter_map(|block| {
+        let seen = Seen::new(block, expected, columns);
+        seen.likeliest(expected)
+    });
+    let (_, mut variances) = learnt.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     let mut counts = expected.to_vec();
     for block in blocks {
         let seen = Seen::new(block, &counts, columns);
         let of_groups = seen.over_groups(&variances);
         let cells = counts.iter_mut().zip(&mut variances).zip(&seen.group);
         for ((count, variance), &group) in cells {
-            let gain = *variance / (of_groups[group] + seen.noise);
-            *count += gain * seen.residual[group];
-            *variance -= *variance * gain;
+            let whole = of_groups[group] + seen.noise;
+            *count += *variance / whole * seen.residual[group];
+            *variance *= seen.noise / whole;
         }
     }
     for (count, expected) in counts.iter_mut().zip(expected) {
         *count = count.max(LEAST_KEPT * expected);
     }
     rake(&mut counts, expected, columns);
-    Some(counts)
+    let factor = total / counts.iter().sum::<f64>();
+    counts.iter_mut().for_each(|count| *count *= factor);
+    // Not so where the model has no records, or noise is beyond all numbers: the model's counts stay.
+    counts
+        .iter()
+        .all(|count| count.is_finite())
+        .then_some(counts)
 }
 
 /// Multiplies rows and columns, in turns, until they have the sums of those of `to` (iterative proportional fitting,
@@ -142,6 +159,8 @@ fn rake(counts: &mut [f64], to: &[f64], columns: usize) {
             .zip(&column_sums)
             .map(|(&now, &sum)| factor(now, sum));
         let factors: Vec<f64> = factors.collect();
+        let distances = factors.iter().map(|factor| (factor - 1.0).abs());
+        farthest = distances.fold(farthest, f64::max);
         for row in counts.chunks_exact_mut(columns) {
             let cells = row.iter_mut().zip(&factors);
             cells.for_each(|(count, factor)| *count *= factor);
@@ -179,6 +198,8 @@ mod tests {
     const TRUTH: [f64; 12] = [
         400.0, 20.0, 30.0, 10.0, 300.0, 40.0, 0.0, 50.0, 150.0, 0.0, 0.0, 0.0,
     ];
+
+    const RECORDS: f64 = 1000.0;
 
     fn independent(counts: &[f64]) -> Vec<f64> {
         let total: f64 = counts.iter().sum();
@@ -220,7 +241,7 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(1);
         let expected = independent(&TRUTH);
         let fine = measured([4, 3], 1, 0, &mut rng);
-        let counts = estimate(&[fine], &expected, 3).unwrap();
+        let counts = estimate(&[fine], (&expected, 3), RECORDS).unwrap();
         assert!(distance(&counts) < 0.05 * distance(&expected), "{counts:?}");
         assert!(counts.iter().all(|&count| count >= 0.0));
         for (row, wanted) in counts.chunks(3).zip(TRUTH.chunks(3)) {
@@ -241,20 +262,62 @@ mod tests {
         let expected = independent(&TRUTH);
         let coarse = || measured([2, 2], 1, 0, &mut StdRng::seed_from_u64(3));
         let noisy = measured([4, 3], 4_000, 200, &mut rng);
-        let alone = estimate(&[coarse()], &expected, 3).unwrap();
+        let alone = estimate(&[coarse()], (&expected, 3), RECORDS).unwrap();
         assert!(distance(&alone) < 0.9 * distance(&expected));
-        let both = estimate(&[coarse(), noisy], &expected, 3).unwrap();
+        let both = estimate(&[coarse(), noisy], (&expected, 3), RECORDS).unwrap();
         assert!(distance(&both) < distance(&alone), "{both:?} {alone:?}");
+    }
+
+    /// A block of two groups an axis with much noise beside one of three by two with little, neither of single categories: what
+    /// the second said stays.
+    #[test]
+    fn a_noisy_block_of_fewer_groups_does_not_undo_a_finer_one() {
+        let mut rng = StdRng::seed_from_u64(5);
+        let expected = independent(&TRUTH);
+        let fine = || measured([3, 2], 1, 0, &mut StdRng::seed_from_u64(6));
+        let alone = estimate(&[fine()], (&expected, 3), RECORDS).unwrap();
+        let noisy = measured([2, 2], 1_000_000, 2_000, &mut rng);
+        let both = estimate(&[noisy, fine()], (&expected, 3), RECORDS).unwrap();
+        let moved: f64 = both.iter().zip(&alone).map(|(x, y)| (x - y).abs()).sum();
+        assert!(
+            moved < 0.02 * distance(&expected),
+            "{moved}: {both:?} {alone:?}"
+        );
+    }
+
+    /// What a coarse block sees is not lost where a finer one has so much noise that it sees nothing.
+    #[test]
+    fn a_finer_block_of_noise_alone_leaves_what_a_coarse_one_says() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let expected = independent(&TRUTH);
+        let coarse = || measured([2, 2], 1, 0, &mut StdRng::seed_from_u64(8));
+        let blind = measured([4, 3], 1 << 40, 0, &mut rng);
+        let alone = estimate(&[coarse()], (&expected, 3), RECORDS).unwrap();
+        let both = estimate(&[coarse(), blind], (&expected, 3), RECORDS).unwrap();
+        assert!(
+            distance(&both) < 1.01 * distance(&alone),
+            "{both:?} {alone:?}"
+        );
+    }
+
+    #[test]
+    fn raking_goes_on_where_rows_are_right_and_columns_are_not() {
+        let mut counts = [9.0, 1.0, 5.0, 5.0];
+        rake(&mut counts, &[5.0; 4], 2);
+        for row in counts.chunks(2) {
+            assert!((row.iter().sum::<f64>() - 10.0).abs() < 1e-6, "{counts:?}");
+        }
+        assert!((counts[0] + counts[2] - 10.0).abs() < 1e-6);
     }
 
     #[test]
     fn where_nothing_but_noise_is_seen_the_model_stays() {
         let mut rng = StdRng::seed_from_u64(4);
         let block = measured([4, 3], 1_000_000, 0, &mut rng);
-        assert_eq!(estimate(&[block], &TRUTH, 3), None);
+        assert_eq!(estimate(&[block], (&TRUTH, 3), RECORDS), None);
         let unmeasured = Measured::new(measured([2, 2], 1, 0, &mut rng).block);
-        assert_eq!(estimate(&[unmeasured], &TRUTH, 3), None);
-        assert_eq!(estimate(&[], &TRUTH, 3), None);
+        assert_eq!(estimate(&[unmeasured], (&TRUTH, 3), RECORDS), None);
+        assert_eq!(estimate(&[], (&TRUTH, 3), RECORDS), None);
     }
 
     #[test]

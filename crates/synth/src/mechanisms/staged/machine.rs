@@ -174,7 +174,8 @@ impl StagedMachine {
         let tables = pairs.iter().zip(cliques).zip(expected);
         let tables = tables.filter_map(|((pair, clique), expected)| {
             let columns = self.job.domain.size(pair.plan.attributes[1]);
-            Some((clique, estimate(&pair.blocks, &expected, columns)?))
+            let expected = (expected.as_slice(), columns);
+            Some((clique, estimate(&pair.blocks, expected, model.total())?))
         });
         Ok(tables.collect())
     }

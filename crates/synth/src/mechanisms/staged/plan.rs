@@ -13,11 +13,13 @@
 //! where B is what is left of the budget plus what was spent on the items of the first sum at
 //! the resolution they have now.
 
+mod beside;
 mod candidate;
 
 use fhaim_domain::Domain;
 use fhaim_pgm::ModelGraph;
 
+pub use self::beside::plan_beside;
 use self::candidate::block_cells;
 pub use self::candidate::{Candidate, Resolution, Standing};
 use crate::mechanisms::score::MEAN_ABS;
@@ -162,9 +164,6 @@ pub fn best_gamma(
             ..*options
         };
         plan(domain, fixed, &options, &mut tried);
-        if std::env::var("GB").is_ok() {
-            plan_beside(fixed, &options, &mut tried);
-        }
         (gamma, objective(fixed, options.beta, &tried))
     });
     let best = planned.min_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -214,25 +213,6 @@ pub fn plan(
         }
     }
     true
-}
-
-/// Plans for the pairs that [`plan`] left outside, or put beside the model before, since it has no room for them: what is
-/// measured of them stays beside it.
-pub fn plan_beside(fixed: &Fixed, options: &PlanOptions, candidates: &mut [Candidate]) {
-    let mut state = State::new(fixed, candidates);
-    loop {
-        let moves = (0..candidates.len())
-            .filter(|&i| candidates[i].beside || candidates[i].standing == Standing::Outside)
-            .filter_map(|i| best_move(&state, options, candidates, i, Room::Any));
-        let rank = |m: &Move| m.bound(options.gamma);
-        let Some(chosen) = moves.max_by(|x, y| rank(x).total_cmp(&rank(y))) else {
-            return;
-        };
-        let candidate = &mut candidates[chosen.candidate];
-        state = state.moved(candidate, candidate.standing, chosen.to);
-        candidate.standing = chosen.to;
-        candidate.beside = true;
-    }
 }
 
 /// The move with the largest fall over growth^gamma that keeps the model within its cap.

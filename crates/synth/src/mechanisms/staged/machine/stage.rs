@@ -44,7 +44,7 @@ impl StagedMachine {
     fn plan_beside(&mut self, gamma: f64) {
         let mut candidates = self.candidates();
         let options = self.plan_options(gamma);
-        plan_beside(&self.fixed(), &options, &mut candidates);
+        plan_beside(&self.job.domain, &self.fixed(), &options, &mut candidates);
         for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
             pair.plan = planned;
         }
