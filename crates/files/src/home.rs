@@ -13,7 +13,6 @@ use crate::Error;
 /// # Errors
 /// [`Error::NoHome`].
 pub fn folder() -> Result<PathBuf, Error> {
-    let of = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let folder = of("FHAIM_CONFIG_DIR")
         .or_else(|| Some(of("XDG_CONFIG_HOME")?.join("fhaim")))
         .or_else(|| Some(of("HOME")?.join(".config/fhaim")));
@@ -26,10 +25,16 @@ pub fn folder() -> Result<PathBuf, Error> {
 /// # Errors
 /// [`Error::NoHome`].
 pub fn memory() -> Result<PathBuf, Error> {
-    match std::env::var_os("FHAIM_MEMORY_DIR") {
-        Some(folder) => Ok(folder.into()),
+    match of("FHAIM_MEMORY_DIR") {
+        Some(folder) => Ok(folder),
         None => folder(),
     }
+}
+
+/// The folder that a variable names. One that is empty names none: it is not the folder that a command happens to run in.
+fn of(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
 }
 
 /// A folder, made for its owner alone if it is not there.

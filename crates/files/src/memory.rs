@@ -202,7 +202,8 @@ pub fn look_up(
         // The memory is a help: without it everything else works.
         Err(error) => {
             note(format_args!(
-                "whether these records were used before is not known: {error}"
+                "whether these records were used before is not known, and this use will not be remembered: {error}. Put the \
+                 file back from a copy, or move it away to begin anew"
             ));
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! `fhaim federate run`: a run among the parties whose tables are in a folder.
 
 use std::{
+    ffi::OsStr,
     fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -187,7 +188,7 @@ fn summary(
     }
 }
 
-/// The CSV files of a folder, by name.
+/// The tables of a folder, CSV and Parquet, by name.
 fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let refuse = |source| Error::Read {
         path: folder.to_owned(),
@@ -196,7 +197,8 @@ fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();
-        if path.extension().is_some_and(|extension| extension == "csv") {
+        let is_table = |extension: &OsStr| extension == "csv" || extension == "parquet";
+        if path.extension().is_some_and(is_table) {
             files.push(path);
         }
     }
@@ -205,7 +207,7 @@ fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if files.is_empty() {
         return Err(Error::Content {
             path: folder.to_owned(),
-            problem: "there is no CSV file in it: `fhaim federate split` makes some".to_owned(),
+            problem: "there is no table in it: `fhaim federate split` makes some".to_owned(),
         });
     }
     Ok(files)

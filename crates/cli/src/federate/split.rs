@@ -4,6 +4,7 @@ use std::{fs, io, path::Path};
 
 use fhaim_domain::counted;
 use fhaim_federated::partition::partition;
+use fhaim_files::data::dialect_text;
 
 use super::args::SplitArguments;
 use crate::{
@@ -32,8 +33,11 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
         rows.iter().for_each(|&row| owners[row] = party);
     }
     make_folder(out)?;
-    let delimiter = input::delimiter(data, format)?;
-    write(data, delimiter, &owners, parties.len(), out)?;
+    let (text, dialect) = dialect_text(&input::Data::from(data), format)?;
+    let text = csv::ReaderBuilder::new()
+        .delimiter(dialect.delimiter)
+        .from_reader(text);
+    write(data, text, dialect.delimiter, &owners, parties.len(), out)?;
     let sizes = parties.iter().map(Vec::len);
     let (least, most) = (sizes.clone().min(), sizes.max());
     let count = match parties.len() {
@@ -64,9 +68,10 @@ fn make_folder(out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies each record, as it is, to its owner's file.
+/// Copies each record of the table, as it is but in UTF-8, to its owner's file.
 fn write(
     data: &Path,
+    mut reader: csv::Reader<impl io::Read>,
     delimiter: u8,
     owners: &[usize],
     parties: usize,
@@ -80,9 +85,6 @@ fn write(
         path: out.to_owned(),
         source: io::Error::other(error),
     };
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .from_reader(input::Data::from(data).open()?);
     let header = reader.byte_headers().map_err(unread)?.clone();
     let writer = || {
         let mut writer = csv::WriterBuilder::new()

@@ -229,6 +229,28 @@ fn a_table_of_one_column_is_refused_by_name() {
     assert!(alone.status.success(), "{}", stderr(&alone));
 }
 
+/// Parts are in UTF-8 whatever the table is in: as it is, a table of one column in UTF-16 was cut within its letters.
+#[test]
+fn a_table_in_another_encoding_is_divided_by_its_records() {
+    let csv = table(30);
+    let folder = folder("", SCHEMA);
+    let units = csv.encode_utf16().flat_map(u16::to_le_bytes);
+    let bytes: Vec<u8> = [0xff, 0xfe].into_iter().chain(units).collect();
+    fs::write(folder.path().join("t.csv"), bytes).unwrap();
+    let split = fhaim(folder.path(), &[&SPLIT[..], &["--parties", "2"]].concat());
+    assert!(split.status.success(), "{}", stderr(&split));
+    let parts = folder.path().join("parts");
+    let mut records = Vec::new();
+    for name in names(&parts) {
+        let text = fs::read_to_string(parts.join(name)).unwrap();
+        records.extend(text.lines().skip(1).map(str::to_owned));
+    }
+    records.sort();
+    let mut expected: Vec<&str> = csv.lines().skip(1).collect();
+    expected.sort_unstable();
+    assert_eq!(records, expected);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_table_from_a_pipe_is_not_divided_into_nothing() {
