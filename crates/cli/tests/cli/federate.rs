@@ -166,7 +166,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     fs::create_dir(folder.path().join("none")).unwrap();
     let mut elsewhere = with(&["--epsilon", "1"]);
     elsewhere[3] = "none";
-    refused(&elsewhere, "no CSV file");
+    refused(&elsewhere, "no table in it");
     assert!(!folder.path().join("s.csv").exists());
 }
 
