@@ -21,7 +21,7 @@ use crate::model::Potentials;
 use crate::observations::{ascending_cells, ranked};
 use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
-use crate::{Error, FitOptions, FitReport, Model, Work};
+use crate::{Chain, Error, FitOptions, FitReport, Model, Work};
 
 const VERSION: u32 = 2;
 
@@ -180,6 +180,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         seconds: 0.0,
         cells: 0,
         work: Work::default(),
+        chain: Chain::default(),
     };
     let sizes = input.list()?;
     if sizes.contains(&0) {
