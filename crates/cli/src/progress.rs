@@ -87,6 +87,11 @@ impl Progress {
         self.start(name.into(), bar, None, UNCOUNTED, "")
     }
 
+    /// Whether anything is shown.
+    pub fn is_shown(&self) -> bool {
+        self.mode != Mode::Quiet
+    }
+
     /// One line, before the phase it is about.
     pub fn say(&self, text: &str) {
         if self.mode != Mode::Quiet {

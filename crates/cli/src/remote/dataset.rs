@@ -34,6 +34,7 @@ use crate::{
     ask::{ask, can_ask},
     counting,
     error::Error,
+    estimate,
     input::{self, Data},
     memory::{self, Use},
     output,
@@ -223,6 +224,7 @@ pub async fn send(
         None => login::journal(dataset.id)?,
     };
     let journal = Journal::open(&journal, dataset.id, digest)?;
+    progress.say(&estimate::Upload::estimate(plan.set, &part)?.to_string());
     let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
     let tell = |state: fhaim_sdk::Progress| phase.reach(state.done as u64);
