@@ -1,18 +1,21 @@
 //! The one error type of this crate.
 
+use crate::number;
+
 /// What privacy arithmetic, the ledger or the noise ladder refuse.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The privacy parameter epsilon is not a positive number of supported size.
-    #[error("epsilon must be a positive number from 1e-9 to 1e9, not {0}")]
+    #[error("epsilon must be a positive number from 1e-9 to 1e9, not {}", number(*.0))]
     Epsilon(f64),
     /// The privacy parameter delta is not strictly between 0 and 1.
-    #[error("delta must lie strictly between 0 and 1, not {0}")]
+    #[error("delta must lie strictly between 0 and 1, not {}", number(*.0))]
     Delta(f64),
     /// Renyi accounting shows no epsilon as small, whatever the noise.
     #[error(
-        "no noise keeps epsilon {epsilon}: at this delta Renyi accounting shows {floor:.4} or more (raise epsilon, or delta)"
+        "no noise keeps epsilon {}: at this delta Renyi accounting shows {floor:.4} or more (raise epsilon, or delta)",
+        number(*epsilon)
     )]
     NoNoiseKeeps {
         /// The epsilon asked for.
@@ -22,7 +25,9 @@ pub enum Error {
     },
     /// Noise, or a chance to be drawn, that Renyi accounting has no price for.
     #[error(
-        "noise must be a positive number, and a chance to be drawn above 0 and at most 1, not {noise} and {rate}"
+        "noise must be a positive number, and a chance to be drawn above 0 and at most 1, not {} and {}",
+        number(*noise),
+        number(*rate)
     )]
     Sampled {
         /// The chance.
@@ -31,7 +36,7 @@ pub enum Error {
         noise: f64,
     },
     /// The privacy parameter rho is negative, infinite or not a number.
-    #[error("rho must be a finite number of at least 0 and below 2^48, not {0}")]
+    #[error("rho must be a finite number of at least 0 and below 2^48, not {}", number(*.0))]
     Rho(f64),
     /// A rational has denominator zero, or its value does not fit [`crate::Rho`].
     #[error("{0}/{1} is no privacy cost below 2^48")]

@@ -21,6 +21,7 @@ mod generator;
 mod key;
 mod ladder;
 mod ledger;
+mod number;
 pub mod rdp;
 mod rho;
 mod shares;
@@ -40,6 +41,7 @@ pub use ladder::{
 pub use ledger::{
     Debit, Entry, Leak, Ledger, Outcome, Price, decimal, hex_digest, least_variance_units,
 };
+pub use number::{number, rounded_up};
 pub use rho::Rho;
 pub use shares::NoiseShares;
 

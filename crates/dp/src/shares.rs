@@ -124,6 +124,26 @@ impl NoiseShares {
         gamma * MARGIN
     }
 
+    /// Whether a party can draw its noise.
+    ///
+    /// # Errors
+    /// [`Error::Scale`] for a variance past the samplers'.
+    pub fn check(&self) -> Result<(), Error> {
+        self.samples().map(drop)
+    }
+
+    /// The samples that make a party's noise on a cell: of each distribution how many.
+    fn samples(&self) -> Result<Vec<(DiscreteGaussian, usize)>, Error> {
+        let digits = Digits::of(self.share_units());
+        let sample = |(level, digit): (usize, usize)| {
+            let scale = BASE_SCALE
+                .checked_shl(level as u32)
+                .ok_or(Error::Scale(u64::MAX))?;
+            Ok((DiscreteGaussian::new(scale)?, digit))
+        };
+        digits.iter().map(sample).collect()
+    }
+
     /// One party's noise on `cells` integers.
     ///
     /// # Errors
@@ -134,11 +154,7 @@ impl NoiseShares {
         rng: &mut R,
     ) -> Result<Zeroizing<Vec<i64>>, Error> {
         let mut noise = Zeroizing::new(vec![0i64; cells]);
-        for (level, digit) in Digits::of(self.share_units()).iter() {
-            let scale = BASE_SCALE
-                .checked_shl(level as u32)
-                .ok_or(Error::Scale(u64::MAX))?;
-            let gaussian = DiscreteGaussian::new(scale)?;
+        for (gaussian, digit) in self.samples()? {
             for sum in noise.iter_mut() {
                 for _ in 0..digit {
                     // Scales are at most 2^27, and there are at most 3 samples at each level.
