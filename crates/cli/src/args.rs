@@ -40,9 +40,20 @@ pub const DEFAULT_MODEL_MB: usize = 64;
 /// The release and, where the build knows it, the commit: `0.1.0 (3de8e94c0a1b)`.
 pub const VERSION: &str = env!("FHAIM_VERSION");
 
+const EXIT_CODES: &str = "Exit code 0 is success, 2 a request that cannot be carried out as it stands, 1 any other failure.";
+
+/// A number of things, as a flag has it.
+///
+/// # Errors
+/// Which numbers there may be, where it is another.
+pub fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| format!("a whole number from 1 to {}", usize::MAX))
+}
+
 /// Synthetic data from tables nobody but their holder reads.
 #[derive(Debug, Parser)]
-#[command(name = "fhaim", version = VERSION, max_term_width = 100)]
+#[command(name = "fhaim", version = VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Arguments<R: Randomness> {
     /// Say nothing of progress
     #[arg(long, short, global = true)]
@@ -227,7 +238,7 @@ pub struct GenerateArguments {
     #[arg(long, value_name = "FILE")]
     pub model_out: Option<PathBuf>,
     /// Synthetic records to draw [default: as many as the model estimates there are]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
     /// Public bound on the number of records [default: what the size of the upload shows]
     #[arg(long, value_name = "N")]
@@ -274,7 +285,7 @@ pub struct SampleArguments {
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
     /// Records to draw [default: as many as the model estimates there were]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
     /// Values that every record has: COLUMN=VALUE, separated by commas
     #[arg(long = "where", value_name = "CONDITIONS")]

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use fhaim_domain::{Schema, Table};
+use fhaim_domain::{Schema, Table, counted};
 use fhaim_eval::{Attack, MonteCarlo, ScoreAttacks, monte_carlo, score_attacks};
 use fhaim_synth::{FittedModel, load_model};
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
 use crate::{
-    args::{FormatArguments, StrictnessArguments},
+    args::{FormatArguments, StrictnessArguments, count},
     error::Error,
     input, output, size,
 };
@@ -44,10 +44,10 @@ pub struct AttackArguments {
     #[arg(long, value_name = "CSV")]
     pub others: PathBuf,
     /// Records to draw for the Monte Carlo attack
-    #[arg(long, value_name = "N", default_value = "100000")]
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = count)]
     pub drawn: NonZeroUsize,
     /// Members, and others, of each of its tries [default: 100, or as many as there are]
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = count)]
     pub records: Option<NonZeroUsize>,
     /// Its tries
     #[arg(
@@ -90,6 +90,13 @@ pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
     let members = read(&arguments.members, schema.clone())?;
     let others = read(&arguments.others, schema)?;
     let most = members.records().min(others.records());
+    if let Some(records) = arguments.records.filter(|records| records.get() > most) {
+        return Err(Error::Usage(format!(
+            "--records {records}: of {} and {} a try may take from 1 to {most} each",
+            counted(members.records(), "member"),
+            counted(others.records(), "other")
+        )));
+    }
     let options = MonteCarlo {
         records: arguments.records.map_or(most.min(100), NonZeroUsize::get),
         tries: arguments.tries as usize,

@@ -292,7 +292,7 @@ impl<'a> Request<'a> {
 fn remember(records: Option<&Records>, arguments: &GenerateArguments, spent: Rho) {
     if let Some(records) = records {
         let out = arguments.out.display().to_string();
-        records.remember(Use::Run { out }, spent);
+        records.remember(&Use::Run { out }, spent);
     }
 }
 

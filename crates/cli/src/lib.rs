@@ -12,6 +12,7 @@ mod alone;
 mod args;
 mod attack;
 mod bench;
+mod budget;
 mod counting;
 mod demo;
 mod drawing;

@@ -1,13 +1,14 @@
 //! What can go wrong between parties and their server.
 
-use fhaim_dp::Rho;
+use fhaim_domain::counted;
+use fhaim_dp::{Rho, number};
 
 /// Why a partition, a party or a server could not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting out of its range.
-    #[error("{name} must be {range}, not {value}")]
+    #[error("{name} must be {range}, not {}", number(*value))]
     Setting {
         /// What was set.
         name: &'static str,
@@ -17,7 +18,7 @@ pub enum Error {
         value: f64,
     },
     /// More parties than records.
-    #[error("{parties} parties cannot each have one of {records} records")]
+    #[error("{parties} parties cannot each have one of {}: take {records} at most", counted(*records, "record"))]
     TooFewRecords {
         /// Parties asked for.
         parties: usize,

@@ -69,14 +69,20 @@ impl Plan {
             variance_units: units(releases / (2.0 * measuring)),
             epsilon,
         };
+        let too_small = || Error::from(fhaim_release::Error::BudgetTooSmall(setting.job.rho));
         for _ in 0..TRIES {
             if plan.party_rho(setting, most)? <= setting.job.rho {
+                // A party may be alone in a sum, whose noise is all its own then.
+                for units in [plan.total_units, plan.variance_units] {
+                    let drawn = NoiseShares::new(units, 1)?.check();
+                    drawn.map_err(|_| too_small())?;
+                }
                 return Ok(plan);
             }
             let units = plan.variance_units;
             plan.variance_units = units.saturating_add(units / 1_000_000 + 1);
         }
-        Err(fhaim_release::Error::BudgetTooSmall(setting.job.rho).into())
+        Err(too_small())
     }
 
     /// rho_k, without the gaps of sums of noise:

@@ -35,6 +35,17 @@ pub struct PooledRun<'a> {
     measurements: Vec<Measurement>,
 }
 
+/// A setting as such a run has it: whatever its method, everyone is in every round.
+fn pooled(setting: &Setting) -> Setting {
+    Setting {
+        method: Method::Naive,
+        most_rounds: setting.rounds,
+        local_steps: 1,
+        anneal: false,
+        ..setting.clone()
+    }
+}
+
 impl<'a> PooledRun<'a> {
     /// A run over the parties' tables. The setting's method and rounds of a party are not looked at: everyone
     /// pays for all rounds. `rng` draws who takes part, choices and noise.
@@ -46,13 +57,7 @@ impl<'a> PooledRun<'a> {
         tables: &'a [Table],
         rng: &'a mut dyn RngCore,
     ) -> Result<Self, Error> {
-        let setting = Setting {
-            method: Method::Naive,
-            most_rounds: setting.rounds,
-            local_steps: 1,
-            anneal: false,
-            ..setting.clone()
-        };
+        let setting = pooled(setting);
         if tables
             .iter()
             .any(|table| table.domain() != &setting.job.domain)
@@ -72,6 +77,14 @@ impl<'a> PooledRun<'a> {
             tables,
             rng,
         })
+    }
+
+    /// The noise of such a run.
+    ///
+    /// # Errors
+    /// What [`Plan::new`] refuses.
+    pub fn plan(setting: &Setting) -> Result<Plan, Error> {
+        Plan::new(&pooled(setting))
     }
 
     /// Runs all rounds; what is left, and what each party paid.

@@ -11,6 +11,9 @@ use serde::Serialize;
 
 use crate::Error;
 
+/// The least chance to take part in a round: below it nobody of any number of parties that there may be is drawn.
+const MIN_PARTICIPATION: f64 = 1e-6;
+
 /// How clients choose, after FLAIM's Algorithm 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -140,9 +143,8 @@ impl Setting {
         if !(1..=100).contains(&self.local_steps) {
             return refuse("local steps", "from 1 to 100", f64::from(self.local_steps));
         }
-        if !(self.participation > 0.0 && self.participation <= 1.0) {
-            let range = "above 0 and at most 1";
-            return refuse("participation", range, self.participation);
+        if !(MIN_PARTICIPATION..=1.0).contains(&self.participation) {
+            return refuse("participation", "from 1e-6 to 1", self.participation);
         }
         if !(1..=self.rounds).contains(&self.most_rounds) {
             let range = "from 1 to the number of rounds";

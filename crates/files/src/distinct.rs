@@ -24,7 +24,7 @@ pub fn check_distinct(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Error> 
 }
 
 /// Where a name leads, written in one way alone: also where there is no file yet.
-fn place(path: &Path) -> PathBuf {
+pub fn place(path: &Path) -> PathBuf {
     let path = followed(path).unwrap_or_else(|_| path.to_owned());
     match (folder(&path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),

@@ -44,6 +44,18 @@ pub enum Error {
     /// An output is an input, or another output.
     #[error("{} is named for two purposes", .0.display())]
     TwoPurposes(PathBuf),
+    /// An output would be an input of the next run.
+    #[error(
+        "{}: in {} the next run would take it for a party's table: name a file in another folder",
+        .path.display(),
+        .parts.display()
+    )]
+    AmongParties {
+        /// The output, as it was named.
+        path: PathBuf,
+        /// The folder of the parties' tables.
+        parts: PathBuf,
+    },
     /// There is no folder for what is remembered.
     #[error("set FHAIM_CONFIG_DIR: there is no home folder")]
     NoHome,
@@ -64,6 +76,7 @@ impl Error {
             | Self::Pipe(_)
             | Self::NoFolder { .. }
             | Self::TwoPurposes(_)
+            | Self::AmongParties { .. }
             | Self::NoHome
             | Self::Declined => 2,
             Self::Write { .. } | Self::NoRandomness => 1,

@@ -5,8 +5,12 @@
 //! random key that never leaves this folder, so that what is kept tells nobody who lacks the key
 //! whether a guessed table was used. Nothing of this is ever sent.
 
+mod parties;
+
 use std::{
+    collections::HashMap,
     fmt,
+    fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
@@ -28,7 +32,9 @@ use crate::{
     Error,
     ask::{ask, can_ask},
     data::Data,
-    home, note,
+    home,
+    memory::parties::{Summary, Used, each},
+    note, shown,
 };
 
 const KEY_BYTES: usize = 32;
@@ -161,16 +167,25 @@ impl From<Entry> for EntryForm {
     }
 }
 
-/// The memory's folder, its key and what is in it.
+/// The memory's folder, its key and what is in it, which no other program changes meanwhile.
 struct Memory {
     folder: PathBuf,
     key: Zeroizing<Vec<u8>>,
     entries: Vec<Entry>,
+    lock: File,
 }
 
-/// Records that were looked up.
+/// Records that were looked up: a table's, or those of each party's table.
 pub struct Records {
-    digest: Digest,
+    digests: Vec<Digest>,
+}
+
+/// Tables that were looked up.
+struct Found {
+    folder: PathBuf,
+    digests: Vec<Digest>,
+    /// What each was used for.
+    before: Vec<Vec<Entry>>,
 }
 
 /// What some records have cost, and what they will.
@@ -193,32 +208,65 @@ pub fn look_up(
     same: Option<Uuid>,
     yes: bool,
 ) -> Result<Option<Records>, Error> {
-    let looked_up = Memory::open().and_then(|memory| {
-        let digest = memory.digest(&data.into())?;
-        Ok((memory.uses(digest, same), digest))
-    });
-    let (before, digest) = match looked_up {
-        Ok(found) => found,
-        // The memory is a help: without it everything else works.
-        Err(error) => {
-            note(format_args!(
-                "whether these records were used before is not known, and this use will not be remembered: {error}. Put the \
-                 file back from a copy, or move it away to begin anew"
-            ));
-            return Ok(None);
-        }
+    let Some(found) = Found::of([&data.into()], same) else {
+        return Ok(None);
     };
-    if !before.is_empty() {
+    let used = found.before.first().filter(|before| !before.is_empty());
+    if let Some(before) = used {
         note(Account {
-            before: &before,
+            before,
             next: next.into(),
             delta,
         });
-        if !yes && can_ask() && !ask("Use them again?")? {
-            return Err(Error::Declined);
-        }
+        agree(yes)?;
     }
-    Ok(Some(Records { digest }))
+    Ok(Some(found.records()))
+}
+
+/// As [`look_up`], of the tables of several parties, each at a cost of its own: one remark on all of them, in a line if
+/// it is to be `short`, and one question.
+///
+/// # Errors
+/// [`Error::Declined`].
+pub fn look_up_parties(
+    parties: &[(Data, Cost)],
+    delta: f64,
+    (yes, short): (bool, bool),
+) -> Result<Option<Records>, Error> {
+    if let [(alone, next)] = parties {
+        return look_up(alone, next.clone(), delta, None, yes);
+    }
+    let Some(found) = Found::of(parties.iter().map(|(data, _)| data), None) else {
+        return Ok(None);
+    };
+    let used = (parties.iter().zip(&found.before)).filter(|(_, before)| !before.is_empty());
+    let used = used.map(|((data, next), before)| Used {
+        name: data.name(),
+        account: Account {
+            before,
+            next: next.clone(),
+            delta,
+        },
+    });
+    let used: Vec<Used<'_>> = used.collect();
+    if !used.is_empty() {
+        note(Summary {
+            each: each(&used, &found.folder),
+            used: &used,
+            parties: parties.len(),
+            short,
+        });
+        agree(yes)?;
+    }
+    Ok(Some(found.records()))
+}
+
+/// Asks whoever is there, unless they said yes.
+fn agree(yes: bool) -> Result<(), Error> {
+    if !yes && can_ask() && !ask("Use them again?")? {
+        return Err(Error::Declined);
+    }
+    Ok(())
 }
 
 /// Says which of some datasets, each with its rho, this machine remembers nothing of: it cannot
@@ -243,13 +291,74 @@ pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
     ));
 }
 
+impl Found {
+    /// Looks tables up; nothing, with a remark, where that cannot be done: the memory is a help, and without it everything
+    /// else works.
+    fn of<'a>(tables: impl IntoIterator<Item = &'a Data>, same: Option<Uuid>) -> Option<Self> {
+        let found = Self::read(tables, same).map_err(|error| {
+            note(format_args!(
+                "whether these records were used before is not known, and this use will not be remembered: {error}. Put the \
+                 file back from a copy, or move it away to begin anew"
+            ));
+        });
+        found.ok()
+    }
+
+    fn read<'a>(
+        tables: impl IntoIterator<Item = &'a Data>,
+        same: Option<Uuid>,
+    ) -> Result<Self, Error> {
+        let Memory {
+            folder,
+            key,
+            entries,
+            lock,
+        } = Memory::open()?;
+        // Other programs need not wait until all tables are read.
+        drop(lock);
+        let digests = tables.into_iter().map(|table| digest(&key, table));
+        let digests = digests.collect::<Result<Vec<_>, _>>()?;
+        let mut uses: HashMap<Digest, Vec<Entry>> = HashMap::new();
+        for entry in entries {
+            if !entry.is_of(same) {
+                uses.entry(entry.records).or_default().push(entry);
+            }
+        }
+        // Two parties may have the same records.
+        let before = digests.iter().map(|digest| uses.get(digest).cloned());
+        Ok(Self {
+            folder,
+            before: before.map(Option::unwrap_or_default).collect(),
+            digests,
+        })
+    }
+
+    fn records(self) -> Records {
+        Records {
+            digests: self.digests,
+        }
+    }
+}
+
 impl Records {
     /// Remembers what the records are used for, and what that costs.
-    pub fn remember(&self, used_for: Use, cost: impl Into<Cost>) {
-        let cost = cost.into();
-        if let Err(error) =
-            Memory::open().and_then(|memory| memory.add(self.digest, used_for, cost))
-        {
+    pub fn remember(&self, used_for: &Use, cost: impl Into<Cost>) {
+        self.remember_each(used_for, [Some(cost.into())]);
+    }
+
+    /// As [`Records::remember`], of parties' tables, in their order, each at its own cost, if it has one: all of them at
+    /// once, so that a program which is killed meanwhile remembers all or none.
+    pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<Cost>>) {
+        let uses = self.digests.iter().zip(costs);
+        let entries = uses.filter_map(|(&records, cost)| {
+            Some(Entry {
+                records,
+                used_for: used_for.clone(),
+                cost: cost?,
+            })
+        });
+        let remembered = Memory::open().and_then(|memory| memory.add(entries.collect()));
+        if let Err(error) = remembered {
             note(format_args!(
                 "that these records were used is not remembered: {error}"
             ));
@@ -257,13 +366,18 @@ impl Records {
     }
 }
 
+impl Entry {
+    /// Whether it is that of a dataset.
+    fn is_of(&self, dataset: Option<Uuid>) -> bool {
+        matches!(self.used_for, Use::Dataset { id, .. } if Some(id) == dataset)
+    }
+}
+
 impl Memory {
     fn open() -> Result<Self, Error> {
         let folder = home::made(home::memory()?)?;
-        let key = {
-            let _lock = home::lock(&folder.join("memory.lock"))?;
-            key(&folder.join("memory.key"))?
-        };
+        let lock = home::lock(&folder.join("memory.lock"))?;
+        let key = key(&folder.join("memory.key"))?;
         let path = folder.join("memory.json");
         let entries = match home::read(&path)? {
             Some(text) => serde_json::from_slice(&text).map_err(|error| Error::Content {
@@ -276,66 +390,44 @@ impl Memory {
             folder,
             key,
             entries,
+            lock,
         })
     }
 
-    /// A table's digest under this machine's key.
-    fn digest(&self, data: &Data) -> Result<Digest, Error> {
-        let mut mac = self.mac()?;
-        let mut text = data.open()?;
-        let mut piece = Zeroizing::new(vec![0; 1 << 16]);
-        loop {
-            match text.read(&mut piece).map_err(|source| data.fault(source))? {
-                0 => return Ok(Digest(mac.finalize().into_bytes().into())),
-                bytes => mac.update(&piece[..bytes]),
+    fn knows(&self, dataset: Uuid) -> bool {
+        self.entries.iter().any(|entry| entry.is_of(Some(dataset)))
+    }
+
+    fn add(mut self, new: Vec<Entry>) -> Result<(), Error> {
+        for entry in new {
+            let is_dataset = matches!(entry.used_for, Use::Dataset { .. });
+            let is_known = |e: &Entry| e.records == entry.records && e.used_for == entry.used_for;
+            // A dataset is paid for once, however often its upload is gone on with.
+            if !(is_dataset && self.entries.iter().any(is_known)) {
+                self.entries.push(entry);
             }
         }
-    }
-
-    fn mac(&self) -> Result<Hmac<Sha256>, Error> {
-        // Keys of any length are taken: this cannot fail.
-        Hmac::new_from_slice(&self.key).map_err(|_| Error::NoRandomness)
-    }
-
-    fn knows(&self, dataset: Uuid) -> bool {
-        let is_of =
-            |entry: &Entry| matches!(entry.used_for, Use::Dataset { id, .. } if id == dataset);
-        self.entries.iter().any(is_of)
-    }
-
-    fn uses(&self, records: Digest, same: Option<Uuid>) -> Vec<Entry> {
-        let is_other = |entry: &&Entry| match &entry.used_for {
-            Use::Dataset { id, .. } => Some(*id) != same,
-            Use::Draft { .. } | Use::Run { .. } => true,
-        };
-        let of_records = self.entries.iter().filter(|e| e.records == records);
-        of_records.filter(is_other).cloned().collect()
-    }
-
-    fn add(self, records: Digest, used_for: Use, cost: Cost) -> Result<(), Error> {
-        let _lock = home::lock(&self.folder.join("memory.lock"))?;
-        // Another program may have added to it meanwhile.
         let path = self.folder.join("memory.json");
-        let mut entries: Vec<Entry> = match home::read(&path)? {
-            Some(text) => serde_json::from_slice(&text).unwrap_or(self.entries),
-            None => Vec::new(),
-        };
-        let is_dataset = matches!(used_for, Use::Dataset { .. });
-        let known = (entries.iter()).any(|e| e.records == records && e.used_for == used_for);
-        // A dataset is paid for once, however often its upload is gone on with.
-        if !(is_dataset && known) {
-            entries.push(Entry {
-                records,
-                used_for,
-                cost,
-            });
-        }
-        let mut text = serde_json::to_vec_pretty(&entries).map_err(|error| Error::Write {
+        let mut text = serde_json::to_vec_pretty(&self.entries).map_err(|error| Error::Write {
             path: path.clone(),
             source: error.into(),
         })?;
         text.push(b'\n');
         home::replace(&path, &text)
+    }
+}
+
+/// A table's digest under this machine's key.
+fn digest(key: &[u8], data: &Data) -> Result<Digest, Error> {
+    // Keys of any length are taken: this cannot fail.
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::NoRandomness)?;
+    let mut text = data.open()?;
+    let mut piece = Zeroizing::new(vec![0; 1 << 16]);
+    loop {
+        match text.read(&mut piece).map_err(|source| data.fault(source))? {
+            0 => return Ok(Digest(mac.finalize().into_bytes().into())),
+            bytes => mac.update(&piece[..bytes]),
+        }
     }
 }
 
@@ -410,10 +502,14 @@ impl Account<'_> {
         };
         match &entry.used_for {
             Use::Dataset { id, server } => {
+                let server = shown(server);
                 writeln!(f, "  dataset {id} at {server}: {cost} in all its runs")
             }
-            Use::Draft { out } => writeln!(f, "  a schema drafted privately, {out}: {cost}"),
-            Use::Run { out } => writeln!(f, "  a run here, into {out}: {cost}"),
+            Use::Draft { out } => {
+                let out = shown(out);
+                writeln!(f, "  a schema drafted privately, {out}: {cost}")
+            }
+            Use::Run { out } => writeln!(f, "  a run here, into {}: {cost}", shown(out)),
         }
     }
 
@@ -436,35 +532,15 @@ impl Account<'_> {
         before: &[&Cost],
         with_this: &[&Cost],
     ) -> fmt::Result {
-        let some = |kind: fn(&Cost) -> bool| with_this.iter().any(|cost| kind(cost));
-        let neighbours = match some(|cost| matches!(cost, Cost::Mixing(_))) {
-            true => Neighbours::Replaced,
-            false => Neighbours::Added,
-        };
+        let neighbours = Neighbours::of(with_this);
         let [so_far, total] =
             [before, with_this].map(|costs| record_epsilon(costs, neighbours, self.delta));
         write!(
             f,
-            "together epsilon {so_far:.3} at delta {:e}; with this epsilon {total:.3}: of a record that is ",
-            self.delta
-        )?;
-        match neighbours {
-            Neighbours::Added => f.write_str("added or removed")?,
-            Neighbours::Replaced => write!(
-                f,
-                "replaced by another of its class, which is what DP-CDA hides, and for which a rho counts \
-                 {REPLACED} times"
-            )?,
-        }
-        if neighbours == Neighbours::Replaced
-            && some(|cost| cost.keeps() == Unit::Record && matches!(cost, Cost::Gan(_)))
-        {
-            f.write_str(", and a GAN as one record that goes and one that comes")?;
-        }
-        if some(|cost| cost.keeps() == Unit::Party) {
-            f.write_str(", and what keeps a party as one party that goes and one that comes")?;
-        }
-        Ok(())
+            "together epsilon {so_far:.3} at delta {:e}; with this epsilon {total:.3}: {}",
+            self.delta,
+            of_a_record(with_this)
+        )
     }
 
     /// What costs a party something, which is not all of it.
@@ -475,16 +551,42 @@ impl Account<'_> {
         with_this: &[&Cost],
     ) -> fmt::Result {
         let [so_far, total] = [before, with_this].map(|costs| party_epsilon(costs, self.delta));
-        let records = with_this.iter().filter(|cost| cost.keeps() == Unit::Record);
-        let left_out = match records.count() {
-            0 => "",
-            _ => ", in what keeps one: what keeps a record promises a party nothing",
-        };
         write!(
             f,
-            "together epsilon {so_far:.3} at delta {:e}; with this epsilon {total:.3}: of a party{left_out}",
-            self.delta
+            "together epsilon {so_far:.3} at delta {:e}; with this epsilon {total:.3}: {}",
+            self.delta,
+            of_a_party(with_this)
         )
+    }
+}
+
+/// Of which record costs are told, in words.
+fn of_a_record(costs: &[&Cost]) -> String {
+    let some = |kind: fn(&Cost) -> bool| costs.iter().any(|cost| kind(cost));
+    let neighbours = Neighbours::of(costs);
+    let mut words = match neighbours {
+        Neighbours::Added => "of a record that is added or removed".to_owned(),
+        Neighbours::Replaced => format!(
+            "of a record that is replaced by another of its class, which is what DP-CDA hides, and for which a rho \
+             counts {REPLACED} times"
+        ),
+    };
+    if neighbours == Neighbours::Replaced
+        && some(|cost| cost.keeps() == Unit::Record && matches!(cost, Cost::Gan(_)))
+    {
+        words.push_str(", and a GAN as one record that goes and one that comes");
+    }
+    if some(|cost| cost.keeps() == Unit::Party) {
+        words.push_str(", and what keeps a party as one party that goes and one that comes");
+    }
+    words
+}
+
+/// What of costs is told of a party, in words.
+fn of_a_party(costs: &[&Cost]) -> &'static str {
+    match costs.iter().any(|cost| cost.keeps() == Unit::Record) {
+        true => "of a party, in what keeps one: what keeps a record promises a party nothing",
+        false => "of a party",
     }
 }
 
@@ -504,6 +606,16 @@ enum Neighbours {
     Added,
     /// A record is replaced by another of its class.
     Replaced,
+}
+
+impl Neighbours {
+    /// Of which costs can be told: of one that only comes or goes nothing is known where DP-CDA is among them.
+    fn of(costs: &[&Cost]) -> Self {
+        match costs.iter().any(|cost| matches!(cost, Cost::Mixing(_))) {
+            true => Self::Replaced,
+            false => Self::Added,
+        }
+    }
 }
 
 /// By what a rho is multiplied for a record that is replaced: it goes, and another comes, and k records together cost

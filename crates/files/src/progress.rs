@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fhaim_domain::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How progress is shown.
@@ -85,6 +86,11 @@ impl Progress {
     pub fn uncounted(&self, name: impl Into<String>) -> Phase {
         let bar = ProgressBar::new_spinner();
         self.start(name.into(), bar, None, UNCOUNTED, "")
+    }
+
+    /// Whether nothing is shown.
+    pub fn is_quiet(&self) -> bool {
+        self.mode == Mode::Quiet
     }
 
     /// One line, before the phase it is about.
@@ -189,7 +195,16 @@ fn summary(name: &str, units: u64, unit: &str, seconds: f64) -> String {
         return format!("{name}: {seconds:.2} s");
     }
     let rate = units as f64 / seconds.max(1e-9);
-    format!("{name}: {units} {unit} in {seconds:.2} s ({rate:.0} {unit}/s)")
+    // Units are named in the plural.
+    let one = unit.strip_suffix('s').unwrap_or(unit);
+    let speed = match rate {
+        ..1.0 => format!("{:.1} s a {one}", rate.recip()),
+        _ => format!("{rate:.0} {unit}/s"),
+    };
+    format!(
+        "{name}: {} in {seconds:.2} s ({speed})",
+        counted(units, one)
+    )
 }
 
 #[cfg(test)]
@@ -209,6 +224,14 @@ mod tests {
         assert_eq!(
             summary("tensor", 300, "tiles", 1.5),
             "tensor: 300 tiles in 1.50 s (200 tiles/s)"
+        );
+        assert_eq!(
+            summary("rounds", 10, "rounds", 312.0),
+            "rounds: 10 rounds in 312.00 s (31.2 s a round)"
+        );
+        assert_eq!(
+            summary("fit", 1, "rounds", 2.0),
+            "fit: 1 round in 2.00 s (2.0 s a round)"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! What a command has to say beside its results: on standard error, or kept for a program that has
 //! linked the commands and tells its user in its own way.
 
-use std::{cell::RefCell, fmt::Display};
+use std::{borrow::Cow, cell::RefCell, fmt::Display};
 
 thread_local! {
     /// The remarks of this thread's work, where somebody keeps them.
@@ -16,6 +16,15 @@ pub fn note(text: impl Display) {
     });
 }
 
+/// A name as a terminal may show it: quoted, as columns are, where it has control characters or others that are more than
+/// letters to a terminal.
+pub fn shown(name: &str) -> Cow<'_, str> {
+    match name.escape_debug().eq(name.chars()) {
+        true => name.into(),
+        false => format!("{name:?}").into(),
+    }
+}
+
 /// Does some work, and keeps what it has to say.
 pub fn keeping<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let before = KEPT.replace(Some(Vec::new()));
@@ -26,6 +35,16 @@ pub fn keeping<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_shown_without_what_a_terminal_would_obey() {
+        for plain in ["s.csv", "Süd, alt.csv", "/tmp/a b/表.csv"] {
+            assert_eq!(shown(plain), plain);
+        }
+        assert_eq!(shown("a\u{1b}[2J\n.csv"), r#""a\u{1b}[2J\n.csv""#);
+        // What comes after it would be read from the right.
+        assert_eq!(shown("a\u{202e}vsc"), r#""a\u{202e}vsc""#);
+    }
 
     #[test]
     fn remarks_are_kept_for_whoever_asks_and_for_nobody_else() {

@@ -17,6 +17,12 @@ use crate::optimiser::Descent;
 use crate::private::{Privacy, Sampling, add_clipped};
 use crate::train::{Pair, batch};
 
+/// The least chance of a party to take part: changes are divided by it.
+pub const MIN_PARTICIPATION: f64 = 1e-6;
+
+/// The largest mu, and lambda of privGAN.
+pub const MAX_WEIGHT: f32 = 1e9;
+
 /// What is beside [`Training`], whose steps are rounds here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Federation {
@@ -51,14 +57,14 @@ impl Federation {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !(self.rate > 0.0 && self.rate <= 1.0) {
+        if !(MIN_PARTICIPATION..=1.0).contains(&self.rate) {
             return Err(Error::setting(
                 "participation",
-                "it must be above 0 and at most 1",
+                "it must be a number from 1e-6 to 1",
             ));
         }
-        if !(self.mu >= 0.0 && self.mu.is_finite()) {
-            return Err(Error::setting("mu", "it must be 0 or more"));
+        if !(0.0..=MAX_WEIGHT).contains(&self.mu) {
+            return Err(Error::setting("mu", "it must be a number from 0 to 1e9"));
         }
         if self.local_steps == 0 {
             return Err(Error::setting("local steps", "there must be one or more"));

@@ -38,7 +38,7 @@ mod window;
 pub use attack::{AXES, Attacks, attack};
 pub use error::Error;
 pub use examples::{Examples, Shape};
-pub use federated::{Federation, federate};
+pub use federated::{Federation, MAX_WEIGHT, MIN_PARTICIPATION, federate};
 pub use gan::{Gan, Generator, Training};
 pub use hidden::Hidden;
 pub use judge::{Judge, Quality};

@@ -8,6 +8,7 @@ use rand::Rng;
 
 use crate::Error;
 use crate::examples::{Examples, softmax};
+use crate::federated::MAX_WEIGHT;
 use crate::gan::{Gan, Training};
 use crate::matrix::Matrix;
 use crate::network::Network;
@@ -43,8 +44,11 @@ pub fn train_parts<R: Rng + ?Sized>(
     rng: &mut R,
     tell: &dyn Fn(u32),
 ) -> Result<Vec<Gan>, Error> {
-    if !(options.lambda >= 0.0 && options.lambda.is_finite()) {
-        return Err(Error::setting("lambda", "it must be 0 or more"));
+    if !(0.0..=MAX_WEIGHT).contains(&options.lambda) {
+        return Err(Error::setting(
+            "lambda",
+            "it must be a number from 0 to 1e9",
+        ));
     }
     let shape = match parts {
         [first, others @ ..]

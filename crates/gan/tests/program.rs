@@ -239,6 +239,20 @@ fn what_cannot_be_is_refused_with_a_way_out() {
         "not a model of fhaim-gan",
     );
     refused(folder, "bench", "FHAIM_DATA_DIR");
+    for missing in [
+        "train --parts absent --schema s.json --method central --out g.bin",
+        "train --parts parts --schema absent.json --method central --out g.bin",
+        "sample absent.bin --out x.csv",
+        "attack absent.bin --members x.csv --others x.csv",
+    ] {
+        refused(folder, missing, "No such file or directory");
+    }
+    // What cannot be written is no fault of the request.
+    let nowhere = call(
+        folder,
+        &train.replace("--out g.bin", "--out parts --method central"),
+    );
+    assert_eq!(nowhere.status.code(), Some(1));
     fs::create_dir(folder.join("none")).unwrap();
     refused(
         folder,
@@ -392,6 +406,7 @@ fn runs_over_the_same_records_say_what_they_cost_together() {
     fs::rename(folder.join("parts"), folder.join("moved")).unwrap();
     let again = private.replace("--parts parts", "--parts moved");
     let told = told(folder, &format!("{again} --steps 50"));
+    let told_each = fs::read_to_string(folder.join(CONFIG).join("memory.parties.txt")).unwrap();
     let kept = remembered(folder);
     assert_eq!(kept.len(), 6);
     let [first, second] = [&kept[0], &kept[3]].map(|entry| &entry["gan"]["one_of"][0]);
@@ -405,10 +420,19 @@ fn runs_over_the_same_records_say_what_they_cost_together() {
     let expected = format!(
         "together epsilon {alone:.3} at delta 1e-5; with this epsilon {both:.3}: of a record that is added or removed"
     );
-    assert_eq!(told.matches(&expected).count(), 3, "{expected} in {told}");
+    let each = told_each.matches(&expected);
+    assert_eq!(each.count(), 3, "{expected} in {told_each}");
     let entry =
         format!("a run here, into g.bin: a GAN, epsilon {alone:.3} of a record at delta 1e-5");
-    assert!(told.contains(&entry), "{told}");
+    assert!(told_each.contains(&entry), "{told_each}");
+    let all = format!(
+        "the records of 3 of 3 parties were used before, and what they cost adds up at delta 1e-5: with this epsilon \
+         {both:.3} at most of a record"
+    );
+    assert!(told.contains(&all), "{all} is not in {told}");
+    // Parties' tables are in a folder, and what is made of them is not.
+    let among = again.replace("--out g.bin", "--out moved/g.csv");
+    refused(folder, &among, "name a file in another folder");
 }
 
 /// What keeps a party and what keeps a record are told apart, also of images, which every run deals anew.
@@ -551,12 +575,18 @@ fn numbers_that_cannot_be_name_their_flag() {
         ("--hidden", &["0", "4,70000", "x"]),
         ("--filters", &["0", "70000"]),
         ("--rate", &["0", "-1", "nan", "inf", "1e60"]),
-        ("--participation", &["0", "-0.1", "1.1", "nan"]),
+        ("--participation", &["0", "-0.1", "1.1", "nan", "1e-300"]),
         ("--local-steps", &["0", "4000000000"]),
     ] {
         for value in values {
             let arguments = format!("{train} --method federated {flag}={value}");
             refused(folder, &arguments, &format!("for '{flag}"));
+        }
+    }
+    for (method, flag) in [("dp-fedprox", "--mu"), ("privgan", "--lambda")] {
+        for value in ["-1", "nan", "inf", "1e300", "2e9"] {
+            let train = format!("{train} --method {method} {flag}={value}");
+            refused(folder, &train, "a number from 0 to 1e9");
         }
     }
     let central = format!("{train} --method central");

@@ -6,7 +6,7 @@
 //! party; a record is in its own class's mixes alone, T / Y of them, each with chance l / n; classes are published
 //! as they are; noise is discrete, and among parties who add it together it is masked instead of correlated.
 
-use fhaim_dp::{DiscreteGaussian, rdp::Mixing};
+use fhaim_dp::{DiscreteGaussian, rdp::Mixing, rounded_up};
 use fhaim_federated::{MODULUS, PairKeys, lift};
 use rand::CryptoRng;
 
@@ -26,6 +26,9 @@ pub enum CdaNoise {
 /// a factor within exp(+-5 S exp(-2 pi^2 8)), that is by nothing that a double tells from 1 (Kairouz, Liu and
 /// Steinke 2021, Theorem 9).
 const MIN_SCALE: u64 = 4;
+
+/// By what the least epsilon that is told is above the one that is worked out: the noise that it takes is rounded up.
+const MARGIN: f64 = 1.001;
 
 /// Deviations of noise that sums have room for.
 const ROOM: u64 = 64;
@@ -75,7 +78,7 @@ impl Cda {
         budget: Option<(f64, f64)>,
     ) -> Result<Self, Error> {
         let classes = classes(parties)?;
-        if mix == 0 || samples == 0 || samples > u32::MAX as usize || mix > u32::MAX as usize {
+        if mix == 0 || samples == 0 {
             return Err(Error::Setting {
                 what: "mixes",
                 problem: format!("{samples} of {mix} records: both must be at least 1"),
@@ -116,39 +119,49 @@ impl Cda {
     }
 
     fn add_noise(&mut self, parties: &[Points], epsilon: f64, delta: f64) -> Result<(), Error> {
-        // Both are at most u32::MAX: `plan` checked it.
         let mut mixing = Mixing {
-            records: self.mix as u32,
+            records: whole(self.mix)?,
             clip: 1.0,
             deviation: 1.0,
             noised_labels: false,
             rate: self.cost.rate,
-            samples: self.cost.samples as u32,
+            samples: whole(self.cost.samples)?,
         };
         fhaim_dp::accounting::rho(epsilon, delta)?;
-        // The bound's terms from the third on do not fall with the noise: small budgets may be out of its reach.
-        let out_of_reach = |_| Error::OutOfReach(epsilon);
-        mixing.deviation = mixing
-            .least_deviation(epsilon, delta)
-            .map_err(out_of_reach)?;
         let moved = parties.iter().map(Points::replaced_squared).max();
         let moved = (moved.unwrap_or(0) as f64).sqrt();
+        let honest = self.honest(parties.len());
+        let of_scale = |scale: u64| {
+            let whole = scale as f64 * (honest as f64).sqrt();
+            2.0 * whole / (self.mix as f64 * moved)
+        };
+        // The bound's terms from the third on do not fall with the noise: small budgets may be out of its reach.
+        let out_of_reach = || {
+            let most = Mixing {
+                deviation: of_scale(DiscreteGaussian::MAX_SCALE - 2),
+                ..mixing
+            };
+            match most.epsilon(delta) {
+                Ok((least, _)) => Error::OutOfReach {
+                    epsilon,
+                    least: rounded_up(least * MARGIN),
+                },
+                Err(error) => error.into(),
+            }
+        };
+        let deviation = mixing.least_deviation(epsilon, delta);
+        mixing.deviation = deviation.map_err(|_| out_of_reach())?;
         // A record of norm 1 moves a sum by 2, and these by `moved`.
         let needed = self.mix as f64 * mixing.deviation * moved / 2.0;
-        let honest = match self.noise {
-            CdaNoise::Conventional => 1,
-            CdaNoise::Shared => parties.len() - (parties.len().div_ceil(3) - 1),
-        };
         // A little less than needed, whichever way it was rounded: the least that is enough is at most two above.
         let share = (needed / (honest as f64).sqrt() - 1.0).floor();
         if share >= (DiscreteGaussian::MAX_SCALE - 2) as f64 {
-            return Err(fhaim_dp::Error::Epsilon(epsilon).into());
+            return Err(out_of_reach());
         }
         // A negative one is none.
         let mut scale = (share as u64).max(MIN_SCALE);
         let (spent, order) = loop {
-            let whole = scale as f64 * (honest as f64).sqrt();
-            mixing.deviation = 2.0 * whole / (self.mix as f64 * moved);
+            mixing.deviation = of_scale(scale);
             let (spent, order) = mixing.epsilon(delta)?;
             if spent <= epsilon {
                 break (spent, order);
@@ -164,6 +177,14 @@ impl Cda {
             ..self.cost
         };
         Ok(())
+    }
+
+    /// Parties whose noise is relied upon.
+    fn honest(&self, parties: usize) -> usize {
+        match self.noise {
+            CdaNoise::Conventional => 1,
+            CdaNoise::Shared => parties - (parties.div_ceil(3) - 1),
+        }
     }
 
     /// Refuses sums that could pass what masked integers hold.
@@ -283,22 +304,36 @@ fn classes(parties: &[Points]) -> Result<Vec<usize>, Error> {
 
 /// The number of records of the smallest class at any party.
 fn smallest_class(parties: &[Points], classes: &[usize], mix: usize) -> Result<usize, Error> {
-    let mut least = usize::MAX;
+    let (mut least, mut smallest) = (usize::MAX, 0);
     for party in parties {
         let by_class = party.by_class();
         for &class in classes {
             let found = by_class[class].len();
-            if found < mix {
-                return Err(Error::SmallClass {
-                    class,
-                    found,
-                    needed: mix,
-                });
+            if found < least {
+                (least, smallest) = (found, class);
             }
-            least = least.min(found);
         }
     }
+    if least < mix {
+        return Err(Error::SmallClass {
+            class: smallest,
+            found: least,
+            needed: mix,
+            parties: parties.len(),
+        });
+    }
     Ok(least)
+}
+
+/// A number as the accountant has it.
+fn whole(number: usize) -> Result<u32, Error> {
+    u32::try_from(number).map_err(|_| Error::Setting {
+        what: "mixes",
+        problem: format!(
+            "{number} are more than can be accounted for: {} at most",
+            u32::MAX
+        ),
+    })
 }
 
 fn sum(vectors: &[Vec<i64>], width: usize) -> Vec<i64> {

@@ -1,5 +1,8 @@
 //! The one error type of this crate.
 
+use fhaim_domain::counted;
+use fhaim_dp::number;
+
 /// What making mixes refuses.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,23 +25,29 @@ pub enum Error {
         problem: String,
     },
     /// A class with fewer records than a mix takes.
-    #[error(
-        "a party has {found} records of class {class}, and a mix takes {needed}: mix fewer records, or divide them \
-         among fewer parties"
-    )]
+    #[error("{}", small_class(*.class, *.found, *.needed, *.parties))]
     SmallClass {
-        /// The class.
+        /// The class that has fewest records at a party.
         class: usize,
-        /// Its records.
+        /// Its records there.
         found: usize,
         /// The records of a mix.
         needed: usize,
+        /// All parties.
+        parties: usize,
     },
     /// A budget that the accounting cannot show, whatever the noise.
     #[error(
-        "no noise brings this many mixes to epsilon {0}: mix fewer records, make fewer mixes, or raise epsilon"
+        "no noise brings this many mixes to epsilon {}: raise it to {}, mix fewer records, or make fewer mixes",
+        number(*.epsilon),
+        number(*.least)
     )]
-    OutOfReach(f64),
+    OutOfReach {
+        /// The epsilon asked for.
+        epsilon: f64,
+        /// The least that there is noise for, to two digits.
+        least: f64,
+    },
     /// More records of a class than there are places for.
     #[error("class {class} has more than the {capacity} records that there are places for")]
     NoPlace {
@@ -61,4 +70,20 @@ pub enum Error {
     /// Encryption.
     #[error(transparent)]
     Encryption(#[from] fhaim_he::Error),
+}
+
+/// What there is too little of, and what would be enough of it.
+fn small_class(class: usize, found: usize, needed: usize, parties: usize) -> String {
+    let records = counted(found, "record");
+    let has = match parties {
+        1 => format!("class {class} has {records}"),
+        _ => format!("a party has {records} of class {class}"),
+    };
+    let fewer = match found {
+        0 => None,
+        _ => Some(format!("mix {found} at most")),
+    };
+    let parties = (parties > 1).then(|| "divide them among fewer parties".to_owned());
+    let ways: Vec<String> = fewer.into_iter().chain(parties).collect();
+    format!("{has}, and a mix takes {needed}: {}", ways.join(", or "))
 }

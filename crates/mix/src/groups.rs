@@ -203,6 +203,7 @@ impl Groups {
             let units = least_variance_units(delta2_squared, left, 1)?;
             let price = Price::of(delta2_squared, units, cells as u64, 1, leak)?;
             if price.total().is_some_and(|total| total <= budget) {
+                NoiseShares::with_colluders(units, 1, 0)?.check()?;
                 return Ok(self.priced(points, delta2_squared, units, cells, leak));
             }
             left = left.checked_sub(price.gap).ok_or_else(too_little)?;

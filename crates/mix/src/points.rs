@@ -259,7 +259,9 @@ impl Points {
             let records = self.len();
             return Err(Error::Setting {
                 what: "parties",
-                problem: format!("{parties} of {records} records: each must have one"),
+                problem: format!(
+                    "{parties} of {records} records: there may be from 1 to {records}"
+                ),
             });
         }
         let mut numbers = vec![Vec::new(); parties];

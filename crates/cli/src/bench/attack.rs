@@ -18,7 +18,12 @@ use serde::Serialize;
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use super::{Dataset, datasets};
-use crate::{args::mechanism, attack::attack, error::Error, size};
+use crate::{
+    args::{count, mechanism},
+    attack::attack,
+    error::Error,
+    size,
+};
 
 /// What `--help` ends with.
 pub const BENCH_ATTACK_EXAMPLES: &str = "\
@@ -50,7 +55,7 @@ pub struct BenchAttackArguments {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Records to draw for the Monte Carlo attack
-    #[arg(long, value_name = "N", default_value = "20000")]
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = count)]
     pub drawn: NonZeroUsize,
     /// Most memory a model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 8)]

@@ -246,7 +246,7 @@ fn mixes(
     let budget = epsilon.map(|epsilon| (epsilon, DELTA));
     match Cda::plan(&parts, mix, seen.len(), noise, budget) {
         Ok(planned) => Ok(Some(planned.run(&parts, &mut rng)?)),
-        Err(fhaim_mix::Error::SmallClass { .. } | fhaim_mix::Error::OutOfReach(_)) => Ok(None),
+        Err(fhaim_mix::Error::SmallClass { .. } | fhaim_mix::Error::OutOfReach { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

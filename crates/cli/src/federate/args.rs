@@ -5,7 +5,7 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, str::FromStr};
 use clap::{Args, Subcommand};
 use fhaim_federated::{Method, partition::Rule};
 
-use crate::args::{FormatArguments, StrictnessArguments};
+use crate::args::{FormatArguments, StrictnessArguments, count};
 use crate::randomness::{Drawing, Randomness};
 
 /// What to do with a table in many hands.
@@ -62,7 +62,7 @@ pub struct SplitArguments {
     #[arg(long, value_name = "RULE")]
     pub rule: Rule,
     /// Parties
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = count)]
     pub parties: NonZeroUsize,
     /// Folder for the parties' tables: made here, or empty
     #[arg(long, value_name = "DIR")]
@@ -174,7 +174,7 @@ pub struct FederateArguments {
     #[arg(long, value_name = "JSON")]
     pub ledger: Option<PathBuf>,
     /// Synthetic records to draw [default: as many as the first parties say they have]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
     /// Most memory the model may take, in MB
     #[arg(long, value_name = "MB", default_value_t = 80)]

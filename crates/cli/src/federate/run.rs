@@ -1,8 +1,6 @@
 //! `fhaim federate run`: a run among the parties whose tables are in a folder.
 
 use std::{
-    ffi::OsStr,
-    fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,12 +8,15 @@ use std::{
 };
 
 use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
-use fhaim_dp::{Rho, accounting};
+use fhaim_dp::{Rho, accounting, number};
 use fhaim_federated::{
-    Method, Outcome, PartyLedger, PooledRun, Setting, least_rounds, play, random_triples,
+    Method, Outcome, PartyLedger, Plan, PooledRun, Setting, least_rounds, play, random_triples,
 };
 use fhaim_files::{
-    memory::{self, Records, Use},
+    check_apart,
+    data::Data,
+    memory::{self, Cost, Records, Use},
+    part_files,
     progress::Progress,
 };
 use fhaim_release::Job;
@@ -24,6 +25,7 @@ use serde::Serialize;
 
 use super::args::{FederateArguments, Federation};
 use crate::{
+    budget::{least, too_small},
     error::Error,
     input,
     output::{self, Staged, commit_all},
@@ -106,6 +108,7 @@ pub fn run(
     let outputs = [arguments.out.as_path()].into_iter();
     let outputs: Vec<&Path> = outputs.chain(arguments.ledger.as_deref()).collect();
     output::check_distinct(&inputs, &outputs)?;
+    check_apart(&arguments.parts, &outputs)?;
     let mut out = Staged::create(&arguments.out)?;
     let mut ledger = arguments
         .ledger
@@ -128,9 +131,10 @@ pub fn run(
     if arguments.method != Federation::DistAim {
         setting.check_parties(tables.len())?;
     }
-    let known = look_up(arguments, &files, rho)?;
+    check_budget(arguments, &setting)?;
+    let known = look_up(arguments, &files, rho, progress)?;
     let finished = federate(arguments.method, setting, &tables, seed, progress)?;
-    remember(&known, arguments, &finished.ledgers);
+    remember(known.as_ref(), arguments, &finished.ledgers);
 
     let modelled = (finished.outcome.model.total().round() as usize).max(1);
     // Noise alone may say that there are more than memory holds.
@@ -188,31 +192,6 @@ fn summary(
     }
 }
 
-/// The tables of a folder, CSV and Parquet, by name.
-fn part_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let refuse = |source| Error::Read {
-        path: folder.to_owned(),
-        source,
-    };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(refuse)? {
-        let path = entry.map_err(refuse)?.path();
-        let is_table = |extension: &OsStr| extension == "csv" || extension == "parquet";
-        if path.extension().is_some_and(is_table) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files.iter().try_for_each(|path| input::refuse_pipe(path))?;
-    if files.is_empty() {
-        return Err(Error::Content {
-            path: folder.to_owned(),
-            problem: "there is no table in it: `fhaim federate split` makes some".to_owned(),
-        });
-    }
-    Ok(files)
-}
-
 /// Refuses flags that the method would not look at.
 fn check(arguments: &FederateArguments) -> Result<(), Error> {
     let unused = match arguments.method {
@@ -235,6 +214,44 @@ fn check(arguments: &FederateArguments) -> Result<(), Error> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Refuses what no noise keeps, and says what would be kept.
+fn check_budget(arguments: &FederateArguments, setting: &Setting) -> Result<(), Error> {
+    let plan = |setting: &Setting| match arguments.method {
+        Federation::DistAim => PooledRun::plan(setting),
+        Federation::Flaim(_) => Plan::new(setting),
+    };
+    let Err(why) = plan(setting) else {
+        return Ok(());
+    };
+    let given = arguments
+        .measure_share
+        .filter(|share| *share < MEASURE_SHARE);
+    let enough = given.and_then(|share| {
+        let keeps = |measure_share| {
+            let setting = setting.clone();
+            plan(&Setting {
+                measure_share,
+                ..setting
+            })
+            .is_ok()
+        };
+        Some((share, least(share, MEASURE_SHARE, keeps)?))
+    });
+    if let Some((share, least)) = enough {
+        return Err(Error::Usage(format!(
+            "no noise that may be drawn keeps this budget at --measure-share {}: take from {} to {MEASURE_SHARE}",
+            number(share),
+            number(least)
+        )));
+    }
+    let budget = (arguments.epsilon, arguments.delta);
+    Err(too_small(budget, why, |rho| {
+        let mut setting = setting.clone();
+        setting.job.rho = rho;
+        plan(&setting).is_ok()
+    }))
 }
 
 fn setting(
@@ -307,24 +324,25 @@ fn federate(
     Ok(finished)
 }
 
-/// Says what each party's records have cost before, and asks.
+/// Says what the parties' records have cost before, and asks.
 fn look_up(
     arguments: &FederateArguments,
     files: &[PathBuf],
     rho: Rho,
-) -> Result<Vec<Option<Records>>, Error> {
-    let (delta, yes) = (arguments.delta, arguments.yes);
-    let look_up = |path| Ok(memory::look_up(path, rho, delta, None, yes)?);
-    files.iter().map(look_up).collect()
+    progress: &Progress,
+) -> Result<Option<Records>, Error> {
+    let parties = files.iter().map(|path| (path.into(), rho.into()));
+    let parties: Vec<(Data, Cost)> = parties.collect();
+    let how = (arguments.yes, progress.is_quiet());
+    Ok(memory::look_up_parties(&parties, arguments.delta, how)?)
 }
 
-fn remember(known: &[Option<Records>], arguments: &FederateArguments, ledgers: &[PartyLedger]) {
-    for (records, ledger) in known.iter().zip(ledgers) {
-        let spent = ledger.spent();
-        if let (Some(records), true) = (records, spent > Rho::ZERO) {
-            let out = arguments.out.display().to_string();
-            records.remember(Use::Run { out }, spent);
-        }
+fn remember(known: Option<&Records>, arguments: &FederateArguments, ledgers: &[PartyLedger]) {
+    if let Some(records) = known {
+        let out = arguments.out.display().to_string();
+        let spent = ledgers.iter().map(PartyLedger::spent);
+        let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| spent.into()));
+        records.remember_each(&Use::Run { out }, costs);
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use fhaim_mix::{CdaNoise, MAX_CLASSES};
 
-use crate::args::{FormatArguments, StrictnessArguments};
+use crate::args::{FormatArguments, StrictnessArguments, count};
 use crate::input::Data;
 
 /// What `--help` ends with.
@@ -60,6 +60,11 @@ impl fmt::Display for Method {
     }
 }
 
+fn memberships(text: &str) -> Result<NonZeroU32, String> {
+    text.parse()
+        .map_err(|_| format!("a whole number from 1 to {}", u32::MAX))
+}
+
 fn noise(name: &str) -> Result<CdaNoise, String> {
     match name {
         "shared" => Ok(CdaNoise::Shared),
@@ -99,7 +104,7 @@ pub struct MixArguments {
     )]
     pub classes: u16,
     /// Records in a mix
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", value_parser = count)]
     pub mix: NonZeroUsize,
     /// How mixes are made
     #[arg(long, value_name = "M", default_value = "groups")]
@@ -116,22 +121,22 @@ pub struct MixArguments {
     )]
     pub delta: f64,
     /// Groups that each record is in (groups) [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = memberships)]
     pub memberships: Option<NonZeroU32>,
     /// Most records of a class, public (groups) [default: the largest class's, up to a power of two]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub capacity: Option<NonZeroUsize>,
     /// Compute under encryption, all parties in this process (groups)
     #[arg(long)]
     pub encrypted: bool,
     /// Parties that the records are dealt among (dp-cda) [default: 1]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = count)]
     pub parties: Option<NonZeroUsize>,
     /// Who adds noise (dp-cda): the parties together (shared), or each enough for itself (conventional) [default: shared]
     #[arg(long, value_name = "N", value_parser = noise)]
     pub noise: Option<CdaNoise>,
     /// Mixes (dp-cda) [default: as many as there are records]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = count)]
     pub samples: Option<NonZeroUsize>,
     /// File for the synthetic table, or images
     #[arg(long, value_name = "FILE")]

@@ -18,7 +18,7 @@ use fhaim_files::{
 };
 use fhaim_he::SecretKey;
 use fhaim_mix::{
-    Cda, CdaNoise, Groups, MAX_PLACES, MAX_VALUES, Mixes, Points, Standard, encrypted, idx,
+    Cda, CdaNoise, Groups, MAX_PLACES, MAX_VALUES, Mixes, Points, Priced, Standard, encrypted, idx,
 };
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
@@ -27,6 +27,7 @@ use self::args::{Method, MixArguments};
 use self::output::Files;
 use crate::{
     args::FormatArguments,
+    budget::too_small,
     error::Error,
     input::{self, Data},
     output as written,
@@ -63,7 +64,8 @@ struct Summary {
 
 /// What is ready to be made: all that can be refused was.
 enum Planned {
-    Groups(Groups),
+    Groups(Groups, Priced),
+    Encrypted(Box<encrypted::Setup>),
     Cda(Box<PlannedCda>),
 }
 
@@ -94,15 +96,15 @@ pub fn run(
     let (origin, points, data) = read(arguments)?;
     let files = Files::create(arguments)?;
     let planned = match arguments.method {
-        Method::Groups => Planned::Groups(groups(arguments, &points)?),
+        Method::Groups => groups(arguments, &points, rho)?,
         Method::Cda => cda(arguments, &points, seed)?,
     };
     let cost = planned.cost(rho);
     let known = memory::look_up(data, cost, arguments.delta, None, arguments.yes)?;
-    let made = planned.make(arguments, &points, rho, seed, progress)?;
+    let made = planned.make(&points, rho, seed, progress)?;
     if let Some(records) = &known {
         let out = arguments.out.display().to_string();
-        records.remember(Use::Run { out }, made.spent.clone());
+        records.remember(&Use::Run { out }, made.spent.clone());
     }
     let mut rng = generator(seed, Purpose::Records)?;
     let records = files.write(arguments, &origin, &points, &made.mixes, &mut rng)?;
@@ -195,8 +197,8 @@ fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Data), Error> {
     Ok((origin, points, images))
 }
 
-/// Public groups for the records.
-fn groups(arguments: &MixArguments, points: &Points) -> Result<Groups, Error> {
+/// Public groups for the records, at the least noise that keeps a budget.
+fn groups(arguments: &MixArguments, points: &Points, rho: Rho) -> Result<Planned, Error> {
     let largest = points.by_class().iter().map(Vec::len).max().unwrap_or(1);
     let shown = largest.max(1).next_power_of_two();
     let capacity = arguments.capacity.map_or(shown, NonZeroUsize::get);
@@ -209,13 +211,43 @@ fn groups(arguments: &MixArguments, points: &Points) -> Result<Groups, Error> {
             points.classes()
         )));
     }
+    let mix = arguments.mix.get();
+    if mix > capacity {
+        return Err(Error::Usage(format!(
+            "--mix {mix}: a class has {} (--capacity), so that a mix may be of 1 to {capacity}",
+            counted(capacity, "place")
+        )));
+    }
     // Groups are public, and so is what decides them.
-    Ok(Groups::new(
-        arguments.mix.get(),
-        memberships,
-        &vec![capacity; points.classes()],
-        0,
-    )?)
+    let groups = Groups::new(mix, memberships, &vec![capacity; points.classes()], 0)?;
+    let budget = (arguments.epsilon, arguments.delta);
+    if arguments.encrypted {
+        let setup = |rho| encrypted::Setup::new(groups.clone(), points, rho);
+        let planned =
+            setup(rho).map_err(|error| too_small(budget, error, |rho| setup(rho).is_ok()))?;
+        check_memory(&planned)?;
+        return Ok(Planned::Encrypted(Box::new(planned)));
+    }
+    let price = |rho| groups.price(points, rho, &Leak::NONE);
+    let priced = price(rho).map_err(|error| too_small(budget, error, |rho| price(rho).is_ok()))?;
+    Ok(Planned::Groups(groups, priced))
+}
+
+/// Refuses ciphertexts that memory has no room for.
+fn check_memory(setup: &encrypted::Setup) -> Result<(), Error> {
+    let bytes = setup.ciphertexts() as u64 * setup.params().set().memory_bytes() as u64;
+    let limit = size::limit(None);
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(Error::TooLarge {
+        reason: format!(
+            "the ciphertexts take {} MB where {} MB may be used",
+            size::megabytes(bytes),
+            size::megabytes(limit)
+        ),
+        advice: "mix more records, or use fewer features".to_owned(),
+    })
 }
 
 /// DP-CDA, in one hand or among parties.
@@ -256,7 +288,7 @@ impl Planned {
     /// What it may cost of a budget of `rho`.
     fn cost(&self, rho: Rho) -> Cost {
         match self {
-            Self::Groups(_) => Cost::Rho(rho),
+            Self::Groups(..) | Self::Encrypted(_) => Cost::Rho(rho),
             Self::Cda(cda) => Cost::Mixing(cda.mixing),
         }
     }
@@ -264,28 +296,22 @@ impl Planned {
     /// Makes the mixes, in the clear or under encryption.
     fn make(
         self,
-        arguments: &MixArguments,
         points: &Points,
         rho: Rho,
         seed: Option<InsecureTestSeed>,
         progress: &Progress,
     ) -> Result<Made, Error> {
         match self {
-            Self::Groups(groups) => {
-                let mut rng = generator(seed, Purpose::Noise)?;
-                let mut ledger = Ledger::new(rho);
-                let mixes = if arguments.encrypted {
-                    under_encryption(groups, points, &mut ledger, &mut rng, progress)?
-                } else {
-                    let priced = groups.price(points, rho, &Leak::NONE)?;
-                    let placed = groups.place(points, &mut rng)?;
-                    groups.release(&placed, &priced, &mut ledger, &mut rng)?
-                };
-                Ok(Made {
-                    mixes,
-                    spent: Cost::Rho(ledger.spent()),
-                    epsilon: None,
-                })
+            Self::Groups(groups, priced) => {
+                let (mut rng, mut ledger) = (generator(seed, Purpose::Noise)?, Ledger::new(rho));
+                let placed = groups.place(points, &mut rng)?;
+                let mixes = groups.release(&placed, &priced, &mut ledger, &mut rng)?;
+                Ok(Made::of(mixes, &ledger))
+            }
+            Self::Encrypted(setup) => {
+                let (mut rng, mut ledger) = (generator(seed, Purpose::Noise)?, Ledger::new(rho));
+                let mixes = under_encryption(&setup, points, &mut ledger, &mut rng, progress)?;
+                Ok(Made::of(mixes, &ledger))
             }
             Self::Cda(cda) => {
                 let PlannedCda {
@@ -307,26 +333,23 @@ impl Planned {
     }
 }
 
+impl Made {
+    fn of(mixes: Mixes, ledger: &Ledger) -> Self {
+        Self {
+            mixes,
+            spent: Cost::Rho(ledger.spent()),
+            epsilon: None,
+        }
+    }
+}
+
 fn under_encryption(
-    groups: Groups,
+    setup: &encrypted::Setup,
     points: &Points,
     ledger: &mut Ledger,
     rng: &mut ChaCha20Rng,
     progress: &Progress,
 ) -> Result<Mixes, Error> {
-    let setup = encrypted::Setup::new(groups, points, ledger.budget())?;
-    let bytes = setup.ciphertexts() as u64 * setup.params().set().memory_bytes() as u64;
-    let limit = size::limit(None);
-    if bytes > limit {
-        return Err(Error::TooLarge {
-            reason: format!(
-                "the ciphertexts take {} MB where {} MB may be used",
-                size::megabytes(bytes),
-                size::megabytes(limit)
-            ),
-            advice: "mix more records, or use fewer features".to_owned(),
-        });
-    }
     let mut keys_rng = system()?;
     let phase = progress.uncounted("keys");
     let secret = SecretKey::random(setup.params(), &mut keys_rng)?;
@@ -336,12 +359,12 @@ fn under_encryption(
     let phase = progress.uncounted("encrypt");
     let placed = setup.groups().place(points, rng)?;
     let ladder = Ladder::draw(setup.ladder(), rng);
-    let upload = encrypted::encrypt(&setup, &placed, &ladder, &public, &mut keys_rng)?;
+    let upload = encrypted::encrypt(setup, &placed, &ladder, &public, &mut keys_rng)?;
     phase.finish();
     let phase = progress.uncounted("compute");
-    let sealed = encrypted::compute(&setup, &upload, &keys, &public, &mut keys_rng)?;
+    let sealed = encrypted::compute(setup, &upload, &keys, &public, &mut keys_rng)?;
     phase.finish();
-    Ok(encrypted::decrypt(&setup, &sealed, &secret, ledger)?)
+    Ok(encrypted::decrypt(setup, &sealed, &secret, ledger)?)
 }
 
 fn print(arguments: &MixArguments, summary: &Summary, rho: Rho) -> Result<(), Error> {

@@ -217,7 +217,7 @@ pub async fn send(
     let known = memory::look_up(data, plan.budget, terms.delta, Some(id), arguments.yes)?;
     if let Some(records) = known {
         let server = client.endpoints().generation.clone();
-        records.remember(Use::Dataset { id, server }, plan.budget);
+        records.remember(&Use::Dataset { id, server }, plan.budget);
     }
     let digest = table_digest(data)?;
     let journal = match folder {

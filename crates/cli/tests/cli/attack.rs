@@ -159,8 +159,14 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
             "1000000000000",
             "1000000000000 is not in 1..=10000",
         ),
-        ("--records", "0", "number would be zero"),
-        ("--drawn", "0", "number would be zero"),
+        ("--records", "0", "a whole number from 1 to "),
+        ("--records", "61", "a try may take from 1 to 60 each"),
+        (
+            "--records",
+            "99999999999999999999999",
+            "a whole number from 1 to ",
+        ),
+        ("--drawn", "0", "a whole number from 1 to "),
         ("--drawn", "18446744073709551615", "(--drawn)"),
     ] {
         let wrong = fhaim(

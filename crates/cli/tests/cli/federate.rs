@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{SCHEMA, fhaim, folder, names, stderr, table};
+use crate::{CONFIG, SCHEMA, fhaim, folder, names, stderr, table};
 
 const SPLIT: [&str; 10] = [
     "federate",
@@ -114,7 +114,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     };
     refused(
         &[&SPLIT[..], &["--parties", "31"]].concat(),
-        "31 parties cannot",
+        "31 parties cannot each have one of 30 records: take 30 at most",
     );
     let ruled = |rule| [&SPLIT[..9], &[rule, "--parties", "3"]].concat();
     refused(&ruled("dli:-1"), "must be a positive number");
@@ -136,6 +136,30 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         &with(&["--epsilon", "1", "--participation", "2"]),
         "participation must be",
     );
+    refused(
+        &with(&["--epsilon", "1", "--participation", "1e-300"]),
+        "participation must be from 1e-6 to 1, not 1e-300\n",
+    );
+    for (flags, says) in [
+        (
+            ["--epsilon", "1e-9", "--method", "naive"],
+            "raise --epsilon to ",
+        ),
+        (
+            ["--epsilon", "1e-9", "--method", "random"],
+            "raise --epsilon to ",
+        ),
+        (
+            ["--epsilon", "1e-9", "--method", "dist-aim"],
+            "raise --epsilon to ",
+        ),
+        (
+            ["--epsilon", "1", "--measure-share", "1e-300"],
+            "keeps this budget at --measure-share 1e-300: take from ",
+        ),
+    ] {
+        refused(&with(&flags), says);
+    }
     refused(
         &with(&["--epsilon", "1", "--most-rounds", "11"]),
         "rounds of a party",
@@ -266,4 +290,167 @@ fn a_table_from_a_pipe_is_not_divided_into_nothing() {
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("name a file, not a pipe"), "{errors}");
     assert!(!folder.path().join("parts").exists());
+}
+
+/// A folder with a table of 240 records and so many parties' parts of it.
+fn divided(parties: &str) -> tempfile::TempDir {
+    let folder = folder(table(240), SCHEMA);
+    let split = [&SPLIT[..], &["--parties", parties]].concat();
+    let split = fhaim(folder.path(), &split);
+    assert!(split.status.success(), "{}", stderr(&split));
+    folder
+}
+
+/// What all parties' records cost before is told in one remark, which says where each party's account is.
+#[test]
+fn many_parties_are_told_of_in_a_few_lines() {
+    let folder = divided("6");
+    let run_over = |parts, more: &[&str]| {
+        let mut run = [
+            &RUN[..],
+            &[
+                "--method",
+                "dist-aim",
+                "--yes",
+                "--rounds",
+                "2",
+                "--participation",
+                "1",
+            ],
+        ]
+        .concat();
+        run[3] = parts;
+        let run = fhaim(folder.path(), &[&run[..], more].concat());
+        assert!(run.status.success(), "{}", stderr(&run));
+        stderr(&run)
+    };
+    let run = |more: &[&str]| run_over("parts", more);
+    // Everyone pays alike for their first run, and one party is alone in the second.
+    run(&["--epsilon", "1"]);
+    fs::create_dir(folder.path().join("few")).unwrap();
+    let part = |parts: &str, name: &str| folder.path().join(parts).join(name);
+    fs::copy(part("parts", "part-003.csv"), part("few", "any.csv")).unwrap();
+    let alone = run_over("few", &["--epsilon", "2"]);
+    let remark = "note: these records were used before";
+    assert!(alone.contains(remark), "{alone}");
+
+    let told = run(&["--epsilon", "3", "--json"]);
+    assert_eq!(told.matches("note: ").count(), 1, "{told}");
+    let expected = "the records of 6 of 6 parties were used before, and what they cost adds up at delta 1e-9:\n  least \
+                    parts/part-000.csv: together epsilon ";
+    assert!(told.contains(expected), "{told}");
+    assert!(
+        told.contains("  most parts/part-003.csv: together epsilon 2."),
+        "{told}"
+    );
+    assert!(
+        told.contains("of a record that is added or removed"),
+        "{told}"
+    );
+    let each = folder.path().join(CONFIG).join("memory.parties.txt");
+    let is_in = format!("each party's account is in {}\n", each.display());
+    assert!(told.contains(&is_in), "{told}");
+    let each = fs::read_to_string(each).unwrap();
+    assert_eq!(each.matches("these records were used before").count(), 6);
+    assert_eq!(each.matches("a run here, into s.csv").count(), 7, "{each}");
+    assert!(each.contains("parts/part-003.csv: these records"), "{each}");
+
+    let short = run(&["--epsilon", "1", "--quiet"]);
+    assert_eq!(short.lines().count(), 1, "{short}");
+    assert!(
+        short.contains("epsilon ") && short.contains(" at most of a record"),
+        "{short}"
+    );
+}
+
+/// A program that cannot write all of what a run cost remembers none of it: were it a part, the parties of that part
+/// alone would be told.
+#[cfg(unix)]
+#[test]
+fn what_a_run_costs_is_remembered_of_all_parties_or_of_none() {
+    let folder = divided("12");
+    // Twelve uses are some 2,500 bytes, and a block is 512 or 1,024.
+    let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
+    let program = env!("CARGO_BIN_EXE_fhaim");
+    let more = ["--epsilon", "1", "--records", "3", "--method", "dist-aim"];
+    let run = [&["-c", script, program], &RUN[..], &more].concat();
+    let run = fhaim_kit::command::run("sh", folder.path(), &run);
+    assert!(run.status.success(), "{}", stderr(&run));
+    let told = stderr(&run);
+    assert_eq!(told.matches("is not remembered").count(), 1, "{told}");
+    assert!(!folder.path().join(CONFIG).join("memory.json").exists());
+}
+
+/// A result in the folder of the parties' tables would be one of them at the next run.
+#[test]
+fn no_result_becomes_a_party() {
+    let folder = divided("3");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("parts", folder.path().join("link")).unwrap();
+    let before = names(&folder.path().join("parts"));
+    for (flag, output) in [
+        ("--out", "parts/s.csv"),
+        ("--out", "./parts/../parts/s.parquet"),
+        ("--ledger", "parts/ledger.csv"),
+        #[cfg(unix)]
+        ("--out", "link/s.csv"),
+    ] {
+        let mut run = [&RUN[..], &["--epsilon", "1", flag, output]].concat();
+        if flag == "--out" {
+            run.drain(6..8);
+        }
+        let run = fhaim(folder.path(), &run);
+        assert_eq!(run.status.code(), Some(2), "{output}: {}", stderr(&run));
+        let says = "would take it for a party's table: name a file in another folder";
+        assert!(stderr(&run).contains(says), "{}", stderr(&run));
+    }
+    assert_eq!(names(&folder.path().join("parts")), before);
+    // What no run takes for a table may be there.
+    let run = [
+        &RUN[..],
+        &["--epsilon", "1", "--ledger", "parts/ledger.json"],
+    ]
+    .concat();
+    let run = fhaim(folder.path(), &run);
+    assert!(run.status.success(), "{}", stderr(&run));
+}
+
+/// What a refusal says to be enough is.
+#[test]
+fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
+    let folder = divided("3");
+    for method in ["aug-private", "naive", "random", "naive-bayes", "dist-aim"] {
+        let run = |epsilon| {
+            let more = [
+                "--method",
+                method,
+                "--yes",
+                "--records",
+                "20",
+                "--epsilon",
+                epsilon,
+            ];
+            fhaim(folder.path(), &[&RUN[..], &more].concat())
+        };
+        let told = stderr(&run("1e-9"));
+        let least = told.trim().rsplit_once("raise --epsilon to ").unwrap().1;
+        let kept = run(least);
+        assert!(kept.status.success(), "{told} {}", stderr(&kept));
+    }
+    let run = |share| {
+        let more = [
+            "--yes",
+            "--records",
+            "20",
+            "--epsilon",
+            "1",
+            "--measure-share",
+            share,
+        ];
+        fhaim(folder.path(), &[&RUN[..], &more].concat())
+    };
+    let told = stderr(&run("1e-300"));
+    let least = told.split_once("take from ").unwrap().1;
+    let kept = run(least.split_once(' ').unwrap().0);
+    assert!(kept.status.success(), "{told} {}", stderr(&kept));
 }

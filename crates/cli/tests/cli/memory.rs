@@ -62,3 +62,21 @@ fn what_is_remembered_is_keyed_and_its_owners_alone() {
     let plain = fhaim_api::Digest::of(table(50).as_bytes()).to_string();
     assert!(!digests.contains(&plain));
 }
+
+/// A file's name may be anything, and what a terminal would obey in it is not given to one.
+#[cfg(unix)]
+#[test]
+fn what_is_remembered_does_nothing_to_a_terminal() {
+    let folder = folder(table(50), SCHEMA);
+    let mut local = generate("local", &["--epsilon", "1", "--quiet", "--yes"]);
+    let out = local.iter().position(|argument| *argument == "out.csv");
+    local[out.unwrap()] = "a\u{1b}[2J\u{7}.csv";
+    let [first, second] = [(); 2].map(|()| fhaim(folder.path(), &local));
+    assert!(first.status.success(), "{}", stderr(&first));
+    let told = stderr(&second);
+    assert!(
+        told.contains(r#"into "a\u{1b}[2J\u{7}.csv": rho"#),
+        "{told}"
+    );
+    assert!(!told.contains('\u{1b}'), "{told}");
+}

@@ -205,7 +205,31 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     );
     refused(
         &["--mix", "21", "--epsilon", "1", "--method", "dp-cda"],
-        "mix fewer records",
+        "class 0 has 20 records, and a mix takes 21: mix 20 at most\n",
+    );
+    refused(
+        &[
+            "--mix",
+            "99999999999",
+            "--epsilon",
+            "1",
+            "--method",
+            "dp-cda",
+        ],
+        "class 0 has 20 records, and a mix takes 99999999999: mix 20 at most\n",
+    );
+    refused(
+        &["--mix", "99999999999", "--epsilon", "1"],
+        "--mix 99999999999: a class has 32 places (--capacity), so that a mix may be of 1 to 32\n",
+    );
+    let many = "9".repeat(300);
+    refused(
+        &["--mix", &many, "--epsilon", "1"],
+        "a whole number from 1 to ",
+    );
+    refused(
+        &["--mix", "4", "--epsilon", &many],
+        "from 1e-9 to 1e9, not 1e300\n",
     );
     refused(
         &["--mix", "4", "--epsilon", "1", "--capacity", "8"],
@@ -242,7 +266,7 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     );
     refused(
         &with(&["--parties", "18446744073709551615"]),
-        "18446744073709551615 of 40 records: each must have one",
+        "18446744073709551615 of 40 records: there may be from 1 to 40",
     );
     let alone = r#"{"name":"t","target":"c","columns":[
         {"name":"c","kind":"categorical","categories":["no","yes"]}]}"#;
@@ -250,6 +274,29 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     let ignoring = ["--mix", "4", "--epsilon", "1", "--ignore-columns"];
     refused(&ignoring, "no column beside its target");
     assert!(!folder.path().join("s.csv").exists());
+}
+
+/// A budget that no noise keeps is refused before anybody is asked about earlier ones, with the least that is kept; and
+/// that is.
+#[test]
+fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
+    let folder = folder(classed(40), CLASSED);
+    for more in [
+        &["--mix", "4"][..],
+        &["--mix", "4", "--encrypted"],
+        &["--mix", "4", "--method", "dp-cda", "--delta", "1e-5"],
+    ] {
+        let more = |epsilon| mix(&[more, &["--yes", "--quiet", "--epsilon", epsilon]].concat());
+        let refused = fhaim(folder.path(), &more("1e-9"));
+        let told = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        let (_, least) = told.split_once(" to ").unwrap();
+        let (_, least) = least.rsplit_once("to ").unwrap_or(("", least));
+        let least = least.split([',', '\n']).next().unwrap();
+        let kept = fhaim(folder.path(), &more(least));
+        assert!(kept.status.success(), "{told} {}", stderr(&kept));
+    }
 }
 
 /// Nothing that is written takes the place of what is read, nor one result that of the other.

@@ -6,7 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use fhaim_federated::partition::Rule;
 use fhaim_files::memory::Unit;
 use fhaim_files::{FormatArguments, StrictnessArguments, delimiter};
-use fhaim_gan::{Hidden, MAX_LAYERS, MAX_PAIRS, MAX_WIDTH, Optimiser, Training};
+use fhaim_gan::{
+    Hidden, MAX_LAYERS, MAX_PAIRS, MAX_WEIGHT, MAX_WIDTH, MIN_PARTICIPATION, Optimiser, Training,
+};
 
 use crate::failure::Failure;
 use crate::method::Method;
@@ -39,7 +41,9 @@ Examples:
   fhaim-gan sample gan.bin --schema a.json --records 1000 --out s.csv
   fhaim-gan attack gan.bin --schema a.json --members m.csv --others o.csv
   fhaim-gan train --images i.idx3 --labels l.idx1 --rule dli --method dpgan --epsilon 4 --out gan.bin
-  bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-gan bench";
+  bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-gan bench
+
+Exit code 0 is success, 2 a request that cannot be carried out as it stands, 1 any other failure.";
 
 const TRAIN_EXAMPLES: &str = "\
 Examples:
@@ -133,10 +137,10 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_STEPS>)]
     pub local_steps: Option<usize>,
     /// mu of dp-fedprox; with one local step there is nothing that it could hold back [default: 0.5]
-    #[arg(long, value_name = "MU", allow_negative_numbers = true)]
+    #[arg(long, value_name = "MU", allow_negative_numbers = true, value_parser = weight)]
     pub mu: Option<f32>,
     /// lambda of privgan [default: 1]
-    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = weight)]
     pub lambda: Option<f32>,
 }
 
@@ -211,8 +215,15 @@ fn positive(text: &str) -> Result<f32, String> {
 
 fn chance(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(number) if number > 0.0 && number <= 1.0 => Ok(number),
-        _ => Err("a number above 0 and at most 1".to_owned()),
+        Ok(number) if (MIN_PARTICIPATION..=1.0).contains(&number) => Ok(number),
+        _ => Err("a number from 1e-6 to 1".to_owned()),
+    }
+}
+
+fn weight(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(number) if (0.0..=MAX_WEIGHT).contains(&number) => Ok(number),
+        _ => Err("a number from 0 to 1e9".to_owned()),
     }
 }
 

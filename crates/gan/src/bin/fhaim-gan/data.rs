@@ -1,6 +1,5 @@
 //! Files: records of parties, models, what is drawn.
 
-use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
 use std::io::Read;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_federated::partition::{Rule, partition};
 use fhaim_files::data::{Data, text};
-use fhaim_files::{note, read_options, remarks};
+use fhaim_files::{Error, note, read_options, remarks};
 use fhaim_gan::{Examples, Model, Shape};
 use fhaim_mix::idx;
 use rand::RngCore;
@@ -22,17 +21,17 @@ pub const CLASSES: usize = 10;
 
 /// The bytes of a file.
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|source| Failure::Read {
+    let read = fs::read(path).map_err(|source| Error::Read {
         path: path.to_owned(),
         source,
-    })
+    });
+    Ok(read?)
 }
 
-fn content(path: &Path, problem: &dyn Display) -> Failure {
-    Failure::Content {
-        path: path.to_owned(),
-        problem: problem.to_string(),
-    }
+/// A file that is not what it should be.
+pub fn content(path: &Path, problem: &dyn Display) -> Failure {
+    let (path, problem) = (path.to_owned(), problem.to_string());
+    Error::Content { path, problem }.into()
 }
 
 /// A schema.
@@ -74,29 +73,6 @@ pub fn labels(path: &Path) -> Result<Vec<u8>, Failure> {
         )),
         None => Ok(labels),
     }
-}
-
-/// The files of the tables of a folder, by name.
-pub fn parts(folder: &Path) -> Result<Vec<Data>, Failure> {
-    let unread = |source| Failure::Read {
-        path: folder.to_owned(),
-        source,
-    };
-    let entries = fs::read_dir(folder).map_err(unread)?;
-    let paths = entries
-        .map(|entry| entry.map(|e| e.path()))
-        .collect::<Result<Vec<_>, _>>();
-    let mut paths: Vec<PathBuf> = paths.map_err(unread)?;
-    let is_table = |extension: &OsStr| extension == "csv" || extension == "parquet";
-    paths.retain(|path| path.extension().is_some_and(is_table));
-    paths.sort();
-    if paths.is_empty() {
-        return Err(content(
-            folder,
-            &"there is no table: `fhaim federate split` writes some",
-        ));
-    }
-    Ok(paths.into_iter().map(Data::from).collect())
 }
 
 /// Records dealt among parties by their classes.

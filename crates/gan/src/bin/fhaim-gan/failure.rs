@@ -1,33 +1,14 @@
 //! What the program refuses, in words for who called it.
 
-use std::io;
-use std::path::PathBuf;
-
 /// A failure of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Arguments that do not fit together.
     #[error("{0} (see --help)")]
     Usage(String),
-    /// A file that cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// Which one.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file that cannot be read or written, or should not be; what is remembered of records.
+    /// A file that cannot be read or written, should not be, or holds something else; what is remembered of records.
     #[error(transparent)]
     Files(#[from] fhaim_files::Error),
-    /// A file that holds something else.
-    #[error("{}: {problem}", path.display())]
-    Content {
-        /// Which one.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// A variable of the environment that is not set.
     #[error(
         "set FHAIM_DATA_DIR to the folder of mnist-images.idx3 and mnist-labels.idx1, or of the table (bench/tables.sh fetches some)"
@@ -51,14 +32,9 @@ impl Failure {
     /// 2 for what cannot be carried out as it stands, 1 for all else.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_)
-            | Self::Content { .. }
-            | Self::NoData
-            | Self::Table(_)
-            | Self::Partition(_)
-            | Self::Gan(_) => 2,
+            Self::Usage(_) | Self::NoData | Self::Table(_) | Self::Partition(_) | Self::Gan(_) => 2,
             Self::Files(error) => error.exit_code(),
-            Self::Read { .. } | Self::NoRandomness => 1,
+            Self::NoRandomness => 1,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The program `fhaim-gan`: GANs, private and federated, to compare `fhaim` with.
 //!
 //! It is apart from `fhaim`, which stays without them. Results go to files and standard output, remarks to standard
-//! error. Exit code 0 is success, 2 arguments that cannot be, 1 any other failure.
+//! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments, schema, table, size), 1 any
+//! other failure.
 
 mod args;
 mod attack;

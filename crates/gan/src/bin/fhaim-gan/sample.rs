@@ -24,11 +24,8 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         (Shape::Codes(sizes), Some(path)) => {
             let schema = data::schema(path)?;
             if schema.domain().sizes() != sizes {
-                let problem = "the networks are not over this schema's columns".to_owned();
-                return Err(Failure::Content {
-                    path: path.clone(),
-                    problem,
-                });
+                let problem = "the networks are not over this schema's columns";
+                return Err(data::content(path, &problem));
             }
             Some(schema)
         }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use fhaim_files::data::Data;
-use fhaim_files::memory::{self, Cost, Noised, Records, Unit, Use};
+use fhaim_files::memory::{self, Cost, Noised, Unit, Use};
 use fhaim_files::progress::Progress;
-use fhaim_files::{Staged, check_distinct};
+use fhaim_files::{Staged, check_apart, check_distinct, part_files};
 use fhaim_gan::{Examples, Model};
 
 use crate::args::TrainArguments;
@@ -19,39 +19,35 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
     let origin = Origin::of(arguments)?;
     check_distinct(&origin.inputs(), &[&arguments.out])?;
+    if let Some(parts) = &arguments.parts {
+        check_apart(parts, &[&arguments.out])?;
+    }
     let mut file = Staged::create(&arguments.out)?;
     let parties = origin.parties(arguments, &mut rng)?;
     let budget = arguments.epsilon.map(|epsilon| (epsilon, arguments.delta));
     let kept = keep(arguments.method, &parties, &arguments.network, budget)?;
-    let known = match &kept {
-        Some(kept) => look_up(arguments, origin.costs(arguments.method, kept))?,
-        None => Vec::new(),
+    let costs = kept
+        .as_ref()
+        .map(|kept| origin.costs(arguments.method, kept));
+    let known = match &costs {
+        Some(costs) => {
+            let how = (arguments.yes, progress.is_quiet());
+            memory::look_up_parties(costs, arguments.delta, how)?
+        }
+        None => None,
     };
     let drawing = (&mut rng, progress);
     let (method, network) = (arguments.method, &arguments.network);
     let model = train_by(method, &parties, network, kept.as_ref(), drawing)?;
-    for (records, cost) in known {
+    if let Some((records, costs)) = known.zip(costs) {
         let out = arguments.out.display().to_string();
-        records.remember(Use::Run { out }, cost);
+        let costs = costs.into_iter().map(|(_, cost)| Some(cost));
+        records.remember_each(&Use::Run { out }, costs);
     }
     file.write_bytes(&model.to_bytes())?;
     file.commit()?;
     tell(arguments, &model, kept.as_ref());
     Ok(())
-}
-
-/// Says what the records of each file have cost before, and asks.
-fn look_up<'a>(
-    arguments: &TrainArguments,
-    costs: impl Iterator<Item = (&'a Data, Cost)>,
-) -> Result<Vec<(Records, Cost)>, Failure> {
-    let mut known = Vec::new();
-    for (data, cost) in costs {
-        let (delta, yes) = (arguments.delta, arguments.yes);
-        let records = memory::look_up(data, cost.clone(), delta, None, yes)?;
-        known.extend(records.map(|records| (records, cost)));
-    }
-    Ok(known)
 }
 
 /// Says what there is, and what it cost.
@@ -98,7 +94,7 @@ impl<'a> Origin<'a> {
                 schema: Some(schema),
                 ..
             } => Ok(Self::Tables {
-                parts: data::parts(folder)?,
+                parts: part_files(folder)?.into_iter().map(Data::from).collect(),
                 schema,
             }),
             TrainArguments {
@@ -127,14 +123,15 @@ impl<'a> Origin<'a> {
     }
 
     /// What a method costs the records of each file. Images are dealt anew by every run: whose one was is not known.
-    fn costs(&self, method: Method, kept: &Kept) -> impl Iterator<Item = (&Data, Cost)> {
+    fn costs(&self, method: Method, kept: &Kept) -> Vec<(Data, Cost)> {
         let keeps = method.unit().unwrap_or(Unit::Record);
-        let cost = move |one_of| Cost::Gan(Noised { keeps, one_of });
-        let costs: Vec<(&Data, Cost)> = match self {
+        let cost = |one_of| Cost::Gan(Noised { keeps, one_of });
+        match self {
             Self::Tables { parts, .. } => {
                 let of = |party| kept.cost(party).into_iter().collect();
                 let numbered = parts.iter().enumerate();
-                numbered.map(|(n, part)| (part, cost(of(n)))).collect()
+                let costs = numbered.map(|(n, part)| (part.clone(), cost(of(n))));
+                costs.collect()
             }
             Self::Images { images, .. } => {
                 let mut distinct = Vec::new();
@@ -143,10 +140,9 @@ impl<'a> Origin<'a> {
                         distinct.push(*cost);
                     }
                 }
-                vec![(images, cost(distinct))]
+                vec![(images.clone(), cost(distinct))]
             }
-        };
-        costs.into_iter()
+        }
     }
 
     /// The records of each party.
