@@ -19,7 +19,7 @@ use crate::calibration::Calibration;
 use crate::observations::Observations;
 use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
-use crate::{Error, FitOptions, FitReport, kernel};
+use crate::{Chain, Error, FitOptions, FitReport, kernel};
 
 /// What is added to the diagonal of the least-squares problem, relative to its largest entry.
 const RIDGE: f64 = 1e-5;
@@ -163,6 +163,7 @@ pub(crate) fn minimise(
         seconds: 0.0,
         cells: 0,
         work: problem.calibration.work,
+        chain: Chain::default(),
     };
     Ok((here.potentials, report))
 }

@@ -57,6 +57,36 @@ pub struct FitReport {
     pub cells: usize,
     /// What the calibrations took together; nothing of a model that was read back.
     pub work: Work,
+    /// The same of this fit and of all those whose models it, and they, began with.
+    pub chain: Chain,
+}
+
+/// What fits took, each of which began with the model of the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Chain {
+    /// How many there were.
+    pub fits: usize,
+    /// Their calibrations.
+    pub steps: usize,
+    /// Cells of their junction trees' cliques, each as often as it was calibrated.
+    pub cells: u64,
+    /// Their wall-clock seconds.
+    pub seconds: f64,
+    /// What their calibrations took.
+    pub work: Work,
+}
+
+impl Chain {
+    /// With one more fit.
+    pub(crate) fn and(self, fit: &FitReport) -> Self {
+        Self {
+            fits: self.fits + 1,
+            steps: self.steps + fit.steps,
+            cells: self.cells + (fit.cells * fit.steps) as u64,
+            seconds: self.seconds + fit.seconds,
+            work: self.work + fit.work,
+        }
+    }
 }
 
 /// What calibrations pass over and multiply.

@@ -26,7 +26,7 @@ use crate::model::Potentials;
 use crate::observations::{ascending_cells, ranked};
 use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
-use crate::{Error, FitOptions, FitReport, Model, Work};
+use crate::{Chain, Error, FitOptions, FitReport, Model, Work};
 
 /// A model whose pairs are all in its tree.
 const VERSION: u32 = 2;
@@ -205,6 +205,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         seconds: 0.0,
         cells: 0,
         work: Work::default(),
+        chain: Chain::default(),
     };
     let sizes = input.list()?;
     if sizes.contains(&0) {
