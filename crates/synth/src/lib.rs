@@ -28,7 +28,7 @@ pub use blocks::{Block, Blocks, drawing_threads};
 pub use desk::{Desk, Offer, Release};
 pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
 pub use error::Error;
-pub use expected::{Expected, ExpectedBatch};
+pub use expected::{Expected, ExpectedBatch, ExpectedFit};
 pub use mechanism::{Mechanism, parse_options, write_options};
 pub use mechanisms::MechanismName;
 pub use mechanisms::aim::{Aim, AimOptions, FixedRounds, Score};

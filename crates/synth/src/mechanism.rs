@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::engine::{AnyMachine, Outcome, drive};
-use crate::expected::{Expected, ExpectedBatch};
+use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::block::MAX_CENTRED;
+use crate::mechanisms::fitting::FINAL_STEPS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{Job, LadderNeed, Progress, Run};
 
@@ -67,22 +68,29 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         [MAX_CENTRED; 2]
     }
 
-    /// What a run over so many records can be expected to ask for, and how large its model will be: what an estimate of
+    /// What a run over so many records can be expected to ask for, and to fit: what an estimate of
     /// time is made of before anything is known of the table, and nothing else. Unless a mechanism knows better, all
-    /// that it may ask for, in one batch, and a model as large as it may be.
+    /// that it may ask for, in one batch, and one fit of a model as large as it may be.
     ///
     /// # Errors
     /// As [`Mechanism::ladder_need`].
     fn expected(&self, job: &Job, _records: usize) -> Result<Expected, Error> {
+        let products = self.ladder_need(job)?.cells;
         let batch = ExpectedBatch {
+            statistics: 1 + job.domain.len() + job.workload.pairs().len(),
             sums: 0,
-            products: self.ladder_need(job)?.cells,
+            products,
             factors: job.domain.columns(),
             variances: 1 + job.domain.len(),
         };
+        let fit = ExpectedFit {
+            steps: FINAL_STEPS as f64,
+            cells: most_cells(job),
+            values: products as f64,
+        };
         Ok(Expected {
             batches: vec![batch],
-            model_share: 1.0,
+            fits: vec![fit],
         })
     }
 

@@ -4,7 +4,9 @@
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::Rho;
 use fhaim_release::{Job, Run};
-use fhaim_synth::{ExpectedBatch, Mechanism, PlaintextSource, Release, Staged, drive};
+use fhaim_synth::{
+    Expected, ExpectedBatch, Mechanism, Outcome, PlaintextSource, Release, Staged, drive,
+};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::collections::BTreeSet;
 
@@ -44,63 +46,105 @@ fn table(sizes: &[usize], records: usize) -> Table {
     Table::new(schema, codes).unwrap()
 }
 
-/// Cells and different variances of each batch that a run asked for, and what was expected.
-fn both(table: &Table) -> Vec<([usize; 2], ExpectedBatch)> {
-    let job = Job::new(
-        table.domain().clone(),
-        Rho::from_f64_down(RHO).unwrap(),
-        8192,
-    );
+/// A run of the default mechanism on a table at epsilon 1, with a cap on its model.
+fn run(table: &Table, model_bytes: usize) -> (Expected, Outcome) {
+    let rho = Rho::from_f64_down(RHO).unwrap();
+    let bound = table.records().next_multiple_of(8192) as u64;
+    let job = Job {
+        model_bytes,
+        ..Job::new(table.domain().clone(), rho, bound)
+    };
     let mechanism = Staged::recommended();
     let expected = mechanism.expected(&job, table.records()).unwrap();
-    assert!((0.0..=1.0).contains(&expected.model_share));
     let run = Run::new(mechanism.start(job.clone()).unwrap(), job, Vec::new()).unwrap();
     let mut rng = StdRng::seed_from_u64(8);
     let mut source = PlaintextSource::with_rng(table, &mut rng);
-    let outcome = drive(run, &mut source, &mut |_| ()).unwrap();
+    (expected, drive(run, &mut source, &mut |_| ()).unwrap())
+}
+
+/// Statistics, cells and different variances of each batch that a run asked for, and what was expected.
+fn batches(expected: &Expected, outcome: &Outcome) -> Vec<([usize; 3], ExpectedBatch)> {
     let batches = outcome.releases.chunk_by(|a, b| a.phase == b.phase);
     let asked = batches.map(|batch: &[Release]| {
         let cells = batch
             .iter()
             .map(|release| release.request.statistic.cells());
         let variances = batch.iter().map(|release| release.request.variance_units);
-        [cells.sum(), variances.collect::<BTreeSet<u64>>().len()]
+        let variances: BTreeSet<u64> = variances.collect();
+        [batch.len(), cells.sum(), variances.len()]
     });
-    let asked: Vec<[usize; 2]> = asked.collect();
+    let asked: Vec<[usize; 3]> = asked.collect();
     assert_eq!(
         asked.len(),
         expected.batches.len(),
         "{asked:?}, {expected:?}"
     );
-    asked.into_iter().zip(expected.batches).collect()
+    asked.into_iter().zip(expected.batches.clone()).collect()
 }
 
-fn within(factor: f64, one: usize, other: usize) -> bool {
-    let ratio = one.max(1) as f64 / other.max(1) as f64;
-    (1.0 / factor..=factor).contains(&ratio)
+/// Asserts that two counts are within a factor of each other.
+fn assert_near(what: &str, factor: f64, counted: f64, expected: f64) {
+    let ratio = expected.max(1.0) / counted.max(1.0);
+    assert!(
+        (1.0 / factor..=factor).contains(&ratio),
+        "{what}: {counted} counted, {expected} expected"
+    );
 }
 
-/// With many records there is a fine probe, and stages of blocks.
-#[test]
-fn batches_of_a_large_table_are_as_expected() {
-    for sizes in [&[2, 3, 6, 3, 2, 3, 2][..], &[8, 8, 8, 12, 5, 16, 2, 9]] {
-        for ([cells, variances], expected) in both(&table(sizes, 20_000)) {
-            let counted = expected.sums + expected.products;
-            assert!(within(2.0, cells, counted), "{cells} cells: {expected:?}");
-            assert!(
-                within(3.0, variances, expected.variances),
-                "{variances}: {expected:?}"
-            );
-        }
+/// Asserts it of everything that a run on a table has to do.
+fn assert_expected(sizes: &[usize], records: usize, model_bytes: usize) {
+    let name = format!("{sizes:?}, {records} records");
+    let (expected, outcome) = run(&table(sizes, records), model_bytes);
+    for (number, ([statistics, cells, variances], batch)) in
+        batches(&expected, &outcome).into_iter().enumerate()
+    {
+        let near = |what, factor, counted: usize, expected: usize| {
+            let what = format!("{name}: {what} of batch {number}");
+            assert_near(&what, factor, counted as f64, expected as f64);
+        };
+        near("statistics", 1.5, statistics, batch.statistics);
+        near("cells", 2.0, cells, batch.sums + batch.products);
+        near("variances", 3.0, variances, batch.variances);
     }
+    let chain = outcome.model.fit().unwrap().chain;
+    let near = |what, factor, counted, expected| {
+        assert_near(&format!("{name}: {what}"), factor, counted, expected);
+    };
+    let fits = &expected.fits;
+    near("fits", 1.5, chain.fits as f64, fits.len() as f64);
+    let steps = fits.iter().map(|fit| fit.steps).sum();
+    near("steps", 2.0, chain.steps as f64, steps);
+    let cells = fits.iter().map(|fit| fit.steps * fit.cells).sum();
+    near("cells of fits", 2.0, chain.cells as f64, cells);
+}
+
+/// With many records there is a fine probe, and stages of blocks, whether the model stays below its cap or not.
+#[test]
+fn narrow_tables_of_many_records_are_as_expected() {
+    assert_expected(&[2, 3, 6, 3, 2, 3, 2], 20_000, 1 << 20);
+    assert_expected(&[4; 10], 200_000, 1 << 20);
+}
+
+#[test]
+fn tables_of_wide_columns_are_as_expected() {
+    assert_expected(&[8, 8, 8, 12, 5, 16, 2, 9], 20_000, 1 << 20);
+    assert_expected(&[20, 3, 15, 2, 30, 7, 12, 9, 2, 5], 50_000, 1 << 20);
+}
+
+#[test]
+fn tables_of_many_columns_are_as_expected() {
+    assert_expected(&[3; 30], 20_000, 1 << 18);
 }
 
 /// With few there are the 1-ways alone, three times.
 #[test]
 fn a_small_table_is_not_probed() {
-    let batches = both(&table(&[9, 3, 12, 13, 2, 3, 2, 5, 2, 2], 250));
+    let sizes = [9, 3, 12, 13, 2, 3, 2, 5, 2, 2];
+    assert_expected(&sizes, 250, 1 << 20);
+    let (expected, outcome) = run(&table(&sizes, 250), 1 << 20);
+    let batches = batches(&expected, &outcome);
     assert_eq!(batches.len(), 3);
-    for ([cells, _], expected) in batches {
+    for ([_, cells, _], expected) in batches {
         assert_eq!((cells, 0), (expected.sums, expected.products));
     }
 }

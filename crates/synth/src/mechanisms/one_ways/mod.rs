@@ -11,8 +11,9 @@ use super::columns::OneWays;
 use crate::Error;
 use crate::desk::{Desk, Offer};
 use crate::engine::AnyMachine;
-use crate::expected::{Expected, ExpectedBatch};
+use crate::expected::{Expected, ExpectedBatch, ExpectedFit};
 use crate::mechanism::{Mechanism, parse_options, write_options};
+use crate::mechanisms::fitting::FINAL_STEPS;
 use fhaim_release::Job;
 use fhaim_release::LadderNeed;
 
@@ -62,13 +63,18 @@ impl Mechanism for OneWaysOnly {
     fn expected(&self, job: &Job, _records: usize) -> Result<Expected, Error> {
         let sums = OneWays::new(job, 1.0).cells();
         let batch = ExpectedBatch {
+            statistics: 1 + job.domain.len(),
             sums,
             variances: 1 + job.domain.len(),
             ..ExpectedBatch::default()
         };
         Ok(Expected {
             batches: vec![batch],
-            model_share: 0.0,
+            fits: vec![ExpectedFit {
+                steps: FINAL_STEPS as f64,
+                cells: job.domain.columns() as f64,
+                values: sums as f64,
+            }],
         })
     }
 

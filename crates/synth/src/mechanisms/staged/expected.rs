@@ -1,113 +1,236 @@
-//! What a run can be expected to ask for, by public numbers alone.
+//! What a run can be expected to ask for and to fit, by public numbers alone.
+//!
+//! What depends on the records is taken to be as in tables whose columns depend on each other: seven of them, from 286
+//! to 10 million records, are what the constants here are of.
 
 use super::extent::most_groups;
-use super::options::StagedOptions;
-use crate::expected::{Expected, ExpectedBatch};
-use crate::mechanisms::block::{functions, pair_cost};
+use super::options::{STAGES, StagedOptions};
+use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
+use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
 use fhaim_release::Job;
 use std::collections::BTreeSet;
 
 /// Records over the scale of a probe of two groups an attribute: up to the first next to no pair joins the model, from
-/// the second on it is as large as it may be. Of seven tables from 286 to 10 million records, at epsilon 1.
+/// the second on it is as large as it may be.
 const FILLS: [f64; 2] = [20.0, 300.0];
 
 /// The finer probe, of up to eight groups, has about so many times the scale of one of two.
 const FINER_SCALE: f64 = 1.75;
 
-/// Of all cells that blocks of up to eight groups may have, a batch asks for this power: of wide attributes the few
-/// groups that vary. Of five tables with 144 to 3,888 such cells, within a factor of 1.4.
-const RESOLVED: f64 = 0.9;
+/// Attributes of up to so many values are measured in as many groups.
+const WHOLE: usize = 4;
 
-/// What of all groups a batch's second factors are, and of all pairs the blocks of a stage have variances of their own.
-/// Of the same tables.
+/// Of more values, or of as many as a probe has groups for, it has this power: those that vary.
+const PROBED: f64 = 0.82;
+
+/// And what a stage measures has this power of all, up to [`MAX_CENTRED`].
+const STAGED: f64 = 0.6;
+
+/// What of all groups a batch's second factors are.
 const FACTORS: f64 = 0.75;
-const STAGE_VARIANCES: f64 = 0.35;
 
-/// How far a model will fill its cap: the further, the more the probe's noise is below the number of records.
-fn model_share(seen: f64) -> f64 {
-    let [first, last] = FILLS;
-    ((seen - first) / (last - first)).clamp(0.0, 1.0)
+/// Fits where next to no pair joins the model end by themselves after so much of their steps.
+const LEAST_STEPS: f64 = 0.4;
+
+/// What follows from the job's public numbers.
+struct Shape<'a> {
+    job: &'a Job,
+    options: &'a StagedOptions,
+    one_ways: ExpectedBatch,
+    /// How far a model will fill its cap: the further, the more the probe's noise is below the number of records.
+    share: f64,
+    /// Most groups of an attribute in a probe, if there is one.
+    probe: Option<usize>,
+    /// Whether that is a fine one.
+    fine: bool,
 }
 
-/// The total and 1-ways, the probe, and the stages, each of which asks for the 1-ways again.
+/// The total and 1-ways, the probe, and the stages, each of which asks for the 1-ways again; and the fits between.
 pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Expected {
-    let pairs = job.workload.pairs().len();
-    let cost = pairs as f64 * pair_cost([2, 2]);
-    let scale = (cost / (2.0 * options.probe_share * job.rho.to_f64())).sqrt();
-    let seen = records as f64 / (job.holders.inflation() * scale);
-    let sizes = job.domain.sizes();
-    let widths: BTreeSet<usize> = sizes.iter().copied().collect();
-    let one_ways = ExpectedBatch {
-        sums: OneWays::new(job, options.digit_weight).cells(),
-        // The total's, and one for all attributes of one size.
-        variances: 1 + widths.len(),
-        ..ExpectedBatch::default()
-    };
-    let wanted: Vec<[usize; 2]> = job
-        .workload
-        .pairs()
-        .iter()
-        .map(|pair| pair.attributes.map(|a| sizes[a]))
-        .collect();
-    let fine =
-        most_groups(options, &wanted).filter(|_| seen * options.fine_probe_scale >= FINER_SCALE);
-    let fine_probe = fine.is_some();
-    let probe = (seen * options.largest_probe_scale >= 1.0).then(|| blocks(job, fine.unwrap_or(2)));
-    // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
-    let parts = 1 + usize::from(fine_probe && options.first_look > 0.0);
-    // Blocks of a probe have one scale, so that one variance goes with two widths.
-    let two_widths = job.workload.pairs().iter().map(|pair| {
-        let mut widths = pair.attributes.map(|a| job.domain.size(a));
-        widths.sort_unstable();
-        widths
-    });
-    let probed = two_widths.collect::<BTreeSet<_>>().len();
-    let mut batches = vec![one_ways];
-    let mut stage = one_ways;
-    if let Some(fine) = probe {
-        let part = ExpectedBatch {
-            variances: probed.min(fine.products),
-            ..fine
-        };
-        batches.extend(vec![part; parts]);
-        // Of a coarse probe half of the pairs are worth more.
-        let joined = if seen > FILLS[0] { 1.0 } else { 0.5 };
-        stage.products = share(fine.products, joined);
-        stage.factors = fine.factors;
-        stage.variances += if seen > FILLS[0] {
-            share(pairs, STAGE_VARIANCES)
-        } else {
-            probed
-        };
-    }
-    batches.extend(vec![stage; usize::from(super::options::STAGES)]);
+    let shape = Shape::new(job, options, records);
     Expected {
-        batches,
-        model_share: model_share(seen),
+        batches: shape.batches(),
+        fits: shape.fits(),
     }
 }
 
-/// Blocks of all pairs in at most so many groups an attribute, as many as resolve something.
-fn blocks(job: &Job, groups: usize) -> ExpectedBatch {
-    let cells = |&attribute: &usize| functions(job.domain.size(attribute).min(groups));
-    let pairs = job.workload.pairs().iter();
-    let most: usize = pairs
-        .map(|pair| pair.attributes.iter().map(cells).product::<usize>())
-        .sum();
-    let factors: usize = (0..job.domain.len()).map(|a| cells(&a)).sum();
-    ExpectedBatch {
-        products: if groups == 2 {
-            most
-        } else {
-            (most as f64).powf(RESOLVED) as usize
-        },
-        factors: share(factors, FACTORS),
-        ..ExpectedBatch::default()
+impl<'a> Shape<'a> {
+    fn new(job: &'a Job, options: &'a StagedOptions, records: usize) -> Self {
+        let cost = job.workload.pairs().len() as f64 * pair_cost([2, 2]);
+        let scale = (cost / (2.0 * options.probe_share * job.rho.to_f64())).sqrt();
+        let seen = records as f64 / (job.holders.inflation() * scale);
+        let [first, last] = FILLS;
+        let sizes = job.domain.sizes();
+        let pairs = job.workload.pairs().iter();
+        let wanted: Vec<[usize; 2]> = pairs.map(|p| p.attributes.map(|a| sizes[a])).collect();
+        let fine = most_groups(options, &wanted)
+            .filter(|_| seen * options.fine_probe_scale >= FINER_SCALE);
+        let widths: BTreeSet<usize> = sizes.iter().copied().collect();
+        Self {
+            one_ways: ExpectedBatch {
+                statistics: 1 + sizes.len(),
+                sums: OneWays::new(job, options.digit_weight).cells(),
+                // The total's, and one for all attributes of one size.
+                variances: 1 + widths.len(),
+                ..ExpectedBatch::default()
+            },
+            share: ((seen - first) / (last - first)).clamp(0.0, 1.0),
+            probe: (seen * options.largest_probe_scale >= 1.0).then(|| fine.unwrap_or(2)),
+            fine: fine.is_some(),
+            job,
+            options,
+        }
+    }
+
+    fn batches(&self) -> Vec<ExpectedBatch> {
+        let mut batches = vec![self.one_ways];
+        let mut stage = self.one_ways;
+        if let Some(most) = self.probe {
+            // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
+            let parts = 1 + usize::from(self.fine && self.options.first_look > 0.0);
+            // All blocks of a probe have one scale: two of as many groups have one variance.
+            let all = self.job.workload.pairs().len();
+            let probe = self.blocks(all, most, |size| probed(size, most));
+            batches.extend(vec![probe; parts]);
+            let members = if self.fine {
+                self.blocks(self.members(), usize::MAX, staged)
+            } else {
+                self.blocks(self.members(), 2, |size| probed(size, 2))
+            };
+            stage.statistics += members.statistics;
+            stage.products = members.products;
+            stage.factors = members.factors;
+            stage.variances += members.variances;
+        }
+        batches.extend(vec![stage; usize::from(STAGES)]);
+        batches
+    }
+
+    /// Blocks of so many pairs, of attributes in so many groups, of which there are at most `most`.
+    fn blocks(&self, pairs: usize, most: usize, groups: impl Fn(usize) -> f64) -> ExpectedBatch {
+        let sizes = self.job.domain.sizes();
+        let of_pairs = self.job.workload.pairs().iter();
+        let cells: f64 = of_pairs
+            .map(|pair| {
+                let [a, b] = pair.attributes.map(|a| basis(groups(sizes[a])));
+                a * b
+            })
+            .sum();
+        let joined = pairs as f64 / self.job.workload.pairs().len().max(1) as f64;
+        let widths: BTreeSet<[usize; 2]> = (self.job.workload.pairs().iter())
+            .map(|pair| {
+                let mut widths = pair.attributes.map(|a| sizes[a].min(most));
+                widths.sort_unstable();
+                widths
+            })
+            .collect();
+        let factors: f64 = sizes.iter().map(|&size| basis(groups(size))).sum();
+        ExpectedBatch {
+            statistics: pairs,
+            sums: 0,
+            products: whole(cells * joined),
+            factors: whole(factors * FACTORS),
+            variances: widths.len().min(pairs),
+        }
+    }
+
+    /// Pairs that join the model: where it is as large as it may be, so many that every attribute goes with those
+    /// before it of a clique of that size.
+    fn members(&self) -> usize {
+        let all = self.job.workload.pairs().len();
+        if !self.fine {
+            return all.div_ceil(2);
+        }
+        let others = self.clique() - 1.0;
+        let attributes = self.job.domain.len() as f64;
+        let members = others * attributes - others * (others + 1.0) / 2.0;
+        (members.max(1.0) as usize).min(all)
+    }
+
+    /// Cells of the model at the end.
+    fn cells(&self) -> f64 {
+        (most_cells(self.job) * self.share).max(self.job.domain.columns() as f64)
+    }
+
+    /// Attributes of its largest clique.
+    fn clique(&self) -> f64 {
+        let attributes = self.job.domain.len() as f64;
+        (self.cells().ln() / self.mean_logarithm(usize::MAX)).clamp(1.0, attributes.max(1.0))
+    }
+
+    /// Mean logarithm of the number of values of an attribute, of those up to a number.
+    fn mean_logarithm(&self, most: usize) -> f64 {
+        let sizes = self.job.domain.sizes();
+        let logarithms = sizes.iter().map(|&size| (size.clamp(1, most) as f64).ln());
+        (logarithms.sum::<f64>() / sizes.len().max(1) as f64).max(f64::MIN_POSITIVE)
+    }
+
+    /// One fit after each batch, the two parts of a probe being one, and one whenever so many pairs have joined that the
+    /// others are scored anew. Those are of what the probe tells apart, and each is larger than the one before by the
+    /// same factor; what stages measure is told apart in the last two.
+    fn fits(&self) -> Vec<ExpectedFit> {
+        let effort = LEAST_STEPS + (1.0 - LEAST_STEPS) * self.share;
+        let fit = |steps: usize, cells: f64, values: f64| ExpectedFit {
+            steps: effort * steps as f64,
+            cells,
+            values,
+        };
+        let between = self.options.fit_steps;
+        let sums = self.one_ways.sums as f64;
+        let (least, most) = (self.job.domain.columns() as f64, self.cells());
+        let mut fits = vec![fit(between, least, sums); 2];
+        let batches = self.batches();
+        let products = |number: usize| batches.get(number).map_or(0.0, |b| b.products as f64);
+        let (probed, staged) = (products(1), products(batches.len() - 1));
+        if self.fine {
+            let members = self.members() as f64;
+            let coarser = self.mean_logarithm(usize::MAX) - self.mean_logarithm(MAX_CENTRED);
+            let last = (most / (coarser * self.clique()).exp()).max(least);
+            let steps = (members / self.options.additions as f64).ceil() as usize;
+            let growth = (last / least).powf(1.0 / steps.max(1) as f64);
+            let seen = probed * members / self.job.workload.pairs().len().max(1) as f64;
+            fits.extend((1..=steps).map(|step| {
+                let joined = step as f64 / steps as f64;
+                fit(
+                    between,
+                    least * growth.powi(step as i32),
+                    sums + joined * seen,
+                )
+            }));
+        }
+        let most = if self.fine { most } else { least };
+        fits.push(fit(between, most, sums + probed + staged));
+        fits.push(fit(self.options.final_steps, most, sums + probed + staged));
+        fits
     }
 }
 
-/// A share of a number, and at least one of any.
-fn share(number: usize, share: f64) -> usize {
-    ((number as f64 * share) as usize).max(number.min(1))
+/// Groups of an attribute of so many values in a probe of at most so many.
+fn probed(size: usize, most: usize) -> f64 {
+    power(size.min(most), PROBED)
+}
+
+/// The same of what a stage measures.
+fn staged(size: usize) -> f64 {
+    power(size, STAGED).min(MAX_CENTRED as f64)
+}
+
+fn power(size: usize, power: f64) -> f64 {
+    let all = size as f64;
+    all.powf(power).max(all.min(WHOLE as f64))
+}
+
+/// Functions of a basis of so many groups, on average.
+fn basis(groups: f64) -> f64 {
+    match groups {
+        few if few <= 2.0 => functions(few as usize) as f64,
+        more => more,
+    }
+}
+
+/// To a whole number, at least one of what is not nothing.
+fn whole(number: f64) -> usize {
+    let least = if number > 0.0 { 1.0 } else { 0.0 };
+    number.max(least) as usize
 }
