@@ -17,7 +17,7 @@ use fhaim_protocol::{
     terms::{Plan, Terms},
 };
 use fhaim_release::{Job, Phase};
-use fhaim_synth::Timing;
+use fhaim_synth::{Outcome, Timing};
 use rand::RngCore;
 use serde::Serialize;
 
@@ -50,8 +50,25 @@ pub struct Costs {
     /// The computation entity, in all, and the crypto service.
     compute_seconds: f64,
     decrypt_seconds: f64,
+    /// What was done, beside what the estimate expected.
+    done: Done,
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<Rounds>,
+}
+
+/// What a run has done of what an estimate counts.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Done {
+    /// Polynomials whose key was switched.
+    key_switches: u64,
+    /// Multiply-accumulates of residues in products of columns.
+    multiply_accumulates: u64,
+    /// Fits: their calibrations,
+    fit_steps: usize,
+    /// the cells of their junction trees, each as often as it was calibrated,
+    fit_cells: u64,
+    /// and their seconds, of those that planning took.
+    fit_seconds: f64,
 }
 
 /// Seconds of the FHAIM paper's three operations.
@@ -123,6 +140,7 @@ impl Setup {
             estimate,
             compute_seconds: 0.0,
             decrypt_seconds: 0.0,
+            done: Done::default(),
             rounds: None,
         };
         let key = SealingKey::random(&mut rng);
@@ -132,10 +150,20 @@ impl Setup {
 }
 
 impl Costs {
-    /// With what the source spent answering the batches of `timings`.
-    pub fn with(mut self, source: &EncryptedSource, timings: &[Timing]) -> Self {
+    /// With what the source spent answering the batches of a run, and what its fits took.
+    pub fn with(mut self, source: &EncryptedSource, outcome: &Outcome) -> Self {
         self.compute_seconds = source.seconds.computation;
         self.decrypt_seconds = source.seconds.crypto;
+        let work = source.computation().work();
+        let fits = outcome.model.fit().unwrap_or_default().chain;
+        self.done = Done {
+            key_switches: work.key_switches,
+            multiply_accumulates: work.multiply_accumulates,
+            fit_steps: fits.steps,
+            fit_cells: fits.cells,
+            fit_seconds: fits.seconds,
+        };
+        let timings = &outcome.timings;
         if let Some(rounds) = &mut self.rounds {
             rounds.select = mean_seconds(timings, Phase::SELECT);
             rounds.measure = mean_seconds(timings, Phase::MEASURE);

@@ -254,7 +254,7 @@ impl<'a> Request<'a> {
         let what = (self.terms.contribution, self.terms.encryption);
         let load = |domain: &Domain| estimate::load(name, job, domain, held.records(), what);
         self.check_size(|domain| Ok(load(domain)?.memory_bytes))?;
-        let estimate = load(held.schema().domain())?.estimate()?;
+        let estimate = load(held.schema().domain())?.estimate(self.start)?;
         progress.say(&estimate.to_string());
         let known = self.look_up()?;
         let terms = self.terms.clone().complete(&Mechanisms)?;
@@ -271,7 +271,7 @@ impl<'a> Request<'a> {
             encrypted::compute(&mut source, job, &mut costs, progress)?;
         }
         let outcome = fhaim_synth::drive(job_run, &mut source, &mut follow(progress))?;
-        let costs = Some(costs.with(&source, &outcome.timings));
+        let costs = Some(costs.with(&source, &outcome));
         remember(known.as_ref(), arguments, outcome.spent);
         Ok(Made { outcome, costs })
     }

@@ -2,7 +2,7 @@
 
 mod speeds;
 
-use std::{fmt, time::Instant};
+use std::{fmt, ops::Add, time::Instant};
 
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
@@ -10,12 +10,13 @@ use fhaim_he::{Layout, PAGE, ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
     counts::CountTables,
     encryption::{Encryption, Form},
+    part::PartPlan,
     roster::Contribution,
     terms::encryption,
     upload::UploadPlan,
 };
 use fhaim_release::{Holders, Job};
-use fhaim_synth::{ExpectedBatch, MechanismName, drawing_threads};
+use fhaim_synth::{ExpectedBatch, ExpectedFit, MechanismName, drawing_threads};
 use serde::Serialize;
 
 use self::speeds::Speeds;
@@ -28,12 +29,8 @@ const KEY_CIPHERTEXTS: u64 = 160;
 /// that is less than an evaluator may take.
 const COMBINATIONS: u64 = 4;
 
-/// What all fits of a run take for each megabyte of the model that is expected, in steps of the small fit for each of
-/// its own: a fit takes more steps, and most of them are of models that are smaller yet (adult at the default cap).
-const FITS: f64 = 150.0;
-
 /// What a run has to do and to hold: sizes at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Load {
     /// Memory: the upload, what is computed from it, the keys, and what a run in the clear needs.
     pub memory_bytes: u64,
@@ -41,16 +38,48 @@ pub struct Load {
     set: ParameterSet,
     /// What the upload is encrypted under.
     key: Encryption,
-    /// How often a run does what speeds are measured of.
-    encryptions: f64,
-    key_switches: f64,
-    products: f64,
-    releases: f64,
-    squares: f64,
-    /// Of the thread that draws most.
+    /// How cells are packed.
+    layout: Layout,
+    /// Whether there are columns of records, and keys to multiply them with.
+    records: bool,
+    /// What holders do.
+    upload: Work,
+    /// What is done for each batch, and then with its answers.
+    stages: Vec<Work>,
+    /// Values that the thread looks at that draws most, and those that it writes.
     drawn_values: f64,
-    /// Of the model that is expected.
-    model_bytes: f64,
+    written_values: f64,
+}
+
+/// How often a run does what takes its time, as it is expected before anything is known of the table.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Work {
+    /// Ciphertexts of columns or counts, and of noise.
+    pub encryptions: f64,
+    /// Values of noise that holders draw.
+    pub samples: f64,
+    /// Ciphertexts that are read, of noise for pages, and of records once.
+    pub vectors: f64,
+    /// Ciphertexts of counts that are brought under the dataset's key.
+    pub opened: f64,
+    /// Ciphertexts that are sealed and decrypted.
+    pub sheets: f64,
+    /// Polynomials whose key is switched.
+    pub key_switches: f64,
+    /// Products of two combinations of a record chunk, summed.
+    pub products: f64,
+    /// Tables of counts that are weighed for a leaf of a page.
+    pub weighings: f64,
+    /// Squares of pages.
+    pub squares: f64,
+    /// Columns whose counts are estimated from what was released of them.
+    pub columns: f64,
+    /// Fits: calibrations,
+    pub fit_steps: f64,
+    /// the cells of their junction trees, each as often as it is calibrated,
+    pub fit_cells: f64,
+    /// and values that they are fitted to, as often.
+    pub fit_values: f64,
 }
 
 /// What a run will take on this machine.
@@ -62,12 +91,16 @@ pub struct Estimate {
     pub upload_bytes: u64,
     /// Seconds if this machine is as busy as now, fits aside.
     pub seconds: f64,
-    /// Seconds of the fits, of a model as large as is expected of so many records.
+    /// Seconds of planning and of the fits, of models as large as are expected of so many records.
     pub fit_seconds: f64,
     /// Seconds of drawing as many synthetic records.
     pub draw_seconds: f64,
     /// Seconds that measuring the machine took.
     pub measured_seconds: f64,
+    /// Seconds from the run's start until this was said: of reading the table, and measuring.
+    pub said_seconds: f64,
+    /// What is expected to be done.
+    pub work: Work,
 }
 
 /// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
@@ -102,22 +135,42 @@ pub fn load(
         encryption: key,
         layout: (contribution == Contribution::Records).then_some(plan.layout),
     };
+    let threads = drawing_threads(domain.len(), records as u64).max(1) as f64;
     let mut load = Load {
         memory_bytes: 0,
         upload_bytes: form.bytes(&Parameters::shared(set)?, polynomials),
         set,
         key,
-        encryptions: uploaded as f64,
-        key_switches: 0.0,
-        products: 0.0,
-        releases: 0.0,
-        squares: 0.0,
-        drawn_values: records as f64 * drawn_values(domain)
-            / drawing_threads(domain.len(), records as u64).max(1) as f64,
-        model_bytes: model_bytes(&job, expected.model_share),
+        layout: shape.layout,
+        records: contribution == Contribution::Records,
+        upload: Work {
+            encryptions: uploaded as f64,
+            samples: (ladder.samples() * count as usize) as f64,
+            ..Work::default()
+        },
+        stages: Vec::new(),
+        drawn_values: records as f64 * drawn_values(domain) / threads,
+        written_values: (records * domain.len()) as f64 / threads,
     };
-    for batch in &expected.batches {
-        load.add(batch, &shape);
+    if key == Encryption::HolderKey {
+        let content = uploaded - plan.ladder.vectors() as u64 * shape.residues;
+        match contribution {
+            Contribution::Records => load.upload.vectors = content as f64,
+            Contribution::Counts => load.upload.opened = content as f64,
+        }
+    }
+    load.stages = expected
+        .batches
+        .iter()
+        .map(|batch| load.batch(batch, &shape))
+        .collect();
+    // The last two fits are made of the answers to the last two batches, and all others before.
+    let stages = load.stages.len();
+    for (place, fit) in expected.fits.iter().rev().enumerate() {
+        let stage = stages.saturating_sub(1 + place.min(2));
+        if let Some(stage) = load.stages.get_mut(stage) {
+            stage.fit(fit);
+        }
     }
     let mut held = shape.held(&plan, count).saturating_add(KEY_CIPHERTEXTS);
     if mechanism.releases_squares() {
@@ -126,7 +179,7 @@ pub fn load(
         held += 2 * shape.residues * pairs.len() as u64;
         let cells = pairs.iter().filter_map(|pair| domain.cells(&pair.clique()));
         let pages: usize = cells.map(|cells| cells.div_ceil(PAGE)).sum();
-        load.squares = (pages * plan.residues) as f64;
+        load.upload.squares = (pages * plan.residues) as f64;
     }
     let bytes = |ciphertexts: u64| ciphertexts.saturating_mul(set.memory_bytes() as u64);
     let combinations = bytes(COMBINATIONS * shape.columns * shape.chunks * shape.residues);
@@ -140,6 +193,8 @@ pub fn load(
 /// What all batches of a run are computed on.
 struct Shape {
     columns: u64,
+    /// Attributes, which have a column for each value.
+    attributes: usize,
     /// Record chunks of all holders' tables; of counts there are none.
     chunks: u64,
     /// Ciphertexts of counts, of all holders; of records there are none.
@@ -147,6 +202,8 @@ struct Shape {
     residues: u64,
     /// What cells are packed by.
     layout: Layout,
+    /// Ciphertexts of noise that a page has, under a plaintext modulus.
+    vectors: usize,
 }
 
 impl Shape {
@@ -169,10 +226,12 @@ impl Shape {
         };
         Ok(Self {
             columns: domain.columns() as u64,
+            attributes: domain.len(),
             chunks,
             counts,
             residues: plan.residues as u64,
             layout,
+            vectors: plan.ladder.vectors() / plan.ladder.pages().max(1),
         })
     }
 
@@ -204,53 +263,147 @@ fn drawn_values(domain: &Domain) -> f64 {
     values as f64 * (domain.len() + 1) as f64 / 2.0
 }
 
-/// Bytes of the model that a mechanism can be expected to make: within the cap, and no more than a table of the whole
-/// domain takes.
-fn model_bytes(job: &Job, share: f64) -> f64 {
-    let sizes = job.domain.sizes().iter();
-    let whole: f64 = sizes.map(|&size| size as f64).product::<f64>() * size_of::<f64>() as f64;
-    whole.min(job.model_bytes as f64 * share)
-}
-
 impl Load {
-    /// Adds what a batch takes: of records, a key switch to make each second factor, one to relinearise each product
-    /// that cells share, and one to pack it; of counts, to pack alone. Every variance on it is sealed and decrypted by
-    /// itself.
-    fn add(&mut self, batch: &ExpectedBatch, shape: &Shape) {
-        let shared = |cells: usize| cells.div_ceil(shape.layout.slots()) as u64;
+    /// What a batch takes. Of records: a key switch to make each second factor, those that merge leaves of a page,
+    /// and bring products under the key, and one for each leaf above. Of counts the last alone. Every variance on a page
+    /// is made of noise, sealed and decrypted by itself.
+    fn batch(&self, batch: &ExpectedBatch, shape: &Shape) -> Work {
+        let slots = shape.layout.slots();
+        let cells = batch.sums + batch.products;
+        // The noise of the batch, from wherever the one before ended.
+        let pages = cells.div_ceil(PAGE).max(1);
+        let shared = |cells: usize| cells.div_ceil(slots) as f64;
         // Where cells are few, each level of a page's tree still takes one.
-        let levels = u64::from(shape.layout.stride().ilog2());
+        let levels = pages as f64 * f64::from(shape.layout.stride().ilog2());
+        let residues = shape.residues as f64;
+        let mut work = Work::default();
         let mut key_switches = shared(batch.sums) + shared(batch.products) + levels;
         if shape.chunks > 0 {
-            let over_chunks = batch.products as u64 + shape.columns;
-            self.products += (shape.residues * shape.chunks * over_chunks) as f64;
-            key_switches += shared(batch.products) + batch.factors as u64 * shape.chunks;
+            let chunks = shape.chunks as f64;
+            work.products = residues * chunks * batch.products as f64;
+            let [sum, product] = self.merging();
+            key_switches += shared(batch.sums) * sum + shared(batch.products) * product;
+            key_switches += batch.factors as f64 * chunks;
+        } else {
+            work.weighings = residues * (shared(cells) + batch.statistics as f64);
         }
-        self.key_switches += (shape.residues * key_switches) as f64;
-        self.releases += batch.variances as f64;
+        work.key_switches = residues * key_switches;
+        // Every variance takes one of the two vectors of a level, on average.
+        let read = 1.0 - 0.5f64.powi(batch.variances as i32);
+        work.vectors = residues * (pages * shape.vectors) as f64 * read;
+        work.sheets = residues * (batch.variances + pages - 1) as f64;
+        // Those of all columns are estimated anew after every batch.
+        work.columns = shape.attributes as f64;
+        work
     }
 
-    /// The estimate for this machine, of which a moment is measured.
+    /// Key switches of each leaf of sums, and of products, beside that of merging: a product is under the square of its
+    /// key, too, and what is under a holder's key has to come under the dataset's.
+    fn merging(&self) -> [f64; 2] {
+        match self.key {
+            Encryption::PublicKey => [0.0, 1.0],
+            Encryption::HolderKey => [0.5, 1.5],
+        }
+    }
+
+    /// The estimate for this machine, of which a moment is measured, for a run that has begun before.
     ///
     /// # Errors
     /// A system without randomness.
-    pub fn estimate(&self) -> Result<Estimate, Error> {
+    pub fn estimate(&self, begun: Instant) -> Result<Estimate, Error> {
         let started = Instant::now();
-        let speeds = Speeds::measure(self.set, self.key)?;
-        let seconds = speeds.keys
-            + self.encryptions * speeds.encryption
-            + self.key_switches * speeds.key_switch
-            + self.products * speeds.product
-            + self.releases * speeds.release
-            + self.squares * speeds.square;
+        let speeds = Speeds::measure(self)?;
+        let work = self
+            .stages
+            .iter()
+            .fold(self.upload, |sum, &stage| sum + stage);
+        let [encrypted, fits] = speeds.seconds(&work);
         Ok(Estimate {
             memory_bytes: self.memory_bytes,
             upload_bytes: self.upload_bytes,
-            seconds,
-            fit_seconds: FITS * speeds.fit_megabyte * self.model_bytes / 1e6,
-            draw_seconds: self.drawn_values * speeds.drawn_value,
+            seconds: speeds.keys + encrypted,
+            fit_seconds: fits,
+            draw_seconds: self.drawn_values * speeds.drawn_value
+                + self.written_values * speeds.written_value,
             measured_seconds: started.elapsed().as_secs_f64(),
+            said_seconds: begun.elapsed().as_secs_f64(),
+            work,
         })
+    }
+
+    /// Seconds of each batch, and of what comes of its answers, on a machine as fast as this one: what services do.
+    ///
+    /// # Errors
+    /// A system without randomness.
+    pub fn stages(&self) -> Result<Vec<f64>, Error> {
+        let speeds = Speeds::measure(self)?;
+        let seconds = |stage: &Work| speeds.seconds(stage).iter().sum();
+        Ok(self.stages.iter().map(seconds).collect())
+    }
+}
+
+impl Work {
+    /// Counts a fit.
+    fn fit(&mut self, fit: &ExpectedFit) {
+        self.fit_steps += fit.steps;
+        self.fit_cells += fit.steps * fit.cells;
+        self.fit_values += fit.steps * fit.values;
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            encryptions: self.encryptions + other.encryptions,
+            samples: self.samples + other.samples,
+            vectors: self.vectors + other.vectors,
+            opened: self.opened + other.opened,
+            sheets: self.sheets + other.sheets,
+            key_switches: self.key_switches + other.key_switches,
+            products: self.products + other.products,
+            weighings: self.weighings + other.weighings,
+            squares: self.squares + other.squares,
+            columns: self.columns + other.columns,
+            fit_steps: self.fit_steps + other.fit_steps,
+            fit_cells: self.fit_cells + other.fit_cells,
+            fit_values: self.fit_values + other.fit_values,
+        }
+    }
+}
+
+/// What a holder's upload will take on this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Upload {
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Upload {
+    /// The estimate of a part, of which a moment is measured.
+    ///
+    /// # Errors
+    /// A system without randomness.
+    pub fn estimate(set: ParameterSet, part: &PartPlan) -> Result<Self, Error> {
+        let params = Parameters::shared(set)?;
+        let [encryption, sample] = speeds::holder(&params, part.form().encryption)?;
+        let ciphertexts = part.object_count() * params.residues();
+        Ok(Self {
+            bytes: part.bytes(&params),
+            seconds: ciphertexts as f64 * encryption + part.ladder().samples() as f64 * sample,
+        })
+    }
+}
+
+impl fmt::Display for Upload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} MB to send, about {} to encrypt here; what sending takes beside that is the connection's to say",
+            size::megabytes(self.bytes),
+            duration(self.seconds)
+        )
     }
 }
 
@@ -268,7 +421,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     if seconds < 100.0 {
         format!("{:.0} s", seconds.max(1.0))
     } else {

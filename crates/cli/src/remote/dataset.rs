@@ -38,6 +38,7 @@ use crate::{
     args::{FormatArguments, StrictnessArguments},
     counting,
     error::Error,
+    estimate,
     input::{self, Data},
     output,
     randomness::{InsecureTestSeed, Purpose, Randomness, generator},
@@ -225,6 +226,7 @@ pub async fn send(
         None => login::journal(dataset.id)?,
     };
     let journal = Journal::open(&journal, dataset.id, digest)?;
+    progress.say(&estimate::Upload::estimate(plan.set, &part)?.to_string());
     let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
     let tell = |state: fhaim_sdk::Progress| phase.reach(state.done as u64);

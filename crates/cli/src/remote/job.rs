@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{
     args::{JobArguments, JobCommand, JobRunArguments},
+    forecast::Forecast,
     holders, link, login,
 };
 use crate::{
@@ -33,7 +34,10 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
     match command {
         JobCommand::Run(arguments) => start(&client, arguments, progress).await,
         JobCommand::Watch(arguments) => {
-            watch(&client, arguments.job, arguments.json, progress).await
+            let (job, json) = (arguments.job, arguments.json);
+            let dataset = client.job(job).await?.dataset;
+            let forecast = forecast(&client, dataset, progress).await;
+            watch(&client, job, forecast, json, progress).await
         }
         JobCommand::List(arguments) => {
             let jobs = client.jobs(arguments.dataset).await?;
@@ -61,6 +65,10 @@ async fn start(
 ) -> Result<(), Error> {
     let (dataset, json) = (arguments.dataset, arguments.json);
     holders::must_agree(client, dataset).await?;
+    let forecast = forecast(client, dataset, progress).await;
+    if let Some(forecast) = &forecast {
+        progress.say(&forecast.before());
+    }
     if !arguments.yes && can_ask() && !ask(&question(client, dataset).await?)? {
         return Err(Error::Usage("nothing was started".to_owned()));
     }
@@ -81,12 +89,21 @@ async fn start(
         }
     })?;
     if arguments.watch {
-        return watch(client, job.id, json, progress).await;
+        return watch(client, job.id, forecast, json, progress).await;
     }
     if json {
         return output::print_json(&job);
     }
     Ok(())
+}
+
+/// A forecast of a run over a dataset, where somebody sees it. No run depends on it: what keeps it away keeps it from
+/// being said, and nothing else.
+async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option<Forecast> {
+    match progress.is_quiet() {
+        false => Forecast::of(client, dataset).await.ok(),
+        true => None,
+    }
 }
 
 /// What a run will spend and what is left, as a question.
@@ -165,7 +182,13 @@ fn line(job: &Job) -> String {
 }
 
 /// Follows a job to its end, over breaks of the connection.
-async fn watch(client: &Client, id: Uuid, json: bool, progress: &Progress) -> Result<(), Error> {
+async fn watch(
+    client: &Client,
+    id: Uuid,
+    mut forecast: Option<Forecast>,
+    json: bool,
+    progress: &Progress,
+) -> Result<(), Error> {
     let mut after = 0;
     let mut breaks = 0;
     let mut phase: Option<Phase> = None;
@@ -175,7 +198,7 @@ async fn watch(client: &Client, id: Uuid, json: bool, progress: &Progress) -> Re
                 match events.next().await {
                     Ok(Some(event)) => {
                         (after, breaks) = (event.number, 0);
-                        tell(&event, json, progress, &mut phase)?;
+                        tell(&event, json, progress, (&mut phase, &mut forecast))?;
                     }
                     Ok(None) => break None,
                     Err(error) => break Some(error),
@@ -205,7 +228,7 @@ fn tell(
     event: &JobEvent,
     json: bool,
     progress: &Progress,
-    phase: &mut Option<Phase>,
+    (phase, forecast): (&mut Option<Phase>, &mut Option<Forecast>),
 ) -> Result<(), Error> {
     if json {
         return output::print_json_line(event);
@@ -213,6 +236,9 @@ fn tell(
     if let Happening::Phase { progress: at, .. } = &event.what {
         if let Some(phase) = phase.take() {
             phase.finish();
+        }
+        if let Some(left) = forecast.as_mut().and_then(|f| f.asked(event.at)) {
+            progress.say(&left);
         }
         let name = format!("{} ({}/{})", at.phase, at.round, at.rounds);
         *phase = Some(progress.uncounted(name));

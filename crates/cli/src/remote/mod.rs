@@ -3,6 +3,7 @@
 mod account;
 pub mod args;
 pub mod dataset;
+mod forecast;
 mod holders;
 pub mod job;
 pub mod link;

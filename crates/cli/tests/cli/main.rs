@@ -6,6 +6,7 @@ mod align;
 mod attack;
 mod constraints;
 mod draft;
+mod estimates;
 mod federate;
 mod help;
 mod hospital;

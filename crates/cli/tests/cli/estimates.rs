@@ -1,0 +1,86 @@
+//! What an estimate counts is near to what a run does. Seconds are not compared: they are the machine's.
+
+use crate::{fhaim, folder, generate, stderr};
+
+/// A table of columns of so many values each, which mostly follow the one before; and its schema.
+fn made(sizes: &[usize], records: usize) -> (String, String) {
+    let columns: Vec<String> = (sizes.iter().enumerate())
+        .map(|(number, size)| {
+            let values: Vec<String> = (0..*size).map(|value| format!(r#""v{value}""#)).collect();
+            let values = values.join(",");
+            format!(r#"{{"name":"c{number}","kind":"categorical","categories":[{values}]}}"#)
+        })
+        .collect();
+    let schema = format!(r#"{{"name":"made","columns":[{}]}}"#, columns.join(","));
+    let names: Vec<String> = (0..sizes.len())
+        .map(|number| format!("c{number}"))
+        .collect();
+    let mut csv = names.join(",") + "\n";
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        // Knuth's generator: what it draws need only not be regular.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..records {
+        let mut last = 0;
+        let row = sizes.iter().map(|&size| {
+            last = if next(10) < 6 {
+                last % size
+            } else {
+                next(size)
+            };
+            format!("v{last}")
+        });
+        csv += &row.collect::<Vec<_>>().join(",");
+        csv.push('\n');
+    }
+    (csv, schema)
+}
+
+/// Asserts that what is counted of a run by either contribution is within a factor of what was expected.
+fn assert_counted(sizes: &[usize], records: usize, factor: f64) {
+    let (csv, schema) = made(sizes, records);
+    for contribution in ["records", "counts"] {
+        let folder = folder(&csv, &schema);
+        let more = ["--epsilon", "1", "--model-mb", "1", "--json"];
+        let more = [&more[..], &["--contribution", contribution]].concat();
+        let output = fhaim(folder.path(), &generate("run", &more));
+        assert!(output.status.success(), "{}", stderr(&output));
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let encryption = &summary["encryption"];
+        let (expected, done) = (&encryption["estimate"]["work"], &encryption["done"]);
+        let uploaded = encryption["upload_ciphertexts"].as_f64();
+        assert_eq!(expected["encryptions"].as_f64(), uploaded);
+        for name in ["key_switches", "fit_steps", "fit_cells"] {
+            let [expected, done] = [expected, done].map(|of| of[name].as_f64().unwrap());
+            let ratio = expected / done;
+            assert!(
+                (1.0 / factor..=factor).contains(&ratio),
+                "{sizes:?}, {records} records by {contribution}: {name} {done}, expected {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn of_few_records() {
+    assert_counted(&[3, 5, 2, 4, 7, 2], 200, 2.0);
+}
+
+#[test]
+fn of_many_records_in_few_columns() {
+    assert_counted(&[3, 4, 2, 4, 3], 20_000, 2.0);
+}
+
+#[test]
+fn of_wide_columns() {
+    assert_counted(&[12, 20, 9, 15], 6_000, 2.0);
+}
+
+#[test]
+fn of_many_columns() {
+    assert_counted(&[2; 14], 6_000, 2.0);
+}
