@@ -4,27 +4,31 @@
     python3 bench/estimates.py [--times N] FHAIM TABLE.csv SCHEMA.json [TABLE.csv SCHEMA.json ...]
 
 Each table goes by records and by counts, at epsilon 1 and the default cap on models, so often; the run whose ratio is
-the median counts. A ratio of 1 is a right estimate; between 0.67 and 1.5 is what is wanted. Best on a quiet machine,
-with a release build: the load says how quiet it was. "Counted" is what was expected to be done over what was done: key
-switches, and cells of fits."""
+the median counts. A ratio of 1 is a right estimate; between 0.67 and 1.5 is what is wanted. Best on a quiet machine:
+the load, and the processor's seconds beside the clock's, say how quiet it was. "Counted" is what was expected to be
+done over what was done: key switches, and cells of fits."""
 
 import argparse
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import tempfile
 
 
 def run(program, table, schema, contribution, folder):
-    """The summary of one run."""
+    """The summary of one run, and the processor's seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     out = pathlib.Path(folder, "out.csv")
     command = [program, "run", "--data", table, "--schema", schema, "--contribution", contribution]
     command += ["--epsilon", "1", "--out", str(out), "--yes", "--quiet", "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{table} by {contribution}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return json.loads(done.stdout) | {"processor_seconds": processor}
 
 
 def figures(summary):
@@ -57,19 +61,19 @@ def main():
     arguments = parser.parse_args()
     if len(arguments.tables) % 2:
         parser.error("every table needs its schema")
-    print("| table | by | encrypted: estimate, s | took | ratio | fits: estimate, s | took | ratio | all: ratio | counted: switches, fits | load |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| table | by | encrypted: estimate, s | took | ratio | fits: estimate, s | took | ratio | all: estimate, s | took | ratio | counted: switches, fits | the run: s, processor s | load |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for table, schema in zip(arguments.tables[::2], arguments.tables[1::2]):
             for contribution in ("records", "counts"):
                 runs = [run(arguments.program, table, schema, contribution, folder) for _ in range(arguments.times)]
                 runs.sort(key=lambda summary: ratio(*figures(summary)[2]))
                 middle = runs[len(runs) // 2]
-                own, fits, whole = figures(middle)
-                cells = [f"{told:.2f} | {took:.2f} | {ratio(told, took):.2f}" for told, took in (own, fits)]
+                cells = [f"{told:.2f} | {took:.2f} | {ratio(told, took):.2f}" for told, took in figures(middle)]
                 name = pathlib.Path(schema).name.split(".")[0]
                 counts = ", ".join(f"{of:.2f}" for of in counted(middle))
-                print(f"| {name} | {contribution} | {' | '.join(cells)} | {ratio(*whole):.2f} | {counts} | {os.getloadavg()[0]:.1f} |", flush=True)
+                took = f"{middle['seconds']:.1f}, {middle['processor_seconds']:.1f}"
+                print(f"| {name} | {contribution} | {' | '.join(cells)} | {counts} | {took} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

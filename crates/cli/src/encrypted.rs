@@ -67,6 +67,8 @@ pub struct Done {
     fit_steps: usize,
     /// the cells of their junction trees, each as often as it was calibrated,
     fit_cells: u64,
+    /// and once for each fit,
+    fit_tables: u64,
     /// and their seconds, of those that planning took.
     fit_seconds: f64,
 }
@@ -161,6 +163,7 @@ impl Costs {
             multiply_accumulates: work.multiply_accumulates,
             fit_steps: fits.steps,
             fit_cells: fits.cells,
+            fit_tables: fits.tables,
             fit_seconds: fits.seconds,
         };
         let timings = &outcome.timings;

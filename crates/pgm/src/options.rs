@@ -68,8 +68,10 @@ pub struct Chain {
     pub fits: usize,
     /// Their calibrations.
     pub steps: usize,
-    /// Cells of their junction trees' cliques, each as often as it was calibrated.
+    /// Cells of their junction trees' cliques, each as often as it was calibrated,
     pub cells: u64,
+    /// and once for each fit.
+    pub tables: u64,
     /// Their wall-clock seconds.
     pub seconds: f64,
     /// What their calibrations took.
@@ -83,6 +85,7 @@ impl Chain {
             fits: self.fits + 1,
             steps: self.steps + fit.steps,
             cells: self.cells + (fit.cells * fit.steps) as u64,
+            tables: self.tables + fit.cells as u64,
             seconds: self.seconds + fit.seconds,
             work: self.work + fit.work,
         }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// Epsilon 1 at delta 1e-9.
 const RHO: f64 = 0.01497;
 
-/// A table whose attributes, of these sizes, are mostly what the one before says.
+/// A table whose attributes, of these sizes, mostly follow a value that each record has: all depend on each other.
 fn table(sizes: &[usize], records: usize) -> Table {
     let mut rng = StdRng::seed_from_u64(7);
     let column = |(number, size): (usize, &usize)| {
@@ -31,16 +31,15 @@ fn table(sizes: &[usize], records: usize) -> Table {
     let schema = Schema::from_json("chain", json.as_bytes()).unwrap();
     let mut codes: Vec<Vec<u32>> = vec![Vec::new(); sizes.len()];
     for _ in 0..records {
-        let mut last = 0;
+        let hidden: u32 = rng.random();
         for (column, &size) in codes.iter_mut().zip(sizes) {
             let size = size as u32;
             let own = if rng.random_bool(0.6) {
-                last % size
+                hidden % size
             } else {
                 rng.random_range(0..size)
             };
             column.push(own);
-            last = own;
         }
     }
     Table::new(schema, codes).unwrap()
@@ -103,7 +102,7 @@ fn assert_expected(sizes: &[usize], records: usize, model_bytes: usize) {
             assert_near(&what, factor, counted as f64, expected as f64);
         };
         near("statistics", 1.5, statistics, batch.statistics);
-        near("cells", 2.0, cells, batch.sums + batch.products);
+        near("cells", 2.5, cells, batch.sums + batch.products);
         near("variances", 3.0, variances, batch.variances);
     }
     let chain = outcome.model.fit().unwrap().chain;
@@ -115,7 +114,7 @@ fn assert_expected(sizes: &[usize], records: usize, model_bytes: usize) {
     let steps = fits.iter().map(|fit| fit.steps).sum();
     near("steps", 2.0, chain.steps as f64, steps);
     let cells = fits.iter().map(|fit| fit.steps * fit.cells).sum();
-    near("cells of fits", 2.0, chain.cells as f64, cells);
+    near("cells of fits", 2.5, chain.cells as f64, cells);
 }
 
 /// With many records there is a fine probe, and stages of blocks, whether the model stays below its cap or not.

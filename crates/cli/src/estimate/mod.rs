@@ -46,6 +46,9 @@ pub struct Load {
     upload: Work,
     /// What is done for each batch, and then with its answers.
     stages: Vec<Work>,
+    /// Sizes of the attributes, and cells of the largest model that is expected.
+    sizes: Vec<usize>,
+    model_cells: usize,
     /// Values that the thread looks at that draws most, and those that it writes.
     drawn_values: f64,
     written_values: f64,
@@ -78,8 +81,10 @@ pub struct Work {
     pub fit_steps: f64,
     /// the cells of their junction trees, each as often as it is calibrated,
     pub fit_cells: f64,
-    /// and values that they are fitted to, as often.
+    /// values that they are fitted to, as often,
     pub fit_values: f64,
+    /// and the cells of all trees, once.
+    pub fit_tables: f64,
 }
 
 /// What a run will take on this machine.
@@ -149,6 +154,11 @@ pub fn load(
             ..Work::default()
         },
         stages: Vec::new(),
+        sizes: domain.sizes().to_vec(),
+        model_cells: expected
+            .fits
+            .iter()
+            .fold(0.0, |most, fit| fit.cells.max(most)) as usize,
         drawn_values: records as f64 * drawn_values(domain) / threads,
         written_values: (records * domain.len()) as f64 / threads,
     };
@@ -348,6 +358,7 @@ impl Work {
         self.fit_steps += fit.steps;
         self.fit_cells += fit.steps * fit.cells;
         self.fit_values += fit.steps * fit.values;
+        self.fit_tables += fit.cells;
     }
 }
 
@@ -369,6 +380,7 @@ impl Add for Work {
             fit_steps: self.fit_steps + other.fit_steps,
             fit_cells: self.fit_cells + other.fit_cells,
             fit_values: self.fit_values + other.fit_values,
+            fit_tables: self.fit_tables + other.fit_tables,
         }
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! No figure here is of another machine, or of another build of the program: what is faster tomorrow is estimated to be.
 
-use std::{panic::resume_unwind, thread, time::Instant};
+use std::{panic::resume_unwind, sync::Arc, thread, time::Instant};
 
-use fhaim_domain::{Domain, Schema, Table, WriteOptions, write_csv};
+use fhaim_domain::{Clique, Domain, Schema, Table, WriteOptions};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{
     Cell, Ciphertext, Combination, CountsLayout, DEGREE, EncryptedCounts, EncryptedTable,
     EvaluationKeys, Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys, Layout, Page,
     Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights, Work, seal,
 };
-use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit};
 use fhaim_protocol::encryption::Encryption;
 use fhaim_release::Job;
-use fhaim_synth::{Mechanism, OneWaysOnly};
+use fhaim_synth::{Blocks, FittedModel, Mechanism, OneWaysOnly};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
@@ -40,11 +40,27 @@ const LEVELS: usize = 12;
 /// How often what is short is timed: the least counts, as what else runs only adds.
 const TIMES: usize = 2;
 
-/// The models that are fitted: all pairs of so many attributes, of so many values. A step of the small one takes what
-/// measurements take, of the large one what its cells do.
-const SMALL: [usize; 2] = [12, 2];
-const LARGE: [usize; 2] = [6, 8];
-const STEPS: usize = 6;
+/// One model that is fitted is of so many attributes and values, each attribute with the next: it takes what measurements
+/// take.
+const CHAIN: [usize; 2] = [40, 8];
+
+/// The other has as many cells as the run's largest is expected to have, and at most so many; of the run's first columns, as
+/// coarse as most are measured: what a cell takes hangs on how many columns a clique has.
+const MAX_CELLS: usize = 1 << 21;
+const MAX_ATTRIBUTES: usize = 20;
+const MAX_GROUPS: usize = 8;
+
+/// The first steps of a fit fill its memory. As many more are timed as pass over so many cells, within limits.
+const FIRST_STEPS: usize = 4;
+const TIMED_CELLS: usize = 1 << 23;
+const MIN_TIMED: usize = 4;
+const MAX_TIMED: usize = 60;
+const MEMORY: usize = 20;
+
+/// A table of so many columns and values is drawn and written.
+const DRAWN_COLUMNS: [usize; 2] = [6, 8];
+
+/// Records that are drawn and written.
 const DRAWN: usize = 10_000;
 
 /// Seconds that this machine takes now, all of its cores at work where they are in a run.
@@ -76,6 +92,8 @@ pub(super) struct Speeds {
     pub fit_cell: f64,
     /// and for a value that it is fitted to.
     pub fit_value: f64,
+    /// What a fit takes once, for a cell of the model's cliques.
+    pub fit_table: f64,
     /// A record that is drawn, for each value that is looked at ([`super::drawn_values`]),
     pub drawn_value: f64,
     /// and for each value of it that is written.
@@ -83,7 +101,7 @@ pub(super) struct Speeds {
 }
 
 impl Speeds {
-    /// Measures this machine: half a second, where it is two cores and quiet.
+    /// Measures this machine, in a moment: how long one is, the estimate says (`measured_seconds`).
     ///
     /// # Errors
     /// A system without randomness.
@@ -100,11 +118,10 @@ impl Speeds {
             false => 0.0,
         };
         let (vector, sheet) = bench.release(&compute.page)?;
-        let table = made_up()?;
-        let (small, large) = (model(SMALL)?, model(LARGE)?);
-        let values = |[attributes, values]: [usize; 2]| (attributes * values).pow(2) as f64 / 2.0;
-        let fit_value = step(&small) / values(SMALL);
-        let fit_cell = (step(&large) - values(LARGE) * fit_value).max(0.0);
+        let synthetic = Synthetic::measure()?;
+        let (chain, model) = (Fits::chain()?, Fits::of_run(load)?);
+        let fit_value = chain.step / chain.values;
+        let fit_cell = (model.step - model.values * fit_value).max(0.0) / model.cells;
         Ok(Self {
             keys,
             encryption: encryption(&bench.params, &bench.public, bench.own_key())?,
@@ -116,11 +133,12 @@ impl Speeds {
             product: compute.product,
             weighing: compute.weighing,
             square,
-            column: column(&table)?,
-            fit_cell: fit_cell / large.report().cells.max(1) as f64,
+            column: synthetic.column,
+            fit_cell,
             fit_value,
-            drawn_value: drawn(&large),
-            written_value: written(&table)?,
+            fit_table: model.once / model.cells,
+            drawn_value: synthetic.drawn_value,
+            written_value: synthetic.written_value,
         })
     }
 
@@ -137,7 +155,8 @@ impl Speeds {
             + work.squares * self.square;
         let fits = work.columns * self.column
             + work.fit_cells * self.fit_cell
-            + work.fit_values * self.fit_value;
+            + work.fit_values * self.fit_value
+            + work.fit_tables * self.fit_table;
         [encrypted, fits]
     }
 }
@@ -472,9 +491,9 @@ fn sample() -> Result<f64, Error> {
     Ok(seconds / plan.samples() as f64)
 }
 
-/// A table of as many columns and values as the large model has.
+/// A table to be written.
 fn made_up() -> Result<Table, Error> {
-    let [columns, values] = LARGE;
+    let [columns, values] = DRAWN_COLUMNS;
     let categories: Vec<String> = (0..values).map(|value| format!("\"{value}\"")).collect();
     let categories = categories.join(",");
     let column = |number: usize| {
@@ -490,8 +509,42 @@ fn made_up() -> Result<Table, Error> {
     Ok(Table::new(schema, codes.collect()).map_err(fhaim_domain::Error::from)?)
 }
 
-/// Seconds of estimating a column's counts from what was released of it.
-fn column(table: &Table) -> Result<f64, Error> {
+/// Seconds of what is done for each column of a run, and for each value of the table that it writes.
+struct Synthetic {
+    column: f64,
+    drawn_value: f64,
+    written_value: f64,
+}
+
+impl Synthetic {
+    fn measure() -> Result<Self, Error> {
+        let table = made_up()?;
+        let (column, model) = columns_estimated(&table)?;
+        let (schema, columns) = (table.shared_schema(), table.domain().len());
+        let blocks = Blocks::new(schema, model, DRAWN as u64, 0);
+        let records = blocks.records().min(DRAWN) as f64;
+        let mut block = None;
+        let drawn = least(|| {
+            block = blocks.draw(0)?;
+            Ok(())
+        })?;
+        let options = WriteOptions::new("");
+        let written = least(|| {
+            if let Some(block) = &mut block {
+                block.csv(&options)?;
+            }
+            Ok(())
+        })?;
+        Ok(Self {
+            column,
+            drawn_value: drawn / (records * super::drawn_values(table.domain())),
+            written_value: written / (records * columns as f64),
+        })
+    }
+}
+
+/// Seconds of estimating a column's counts from what was released of it, and a model of all columns.
+fn columns_estimated(table: &Table) -> Result<(f64, Arc<dyn FittedModel>), Error> {
     let domain = table.domain().clone();
     let columns = domain.len();
     let job = Job::new(domain, Rho::from_f64_down(0.01)?, table.records() as u64);
@@ -499,22 +552,7 @@ fn column(table: &Table) -> Result<f64, Error> {
     let made = OneWaysOnly.run_in_the_clear(table, &job, &mut rng, &mut |_| ())?;
     let fitted = made.model.fit().map_or(0.0, |fit| fit.seconds);
     let last = made.timings.last().map_or(0.0, |last| last.plan_seconds);
-    Ok((last - fitted).max(0.0) / columns as f64)
-}
-
-/// Seconds of writing a value of a table.
-fn written(table: &Table) -> Result<f64, Error> {
-    let mut rng = ChaCha20Rng::seed_from_u64(0);
-    let seconds = least(|| {
-        write_csv(
-            table,
-            &mut Vec::<u8>::new(),
-            &mut rng,
-            &WriteOptions::new(""),
-        )?;
-        Ok(())
-    })?;
-    Ok(seconds / (table.records() * table.domain().len()) as f64)
+    Ok(((last - fitted).max(0.0) / columns as f64, made.model))
 }
 
 fn cores() -> usize {
@@ -542,48 +580,89 @@ fn on_all_cores<T: Send>(
     Ok(together)
 }
 
-/// A model fitted to all pairs of so many attributes, of so many values, as the default mechanism fits.
-fn model([attributes, values]: [usize; 2]) -> Result<Model, Error> {
-    let domain = Domain::new(vec![values; attributes]);
-    let mut rng = ChaCha20Rng::seed_from_u64(0);
-    let pairs = domain.pairs().into_iter().map(|pair| {
-        // No distribution has these marginals, so the fit goes on for all of its steps.
-        let counts = (0..values * values).map(|_| f64::from(rng.next_u32() % 1000));
-        Measurement::cells(pair, counts.collect(), 1.0)
-    });
-    let pairs: Vec<Measurement> = pairs.collect();
+/// Fits of made-up measurements, as the default mechanism fits.
+struct Fits {
+    /// Cells of the model's cliques.
+    cells: f64,
+    /// Values that it is fitted to.
+    values: f64,
+    /// Seconds of a step.
+    step: f64,
+    /// Seconds of all that a fit does once.
+    once: f64,
+}
+
+impl Fits {
+    /// Each attribute with the next.
+    fn chain() -> Result<Self, Error> {
+        let [attributes, values] = CHAIN;
+        let domain = Domain::new(vec![values; attributes]);
+        let links = (1..attributes).map(|next| Clique::new([next - 1, next]));
+        Self::time(&domain, links.collect())
+    }
+
+    /// Those pairs of a run's attributes for which there is room, one after the other.
+    fn of_run(load: &Load) -> Result<Self, Error> {
+        let sizes = load.sizes.iter().take(MAX_ATTRIBUTES);
+        let domain = Domain::new(sizes.map(|&size| size.clamp(1, MAX_GROUPS)).collect());
+        let most = load.model_cells.min(MAX_CELLS);
+        let mut cliques: Vec<Clique> = (0..domain.len()).map(|a| Clique::new([a])).collect();
+        let mut graph = ModelGraph::new(&domain);
+        for pair in domain.pairs() {
+            let mut with = graph.clone();
+            with.add(&pair);
+            if with.cells().is_some_and(|cells| cells <= most) {
+                graph = with;
+                cliques.push(pair);
+            }
+        }
+        Self::time(&domain, cliques)
+    }
+
+    /// Of these cliques.
+    fn time(domain: &Domain, cliques: Vec<Clique>) -> Result<Self, Error> {
+        let mut rng = ChaCha20Rng::seed_from_u64(0);
+        let measured = cliques.into_iter().map(|clique| {
+            // No distribution has these marginals, so the fit goes on for all of its steps.
+            let cells = domain.cells(&clique).unwrap_or(0);
+            let counts = (0..cells).map(|_| f64::from(rng.next_u32() % 1000));
+            Measurement::cells(clique, counts.collect(), 1.0)
+        });
+        let measured: Vec<Measurement> = measured.collect();
+        let less = fitted(domain, &measured, FIRST_STEPS)?.report();
+        let cells = less.cells.max(1);
+        let timed = (TIMED_CELLS / cells).clamp(MIN_TIMED, MAX_TIMED);
+        let more = fitted(domain, &measured, FIRST_STEPS + timed)?.report();
+        let step = match more.steps.saturating_sub(less.steps) {
+            // It is so small that it ended by itself.
+            0 => more.seconds / more.steps.max(1) as f64,
+            steps => (more.seconds - less.seconds).max(0.0) / steps as f64,
+        };
+        Ok(Self {
+            cells: cells as f64,
+            values: measured.iter().map(|one| one.values.len() as f64).sum(),
+            step,
+            once: (more.seconds - step * more.steps as f64).max(0.0),
+        })
+    }
+}
+
+/// The quickest of some fits with so many steps.
+fn fitted(domain: &Domain, measured: &[Measurement], steps: usize) -> Result<Model, Error> {
     let options = FitOptions {
-        steps: STEPS,
-        tolerance: f64::MIN_POSITIVE,
+        steps,
+        tolerance: 0.0,
         passes: Passes::Contractions,
+        memory: MEMORY,
         ..FitOptions::default()
     };
-    let model = || fit(&domain, &pairs, &options, None);
-    let mut best = model()?;
+    let fit = || fit(domain, measured, &options, None);
+    let mut best = fit()?;
     for _ in 1..TIMES {
-        let next = model()?;
+        let next = fit()?;
         if next.report().seconds < best.report().seconds {
             best = next;
         }
     }
     Ok(best)
-}
-
-/// Seconds of a step of a model's fit.
-fn step(model: &Model) -> f64 {
-    let report = model.report();
-    report.seconds / report.steps.max(1) as f64
-}
-
-/// Seconds of drawing a record, for each value that is looked at.
-fn drawn(model: &Model) -> f64 {
-    let mut rng = ChaCha20Rng::seed_from_u64(0);
-    let mut draw = |records| {
-        let started = Instant::now();
-        model.sample(records, &mut rng);
-        started.elapsed().as_secs_f64()
-    };
-    // What is done once is left out.
-    let (first, all) = (draw(1), draw(DRAWN));
-    (all - first).max(0.0) / (DRAWN as f64 * super::drawn_values(model.domain()))
 }

@@ -3,7 +3,7 @@
 //! What depends on the records is taken to be as in tables whose columns depend on each other: seven of them, from 286
 //! to 10 million records, are what the constants here are of.
 
-use super::extent::most_groups;
+use super::extent::{most_groups, stage_cells};
 use super::options::{STAGES, StagedOptions};
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
@@ -27,10 +27,16 @@ const PROBED: f64 = 0.82;
 /// And what a stage measures has this power of all, up to [`MAX_CENTRED`].
 const STAGED: f64 = 0.6;
 
+/// Attributes of more values than [`WHOLE`] have groups in so many different numbers in a probe, at most, and every second
+/// another number in a stage: what differs in it is asked for with another variance.
+const PROBED_NUMBERS: usize = 3;
+const SAME_NUMBER: usize = 2;
+
 /// What of all groups a batch's second factors are.
 const FACTORS: f64 = 0.75;
 
-/// Fits where next to no pair joins the model end by themselves after so much of their steps.
+/// Fits of no pairs end by themselves after so much of their steps; those of pairs, the sooner the less the probe sees.
+const NO_PAIRS: f64 = 0.25;
 const LEAST_STEPS: f64 = 0.4;
 
 /// What follows from the job's public numbers.
@@ -89,25 +95,37 @@ impl<'a> Shape<'a> {
         if let Some(most) = self.probe {
             // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
             let parts = 1 + usize::from(self.fine && self.options.first_look > 0.0);
-            // All blocks of a probe have one scale: two of as many groups have one variance.
-            let all = self.job.workload.pairs().len();
-            let probe = self.blocks(all, most, |size| probed(size, most));
-            batches.extend(vec![probe; parts]);
-            let members = if self.fine {
-                self.blocks(self.members(), usize::MAX, staged)
-            } else {
-                self.blocks(self.members(), 2, |size| probed(size, 2))
-            };
-            stage.statistics += members.statistics;
-            stage.products = members.products;
-            stage.factors = members.factors;
-            stage.variances += members.variances;
+            batches.extend(vec![self.probe(most); parts]);
+            let blocks = self.stage();
+            stage.statistics += blocks.statistics;
+            stage.products = blocks.products;
+            stage.factors = blocks.factors;
+            stage.variances += blocks.variances;
         }
         batches.extend(vec![stage; usize::from(STAGES)]);
         batches
     }
 
-    /// Blocks of so many pairs, of attributes in so many groups, of which there are at most `most`.
+    /// Blocks of all pairs, of at most so many groups an attribute. All have one scale: two of as many groups have one
+    /// variance.
+    fn probe(&self, most: usize) -> ExpectedBatch {
+        let pairs = self.job.workload.pairs().len();
+        self.blocks(pairs, PROBED_NUMBERS, |size| probed(size, most))
+    }
+
+    /// What a stage asks for beside the 1-ways.
+    fn stage(&self) -> ExpectedBatch {
+        if !self.fine {
+            return self.blocks(self.measured(), usize::MAX, |size| probed(size, 2));
+        }
+        let blocks = self.blocks(self.measured(), usize::MAX, staged);
+        ExpectedBatch {
+            products: blocks.products.min(stage_cells(self.job, self.options)),
+            ..blocks
+        }
+    }
+
+    /// Blocks of so many pairs, of attributes in so many groups, wide ones in at most so many different numbers of them.
     fn blocks(&self, pairs: usize, most: usize, groups: impl Fn(usize) -> f64) -> ExpectedBatch {
         let sizes = self.job.domain.sizes();
         let of_pairs = self.job.workload.pairs().iter();
@@ -118,21 +136,34 @@ impl<'a> Shape<'a> {
             })
             .sum();
         let joined = pairs as f64 / self.job.workload.pairs().len().max(1) as f64;
-        let widths: BTreeSet<[usize; 2]> = (self.job.workload.pairs().iter())
-            .map(|pair| {
-                let mut widths = pair.attributes.map(|a| sizes[a].min(most));
-                widths.sort_unstable();
-                widths
-            })
-            .collect();
         let factors: f64 = sizes.iter().map(|&size| basis(groups(size))).sum();
+        let numbers = self.numbers_of_groups(most);
         ExpectedBatch {
             statistics: pairs,
             sums: 0,
             products: whole(cells * joined),
             factors: whole(factors * FACTORS),
-            variances: widths.len().min(pairs),
+            variances: (numbers * (numbers + 1) / 2).min(pairs),
         }
+    }
+
+    /// How many different numbers of groups attributes have: narrow ones as many as values, wide ones at most so many.
+    fn numbers_of_groups(&self, most: usize) -> usize {
+        if !self.fine {
+            return 1;
+        }
+        let (narrow, wide): (Vec<usize>, Vec<usize>) =
+            (self.job.domain.sizes().iter()).partition(|&&size| size <= WHOLE);
+        let narrow: BTreeSet<usize> = narrow.into_iter().collect();
+        narrow.len() + wide.len().div_ceil(SAME_NUMBER).min(most)
+    }
+
+    /// Pairs that stages measure: all that are probed finely, where what the model has no room for is kept beside it.
+    fn measured(&self) -> usize {
+        if self.fine && self.options.beside {
+            return self.job.workload.pairs().len();
+        }
+        self.members()
     }
 
     /// Pairs that join the model: where it is as large as it may be, so many that every attribute goes with those
@@ -150,7 +181,7 @@ impl<'a> Shape<'a> {
 
     /// Cells of the model at the end.
     fn cells(&self) -> f64 {
-        (most_cells(self.job) * self.share).max(self.job.domain.columns() as f64)
+        (most_cells(self.job) * self.share).max(self.least_cells())
     }
 
     /// Attributes of its largest clique.
@@ -166,43 +197,63 @@ impl<'a> Shape<'a> {
         (logarithms.sum::<f64>() / sizes.len().max(1) as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// One fit after each batch, the two parts of a probe being one, and one whenever so many pairs have joined that the
-    /// others are scored anew. Those are of what the probe tells apart, and each is larger than the one before by the
-    /// same factor; what stages measure is told apart in the last two.
+    /// One fit after each batch, the two parts of a probe being one, and those while pairs join. What stages measure is
+    /// told apart in the last two.
     fn fits(&self) -> Vec<ExpectedFit> {
-        let effort = LEAST_STEPS + (1.0 - LEAST_STEPS) * self.share;
-        let fit = |steps: usize, cells: f64, values: f64| ExpectedFit {
+        let (between, last) = (self.options.fit_steps, self.options.final_steps);
+        let sums = self.one_ways.sums as f64;
+        let [probed, staged] = self.fitted();
+        let least = self.least_cells();
+        let most = if self.fine { self.cells() } else { least };
+        let mut fits = vec![self.fit(between, least, sums); 2];
+        if self.fine {
+            fits.extend(self.growing(sums, probed));
+        }
+        for steps in [between, last] {
+            fits.push(self.fit(steps, most, sums + probed + staged));
+        }
+        fits
+    }
+
+    fn fit(&self, steps: usize, cells: f64, values: f64) -> ExpectedFit {
+        let effort = match cells > self.least_cells() {
+            true => LEAST_STEPS + (1.0 - LEAST_STEPS) * self.share,
+            false => NO_PAIRS,
+        };
+        ExpectedFit {
             steps: effort * steps as f64,
             cells,
             values,
-        };
-        let between = self.options.fit_steps;
-        let sums = self.one_ways.sums as f64;
-        let (least, most) = (self.job.domain.columns() as f64, self.cells());
-        let mut fits = vec![fit(between, least, sums); 2];
-        let batches = self.batches();
-        let products = |number: usize| batches.get(number).map_or(0.0, |b| b.products as f64);
-        let (probed, staged) = (products(1), products(batches.len() - 1));
-        if self.fine {
-            let members = self.members() as f64;
-            let coarser = self.mean_logarithm(usize::MAX) - self.mean_logarithm(MAX_CENTRED);
-            let last = (most / (coarser * self.clique()).exp()).max(least);
-            let steps = (members / self.options.additions as f64).ceil() as usize;
-            let growth = (last / least).powf(1.0 / steps.max(1) as f64);
-            let seen = probed * members / self.job.workload.pairs().len().max(1) as f64;
-            fits.extend((1..=steps).map(|step| {
-                let joined = step as f64 / steps as f64;
-                fit(
-                    between,
-                    least * growth.powi(step as i32),
-                    sums + joined * seen,
-                )
-            }));
         }
-        let most = if self.fine { most } else { least };
-        fits.push(fit(between, most, sums + probed + staged));
-        fits.push(fit(self.options.final_steps, most, sums + probed + staged));
-        fits
+    }
+
+    /// One fit whenever so many pairs have joined that the others are scored anew. They are of what the probe tells
+    /// apart, and each is larger than the one before by the same factor.
+    fn growing(&self, sums: f64, probed: f64) -> impl Iterator<Item = ExpectedFit> {
+        let coarser = self.mean_logarithm(usize::MAX) - self.mean_logarithm(MAX_CENTRED);
+        let least = self.least_cells();
+        let last = (self.cells() / (coarser * self.clique()).exp()).max(least);
+        let fits = self.members().div_ceil(self.options.additions.max(1));
+        (1..=fits).map(move |number| {
+            let joined = number as f64 / fits as f64;
+            let cells = least * (last / least).powf(joined);
+            self.fit(self.options.fit_steps, cells, sums + joined * probed)
+        })
+    }
+
+    /// Values of the probe, and of a stage, of pairs in the model: what is measured of others is not fitted to.
+    fn fitted(&self) -> [f64; 2] {
+        let Some(most) = self.probe else {
+            return [0.0; 2];
+        };
+        let members = self.members() as f64;
+        [self.probe(most), self.stage()]
+            .map(|blocks| blocks.products as f64 * members / blocks.statistics.max(1) as f64)
+    }
+
+    /// Cells of the model of no pairs.
+    fn least_cells(&self) -> f64 {
+        self.job.domain.columns() as f64
     }
 }
 
