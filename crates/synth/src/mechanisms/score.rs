@@ -81,12 +81,12 @@ impl Prior {
         }])
     }
 
-    /// The prior for another scoring: a single variance stays.
-    #[must_use]
-    pub fn learn_anew(self, residuals: &[Residual]) -> Self {
-        match self.0.len() {
-            1 => self,
-            _ => Self::mixture(residuals),
+    /// The prior for a scoring, from that of the one before if there was one: a single variance stays.
+    pub fn next(before: Option<Self>, scoring: Scoring, residuals: &[Residual]) -> Self {
+        match before {
+            None => Self::learn(scoring, residuals),
+            Some(single) if single.0.len() == 1 => single,
+            Some(_) => Self::mixture(residuals),
         }
     }
 

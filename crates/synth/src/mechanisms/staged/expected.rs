@@ -4,6 +4,7 @@
 //! to 10 million records, are what the constants here are of.
 
 use super::extent::{most_groups, stage_cells};
+use super::pair::COARSE;
 use super::options::{STAGES, StagedOptions};
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
@@ -50,6 +51,8 @@ struct Shape<'a> {
     probe: Option<usize>,
     /// Whether that is a fine one.
     fine: bool,
+    /// Whether a coarse block of every pair is asked for with its first part.
+    coarse_look: bool,
 }
 
 /// The total and 1-ways, the probe, and the stages, each of which asks for the 1-ways again; and the fits between.
@@ -63,8 +66,9 @@ pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Ex
 
 impl<'a> Shape<'a> {
     fn new(job: &'a Job, options: &'a StagedOptions, records: usize) -> Self {
-        let cost = job.workload.pairs().len() as f64 * pair_cost([2, 2]);
-        let scale = (cost / (2.0 * options.probe_share * job.rho.to_f64())).sqrt();
+        let probed = job.workload.pairs().len();
+        let cost = probed as f64 * pair_cost(COARSE);
+        let scale = (cost / (2.0 * options.probe_share(probed) * job.rho.to_f64())).sqrt();
         let seen = records as f64 / (job.holders.inflation() * scale);
         let [first, last] = FILLS;
         let sizes = job.domain.sizes();
@@ -84,6 +88,9 @@ impl<'a> Shape<'a> {
             share: ((seen - first) / (last - first)).clamp(0.0, 1.0),
             probe: (seen * options.largest_probe_scale >= 1.0).then(|| fine.unwrap_or(2)),
             fine: fine.is_some(),
+            coarse_look: options.coarse_look > 0.0
+                && fine.is_some()
+                && seen * options.coarse_look_scale <= FINER_SCALE,
             job,
             options,
         }
@@ -96,6 +103,14 @@ impl<'a> Shape<'a> {
             // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
             let parts = 1 + usize::from(self.fine && self.options.first_look > 0.0);
             batches.extend(vec![self.probe(most); parts]);
+            if self.coarse_look {
+                let coarse = self.blocks(self.job.workload.pairs().len(), 1, |size| probed(size, 2));
+                let look = &mut batches[1];
+                look.statistics += coarse.statistics;
+                look.products += coarse.products;
+                look.factors += coarse.factors;
+                look.variances += coarse.variances;
+            }
             let blocks = self.stage();
             stage.statistics += blocks.statistics;
             stage.products = blocks.products;

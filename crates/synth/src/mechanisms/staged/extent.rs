@@ -1,6 +1,7 @@
 //! How large a probe and a stage may be: by public numbers before a run, and a probe by merges in it.
 
 use super::options::StagedOptions;
+use super::pair::COARSE;
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use fhaim_release::Job;
 
@@ -27,6 +28,11 @@ fn parts(options: &StagedOptions) -> usize {
     1 + usize::from(options.first_look > 0.0)
 }
 
+/// Integers of a coarse look at so many pairs.
+fn look_cells(options: &StagedOptions, pairs: usize) -> usize {
+    if options.coarse_look > 0.0 { pairs } else { 0 }
+}
+
 /// Integers of all pairs in so many groups an attribute.
 fn cells(pairs: impl Iterator<Item = [usize; 2]>) -> usize {
     let cells = pairs.map(|pair| {
@@ -41,7 +47,11 @@ fn cells(pairs: impl Iterator<Item = [usize; 2]>) -> usize {
 pub(super) fn most_groups(options: &StagedOptions, wanted: &[[usize; 2]]) -> Option<usize> {
     let fits = |&most: &usize| {
         let pairs = wanted.iter().map(|pair| pair.map(|k| k.min(most)));
-        cells(pairs).saturating_mul(parts(options)) <= options.probe_cells
+        let look = look_cells(options, wanted.len());
+        cells(pairs)
+            .saturating_mul(parts(options))
+            .saturating_add(look)
+            <= options.probe_cells
     };
     match options.probe_cells {
         0 => Some(MAX_CENTRED),
@@ -63,8 +73,9 @@ pub(super) fn most_cells(job: &Job, options: &StagedOptions) -> usize {
     let pairs = job.workload.pairs().iter();
     let widest = pairs.map(|pair| pair.attributes.map(|a| sizes[a].min(MAX_CENTRED)));
     let fine = cells(widest.clone()).saturating_mul(parts(options));
+    let look = look_cells(options, job.workload.pairs().len());
     if options.probe_cells == 0 {
-        return fine;
+        return fine.saturating_add(look);
     }
     // Of pairs that cost as much together, those with most groups have the most integers.
     let dense = widest
@@ -73,10 +84,13 @@ pub(super) fn most_cells(job: &Job, options: &StagedOptions) -> usize {
         .map(|pair| cells([pair].into_iter()) as f64 / pair_cost(pair))
         .fold(0.0, f64::max);
     let paid = |scale, dense| (most_cost(job, options, scale) * dense) as usize;
+    // Every pair costs at least what two groups an attribute do.
+    let coarse = 1.0 / pair_cost(COARSE);
     let fine = fine
         .min(paid(options.fine_probe_scale, dense).saturating_mul(parts(options)))
+        .saturating_add(look.min(paid(options.fine_probe_scale, coarse)))
         .min(options.probe_cells);
-    let coarse = paid(options.largest_probe_scale, 1.0 / pair_cost([2, 2]));
+    let coarse = paid(options.largest_probe_scale, coarse);
     fine.max(coarse.min(job.workload.pairs().len()))
 }
 
@@ -84,7 +98,11 @@ pub(super) fn most_cells(job: &Job, options: &StagedOptions) -> usize {
 /// the records: the scale is the root of their cost over twice the budget.
 fn most_cost(job: &Job, options: &StagedOptions, scale: f64) -> f64 {
     let scale = scale * job.record_bound as f64 / job.holders.inflation();
-    2.0 * options.probe_share * job.rho.to_f64() * scale * scale * (1.0 + ROUNDING)
+    2.0 * options.probe_share(job.workload.pairs().len())
+        * job.rho.to_f64()
+        * scale
+        * scale
+        * (1.0 + ROUNDING)
 }
 
 #[cfg(test)]

@@ -81,10 +81,16 @@ fn axis_sensitivity(k: usize) -> u128 {
 fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
     let pairs = job.workload.pairs().len().max(1) as f64;
     // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
-    let least = match options.first_look {
-        look if look > 0.0 => look.min(options.probe_share - look),
-        _ => options.probe_share,
-    };
+    let probe = options.probe_share(job.workload.pairs().len());
+    let parts = [
+        options.first_look,
+        probe - options.first_look,
+        options.coarse_look,
+    ];
+    let least = parts
+        .into_iter()
+        .filter(|&part| part > 0.0)
+        .fold(probe, f64::min);
     let scale_share = least * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
     let leak = largest_leak(job);
     let groups = 2..=most_centred(job);

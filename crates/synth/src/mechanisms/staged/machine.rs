@@ -68,8 +68,12 @@ pub(super) struct StagedMachine {
     one_ways: OneWays,
     merges: Vec<Merges>,
     fine_probe: bool,
+    /// Whether it tells pairs' entries from noise so well that noise weighs less in plans.
+    clear_probe: bool,
     /// What scorings take to be known of all pairs.
     prior: Option<Prior>,
+    /// As `prior`, for the blocks of a coarse look.
+    coarse_prior: Option<Prior>,
     pairs: Vec<Pair>,
     model: Option<Model>,
 }
@@ -85,7 +89,9 @@ impl StagedMachine {
             purposes: Vec::new(),
             merges: Vec::new(),
             fine_probe: false,
+            clear_probe: false,
             prior: None,
+            coarse_prior: None,
             pairs: Vec::new(),
             model: None,
             job,

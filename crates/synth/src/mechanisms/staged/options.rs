@@ -9,6 +9,9 @@ use crate::mechanisms::score::Scoring;
 /// So many stages follow the probe.
 pub(super) const STAGES: u8 = 2;
 
+/// The pairs of a table that is not wide: of 14 attributes, 91.
+const PAIRS_OF_A_TABLE: f64 = 100.0;
+
 /// Upper bound on the penalties that a plan is tried under.
 const MAX_PENALTIES: usize = 16;
 
@@ -36,6 +39,18 @@ pub struct StagedOptions {
     /// sees more than noise. 0: the probe is asked for at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub first_look: f64,
+    /// Share of rho, beside the probe's, for a block of two groups an attribute of every pair, asked for with the first
+    /// look of a finer probe that is not fine by much: one whose scale is at least `coarse_look_scale` of Nhat. What hangs
+    /// on the order of values shows in that one integer long before it does in 64. 0: there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub coarse_look: f64,
+    /// See `coarse_look`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub coarse_look_scale: f64,
+    /// The probe's share grows with the root of the pairs over 100, from `probe_share` up to this. Where columns are many,
+    /// most pairs are never measured again, and where they are few a probe is soon fine enough. 0: it does not grow.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wide_probe_share: f64,
     /// Share of what is left for stage 1; stage 2 has the rest.
     pub first_stage_share: f64,
     /// How pairs outside the model are scored.
@@ -55,6 +70,13 @@ pub struct StagedOptions {
     pub shrinkage: bool,
     /// beta: weight of noise against what is not modelled.
     pub beta: f64,
+    /// beta, where the probe's scale is at most `clear_probe_scale` of Nhat: errors of pairs that nearly all are measured
+    /// add up to less than their sum.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub beta_clear: f64,
+    /// See `beta_clear`. 0: beta is as it is.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub clear_probe_scale: f64,
     /// gamma, where the probe has two groups an attribute.
     pub gamma: f64,
     /// gamma, where the probe is the finer one.
@@ -114,12 +136,17 @@ impl Default for StagedOptions {
             one_way_share: 0.2,
             probe_share: 0.1,
             first_look: 0.0,
+            coarse_look: 0.0,
+            coarse_look_scale: 0.0,
+            wide_probe_share: 0.0,
             first_stage_share: 0.5,
             scoring: Scoring::Normal,
             one_way_weight: 1.0,
             digit_weight: 1.0,
             shrinkage: false,
             beta: 0.85,
+            beta_clear: 0.0,
+            clear_probe_scale: 0.0,
             gamma: 0.25,
             gamma_fine: 0.5,
             penalties: Vec::new(),
@@ -148,6 +175,11 @@ impl StagedOptions {
         Self {
             scoring: Scoring::Mixture,
             first_look: 0.04,
+            coarse_look: 0.02,
+            coarse_look_scale: 0.02,
+            wide_probe_share: 0.2,
+            beta_clear: 0.6,
+            clear_probe_scale: 0.002,
             // 128 pages of a ladder: both parts of all pairs of 256 attributes of four values.
             probe_cells: 1 << 20,
             groups_by_size: true,
@@ -174,13 +206,19 @@ impl StagedOptions {
         for (name, value) in shares {
             check(name, "between 0 and 1", value, value > 0.0 && value < 1.0)?;
         }
-        let spent = self.one_way_share + self.probe_share;
-        let name = "one_way_share + probe_share";
+        let probes = self.probe_share.max(self.wide_probe_share) + self.coarse_look;
+        let spent = self.one_way_share + probes;
+        let name = "one_way_share + probe_share + coarse_look";
         check(name, "below 1", spent, spent < 1.0)?;
         let weights = [
             ("one_way_weight", self.one_way_weight),
             ("digit_weight", self.digit_weight),
+            ("coarse_look", self.coarse_look),
+            ("coarse_look_scale", self.coarse_look_scale),
+            ("wide_probe_share", self.wide_probe_share),
             ("beta", self.beta),
+            ("beta_clear", self.beta_clear),
+            ("clear_probe_scale", self.clear_probe_scale),
             ("gamma", self.gamma),
             ("gamma_fine", self.gamma_fine),
             ("fine_probe_scale", self.fine_probe_scale),
@@ -216,6 +254,12 @@ impl StagedOptions {
         let additions = self.additions;
         check("additions", "at least 1", additions as f64, additions > 0)?;
         check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
+    }
+
+    /// The share of rho that the probe of so many pairs has, both its parts together.
+    pub(super) fn probe_share(&self, pairs: usize) -> f64 {
+        let grown = self.probe_share * (pairs as f64 / PAIRS_OF_A_TABLE).sqrt();
+        grown.min(self.wide_probe_share).max(self.probe_share)
     }
 
     fn check_plans(&self) -> Result<(), Error> {
@@ -281,6 +325,11 @@ mod tests {
             "passes",
             "fit_memory",
             "first_look",
+            "coarse_look",
+            "coarse_look_scale",
+            "wide_probe_share",
+            "beta_clear",
+            "clear_probe_scale",
             "penalties",
             "probe_cells",
             "groups_by_size",
@@ -294,6 +343,11 @@ mod tests {
         assert_eq!(recommended["passes"], "contractions");
         assert_eq!(recommended["fit_memory"], 20);
         assert_eq!(recommended["first_look"], 0.04);
+        assert_eq!(recommended["coarse_look"], 0.02);
+        assert_eq!(recommended["coarse_look_scale"], 0.02);
+        assert_eq!(recommended["wide_probe_share"], 0.2);
+        assert_eq!(recommended["beta_clear"], 0.6);
+        assert_eq!(recommended["clear_probe_scale"], 0.002);
         assert_eq!(recommended["penalties"].as_array().unwrap().len(), 4);
         assert_eq!(recommended["probe_cells"], 1 << 20);
         assert_eq!(recommended["groups_by_size"], true);
@@ -315,11 +369,21 @@ mod tests {
         assert_eq!(refused(|o| o.probe_share = f64::NAN), "probe_share");
         assert_eq!(
             refused(|o| o.one_way_share = 0.95),
-            "one_way_share + probe_share"
+            "one_way_share + probe_share + coarse_look"
         );
         assert_eq!(refused(|o| o.beta = -1.0), "beta");
         assert_eq!(refused(|o| o.first_look = o.probe_share), "first_look");
         assert_eq!(refused(|o| o.first_look = f64::NAN), "first_look");
+        assert_eq!(
+            refused(|o| o.coarse_look = f64::NAN),
+            "one_way_share + probe_share + coarse_look"
+        );
+        assert_eq!(refused(|o| o.coarse_look = -0.1), "coarse_look");
+        assert_eq!(
+            refused(|o| o.wide_probe_share = 0.9),
+            "one_way_share + probe_share + coarse_look"
+        );
+        assert_eq!(refused(|o| o.beta_clear = f64::INFINITY), "beta_clear");
         assert_eq!(refused(|o| o.penalties = vec![0.5, -1.0]), "penalties");
         assert_eq!(refused(|o| o.penalties = vec![0.5; 17]), "penalties");
         assert_eq!(refused(|o| o.one_way_weight = f64::NAN), "one_way_weight");

@@ -8,12 +8,15 @@ use crate::mechanisms::columns::Measured;
 use crate::mechanisms::merge::Merges;
 use crate::mechanisms::score::Residual;
 
+/// Two groups an attribute: a block of one integer.
+pub(super) const COARSE: [usize; 2] = [2, 2];
+
 /// A pair of the workload and everything measured on it.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     /// The pair as the plan sees it.
     pub(super) plan: Candidate,
-    /// The probe first, then blocks at other resolutions.
+    /// The probe first, then blocks at other resolutions, a coarse look's the first of those.
     pub(super) blocks: Vec<Measured>,
     /// The pair's shares in the last model that it was outside of, while it is to join it; kept for
     /// shrinkage alone.
@@ -53,16 +56,28 @@ impl Pair {
 
     /// What the probe measured beside what a model has there.
     pub(super) fn residual(&self, marginal: &[f64]) -> Residual {
-        let probe = &self.blocks[0];
-        let expected = probe.block.project(marginal);
-        let table = probe.table().iter().zip(&expected);
-        Residual {
-            table: table.map(|(y, mu)| y - mu).collect(),
-            freedom: probe.block.freedom(),
-            scale: probe.scale(),
-            cell_factor: pair_cost(self.plan.probe),
-            resolved: self.plan.probe_resolved,
-        }
+        let (groups, resolved) = (self.plan.probe, self.plan.probe_resolved);
+        residual(&self.blocks[0], groups, resolved, marginal)
+    }
+
+    /// As [`Pair::residual`], of a measured block of two groups an attribute beside a finer probe; `resolved` is its R.
+    pub(super) fn coarse_residual(&self, resolved: f64, marginal: &[f64]) -> Option<Residual> {
+        let mut others = self.blocks.iter().skip(1);
+        let coarse = others.find(|b| b.block.shape() == COARSE && b.is_measured())?;
+        Some(residual(coarse, COARSE, resolved, marginal))
+    }
+}
+
+/// What a block of so many groups, which resolve a share R of the variation, measured beside what a model has there.
+fn residual(measured: &Measured, groups: [usize; 2], resolved: f64, marginal: &[f64]) -> Residual {
+    let expected = measured.block.project(marginal);
+    let table = measured.table().iter().zip(&expected);
+    Residual {
+        table: table.map(|(y, mu)| y - mu).collect(),
+        freedom: measured.block.freedom(),
+        scale: measured.scale(),
+        cell_factor: pair_cost(groups),
+        resolved,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The first look: whether the rest of the probe is worth asking for (docs/MECHANISM.md, C, step 3).
 
-use super::StagedMachine;
+use super::super::pair::COARSE;
+use super::{Purpose, StagedMachine};
 use crate::Error;
 use crate::desk::Offer;
 use crate::mechanisms::score::Residual;
@@ -15,10 +16,41 @@ impl StagedMachine {
         self.options.first_look > 0.0 && self.fine_probe
     }
 
+    /// The blocks of two groups an attribute that are asked for beside the look, where its probe has more noise than
+    /// [`StagedOptions::coarse_look_scale`](super::super::options::StagedOptions).
+    pub(super) fn coarse_look_offers(
+        &mut self,
+        probe_scale: f64,
+        total: f64,
+    ) -> Result<Vec<Offer>, Error> {
+        let share = self.options.coarse_look;
+        if share <= 0.0
+            || !self.looks_first()
+            || probe_scale < self.options.coarse_look_scale * total
+        {
+            return Ok(Vec::new());
+        }
+        let finer: Vec<usize> = (0..self.pairs.len())
+            .filter(|&i| self.pairs[i].plan.probe != COARSE)
+            .collect();
+        let budget = self.probe_budget(share);
+        let share = budget / finer.len().max(1) as f64;
+        let mut offers = Vec::with_capacity(finer.len());
+        for index in finer {
+            let block = self.pairs[index].block_index(COARSE, &self.merges);
+            let statistic = self.pairs[index].blocks[block].block.statistic();
+            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+                self.purposes.push(Purpose::Block(index, block));
+                offers.push(offer);
+            }
+        }
+        Ok(offers)
+    }
+
     /// The rest of the probe; nothing, and no pair any more, where the look saw noise alone.
     pub(super) fn ask_rest_of_probe(&mut self) -> Result<Vec<Offer>, Error> {
         self.leave_noise_alone()?;
-        self.probe_offers(self.options.probe_share - self.options.first_look)
+        self.probe_offers(self.probe_share() - self.options.first_look)
     }
 
     /// No pair is left where the probes so far saw noise alone.
@@ -34,7 +66,10 @@ impl StagedMachine {
         let seen: Vec<usize> = (0..self.pairs.len())
             .filter(|&i| self.pairs[i].blocks[0].is_measured())
             .collect();
-        Ok(dependence_is_seen(&self.residuals(&seen)?.0))
+        let (residuals, marginals) = self.residuals(&seen)?;
+        let coarse = self.coarse_residuals(&seen, &marginals);
+        let coarse: Vec<Residual> = coarse.into_iter().flatten().collect();
+        Ok(dependence_is_seen(&coarse) || dependence_is_seen(&residuals))
     }
 }
 

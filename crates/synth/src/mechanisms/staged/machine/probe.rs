@@ -20,7 +20,7 @@ impl StagedMachine {
             .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
             .collect::<Result<_, Error>>()?;
         let total = records(&self.job, &self.options, model.total());
-        let budget = self.probe_budget(self.options.probe_share);
+        let budget = self.probe_budget(self.probe_share());
         // What is paid for is the noise of some holders; what a probe can see is limited by all.
         let inflation = self.job.holders.inflation();
         let groups = self.most_fine_groups();
@@ -31,19 +31,27 @@ impl StagedMachine {
             self.fine_probe = false;
             self.pairs = self.new_pairs(None);
         }
-        let scale = probe_scale(&self.pairs, budget);
-        if inflation * scale > self.options.largest_probe_scale * total {
+        let scale = inflation * probe_scale(&self.pairs, budget);
+        if scale > self.options.largest_probe_scale * total {
             self.pairs.clear();
         }
-        self.probe_offers(if self.looks_first() {
+        self.clear_probe = scale <= self.options.clear_probe_scale * total;
+        let mut offers = self.probe_offers(if self.looks_first() {
             self.options.first_look
         } else {
-            self.options.probe_share
-        })
+            self.probe_share()
+        })?;
+        offers.extend(self.coarse_look_offers(scale, total)?);
+        Ok(offers)
+    }
+
+    /// The share of rho that the probe has.
+    pub(super) fn probe_share(&self) -> f64 {
+        self.options.probe_share(self.job.workload.pairs().len())
     }
 
     /// What a share of rho is worth, but for what rounding takes.
-    fn probe_budget(&self, share: f64) -> f64 {
+    pub(super) fn probe_budget(&self, share: f64) -> f64 {
         share * self.rho() * (1.0 - SLACK)
     }
 
@@ -114,7 +122,7 @@ impl StagedMachine {
     }
 
     /// R at a resolution.
-    fn resolved(&self, [a, b]: [usize; 2], [ka, kb]: [usize; 2]) -> f64 {
+    pub(super) fn resolved(&self, [a, b]: [usize; 2], [ka, kb]: [usize; 2]) -> f64 {
         self.merges[a].resolved(ka) * self.merges[b].resolved(kb)
     }
 

@@ -6,6 +6,7 @@ use fhaim_pgm::Model;
 use super::super::extent::stage_cells;
 use super::super::ladder::least_share;
 use super::super::options::STAGES;
+use super::super::pair::COARSE;
 use super::super::plan::{Candidate, Fixed, PlanOptions, Standing, best_gamma, plan, plan_beside};
 use super::super::shares::worthwhile_shares;
 use super::{NO_MODEL, Purpose, StagedMachine};
@@ -63,6 +64,37 @@ impl StagedMachine {
         Ok((residuals.collect(), marginals))
     }
 
+    /// As [`Self::residuals`], of the blocks of a coarse look, for pairs that were looked at so.
+    pub(super) fn coarse_residuals(
+        &self,
+        pairs: &[usize],
+        marginals: &[Vec<f64>],
+    ) -> Vec<Option<Residual>> {
+        let residuals = pairs.iter().zip(marginals).map(|(&i, marginal)| {
+            let pair = &self.pairs[i];
+            pair.coarse_residual(self.resolved(pair.plan.attributes, COARSE), marginal)
+        });
+        residuals.collect()
+    }
+
+    /// The distances to be expected of pairs, each from its probe or, where that sees more, from a coarse look.
+    fn distances(&mut self, residuals: &[Residual], coarse: &[Option<Residual>]) -> Vec<f64> {
+        let scoring = self.options.scoring;
+        let prior = Prior::next(self.prior.take(), scoring, residuals);
+        let looks: Vec<Residual> = coarse.iter().flatten().cloned().collect();
+        let coarse_prior = Prior::next(self.coarse_prior.take(), scoring, &looks);
+        let distances = residuals.iter().zip(coarse).map(|(probe, coarse)| {
+            let coarse = coarse
+                .as_ref()
+                .map(|coarse| coarse_prior.expected_distance(coarse));
+            prior.expected_distance(probe).max(coarse.unwrap_or(0.0))
+        });
+        let distances = distances.collect();
+        self.prior = Some(prior);
+        self.coarse_prior = Some(coarse_prior);
+        distances
+    }
+
     /// Step 4, scores: sets the distance of every pair outside the model.
     fn score(&mut self) -> Result<(), Error> {
         let outside: Vec<usize> = (0..self.pairs.len())
@@ -70,19 +102,16 @@ impl StagedMachine {
             .filter(|&i| self.pairs[i].blocks[0].is_measured())
             .collect();
         let (residuals, marginals) = self.residuals(&outside)?;
-        let prior = match self.prior.take() {
-            None => Prior::learn(self.options.scoring, &residuals),
-            Some(before) => before.learn_anew(&residuals),
-        };
+        let coarse = self.coarse_residuals(&outside, &marginals);
+        let distances = self.distances(&residuals, &coarse);
         let total = self.model.as_ref().map_or(0.0, Model::total);
-        for ((&i, residual), mut marginal) in outside.iter().zip(&residuals).zip(marginals) {
-            self.pairs[i].plan.distance = prior.expected_distance(residual);
+        for ((&i, distance), mut marginal) in outside.iter().zip(distances).zip(marginals) {
+            self.pairs[i].plan.distance = distance;
             if self.options.shrinkage && total > 0.0 {
                 marginal.iter_mut().for_each(|count| *count /= total);
                 self.pairs[i].expected = marginal;
             }
         }
-        self.prior = Some(prior);
         Ok(())
     }
 
@@ -113,9 +142,14 @@ impl StagedMachine {
     }
 
     fn plan_options(&self, gamma: f64) -> PlanOptions {
+        let beta = if self.clear_probe {
+            self.options.beta_clear
+        } else {
+            self.options.beta
+        };
         PlanOptions {
             // Every term of J that is noise has beta, and grows with what all holders add.
-            beta: self.options.beta * self.job.holders.inflation(),
+            beta: beta * self.job.holders.inflation(),
             gamma,
             model_cells: self.job.model_cells(),
             block_cells: stage_cells(&self.job, &self.options),
