@@ -356,6 +356,22 @@ mod tests {
     }
 
     #[test]
+    fn the_probe_of_a_wide_table_has_a_larger_share() {
+        let share = |options: fn() -> StagedOptions, columns: usize| {
+            options().probe_share(columns * (columns - 1) / 2)
+        };
+        for columns in [2, 14, 600] {
+            assert_eq!(share(StagedOptions::default, columns), 0.1);
+        }
+        assert_eq!(share(StagedOptions::recommended, 14), 0.1);
+        // 190 pairs, 325, and 435.
+        for (columns, grown) in [(20, 0.137_84), (26, 0.180_28), (30, 0.2), (600, 0.2)] {
+            let share = share(StagedOptions::recommended, columns);
+            assert!((share - grown).abs() < 1e-5, "{columns} columns: {share}");
+        }
+    }
+
+    #[test]
     fn options_out_of_their_range_are_refused_by_name() {
         assert!(StagedOptions::default().check().is_ok());
         let refused = |change: fn(&mut StagedOptions)| {

@@ -1,0 +1,92 @@
+//! What the staged mechanism's probes bring, on tables made up to show it.
+
+use fhaim_domain::{Clique, Domain, Schema, Table};
+use fhaim_dp::accounting;
+use fhaim_release::Job;
+use fhaim_synth::{Mechanism, MechanismName};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use serde_json::{Value, json};
+
+const COLUMNS: usize = 9;
+const SIZE: u32 = 10;
+
+fn normal(rng: &mut StdRng) -> f64 {
+    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// Nine columns of ten ordered values each, every two of them correlated: they share three factors.
+fn ordered(records: usize, seed: u64) -> Table {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let factors: Vec<[f64; 3]> = (0..records)
+        .map(|_| [(); 3].map(|()| normal(&mut rng)))
+        .collect();
+    let column = |_| {
+        let loads = [(); 3].map(|()| normal(&mut rng));
+        let norm = (1.0 + loads.iter().map(|load| load * load).sum::<f64>()).sqrt();
+        let mut value = |factors: &[f64; 3]| {
+            let common: f64 = loads.iter().zip(factors).map(|(l, f)| l * f).sum();
+            let share = ((common + normal(&mut rng)) / norm + 3.0) / 6.0;
+            (share.clamp(0.0, 1.0 - 1e-9) * f64::from(SIZE)) as u32
+        };
+        factors.iter().map(&mut value).collect()
+    };
+    let codes: Vec<Vec<u32>> = (0..COLUMNS).map(column).collect();
+    let columns = (0..COLUMNS).map(|a| {
+        let values: Vec<String> = (0..SIZE).map(|x| x.to_string()).collect();
+        json!({"name": format!("c{a}"), "kind": "categorical", "categories": values})
+    });
+    let columns: Vec<Value> = columns.collect();
+    let schema = json!({"name": "ordered", "columns": columns}).to_string();
+    Table::new(
+        Schema::from_json("ordered", schema.as_bytes()).unwrap(),
+        codes,
+    )
+    .unwrap()
+}
+
+/// Mean L1 error over all pairs and four runs of the default mechanism, with these of new terms' options changed.
+fn error(epsilon: f64, changed: &Value) -> f64 {
+    let mut options = MechanismName::default().options().unwrap();
+    let all = options.as_object_mut().unwrap();
+    all.extend(changed.as_object().unwrap().clone());
+    let mechanism = MechanismName::default().with_options(&options).unwrap();
+    let errors = (0..4).map(|seed| run(&ordered(40_000, seed), mechanism.as_ref(), epsilon, seed));
+    errors.sum::<f64>() / 4.0
+}
+
+fn run(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> f64 {
+    let rho = accounting::rho(epsilon, 1e-9).unwrap();
+    let mut job = Job::new(table.domain().clone(), rho, table.records() as u64);
+    job.model_bytes = 1_000_000;
+    let mut rng = StdRng::seed_from_u64(seed);
+    let outcome = mechanism.run_in_the_clear(table, &job, &mut rng, &mut |_| {});
+    let outcome = outcome.unwrap();
+    let pairs = Domain::pairs(table.domain());
+    let model = outcome.model.as_ref();
+    let marginals = model.marginals().unwrap().marginals_of(&pairs).unwrap();
+    let distance = |(pair, marginal): (&Clique, &Vec<f64>)| {
+        let counts = table.counts(pair).unwrap();
+        let cells = counts.iter().zip(marginal);
+        cells.map(|(&n, m)| (n as f64 - m).abs()).sum::<f64>() / table.records() as f64
+    };
+    pairs.iter().zip(&marginals).map(distance).sum::<f64>() / pairs.len() as f64
+}
+
+/// A finer probe of which a look sees nothing is given up, and with it every pair.
+#[test]
+fn order_shows_in_two_groups_where_eight_are_too_blunt() {
+    let with = error(0.1, &json!({}));
+    let without = error(0.1, &json!({"coarse_look": 0.0}));
+    assert!(with < 0.9 * without, "{with} with a coarse look, {without}");
+}
+
+#[test]
+fn more_is_measured_where_a_probe_is_clear() {
+    let clear = error(10.0, &json!({}));
+    let as_ever = error(10.0, &json!({"clear_probe_scale": 0.0}));
+    assert!(
+        clear < 0.98 * as_ever,
+        "{clear}, and {as_ever} with one weight of noise"
+    );
+}
