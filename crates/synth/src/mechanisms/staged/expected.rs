@@ -4,8 +4,8 @@
 //! to 10 million records, are what the constants here are of.
 
 use super::extent::{most_groups, stage_cells};
-use super::pair::COARSE;
 use super::options::{STAGES, StagedOptions};
+use super::pair::COARSE;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
@@ -66,9 +66,9 @@ pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Ex
 
 impl<'a> Shape<'a> {
     fn new(job: &'a Job, options: &'a StagedOptions, records: usize) -> Self {
-        let probed = job.workload.pairs().len();
-        let cost = probed as f64 * pair_cost(COARSE);
-        let scale = (cost / (2.0 * options.probe_share(probed) * job.rho.to_f64())).sqrt();
+        let count = job.workload.pairs().len();
+        let cost = count as f64 * pair_cost(COARSE);
+        let scale = (cost / (2.0 * options.probe_share(count) * job.rho.to_f64())).sqrt();
         let seen = records as f64 / (job.holders.inflation() * scale);
         let [first, last] = FILLS;
         let sizes = job.domain.sizes();
@@ -104,7 +104,8 @@ impl<'a> Shape<'a> {
             let parts = 1 + usize::from(self.fine && self.options.first_look > 0.0);
             batches.extend(vec![self.probe(most); parts]);
             if self.coarse_look {
-                let coarse = self.blocks(self.job.workload.pairs().len(), 1, |size| probed(size, 2));
+                let coarse =
+                    self.blocks(self.job.workload.pairs().len(), 1, |size| probed(size, 2));
                 let look = &mut batches[1];
                 look.statistics += coarse.statistics;
                 look.products += coarse.products;
