@@ -134,14 +134,9 @@ impl<'a> EvaluationContext<'a> {
 
     /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
     pub(crate) fn relinearise(&self, [c0, c1, c2]: [Poly; 3], scratch: &mut Scratch) -> Pair {
-        self.switch([c0, c1], &self.keys.relinearise, &c2, scratch)
-    }
-
-    /// `pair` plus the pair under s that encrypts `d` under the key's source.
-    fn switch(&self, pair: Pair, key: &KeySwitchKey, d: &Poly, scratch: &mut Scratch) -> Pair {
         let switcher = &self.packer.switcher;
-        let mut lifted = switcher.lift(pair);
-        switcher.add(&[(key, d)], &mut lifted, scratch);
+        let mut lifted = switcher.lift([c0, c1]);
+        switcher.add(&[(&self.keys.relinearise, &c2)], &mut lifted, scratch);
         switcher.lower(lifted, scratch)
     }
 
@@ -159,10 +154,11 @@ impl<'a> EvaluationContext<'a> {
     fn invert_with(&self, key: &KeySwitchKey, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
         let image = |p: &Poly| p.permuted(&self.inversion);
         let [c0, c1] = &c.c;
-        let pair = [image(c0), self.params().ring().zero()];
+        let switcher = &self.packer.switcher;
+        let switched = switcher.switch(image(c0), &[(key, &image(c1))], scratch);
         Ciphertext {
             residue: c.residue,
-            c: self.switch(pair, key, &image(c1), scratch),
+            c: switcher.lower(switched, scratch),
         }
     }
 }

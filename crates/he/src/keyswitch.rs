@@ -5,12 +5,13 @@
 //! over all primes, is P d s' + noise under s; dividing by P shrinks the noise. Transforms are what it
 //! costs, and two things save some:
 //! - polynomials under several secrets are summed over all primes and divided once;
-//! - the first half of a pair, which only additions and automorphisms follow, stays multiplied by
-//!   P until the end ([`Lifted`]).
+//! - a pair stays multiplied by P ([`Lifted`]) through additions and automorphisms, until the end. Only what
+//!   is switched again is divided: of two pairs that are merged the difference of the second halves, and not
+//!   each of them.
 //!
-//! With L ciphertext primes, a special one and k polynomials a switch takes k (L + L^2) + 1 + L
-//! transforms, and the last division 1 + L: at L = 2, 9 for one polynomial, 21 for three, 27 for four, and
-//! 3 at the end. With two special primes and L = 2 there is one digit: 4 k + 4, and 4 at the end.
+//! With L ciphertext primes, a special one and k polynomials a switch takes k (L + L^2) transforms, and each
+//! division 1 + L: at L = 2, 6 for one polynomial, 18 for three, 24 for four, and 3 for a half that is divided.
+//! With two special primes and L = 2 there is one digit: 4 k, and 4 a half.
 #![expect(
     clippy::indexing_slicing,
     reason = "an inner loop: it counts limbs of one ring, digits of at most four polynomials, and \
@@ -20,9 +21,10 @@
 use crate::keys::KeySwitchKey;
 use crate::residues::Group;
 use crate::ring::{Pair, Poly, Ring};
-use fhaim_ntt::Store;
+use fhaim_ntt::{Permutation, Store};
 
-/// A pair (c0, c1) under s, c0 held as P c0 over all primes.
+/// A pair (c0, c1) under s, held as P c0 and P c1 over all primes. c1 may be held as it is, over the
+/// ciphertext primes ([`KeySwitcher::settle`]).
 #[derive(Clone, Debug)]
 pub(crate) struct Lifted {
     pub(crate) c0: Poly,
@@ -53,8 +55,8 @@ pub(crate) struct Scratch {
     digits: Vec<Vec<u64>>,
     /// Their transforms modulo one prime.
     transforms: Vec<Vec<u64>>,
-    /// The second half of the sum of digits times keys, modulo one prime.
-    product: Vec<u64>,
+    /// What was divided by P, modulo one prime, and what changes places with a digit.
+    quotient: Vec<u64>,
     /// Coefficients modulo the special primes of what is divided by P.
     remainder: Vec<Vec<u64>>,
     /// Polynomials switched.
@@ -69,7 +71,7 @@ impl Scratch {
         Self {
             digits: limbs(MAX_TERMS * ring.ciphertext_limbs().len()),
             transforms: limbs(MAX_TERMS * ring.digits()),
-            product: vec![0; ring.degree()],
+            quotient: vec![0; ring.degree()],
             remainder: limbs(ring.special_limbs().len()),
             switches: 0,
             transforms_made: 0,
@@ -99,34 +101,79 @@ impl<'a> KeySwitcher<'a> {
         }
     }
 
-    /// Multiplies the first half by P.
-    pub(crate) fn lift(&self, [mut c0, c1]: Pair) -> Lifted {
-        for (j, limb) in self.ring.ciphertext_limbs().iter().enumerate() {
-            limb.modulus.scale(c0.limb_mut(j), self.product[j]);
+    /// Multiplies both halves by P.
+    pub(crate) fn lift(&self, [c0, c1]: Pair) -> Lifted {
+        Lifted {
+            c0: self.multiplied(c0),
+            c1: self.multiplied(c1),
         }
-        c0.resize(self.ring.limbs().len());
+    }
+
+    /// P p over all primes; what is over all is that already.
+    pub(crate) fn multiplied(&self, mut p: Poly) -> Poly {
+        let limbs = self.ring.ciphertext_limbs();
+        if p.limbs() == limbs.len() {
+            for (j, limb) in limbs.iter().enumerate() {
+                limb.modulus.scale(p.limb_mut(j), self.product[j]);
+            }
+            p.resize(self.ring.limbs().len());
+        }
+        p
+    }
+
+    /// Divides both halves by P.
+    pub(crate) fn lower(&self, lifted: Lifted, scratch: &mut Scratch) -> Pair {
+        let Lifted { c0, c1 } = self.settle(lifted, scratch);
+        let c0 = self.divided(c0, scratch);
+        [c0, c1]
+    }
+
+    /// Divides the second half by P.
+    pub(crate) fn settle(&self, Lifted { c0, c1 }: Lifted, scratch: &mut Scratch) -> Lifted {
+        let c1 = self.divided(c1, scratch);
         Lifted { c0, c1 }
     }
 
-    /// Divides the first half by P.
-    pub(crate) fn lower(&self, lifted: Lifted, scratch: &mut Scratch) -> Pair {
-        let Lifted { mut c0, c1 } = lifted;
-        let limbs = self.ring.ciphertext_limbs();
-        for (k, remainder) in scratch.remainder.iter_mut().enumerate() {
-            remainder.copy_from_slice(c0.limb(limbs.len() + k));
+    /// p of P p, rounded, over the ciphertext primes; what is over those alone is p.
+    fn divided(&self, mut p: Poly, scratch: &mut Scratch) -> Poly {
+        let limbs = self.ring.ciphertext_limbs().len();
+        if p.limbs() > limbs {
+            self.take_remainder(&p, scratch);
+            for j in 0..limbs {
+                let quotient = self.divide(&p, j, scratch);
+                p.limb_mut(j).copy_from_slice(quotient);
+            }
+            p.resize(limbs);
         }
-        self.take_remainder(scratch);
-        c0.resize(limbs.len());
-        for (j, limb) in limbs.iter().enumerate() {
-            self.transform_remainder(j, scratch);
-            let operands = [c0.limb(j), &scratch.transforms[0]];
-            let inverse = self.product_inverse[j];
-            let divided = &mut scratch.product;
-            limb.modulus
-                .scaled_difference(operands, inverse, Store::Set, divided);
-            c0.limb_mut(j).copy_from_slice(divided);
+        p
+    }
+
+    /// The image under an automorphism of p, rounded, over the ciphertext primes: of P p, or of p itself.
+    pub(crate) fn image(&self, p: &Poly, sigma: &Permutation, scratch: &mut Scratch) -> Poly {
+        let limbs = self.ring.ciphertext_limbs().len();
+        if p.limbs() == limbs {
+            return p.permuted(sigma);
         }
-        [c0, c1]
+        self.take_remainder(p, scratch);
+        let mut image = self.ring.zero();
+        for j in 0..limbs {
+            sigma.apply(self.divide(p, j, scratch), image.limb_mut(j));
+        }
+        image
+    }
+
+    /// The pair under s of (c0, 0) and the sum of the terms' polynomials, as [`KeySwitcher::add`].
+    pub(crate) fn switch(
+        &self,
+        c0: Poly,
+        terms: &[(&KeySwitchKey, &Poly)],
+        scratch: &mut Scratch,
+    ) -> Lifted {
+        let c0 = self.multiplied(c0);
+        let c1 = c0.zero_like();
+        let mut switched = Lifted { c0, c1 };
+        self.put(terms, &mut switched, Store::Set, scratch);
+        switched
     }
 
     /// `into` += the pair under s that encrypts the sum of the terms' polynomials, each under its
@@ -137,24 +184,23 @@ impl<'a> KeySwitcher<'a> {
         into: &mut Lifted,
         scratch: &mut Scratch,
     ) {
-        let limbs = self.ring.ciphertext_limbs();
+        self.put(terms, into, Store::Add, scratch);
+    }
+
+    /// Adds the first half of what is switched, and sets or adds the second.
+    fn put(
+        &self,
+        terms: &[(&KeySwitchKey, &Poly)],
+        pair: &mut Lifted,
+        into: Store,
+        scratch: &mut Scratch,
+    ) {
+        let limbs = self.ring.ciphertext_limbs().len();
         for (k, (_, d)) in terms.iter().enumerate() {
-            self.cut(d, k * limbs.len(), scratch);
+            self.cut(d, k * limbs, scratch);
         }
-        // The special primes first: their result is what the other limbs divide away.
-        for k in 0..scratch.remainder.len() {
-            let j = limbs.len() + k;
-            self.multiply(terms, j, into.c0.limb_mut(j), scratch);
-            std::mem::swap(&mut scratch.remainder[k], &mut scratch.product);
-        }
-        self.take_remainder(scratch);
-        for (j, limb) in limbs.iter().enumerate() {
-            self.multiply(terms, j, into.c0.limb_mut(j), scratch);
-            self.transform_remainder(j, scratch);
-            let operands = [&scratch.product[..], &scratch.transforms[0]];
-            let (inverse, sum) = (self.product_inverse[j], into.c1.limb_mut(j));
-            limb.modulus
-                .scaled_difference(operands, inverse, Store::Add, sum);
+        for j in 0..self.ring.limbs().len() {
+            self.multiply(terms, j, pair, into, scratch);
         }
         scratch.switches += terms.len() as u64;
     }
@@ -170,17 +216,17 @@ impl<'a> KeySwitcher<'a> {
         scratch.transforms_made += limbs.len() as u64;
         let together = self.ring.limbs_of_digit();
         for (group, residues) in self.digits.iter().zip(buffers.chunks_mut(together)) {
-            group.digits(residues, &mut scratch.product);
+            group.digits(residues, &mut scratch.quotient);
         }
     }
 
-    /// Limb j of the sum of digits times keys: its first half is added to `first`, its second is
-    /// left in `scratch.product`.
+    /// Limb j of the sum of digits times keys: its first half is added to the pair's, its second set or added.
     fn multiply(
         &self,
         terms: &[(&KeySwitchKey, &Poly)],
         j: usize,
-        first: &mut [u64],
+        pair: &mut Lifted,
+        into: Store,
         scratch: &mut Scratch,
     ) {
         let limb = &self.ring.limbs()[j];
@@ -208,28 +254,37 @@ impl<'a> KeySwitcher<'a> {
             digits.map(|digit| &digit[range.clone()]).collect()
         };
         let keys = [&half(|key| &key.b)[..], &half(|key| &key.a)[..]];
-        m.inner_products(&digits, keys, first, &mut scratch.product);
+        let (first, second) = (pair.c0.limb_mut(j), pair.c1.limb_mut(j));
+        m.inner_products(&digits, keys, first, into, second);
     }
 
-    /// From transforms to digits modulo the special primes, in `scratch.remainder`.
-    fn take_remainder(&self, scratch: &mut Scratch) {
+    /// What is left of a polynomial over all primes when it is divided by P, as digits modulo the special
+    /// primes, in `scratch.remainder`.
+    fn take_remainder(&self, p: &Poly, scratch: &mut Scratch) {
+        let first = self.ring.ciphertext_limbs().len();
         let limbs = self.ring.special_limbs();
-        for (limb, remainder) in limbs.iter().zip(&mut scratch.remainder) {
+        for (k, (limb, remainder)) in limbs.iter().zip(&mut scratch.remainder).enumerate() {
+            remainder.copy_from_slice(p.limb(first + k));
             limb.inverse(remainder);
         }
         scratch.transforms_made += limbs.len() as u64;
         self.special
-            .digits(&mut scratch.remainder, &mut scratch.product);
+            .digits(&mut scratch.remainder, &mut scratch.quotient);
     }
 
-    /// The transform modulo prime j of what is divided by P, `scratch.remainder`, in place of the first
-    /// digit's, which is used up.
-    fn transform_remainder(&self, j: usize, scratch: &mut Scratch) {
+    /// Limb j of a polynomial over all primes without its remainder, divided by P. The transform of the
+    /// remainder takes the place of a first digit's, which is used up or not made yet.
+    fn divide<'s>(&self, p: &Poly, j: usize, scratch: &'s mut Scratch) -> &'s [u64] {
         let limb = &self.ring.limbs()[j];
         let buffer = &mut scratch.transforms[0];
         self.special
             .modulo(&scratch.remainder, j, limb.modulus, buffer);
         limb.forward(buffer);
         scratch.transforms_made += 1;
+        let (operands, inverse) = ([p.limb(j), buffer], self.product_inverse[j]);
+        let quotient = &mut scratch.quotient;
+        limb.modulus
+            .scaled_difference(operands, inverse, Store::Set, quotient);
+        quotient
     }
 }

@@ -24,6 +24,7 @@
 use crate::error::{Error, Result};
 use crate::keys::ERROR_VARIANCE;
 use crate::params::{DEGREE, ParameterSet, Parameters};
+use crate::task::TILE_HEIGHT;
 
 /// Every coefficient lies within so many deviations, but for a probability below 2^-128.
 const TAIL: f64 = 14.0;
@@ -144,13 +145,16 @@ pub(crate) fn packing_variance(params: &Parameters, leaves: usize) -> f64 {
 }
 
 /// The same for a first level whose digits add `first` to a merge.
+///
+/// Products come undivided. From the second level on a merge divides what it switches, a tile's root is divided
+/// behind the level that made it ([`TILE_HEIGHT`]), and the tree's root at the end.
 fn tree_variance(params: &Parameters, leaves: usize, first: f64) -> f64 {
     let digits = digit_variance(params, drawn_variance(params));
     let rounding = rounding_variance(params).total;
-    let first = (first + rounding) / 4.0;
     // The sum of 4^-l over the levels from 2 on is below 1/12.
     let others = (digits + rounding) / 12.0;
-    (leaves as f64).powi(2) * (first + others)
+    let roots = rounding / 4f64.powi(TILE_HEIGHT as i32);
+    (leaves as f64).powi(2) * (first / 4.0 + others + roots) + rounding
 }
 
 /// Variance of a sum of digits of one switched polynomial times errors of a key that a holder made with

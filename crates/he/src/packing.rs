@@ -123,20 +123,18 @@ impl<'a> Packer<'a> {
         let level = &self.levels[0];
         let [mut c0, c1] = sum;
         self.add_image(level, &difference[0], &mut c0);
-        let mut merged = self.switcher.lift([c0, self.ring.zero()]);
         let image = difference[1].permuted(&level.permutation);
         let terms = [(linear, &c1), (&keys.image, &image)];
         match squares {
-            None => self.switcher.add(&terms, &mut merged, scratch),
+            None => self.switcher.switch(c0, &terms, scratch),
             Some([sum, difference]) => {
                 let [linear, image] = terms;
                 let squares = (&keys.square, &sum);
                 let images = difference.permuted(&level.permutation);
                 let terms = [linear, image, squares, (&keys.square_image, &images)];
-                self.switcher.add(&terms, &mut merged, scratch);
+                self.switcher.switch(c0, &terms, scratch)
             }
         }
-        merged
     }
 
     /// Merges two subtrees of height `height` (at least 1; leaves have 0); an absent one is zero.
@@ -153,9 +151,12 @@ impl<'a> Packer<'a> {
         let (mut c0, difference) = self.spread(level, u0, v0)?;
         self.add_image(level, &difference, &mut c0);
         let (c1, difference) = self.spread(level, u1, v1)?;
+        let image = self
+            .switcher
+            .image(&difference, &level.permutation, scratch);
+        let c1 = self.switcher.multiplied(c1);
         let mut merged = Lifted { c0, c1 };
         let sigma = &self.keys.packing[level.number - 1];
-        let image = difference.permuted(&level.permutation);
         self.switcher.add(&[(sigma, &image)], &mut merged, scratch);
         Some(merged)
     }

@@ -59,6 +59,7 @@ pub struct TileRoot {
     pub(crate) id: TileId,
     pub(crate) residue: usize,
     pub(crate) params: Parameters,
+    /// Its second half as it is.
     pub(crate) root: Lifted,
 }
 

@@ -136,13 +136,16 @@ impl EvaluationContext<'_> {
                 nodes = merge_row(row, |u, v| self.packer.merge(height, u, v, scratch));
             }
         });
-        work.packing += started.seconds();
         let root = nodes.pop().flatten();
+        let root = root.ok_or(Error::Mismatch("a tile without leaves"))?;
+        let settle = |scratch: &mut Scratch| self.packer.switcher.settle(root, scratch);
+        let root = self.with_scratch(&mut work, settle);
+        work.packing += started.seconds();
         let root = TileRoot {
             id: sums.id,
             residue: sums.residue,
             params: self.params().clone(),
-            root: root.ok_or(Error::Mismatch("a tile without leaves"))?,
+            root,
         };
         Ok((root, work))
     }

@@ -59,7 +59,7 @@ impl Modulus {
     }
 
     /// 2^-64 times the sums over k of x_k y_k and of x_k z_k, place by place: the first added to residues,
-    /// the second in their place.
+    /// the second set or added.
     ///
     /// # Panics
     /// For more products than [`Modulus::lazy_products`] or than 4096, or other numbers of them.
@@ -67,13 +67,18 @@ impl Modulus {
         self,
         x: &[&[u64]],
         [y, z]: [&[&[u64]]; 2],
-        add: &mut [u64],
-        set: &mut [u64],
+        first: &mut [u64],
+        into: Store,
+        second: &mut [u64],
     ) {
         assert!(x.len() <= self.lazy_products().min(1 << 12));
         assert!(x.len() == y.len() && x.len() == z.len());
-        by_vectors!(self, add.len(), inner_products(self, x, [y, z], add, set));
-        portable::inner_products(self, x, [y, z], add, set);
+        by_vectors!(
+            self,
+            first.len(),
+            inner_products(self, x, [y, z], first, into, second)
+        );
+        portable::inner_products(self, x, [y, z], first, into, second);
     }
 
     /// 2^-64 times the sum over terms (x0, x1, y0, y1) of (x0 y0, x0 y1 + x1 y0, x1 y1).

@@ -175,11 +175,10 @@ impl HolderKeys {
         let scratch = &mut Scratch::new(ring);
         let Ciphertext { residue, c } = &ciphertext.ciphertext;
         let [c0, c1] = c;
-        let mut lifted = switcher.lift([c0.clone(), ring.zero()]);
-        switcher.add(&[(&self.linear, c1)], &mut lifted, scratch);
+        let switched = switcher.switch(c0.clone(), &[(&self.linear, c1)], scratch);
         Ok(Ciphertext {
             residue: *residue,
-            c: switcher.lower(lifted, scratch),
+            c: switcher.lower(switched, scratch),
         })
     }
 }

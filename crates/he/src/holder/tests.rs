@@ -89,6 +89,47 @@ fn counts_of_a_holders_columns_are_exact() {
     }
 }
 
+/// Transforms are what a page costs. Of a tile's 16 leaves, one slot each, a pair is switched with 16 transforms and
+/// not divided; a merge of two nodes divides what it switches, and what it divides was not divided before.
+#[test]
+fn merges_divide_nothing_but_what_they_switch() {
+    const SIDE: usize = 4;
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let params = Parameters::new(P5).unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let key = HolderKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let keys = secret.evaluation_keys(&mut rng).unwrap();
+    let layout = Layout::for_records(DEGREE).unwrap();
+    let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
+    let column = key.encrypt(&[1], &mut rng).unwrap().into_iter();
+    let column: Vec<_> = column.map(|c| c.expand(&params).unwrap()).collect();
+    let columns = vec![vec![column]; 2 * SIDE];
+    let table = EncryptedTable::of_holder(&params, layout, columns).unwrap();
+    let combinations: Vec<_> = (0..2 * SIDE).map(Combination::column).collect();
+    let (left, right) = combinations.split_at(SIDE);
+    let cell = |p| {
+        let (left, right) = (p % SIDE, p / SIDE);
+        (p, Cell::Product { left, right })
+    };
+    let cells = [(0..SIDE * SIDE).map(cell).collect()];
+    let evaluator = Evaluator::new(&keys, layout)
+        .with_holder_keys(&own)
+        .unwrap();
+    let mut work = Work::default();
+    let factors = Factors { left, right };
+    let pages = evaluator.pages(&table, 0, factors, &cells, &mut work);
+    let page = pages.unwrap().remove(0).unwrap();
+    let (values, _) = secret.decrypt(&[page.ciphertext]).unwrap();
+    assert!((0..SIDE * SIDE).all(|p| values[coefficient(p)] == 1));
+    let (switch, division) = (4, 4);
+    let right_forms = SIDE as u64 * (switch + 2 * division);
+    let tile = 8 * 4 * switch + 7 * (switch + division) + division;
+    // Nine levels lie above the tile, the first of which finds the tile's root divided.
+    let above = switch + 8 * (switch + division) + 2 * division;
+    assert_eq!(work.transforms, right_forms + tile + above);
+}
+
 /// Means over keys: a page of nine products varies by a tenth.
 #[test]
 fn noise_under_a_holders_key_is_as_large_as_expected() {

@@ -77,16 +77,17 @@ pub(super) fn inner_products(
     m: Modulus,
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
-    add: &mut [u64],
-    set: &mut [u64],
+    out: &mut [u64],
+    into: Store,
+    second: &mut [u64],
 ) {
     let prime = Prime::new(m);
     match x.len() {
-        1 => products_of_two::<1>(&prime, x, [y, z], add, set),
-        4 => products_of_two::<4>(&prime, x, [y, z], add, set),
+        1 => products_of_two::<1>(&prime, x, [y, z], out, into, second),
+        4 => products_of_two::<4>(&prime, x, [y, z], out, into, second),
         _ => {
-            inner_product(m, x, y, Store::Add, add);
-            inner_product(m, x, z, Store::Set, set);
+            inner_product(m, x, y, Store::Add, out);
+            inner_product(m, x, z, into, second);
         }
     }
 }
@@ -96,23 +97,24 @@ fn products_of_two<const K: usize>(
     prime: &Prime,
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
-    add: &mut [u64],
-    set: &mut [u64],
+    out: &mut [u64],
+    into: Store,
+    second: &mut [u64],
 ) {
-    let (add, set) = (vectors_mut(add), vectors_mut(set));
-    let length = add.len().min(set.len());
+    let (out, others) = (vectors_mut(out), vectors_mut(second));
+    let length = out.len().min(others.len());
     let x: [&[Words]; K] = std::array::from_fn(|k| &vectors(x[k])[..length]);
     let y: [&[Words]; K] = std::array::from_fn(|k| &vectors(y[k])[..length]);
     let z: [&[Words]; K] = std::array::from_fn(|k| &vectors(z[k])[..length]);
-    for (i, (add, set)) in add.iter_mut().zip(set).enumerate() {
+    for (i, (out, other)) in out.iter_mut().zip(others).enumerate() {
         let [mut first, mut second] = [Sum::zero(); 2];
         for k in 0..K {
             let x = load(&x[k][i]);
             first.add(x, load(&y[k][i]));
             second.add(x, load(&z[k][i]));
         }
-        put(prime, Store::Add, add, prime.redc(first));
-        store(set, prime.redc(second));
+        put(prime, Store::Add, out, prime.redc(first));
+        put(prime, into, other, prime.redc(second));
     }
 }
 

@@ -40,11 +40,12 @@ pub(super) fn inner_products(
     m: Modulus,
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
-    add: &mut [u64],
-    set: &mut [u64],
+    first: &mut [u64],
+    into: Store,
+    second: &mut [u64],
 ) {
-    inner_product(m, x, y, Store::Add, add);
-    inner_product(m, x, z, Store::Set, set);
+    inner_product(m, x, y, Store::Add, first);
+    inner_product(m, x, z, into, second);
 }
 
 /// The inner product of K pairs, reduced once.

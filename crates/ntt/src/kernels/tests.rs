@@ -79,12 +79,17 @@ fn two_inner_products_are_those_of_each() {
             let [x, y, z] = [some(), some(), some()];
             let [x, y, z] = [slices(&x), slices(&y), slices(&z)];
             let before = values(rng, m.value(), n);
-            let (mut add, mut set) = (before.clone(), before.clone());
-            m.inner_products(&x, [&y, &z], &mut add, &mut set);
-            let (mut first, mut second) = (before, vec![0; n]);
-            m.add_inner_product(&x, &y, &mut first);
-            m.add_inner_product(&x, &z, &mut second);
-            assert_eq!((add, set), (first, second));
+            for into in [Store::Set, Store::Add] {
+                let (mut first, mut second) = (before.clone(), before.clone());
+                m.inner_products(&x, [&y, &z], &mut first, into, &mut second);
+                let mut wanted = [before.clone(), before.clone()];
+                if into == Store::Set {
+                    wanted[1].fill(0);
+                }
+                m.add_inner_product(&x, &y, &mut wanted[0]);
+                m.add_inner_product(&x, &z, &mut wanted[1]);
+                assert_eq!([first, second], wanted);
+            }
         }
     });
 }
