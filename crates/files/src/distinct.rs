@@ -3,20 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Error,
+    Error, home,
     target::{folder, followed},
 };
 
-/// Refuses outputs that would overwrite an input or each other.
+/// Refuses outputs that would overwrite an input, each other, or what is remembered of spending.
 ///
 /// # Errors
-/// [`Error::TwoPurposes`], with the name of the output.
+/// [`Error::TwoPurposes`] or [`Error::Remembered`], with the name of the output.
 pub fn check_distinct(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Error> {
     let mut taken: Vec<PathBuf> = inputs.iter().map(|input| place(input)).collect();
     for output in outputs {
         let place = place(output);
         if taken.contains(&place) {
             return Err(Error::TwoPurposes((*output).to_owned()));
+        }
+        if home::remembers(&place) {
+            return Err(Error::Remembered((*output).to_owned()));
         }
         taken.push(place);
     }

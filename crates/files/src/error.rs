@@ -44,6 +44,9 @@ pub enum Error {
     /// An output is an input, or another output.
     #[error("{} is named for two purposes", .0.display())]
     TwoPurposes(PathBuf),
+    /// An output would take the place of what is remembered of spending.
+    #[error("{}: what is remembered of earlier runs is there: name a file in another folder", .0.display())]
+    Remembered(PathBuf),
     /// An output would be an input of the next run.
     #[error(
         "{}: in {} the next run would take it for a party's table: name a file in another folder",
@@ -76,6 +79,7 @@ impl Error {
             | Self::Pipe(_)
             | Self::NoFolder { .. }
             | Self::TwoPurposes(_)
+            | Self::Remembered(_)
             | Self::AmongParties { .. }
             | Self::NoHome
             | Self::Declined => 2,

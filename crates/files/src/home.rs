@@ -31,6 +31,16 @@ pub fn memory() -> Result<PathBuf, Error> {
     }
 }
 
+/// Whether a file, its folder written in one way alone, is one of those in which it is remembered what was spent.
+pub fn remembers(path: &Path) -> bool {
+    let named = path.file_name().and_then(|name| name.to_str());
+    let in_memory = || {
+        let memory = memory().ok()?.canonicalize().ok()?;
+        Some(path.parent()? == memory)
+    };
+    named.is_some_and(|name| name.starts_with("memory.")) && in_memory().unwrap_or(false)
+}
+
 /// The folder that a variable names. One that is empty names none: it is not the folder that a command happens to run in.
 fn of(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable).filter(|value| !value.is_empty());

@@ -377,15 +377,15 @@ impl Memory {
     fn open() -> Result<Self, Error> {
         let folder = home::made(home::memory()?)?;
         let lock = home::lock(&folder.join("memory.lock"))?;
-        let key = key(&folder.join("memory.key"))?;
         let path = folder.join("memory.json");
-        let entries = match home::read(&path)? {
+        let entries: Vec<Entry> = match home::read(&path)? {
             Some(text) => serde_json::from_slice(&text).map_err(|error| Error::Content {
                 path,
                 problem: error.to_string(),
             })?,
             None => Vec::new(),
         };
+        let key = key(&folder.join("memory.key"), entries.is_empty())?;
         Ok(Self {
             folder,
             key,
@@ -431,18 +431,25 @@ fn digest(key: &[u8], data: &Data) -> Result<Digest, Error> {
     }
 }
 
-/// The key, made where there is none yet.
-fn key(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
-    if let Some(key) = home::read(path)?.map(Zeroizing::new) {
-        if key.len() == KEY_BYTES {
-            return Ok(key);
+/// The key, made where there is none yet and nothing is remembered under one.
+fn key(path: &Path, is_new: bool) -> Result<Zeroizing<Vec<u8>>, Error> {
+    match home::read(path)?.map(Zeroizing::new) {
+        Some(key) if key.len() == KEY_BYTES => return Ok(key),
+        None if is_new => {}
+        other => {
+            let what = match other {
+                Some(_) => "it is not the key that it was",
+                None => "it is not there any more",
+            };
+            let problem = format!(
+                "{what}, and without it no record is known again; put it back, or remove it and memory.json \
+                 to begin anew and know nothing of before"
+            );
+            return Err(Error::Content {
+                path: path.to_owned(),
+                problem,
+            });
         }
-        let problem = "it is not the key that it was, and without it no record is known again; \
-                       put it back, or remove it to begin anew and know nothing of before";
-        return Err(Error::Content {
-            path: path.to_owned(),
-            problem: problem.to_owned(),
-        });
     }
     let mut key = Zeroizing::new(vec![0; KEY_BYTES]);
     OsRng

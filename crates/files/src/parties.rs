@@ -1,29 +1,52 @@
 //! The tables of many parties: the files of a folder.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
 };
 
-use crate::{Error, data::refuse_pipe, distinct::place, target::folder};
+use crate::{
+    Error, data::refuse_pipe, distinct::place, note, shown, staged::UNFINISHED, target::folder,
+};
 
-/// The tables of a folder, CSV and Parquet, by name.
+/// The tables of a folder, CSV and Parquet, by name. Of other files it is said that they are left out.
 ///
 /// # Errors
-/// [`Error::Read`]; [`Error::Content`] for a folder without a table, [`Error::Pipe`] for a pipe among them.
+/// [`Error::Read`]; [`Error::Content`] for a folder without a table, or which a command was killed in while it wrote;
+/// [`Error::Pipe`] for a pipe among them.
 pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
     let refuse = |source| Error::Read {
         path: parts.to_owned(),
         source,
     };
-    let mut files = Vec::new();
+    let (mut files, mut others) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(parts).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();
-        if is_part(&path) {
-            files.push(path);
+        match path.file_name().and_then(OsStr::to_str) {
+            Some(name) if name.starts_with(UNFINISHED) => {
+                let problem = "a command was killed while it wrote into this folder: where that was `fhaim federate split`, \
+                               make the tables anew in an empty one, else remove this file";
+                return Err(Error::Content {
+                    path,
+                    problem: problem.to_owned(),
+                });
+            }
+            _ if is_part(&path) => files.push(path),
+            _ => others.push(path),
         }
     }
     files.sort();
+    others.sort();
+    if let [first, ..] = others.as_slice() {
+        let name = first.file_name().unwrap_or_default().to_string_lossy();
+        note(format_args!(
+            "in {} {} by name no CSV and no Parquet, and left out, {} for one",
+            parts.display(),
+            counted_are(others.len()),
+            shown(&name)
+        ));
+    }
     files.iter().try_for_each(|path| refuse_pipe(path))?;
     if files.is_empty() {
         return Err(Error::Content {
@@ -55,7 +78,45 @@ pub fn check_apart(parts: &Path, outputs: &[&Path]) -> Result<(), Error> {
     }
 }
 
+/// Whether a file is a party's table, by its name; a hidden one is none.
 fn is_part(path: &Path) -> bool {
-    let extension = path.extension();
-    extension.is_some_and(|extension| extension == "csv" || extension == "parquet")
+    let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+    let is_table = |extension: &OsStr| {
+        ["csv", "parquet"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    !path.file_name().is_some_and(is_hidden) && path.extension().is_some_and(is_table)
+}
+
+fn counted_are(files: usize) -> String {
+    match files {
+        1 => "1 file is".to_owned(),
+        _ => format!("{files} files are"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test's own files")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_files_are_no_parties_and_what_was_cut_off_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| fs::write(folder.path().join(name), "a\n1\n").unwrap();
+        for name in ["b.CSV", "a.csv", "c.parquet", ".d.csv", "e.txt"] {
+            write(name);
+        }
+        let files = part_files(folder.path()).unwrap();
+        let names = files.iter().map(|file| file.file_name().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), ["a.csv", "b.CSV", "c.parquet"]);
+        write(".fhaim-Ab12Cd");
+        let refused = part_files(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("killed while it wrote"), "{refused}");
+        for (output, is_among) in [("x.CSV", true), ("x.csv", true), ("x.txt", false)] {
+            let output = folder.path().join(output);
+            assert_eq!(check_apart(folder.path(), &[&output]).is_err(), is_among);
+        }
+    }
 }

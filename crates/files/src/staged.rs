@@ -297,9 +297,12 @@ pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
     files.into_iter().try_for_each(Whole::rename)
 }
 
+/// What the names of files begin with that are not whole yet, where the system has no files without names.
+pub(crate) const UNFINISHED: &str = ".fhaim-";
+
 fn temporary(readers: Readers) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".fhaim-");
+    builder.prefix(UNFINISHED);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

@@ -561,6 +561,17 @@ fn parquet_is_read_as_fhaim_reads_it() {
     );
 }
 
+/// At which step networks diverged is seen in steps with noise: whoever is told so has spent them.
+#[test]
+fn a_run_that_diverges_is_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    tables(folder.path());
+    let train = "train --parts parts --schema s.json --method dpgan --epsilon 5 --hidden 8 --rate 1e30 --steps 3 \
+                 --out g.model --yes --quiet";
+    refused(folder.path(), train, "training diverged");
+    assert!(!remembered(folder.path()).is_empty());
+}
+
 /// Numbers that would end in no memory, in no time, or in networks that are none, name their flag.
 #[test]
 fn numbers_that_cannot_be_name_their_flag() {

@@ -80,3 +80,44 @@ fn what_is_remembered_does_nothing_to_a_terminal() {
     );
     assert!(!told.contains('\u{1b}'), "{told}");
 }
+
+/// Without the key nothing is known again, and a new one would say that nothing was used before.
+#[test]
+fn a_key_that_is_gone_is_told_of() {
+    let folder = folder(table(50), SCHEMA);
+    let local = generate("local", &["--epsilon", "1", "--quiet", "--yes"]);
+    let run = || {
+        let output = fhaim(folder.path(), &local);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert_eq!(run(), "");
+    let key = folder.path().join(CONFIG).join("memory.key");
+    fs::remove_file(&key).unwrap();
+    let told = run();
+    assert!(
+        told.contains("memory.key: it is not there any more"),
+        "{told}"
+    );
+    assert!(!key.exists(), "a new key hides what was used before");
+}
+
+/// A result in the place of what is remembered would make all of it forgotten.
+#[test]
+fn no_result_takes_the_place_of_what_is_remembered() {
+    let folder = folder(table(50), SCHEMA);
+    let mut local = generate("local", &["--epsilon", "1", "--quiet", "--yes"]);
+    let out = local.iter().position(|argument| *argument == "out.csv");
+    assert!(fhaim(folder.path(), &local).status.success());
+    let memory = format!("{CONFIG}/memory.json");
+    local[out.unwrap()] = &memory;
+    let before = fs::read(folder.path().join(&memory)).unwrap();
+    let output = fhaim(folder.path(), &local);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(
+        told.contains("what is remembered of earlier runs is there"),
+        "{told}"
+    );
+    assert_eq!(fs::read(folder.path().join(&memory)).unwrap(), before);
+}

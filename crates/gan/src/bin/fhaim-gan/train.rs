@@ -38,12 +38,18 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     };
     let drawing = (&mut rng, progress);
     let (method, network) = (arguments.method, &arguments.network);
-    let model = train_by(method, &parties, network, kept.as_ref(), drawing)?;
-    if let Some((records, costs)) = known.zip(costs) {
+    let trained = train_by(method, &parties, network, kept.as_ref(), drawing);
+    // That networks diverged, and at which step, was seen in the noisy steps as well.
+    let has_told = matches!(
+        &trained,
+        Ok(_) | Err(Failure::Gan(fhaim_gan::Error::Diverged { .. }))
+    );
+    if let Some((records, costs)) = known.zip(costs).filter(|_| has_told) {
         let out = arguments.out.display().to_string();
         let costs = costs.into_iter().map(|(_, cost)| Some(cost));
         records.remember_each(&Use::Run { out }, costs);
     }
+    let model = trained?;
     file.write_bytes(&model.to_bytes())?;
     file.commit()?;
     tell(arguments, &model, kept.as_ref());
