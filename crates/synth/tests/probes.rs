@@ -1,4 +1,5 @@
 //! What the staged mechanism's probes bring, on tables made up to show it.
+#![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain, Schema, Table};
 use fhaim_dp::accounting;
