@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use fhaim_domain::{Schema, Table, counted};
 use fhaim_eval::{Attack, MonteCarlo, ScoreAttacks, monte_carlo, score_attacks};
+use fhaim_files::progress::Progress;
 use fhaim_synth::{FittedModel, load_model};
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
@@ -80,7 +81,7 @@ pub struct Attacks {
 }
 
 /// Reads a model and two tables, and attacks.
-pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
+pub fn run(arguments: &AttackArguments, progress: &Progress) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     size::check_drawn(arguments.drawn.get(), schema.columns().len(), "--drawn")?;
     let model = model(&arguments.model, arguments.model_mb, &schema)?;
@@ -107,6 +108,7 @@ pub fn run(arguments: &AttackArguments) -> Result<(), Error> {
         (&members, &others),
         arguments.drawn.get(),
         &options,
+        progress,
     )?;
     if arguments.json {
         return output::print_json(&attacks);
@@ -140,21 +142,30 @@ pub fn attack(
     (members, others): (&Table, &Table),
     drawn: usize,
     options: &MonteCarlo,
+    progress: &Progress,
 ) -> Result<Attacks, Error> {
     let scores = match model.density() {
         Some(density) => {
+            let phase = progress.uncounted("densities");
             let of = |table: &Table| {
                 let scores = density.log_densities(table.columns());
                 scores.map_err(fhaim_synth::Error::from)
             };
-            Some(score_attacks(&of(members)?, &of(others)?, options.seed)?)
+            let scores = score_attacks(&of(members)?, &of(others)?, options.seed)?;
+            phase.finish();
+            Some(scores)
         }
         None => None,
     };
+    let phase = progress.uncounted("draw");
     let drawn = model.sample(drawn, &mut StdRng::seed_from_u64(options.seed));
+    phase.finish();
+    let phase = progress.uncounted("nearest records");
+    let monte_carlo = monte_carlo(members.columns(), others.columns(), &drawn, options)?;
+    phase.finish();
     Ok(Attacks {
         scores,
-        monte_carlo: monte_carlo(members.columns(), others.columns(), &drawn, options)?,
+        monte_carlo,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use fhaim_domain::{CellProblem, HeaderProblem, SchemaProblem};
+use fhaim_files::shown_path;
 
 /// Why a command did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A file that was named cannot be read.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", shown_path(.path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -28,7 +29,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file that was named is not what it should be.
-    #[error("{}: {problem}", .path.display())]
+    #[error("{}: {problem}", shown_path(.path))]
     Content {
         /// The file.
         path: PathBuf,
@@ -36,7 +37,7 @@ pub enum Error {
         problem: String,
     },
     /// A result cannot be written.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", shown_path(.path))]
     Write {
         /// The file.
         path: PathBuf,

@@ -109,7 +109,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Align(arguments) => align::run(arguments, &progress),
         Command::Federate(command) => federate::dispatch(command, &progress),
         Command::Mix(drawing) => mix::run(&drawing.arguments, drawing.seed(), &progress),
-        Command::Attack(arguments) => attack::run(arguments),
+        Command::Attack(arguments) => attack::run(arguments, &progress),
         Command::Bench(BenchCommand::Mix(arguments)) => bench::mixing::run(arguments, &progress),
         Command::Bench(BenchCommand::Attack(arguments)) => bench::attack::run(arguments, &progress),
         Command::Bench(BenchCommand::Paper(arguments)) => bench::paper::run(arguments, &progress),

@@ -3,7 +3,7 @@
 use std::{io::Write, sync::Arc};
 
 use fhaim_domain::{Schema, WriteOptions, counted};
-use fhaim_files::progress::Progress;
+use fhaim_files::{progress::Progress, shown_path};
 use fhaim_generation::parse_conditions;
 use fhaim_synth::{FittedModel, ModelError, load_model};
 
@@ -33,7 +33,7 @@ pub fn run(
     })?;
     let records = draw(arguments, &model, schema, seed, &mut file, progress)?;
     file.commit()?;
-    let out = arguments.out.display();
+    let out = shown_path(&arguments.out);
     output::print(&format!(
         "{} in {out}\n",
         counted(records, "synthetic record")

@@ -5,6 +5,7 @@ use std::fmt;
 use fhaim_domain::{Claim, counted};
 use fhaim_dp::Rho;
 use fhaim_eval::Fact;
+use fhaim_files::shown;
 use fhaim_synth::{Release, Timing};
 use serde::Serialize;
 
@@ -92,7 +93,7 @@ impl fmt::Display for Summary {
             "{}: {} in {}",
             self.dataset,
             counted(self.records, "synthetic record"),
-            self.out
+            shown(&self.out)
         )?;
         writeln!(
             f,

@@ -2,8 +2,32 @@
 
 use std::fmt::Display;
 
-/// A number of things, as people write it: "1 field", "3 fields".
+/// A number of things, as people write it: "1 field", "3 fields", "3 parties", "3 mixes".
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
-    let s = if number == N::from(1) { "" } else { "s" };
-    format!("{number} {thing}{s}")
+    if number == N::from(1) {
+        return format!("{number} {thing}");
+    }
+    match thing.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ if thing.ends_with('x') => format!("{number} {thing}es"),
+        _ => format!("{number} {thing}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_are_counted_as_people_write_them() {
+        for (number, thing, expected) in [
+            (1, "party", "1 party"),
+            (2, "party", "2 parties"),
+            (0, "mix", "0 mixes"),
+            (3, "key", "3 keys"),
+            (3, "record", "3 records"),
+        ] {
+            assert_eq!(counted(number, thing), expected);
+        }
+    }
 }

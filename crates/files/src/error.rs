@@ -2,12 +2,14 @@
 
 use std::{io, path::PathBuf};
 
+use crate::shown_path;
+
 /// What cannot be read or written, or should not be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file that was named cannot be read.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", shown_path(.path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -15,7 +17,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file that was named is not what it should be.
-    #[error("{}: {problem}", .path.display())]
+    #[error("{}: {problem}", shown_path(.path))]
     Content {
         /// The file.
         path: PathBuf,
@@ -23,18 +25,21 @@ pub enum Error {
         problem: String,
     },
     /// What is read twice comes through a pipe.
-    #[error("{} gives its records once and not again: name a file, not a pipe", .0.display())]
+    #[error("{} gives its records once and not again: name a file, not a pipe", shown_path(.0))]
     Pipe(PathBuf),
     /// The system refuses.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", shown_path(.path))]
     Write {
         /// The file, as it was named.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
+    /// A result is to take the place of a folder.
+    #[error("{} is a folder: name a file in it", shown_path(.0))]
+    Folder(PathBuf),
     /// The folder of a result is not there.
-    #[error("{}: there is no folder {}: make it first", .path.display(), .folder.display())]
+    #[error("{}: there is no folder {}: make it first", shown_path(.path), shown_path(.folder))]
     NoFolder {
         /// The file, as it was named.
         path: PathBuf,
@@ -42,16 +47,16 @@ pub enum Error {
         folder: PathBuf,
     },
     /// An output is an input, or another output.
-    #[error("{} is named for two purposes", .0.display())]
+    #[error("{} is named for two purposes", shown_path(.0))]
     TwoPurposes(PathBuf),
     /// An output would take the place of what is remembered of spending.
-    #[error("{}: what is remembered of earlier runs is there: name a file in another folder", .0.display())]
+    #[error("{}: what is remembered of earlier runs is there: name a file in another folder", shown_path(.0))]
     Remembered(PathBuf),
     /// An output would be an input of the next run.
     #[error(
         "{}: in {} the next run would take it for a party's table: name a file in another folder",
-        .path.display(),
-        .parts.display()
+        shown_path(.path),
+        shown_path(.parts)
     )]
     AmongParties {
         /// The output, as it was named.
@@ -77,6 +82,7 @@ impl Error {
             Self::Read { .. }
             | Self::Content { .. }
             | Self::Pipe(_)
+            | Self::Folder(_)
             | Self::NoFolder { .. }
             | Self::TwoPurposes(_)
             | Self::Remembered(_)

@@ -1,12 +1,20 @@
 //! What a holder's programs keep on this machine: a folder and files readable by their owner alone.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     io::Write,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use crate::Error;
+use crate::{
+    Error, note, shown_path,
+    target::{folder as folder_of, sync_folder},
+};
+
+/// How often a lock is asked for before it is said that it is waited for, and how long after each time.
+const TRIES: u32 = 40;
+const BETWEEN_TRIES: Duration = Duration::from_millis(25);
 
 /// The folder of the login and of uploads under way.
 ///
@@ -88,23 +96,65 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         source,
     };
     // A temporary file is its owner's alone; renamed, the old content is gone at once or not at all.
-    let parent = path.parent().unwrap_or(Path::new("."));
+    let parent = folder_of(path);
     let mut file = tempfile::NamedTempFile::new_in(parent).map_err(refuse)?;
     file.write_all(bytes).map_err(refuse)?;
     file.as_file().sync_all().map_err(refuse)?;
     file.persist(path).map_err(|error| refuse(error.error))?;
-    Ok(())
+    sync_folder(parent).map_err(refuse)
 }
 
-/// Waits until no other program of this machine has a file's lock; it is free again when what is
-/// returned is dropped.
+/// Waits until no other program of this machine has a file's lock, and says so where that takes a while; it is free again
+/// when what is returned is dropped.
 ///
 /// # Errors
 /// [`Error::Write`].
 pub fn lock(path: &Path) -> Result<File, Error> {
-    let locked = File::create(path).and_then(|file| file.lock().map(|()| file));
+    let locked = File::create(path).and_then(|file| {
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        note(format_args!(
+            "another program has {}: waiting for it",
+            shown_path(path)
+        ));
+        file.lock().map(|()| file)
+    });
     locked.map_err(|source| Error::Write {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test's own files")]
+mod tests {
+    use super::*;
+
+    /// Whoever waits for another program is told so.
+    #[test]
+    fn a_lock_that_is_waited_for_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("memory.lock");
+        let (first, remarks) = crate::keeping(|| lock(&path).unwrap());
+        assert!(remarks.is_empty(), "{remarks:?}");
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || crate::keeping(|| lock(&path).map(drop)).1
+        });
+        std::thread::sleep(BETWEEN_TRIES * (TRIES + 20));
+        drop(first);
+        let remarks = waiting.join().unwrap();
+        assert_eq!(
+            remarks,
+            [format!(
+                "another program has {}: waiting for it",
+                path.display()
+            )]
+        );
+    }
 }

@@ -20,6 +20,6 @@ pub use distinct::check_distinct;
 pub use error::Error;
 pub use output::print;
 pub use parties::{check_apart, part_files};
-pub use remarks::{keeping, note, shown};
+pub use remarks::{keeping, note, shown, shown_path};
 pub use staged::{Staged, Whole, commit_all, rename_all};
 pub use tables::{FormatArguments, StrictnessArguments, delimiter, read_options, remarks};

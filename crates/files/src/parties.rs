@@ -7,7 +7,8 @@ use std::{
 };
 
 use crate::{
-    Error, data::refuse_pipe, distinct::place, note, shown, staged::UNFINISHED, target::folder,
+    Error, data::refuse_pipe, distinct::place, note, shown, shown_path, staged::UNFINISHED,
+    target::folder,
 };
 
 /// The tables of a folder, CSV and Parquet, by name. Of other files it is said that they are left out.
@@ -42,7 +43,7 @@ pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
         let name = first.file_name().unwrap_or_default().to_string_lossy();
         note(format_args!(
             "in {} {} by name no CSV and no Parquet, and left out, {} for one",
-            parts.display(),
+            shown_path(parts),
             counted_are(others.len()),
             shown(&name)
         ));

@@ -199,6 +199,7 @@ fn summary(name: &str, units: u64, unit: &str, seconds: f64) -> String {
     let one = unit.strip_suffix('s').unwrap_or(unit);
     let speed = match rate {
         ..1.0 => format!("{:.1} s a {one}", rate.recip()),
+        ..10.0 => format!("{rate:.1} {unit}/s"),
         _ => format!("{rate:.0} {unit}/s"),
     };
     format!(

@@ -1,7 +1,7 @@
 //! What a command has to say beside its results: on standard error, or kept for a program that has
 //! linked the commands and tells its user in its own way.
 
-use std::{borrow::Cow, cell::RefCell, fmt::Display};
+use std::{borrow::Cow, cell::RefCell, fmt::Display, path::Path};
 
 thread_local! {
     /// The remarks of this thread's work, where somebody keeps them.
@@ -25,6 +25,11 @@ pub fn shown(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The name of a file, as [`shown`].
+pub fn shown_path(path: &Path) -> String {
+    shown(&path.to_string_lossy()).into_owned()
+}
+
 /// Does some work, and keeps what it has to say.
 pub fn keeping<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let before = KEPT.replace(Some(Vec::new()));
@@ -42,6 +47,7 @@ mod tests {
             assert_eq!(shown(plain), plain);
         }
         assert_eq!(shown("a\u{1b}[2J\n.csv"), r#""a\u{1b}[2J\n.csv""#);
+        assert_eq!(shown_path(Path::new("a\u{7}.csv")), r#""a\u{7}.csv""#);
         // What comes after it would be read from the right.
         assert_eq!(shown("a\u{202e}vsc"), r#""a\u{202e}vsc""#);
     }

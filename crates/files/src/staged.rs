@@ -1,6 +1,7 @@
 //! Files that a program writes: whole or not at all.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
@@ -10,7 +11,7 @@ use tempfile::TempPath;
 
 use crate::{
     Error, output,
-    target::{Target, folder, target},
+    target::{Target, folder, sync_folder, target},
 };
 
 /// A file being written, which comes to its name when it is whole, in the place of any file of that name. Dropped
@@ -105,7 +106,7 @@ impl Staged {
     /// Starts a file: made before long work, it shows early that the folder cannot be written to.
     ///
     /// # Errors
-    /// [`Error::NoFolder`]; [`Error::Write`] for a folder instead of a file, and for whatever the system refuses.
+    /// [`Error::NoFolder`]; [`Error::Folder`]; [`Error::Write`] for whatever the system refuses.
     pub fn create(path: &Path) -> Result<Self, Error> {
         Self::start(path, Readers::Usual)
     }
@@ -123,7 +124,11 @@ impl Staged {
             path: path.to_owned(),
             source,
         };
-        let real = match target(path).map_err(refuse)? {
+        let target = target(path).map_err(|source| match source.kind() {
+            io::ErrorKind::IsADirectory => Error::Folder(path.to_owned()),
+            _ => refuse(source),
+        });
+        let real = match target? {
             Target::File(real) => real,
             Target::Open(file) => {
                 output::take(path);
@@ -201,7 +206,7 @@ impl Staged {
     /// # Errors
     /// [`Error::Write`].
     pub fn commit(self) -> Result<(), Error> {
-        self.finish()?.rename()
+        commit_all([self])
     }
 
     /// Brings all bytes to the disk, under a temporary name, and closes the file: of thousands that come to their names
@@ -268,14 +273,16 @@ impl Write for Staged {
 }
 
 impl Whole {
-    fn rename(self) -> Result<(), Error> {
+    /// Its folder, where it has one whose names are now others.
+    fn rename(self) -> Result<Option<PathBuf>, Error> {
         let Some((name, real)) = self.place else {
-            return Ok(());
+            return Ok(None);
         };
         name.persist(&real).map_err(|error| Error::Write {
             path: self.path,
             source: error.error,
-        })
+        })?;
+        Ok(Some(folder(&real).to_owned()))
     }
 }
 
@@ -292,9 +299,16 @@ pub fn commit_all(files: impl IntoIterator<Item = Staged>) -> Result<(), Error> 
 /// As [`commit_all`], of files that are finished.
 ///
 /// # Errors
-/// [`Error::Write`] for the first that cannot be renamed.
+/// [`Error::Write`] for the first that cannot be renamed, or a folder whose names cannot be brought to the disk.
 pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
-    files.into_iter().try_for_each(Whole::rename)
+    let renamed = files.into_iter().map(Whole::rename);
+    let folders: Result<BTreeSet<Option<PathBuf>>, Error> = renamed.collect();
+    folders?.into_iter().flatten().try_for_each(|folder| {
+        sync_folder(&folder).map_err(|source| Error::Write {
+            path: folder,
+            source,
+        })
+    })
 }
 
 /// What the names of files begin with that are not whole yet, where the system has no files without names.

@@ -38,9 +38,15 @@ pub fn target(path: &Path) -> io::Result<Target> {
     }
 }
 
+/// What stands for standard output by custom. A file of that name is `./-`.
+const DASH: &str = "-";
+
 /// The end of all links of a name; streams of the process are not looked behind.
 pub fn followed(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
+    let mut path = match cfg!(unix) && path == Path::new(DASH) {
+        true => PathBuf::from("/dev/stdout"),
+        false => path.to_owned(),
+    };
     for _ in 0..MAX_LINKS {
         if stream_number(&path).is_some() {
             return Ok(path);
@@ -52,6 +58,19 @@ pub fn followed(path: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("there are too many links"))
+}
+
+/// Brings the names in a folder to the disk, which a file's own bytes do not bring there: without it a loss of power
+/// can undo a rename. File systems that cannot do so, and systems that open no folders, are left alone.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    match File::open(folder)?.sync_all() {
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
+        _ => {}
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
 }
 
 /// The folder of a name.

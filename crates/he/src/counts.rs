@@ -30,6 +30,9 @@ use crate::parallel::map;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Pair;
 use crate::task::{TILE_HEIGHT, TILE_LEAVES};
+
+/// Leaves of a page of counts that one thread weighs and merges: threads share a page by as many.
+pub const LEAVES_A_THREAD: usize = TILE_LEAVES;
 use crate::work::{Clock, Work};
 use std::collections::BTreeMap;
 

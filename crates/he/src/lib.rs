@@ -56,7 +56,7 @@ pub use assembly::Assembly;
 pub use backend::{Backend, Threads, WORKING_BYTES};
 pub use ciphertext::Ciphertext;
 pub use context::EvaluationContext;
-pub use counts::{CountsLayout, EncryptedCounts, Weights};
+pub use counts::{CountsLayout, EncryptedCounts, LEAVES_A_THREAD, Weights};
 pub use division::spread;
 pub use error::{Error, Result};
 pub use evaluate::Evaluator;

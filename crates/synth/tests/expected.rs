@@ -87,7 +87,7 @@ fn batches(expected: &Expected, outcome: &Outcome) -> Vec<([usize; 3], ExpectedB
 const FACTORS: [(&str, f64); 6] = [
     ("statistics", 1.5),
     ("cells", 2.5),
-    ("variances", 3.0),
+    ("variances", 2.0),
     ("fits", 1.5),
     ("steps", 2.5),
     ("cells of fits", 2.5),

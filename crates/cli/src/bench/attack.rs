@@ -173,6 +173,7 @@ fn trial(
         (&members, &others),
         arguments.drawn.get(),
         &options,
+        &Progress::new(true),
     )?;
     let scores = attacks
         .scores

@@ -6,7 +6,7 @@ use std::{fmt, ops::Add, time::Instant};
 
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
-use fhaim_he::{Layout, PAGE, ParameterSet, Parameters, WORKING_BYTES};
+use fhaim_he::{LEAVES_A_THREAD, Layout, PAGE, ParameterSet, Parameters, WORKING_BYTES};
 use fhaim_protocol::{
     counts::CountTables,
     encryption::{Encryption, Form},
@@ -73,6 +73,10 @@ pub struct Work {
     pub products: f64,
     /// Tables of counts that are weighed for a leaf of a page.
     pub weighings: f64,
+    /// Of key switches and of weighings of counts those that one thread does while all others wait:
+    pub lone_switches: f64,
+    /// of the second.
+    pub lone_weighings: f64,
     /// Squares of pages.
     pub squares: f64,
     /// Columns whose counts are estimated from what was released of them.
@@ -104,8 +108,10 @@ pub struct Estimate {
     pub measured_seconds: f64,
     /// Seconds from the run's start until this was said: of reading the table, and measuring.
     pub said_seconds: f64,
-    /// What is expected to be done.
+    /// What is expected to be done,
     pub work: Work,
+    /// and how fast this machine is.
+    pub speeds: Speeds,
 }
 
 /// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
@@ -296,8 +302,14 @@ impl Load {
             key_switches += batch.factors as f64 * chunks;
         } else {
             work.weighings = residues * (shared(cells) + batch.statistics as f64);
+            work.lone_switches = residues * levels;
         }
         work.key_switches = residues * key_switches;
+        if shape.chunks == 0 && shared(cells) <= (pages * LEAVES_A_THREAD) as f64 {
+            // Leaves are so few that one thread has them all.
+            work.lone_switches = work.key_switches;
+            work.lone_weighings = work.weighings;
+        }
         // Every variance takes one of the two vectors of a level, on average.
         let read = 1.0 - 0.5f64.powi(batch.variances as i32);
         work.vectors = residues * (pages * shape.vectors) as f64 * read;
@@ -338,6 +350,7 @@ impl Load {
             measured_seconds: started.elapsed().as_secs_f64(),
             said_seconds: begun.elapsed().as_secs_f64(),
             work,
+            speeds,
         })
     }
 
@@ -375,6 +388,8 @@ impl Add for Work {
             key_switches: self.key_switches + other.key_switches,
             products: self.products + other.products,
             weighings: self.weighings + other.weighings,
+            lone_switches: self.lone_switches + other.lone_switches,
+            lone_weighings: self.lone_weighings + other.lone_weighings,
             squares: self.squares + other.squares,
             columns: self.columns + other.columns,
             fit_steps: self.fit_steps + other.fit_steps,

@@ -8,8 +8,9 @@ use fhaim_domain::{Clique, Domain, Schema, Table, WriteOptions};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{
     Cell, Ciphertext, Combination, CountsLayout, DEGREE, EncryptedCounts, EncryptedTable,
-    EvaluationKeys, Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys, Layout, Page,
-    Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights, Work, seal,
+    EvaluationKeys, Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys, LEAVES_A_THREAD,
+    Layout, PAGE, Page, Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights,
+    Work, seal,
 };
 use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit};
 use fhaim_protocol::encryption::Encryption;
@@ -17,6 +18,7 @@ use fhaim_release::Job;
 use fhaim_synth::{Blocks, FittedModel, Mechanism, OneWaysOnly};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Load, Work as Todo};
@@ -64,8 +66,8 @@ const DRAWN_COLUMNS: [usize; 2] = [6, 8];
 const DRAWN: usize = 10_000;
 
 /// Seconds that this machine takes now, all of its cores at work where they are in a run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Speeds {
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Speeds {
     /// A dataset's keys, and the holder's own.
     pub keys: f64,
     /// An encryption.
@@ -84,6 +86,8 @@ pub(super) struct Speeds {
     pub product: f64,
     /// A table of counts, weighed for a leaf.
     pub weighing: f64,
+    /// The same two of a page that one thread makes, while all others wait.
+    pub alone: Alone,
     /// The square of a page of counts.
     pub square: f64,
     /// Estimating a column's counts from what was released of it.
@@ -98,6 +102,27 @@ pub(super) struct Speeds {
     pub drawn_value: f64,
     /// and for each value of it that is written.
     pub written_value: f64,
+}
+
+/// Seconds of what one thread does, while all others wait.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Alone {
+    key_switch: f64,
+    weighing: f64,
+}
+
+impl Alone {
+    /// What some threads take together, over what one of them takes for the same: of a page for which each had as many
+    /// leaves as one thread has, each with one table, in so many seconds.
+    fn share(&self, seconds: f64, key_switches: f64, threads: f64) -> f64 {
+        let leaves = threads * LEAVES_A_THREAD as f64;
+        let merges = leaves - threads;
+        let together = leaves * self.weighing + merges * self.key_switch;
+        // What is above is one thread's again.
+        let above = (key_switches - merges) * self.key_switch;
+        let share = (seconds - above) / together.max(f64::MIN_POSITIVE);
+        share.clamp(threads.recip(), 1.0)
+    }
 }
 
 impl Speeds {
@@ -132,6 +157,7 @@ impl Speeds {
             key_switch: compute.key_switch,
             product: compute.product,
             weighing: compute.weighing,
+            alone: compute.alone,
             square,
             column: synthetic.column,
             fit_cell,
@@ -149,9 +175,11 @@ impl Speeds {
             + work.vectors * self.vector
             + work.opened * self.opening
             + work.sheets * self.sheet
-            + work.key_switches * self.key_switch
+            + (work.key_switches - work.lone_switches) * self.key_switch
+            + work.lone_switches * self.alone.key_switch
             + work.products * self.product
-            + work.weighings * self.weighing
+            + (work.weighings - work.lone_weighings) * self.weighing
+            + work.lone_weighings * self.alone.weighing
             + work.squares * self.square;
         let fits = work.columns * self.column
             + work.fit_cells * self.fit_cell
@@ -202,6 +230,7 @@ struct Compute {
     key_switch: f64,
     product: f64,
     weighing: f64,
+    alone: Alone,
     opening: f64,
     page: Page,
 }
@@ -274,6 +303,10 @@ impl Bench {
             key_switch,
             product,
             weighing: 0.0,
+            alone: Alone {
+                key_switch,
+                weighing: 0.0,
+            },
             opening: 0.0,
             page,
         })
@@ -322,7 +355,7 @@ impl Bench {
         ))
     }
 
-    /// Seconds of a key switch and of weighing a table of counts for a leaf, with all cores at work.
+    /// Seconds of a key switch and of weighing a table of counts for a leaf, with all cores at work and of one thread.
     fn counts(&self) -> Result<Compute, Error> {
         let stride = self.layout.stride();
         let layout = CountsLayout::new(&[stride; COLUMNS])?;
@@ -342,27 +375,40 @@ impl Bench {
         let opening = started.elapsed().as_secs_f64() / (COLUMNS * self.params.residues()) as f64;
         let evaluator = Evaluator::new(&self.keys, self.layout);
         let slots = self.layout.slots();
-        // Each leaf weighs one table, and then all of them.
         let weights = |tables: usize| Weights((0..tables).map(|t| (t * stride, 1)).collect());
-        let cells = |tables: usize| -> Vec<(usize, Weights)> {
-            let leaves = (0..COLUMNS).map(|leaf| leaf * slots);
-            leaves.map(|place| (place, weights(tables))).collect()
-        };
-        let time = |tables| {
-            let batch = [cells(tables)];
+        let time = |leaves: usize, tables: usize| {
+            let places = (0..leaves).map(|leaf| leaf * slots);
+            let cells: Vec<_> = places.map(|place| (place, weights(tables))).collect();
+            let batch = [cells];
             computed(|work| {
                 let pages = evaluator.count_pages(&counts, 0, &batch, work)?;
                 Ok(pages.into_iter().flatten().next())
             })
         };
-        let (one, _, _) = time(1)?;
-        let (all, work, page) = time(COLUMNS)?;
-        let weighing = (all - one).max(0.0) / (COLUMNS * (COLUMNS - 1)) as f64;
-        let switches = (one - COLUMNS as f64 * weighing).max(0.0);
-        Ok(Compute {
+        // Each leaf weighs one table, and then all of them; one thread has all leaves.
+        let few = COLUMNS.min(LEAVES_A_THREAD).min(PAGE / slots);
+        let (one, work, _) = time(few, 1)?;
+        let (all, _, page) = time(few, COLUMNS)?;
+        let weighing = (all - one).max(0.0) / (few * (COLUMNS - 1)) as f64;
+        let switches = (one - few as f64 * weighing).max(0.0);
+        let alone = Alone {
             key_switch: switches / work.key_switches.max(1) as f64,
-            product: 0.0,
             weighing,
+        };
+        // And then every thread has some.
+        let threads = cores().min(PAGE / slots / LEAVES_A_THREAD).max(1);
+        let share = match threads {
+            1 => 1.0,
+            _ => {
+                let (seconds, work, _) = time(threads * LEAVES_A_THREAD, 1)?;
+                alone.share(seconds, work.key_switches as f64, threads as f64)
+            }
+        };
+        Ok(Compute {
+            key_switch: share * alone.key_switch,
+            product: 0.0,
+            weighing: share * alone.weighing,
+            alone,
             opening,
             page,
         })

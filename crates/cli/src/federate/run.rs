@@ -18,6 +18,7 @@ use fhaim_files::{
     memory::{self, Cost, Records, Use},
     part_files,
     progress::Progress,
+    shown,
 };
 use fhaim_release::Job;
 use fhaim_synth::sample_allowed;
@@ -371,12 +372,12 @@ fn report(arguments: &FederateArguments, summary: &Summary) -> Result<(), Error>
         return output::print_json(summary);
     }
     let mut text = format!(
-        "{}: {} in {}\n{} parties, {} of {}; {} measured; the record that paid most paid rho = {:.6} of {:.6} \
+        "{}: {} in {}\n{}, {} of {}; {} measured; the record that paid most paid rho = {:.6} of {:.6} \
          (epsilon {}, delta {:e}); {:.2} s\n",
         summary.dataset,
         counted(summary.records, "synthetic record"),
-        summary.out,
-        summary.parties,
+        shown(&summary.out),
+        counted(summary.parties, "party"),
         counted(summary.rounds as usize, "round"),
         summary.method,
         counted(summary.measurements, "marginal"),

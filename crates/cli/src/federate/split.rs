@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use fhaim_domain::counted;
 use fhaim_federated::partition::partition;
-use fhaim_files::data::dialect_text;
+use fhaim_files::{data::dialect_text, shown_path};
 
 use super::args::SplitArguments;
 use crate::{
@@ -40,15 +40,12 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
     write(data, text, dialect.delimiter, &owners, parties.len(), out)?;
     let sizes = parties.iter().map(Vec::len);
     let (least, most) = (sizes.clone().min(), sizes.max());
-    let count = match parties.len() {
-        1 => "1 party".to_owned(),
-        count => format!("{count} parties"),
-    };
     output::print(&format!(
-        "{count} of {} to {} each in {}\n",
+        "{} of {} to {} each in {}\n",
+        counted(parties.len(), "party"),
         least.unwrap_or(0),
         counted(most.unwrap_or(0), "record"),
-        out.display()
+        shown_path(out)
     ))
 }
 
@@ -60,7 +57,7 @@ fn make_folder(out: &Path) -> Result<(), Error> {
     };
     fs::create_dir_all(out).map_err(refuse)?;
     if fs::read_dir(out).map_err(refuse)?.next().is_some() {
-        let name = out.display();
+        let name = shown_path(out);
         return Err(Error::Usage(format!(
             "{name} is not empty: name another folder, or empty it first"
         )));

@@ -15,6 +15,7 @@ use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting, rdp::Mixing};
 use fhaim_files::{
     memory::{self, Cost, Use},
     progress::Progress,
+    shown,
 };
 use fhaim_he::SecretKey;
 use fhaim_mix::{
@@ -381,11 +382,11 @@ fn print(arguments: &MixArguments, summary: &Summary, rho: Rho) -> Result<(), Er
     };
     written::print(&format!(
         "{} of {} at most, {}; {} in {}\n{cost} (epsilon {}, delta {:e}); {:.2} s\n",
-        counted(summary.mixes, "mix").replace("mixs", "mixes"),
+        counted(summary.mixes, "mix"),
         counted(summary.mix, "record"),
         counted(summary.features, "feature"),
         counted(summary.records, "synthetic record"),
-        summary.out,
+        shown(&summary.out),
         summary.epsilon,
         summary.delta,
         summary.seconds

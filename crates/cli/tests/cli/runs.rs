@@ -221,6 +221,22 @@ fn a_table_comes_through_a_pipe() {
     assert!(records.abs_diff(200) < 20, "{records}");
 }
 
+/// A dash stands for standard output, as elsewhere, and a table that goes there is all that goes there.
+#[cfg(unix)]
+#[test]
+fn a_dash_is_standard_output() {
+    let folder = folder(table(200), SCHEMA);
+    let line = "local --data t.csv --schema t.schema.json --epsilon 1 --out -";
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let output = fhaim(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let header = |text: &[u8]| text.split(|&byte| byte == b'\n').next().map(<[u8]>::to_vec);
+    let table = fs::read(folder.path().join("t.csv")).unwrap();
+    assert_eq!(header(&output.stdout), header(&table));
+    assert!(stderr(&output).contains("rho"), "{}", stderr(&output));
+    assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+}
+
 /// Links are written through, and what is no file (a device, standard output) is not replaced by one.
 #[cfg(unix)]
 #[test]

@@ -6,7 +6,7 @@ use std::{fmt, fmt::Write as _, path::Path, path::PathBuf};
 use super::{
     Account, Cost, Neighbours, Unit, of_a_party, of_a_record, party_epsilon, record_epsilon,
 };
-use crate::{home, shown};
+use crate::{home, shown, shown_path};
 
 /// Where the account of each party is, in the memory's folder: the one of the last run over many that was begun.
 const EACH: &str = "memory.parties.txt";
@@ -113,7 +113,7 @@ impl fmt::Display for Summary<'_> {
         }
         let gap = if self.short { " " } else { "\n" };
         match &self.each {
-            Some(path) => write!(f, "{gap}each party's account is in {}", path.display()),
+            Some(path) => write!(f, "{gap}each party's account is in {}", shown_path(path)),
             None => write!(
                 f,
                 "{gap}a run over one party's table alone says what that one has cost"

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fhaim_domain::{WriteOptions, write_csv};
-use fhaim_files::{Staged, check_distinct};
+use fhaim_domain::{WriteOptions, counted, write_csv};
+use fhaim_files::{Staged, check_distinct, shown_path};
 use fhaim_gan::Shape;
 use fhaim_mix::idx::write_images;
 
@@ -61,9 +61,9 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     file.write_bytes(&bytes)?;
     file.commit()?;
     data::print(&format!(
-        "{} synthetic records in {}",
-        drawn.len(),
-        arguments.out.display()
+        "{} in {}",
+        counted(drawn.len(), "synthetic record"),
+        shown_path(&arguments.out)
     ));
     Ok(())
 }

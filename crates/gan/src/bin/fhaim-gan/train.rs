@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use fhaim_domain::counted;
 use fhaim_files::data::Data;
 use fhaim_files::memory::{self, Cost, Noised, Unit, Use};
 use fhaim_files::progress::Progress;
-use fhaim_files::{Staged, check_apart, check_distinct, part_files};
+use fhaim_files::{Staged, check_apart, check_distinct, part_files, shown_path};
 use fhaim_gan::{Examples, Model};
 
 use crate::args::TrainArguments;
@@ -73,14 +74,10 @@ fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
         _ => "no privacy: the networks and what they draw tell of the records".to_owned(),
     };
     let count = model.gans().len();
-    let networks = if count == 1 {
-        "1 pair".to_owned()
-    } else {
-        format!("{count} pairs")
-    };
     data::print(&format!(
-        "{networks} of networks in {}; {what}",
-        arguments.out.display()
+        "{} of networks in {}; {what}",
+        counted(count, "pair"),
+        shown_path(&arguments.out)
     ));
 }
 

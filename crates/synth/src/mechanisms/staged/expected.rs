@@ -153,25 +153,36 @@ impl<'a> Shape<'a> {
             .sum();
         let joined = pairs as f64 / self.job.workload.pairs().len().max(1) as f64;
         let factors: f64 = sizes.iter().map(|&size| basis(groups(size))).sum();
-        let numbers = self.numbers_of_groups(most);
         ExpectedBatch {
             statistics: pairs,
             sums: 0,
             products: whole(cells * joined),
             factors: whole(factors * FACTORS),
-            variances: (numbers * (numbers + 1) / 2).min(pairs),
+            variances: self.variances(most).min(pairs),
         }
     }
 
-    /// How many different numbers of groups attributes have: narrow ones as many as values, wide ones at most so many.
-    fn numbers_of_groups(&self, most: usize) -> usize {
+    /// Variances of blocks: one for each two numbers of groups that attributes of a pair have, narrow ones as many as values,
+    /// wide ones at most so many different ones.
+    fn variances(&self, most: usize) -> usize {
         if !self.fine {
             return 1;
         }
-        let (narrow, wide): (Vec<usize>, Vec<usize>) =
-            (self.job.domain.sizes().iter()).partition(|&&size| size <= WHOLE);
-        let narrow: BTreeSet<usize> = narrow.into_iter().collect();
-        narrow.len() + wide.len().div_ceil(SAME_NUMBER).min(most)
+        let mut wide = 0;
+        let number = |&size: &usize| {
+            if size <= WHOLE {
+                return size;
+            }
+            wide += 1;
+            WHOLE + 1 + ((wide - 1) / SAME_NUMBER) % most
+        };
+        let numbers: Vec<usize> = self.job.domain.sizes().iter().map(number).collect();
+        let pairs = self.job.workload.pairs().iter();
+        let pairs = pairs.map(|pair| {
+            let [a, b] = pair.attributes.map(|attribute| numbers[attribute]);
+            [a.min(b), a.max(b)]
+        });
+        pairs.collect::<BTreeSet<_>>().len()
     }
 
     /// Pairs that stages measure: all that are probed finely, where what the model has no room for is kept beside it.
