@@ -247,12 +247,17 @@ fn what_cannot_be_is_refused_with_a_way_out() {
     ] {
         refused(folder, missing, "No such file or directory");
     }
-    // What cannot be written is no fault of the request.
-    let nowhere = call(
+    refused(
         folder,
         &train.replace("--out g.bin", "--out parts --method central"),
+        "parts is a folder: name a file in it",
     );
-    assert_eq!(nowhere.status.code(), Some(1));
+    // A disk that is full is no fault of the request.
+    #[cfg(target_os = "linux")]
+    {
+        let full = train.replace("--out g.bin", "--out /dev/full --method central --hidden 4");
+        assert_eq!(call(folder, &full).status.code(), Some(1));
+    }
     fs::create_dir(folder.join("none")).unwrap();
     refused(
         folder,
