@@ -61,12 +61,18 @@ pub fn followed(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Brings the names in a folder to the disk, which a file's own bytes do not bring there: without it a loss of power
-/// can undo a rename. File systems that cannot do so, and systems that open no folders, are left alone.
+/// can undo a rename. Folders that may be written to and not read, file systems that cannot do so, and systems that open
+/// no folders are left alone: the file is where it belongs.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    match File::open(folder)?.sync_all() {
-        Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
-        _ => {}
+    if let Ok(folder) = File::open(folder)
+        && let Err(error) = folder.sync_all()
+        && !matches!(
+            error.kind(),
+            io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+        )
+    {
+        return Err(error);
     }
     #[cfg(not(unix))]
     let _ = folder;
