@@ -11,8 +11,9 @@ const STEP: f64 = PANEL.0 + 72.0;
 const LEGEND: f64 = 18.0;
 
 /// One for each series, repeated beyond.
-const COLOURS: [&str; 6] = [
-    "#1b6ca8", "#c4501b", "#2a7f3f", "#7a3e9d", "#8a6d00", "#555",
+const COLOURS: [&str; 12] = [
+    "#1b6ca8", "#c4501b", "#2a7f3f", "#7a3e9d", "#8a6d00", "#555555", "#d6336c", "#0097a7",
+    "#000000", "#8bc34a", "#5c3317", "#b39ddb",
 ];
 
 /// What a panel shows, in its unit.
