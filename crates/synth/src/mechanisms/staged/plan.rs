@@ -16,8 +16,6 @@
 mod beside;
 mod candidate;
 
-use std::{panic::resume_unwind, thread};
-
 use fhaim_domain::Domain;
 use fhaim_pgm::ModelGraph;
 
@@ -158,7 +156,7 @@ pub fn best_gamma(
     penalties: &[f64],
     candidates: &[Candidate],
 ) -> f64 {
-    let planned = |&gamma: &f64| {
+    let planned = penalties.iter().map(|&gamma| {
         let mut tried = candidates.to_vec();
         let options = PlanOptions {
             gamma,
@@ -167,18 +165,7 @@ pub fn best_gamma(
         };
         plan(domain, fixed, &options, &mut tried);
         (gamma, objective(fixed, options.beta, &tried))
-    };
-    // Each plan is made by itself, whatever the others come to.
-    let planned: Vec<(f64, f64)> = thread::scope(|scope| {
-        let threads: Vec<_> = penalties
-            .iter()
-            .map(|gamma| scope.spawn(move || planned(gamma)))
-            .collect();
-        let all = threads.into_iter().map(|thread| thread.join());
-        all.map(|one| one.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
     });
-    let planned = planned.into_iter();
     let best = planned.min_by(|(_, one), (_, other)| one.total_cmp(other));
     best.map_or(options.gamma, |(gamma, _)| gamma)
 }
