@@ -1,23 +1,24 @@
-//! A holder's own key, ciphertexts under it and its switching keys, under a set with one special prime and
-//! one with two: what decodes is what its encoding is.
+//! A holder's own key, ciphertexts under it and its switching keys, under a set with one special prime, one with two
+//! and one that rounds: what decodes is what its encoding is.
 
 #![no_main]
 
 use std::sync::LazyLock;
 
 use fhaim_fuzz::{HolderObjects, choice, edited, mend_checksum};
-use fhaim_he::{HolderKey, HolderKeys, P1, P5, SeededCiphertext, parameter_set};
+use fhaim_he::{HolderKey, HolderKeys, P1, P5, P6, SeededCiphertext, parameter_set};
 use libfuzzer_sys::fuzz_target;
 
-static OBJECTS: [LazyLock<HolderObjects>; 2] = [
+static OBJECTS: [LazyLock<HolderObjects>; 3] = [
     LazyLock::new(|| HolderObjects::new(P1)),
     LazyLock::new(|| HolderObjects::new(P5)),
+    LazyLock::new(|| HolderObjects::new(P6)),
 ];
 
 fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let how = choice(&mut data);
-    let objects = &OBJECTS[usize::from(how & 1)];
+    let objects = &OBJECTS[usize::from(how >> 4) % OBJECTS.len()];
     let valid = &objects.encoded[usize::from(how >> 2 & 3)];
     let mut bytes = edited(valid, data);
     if how & 2 == 0 {

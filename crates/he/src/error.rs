@@ -39,8 +39,11 @@ pub enum Error {
     /// What is kept elsewhere could not be read, or is not what was put there: worth another try.
     #[error("what is kept elsewhere could not be read: {0}")]
     Unavailable(String),
-    /// The residual noise leaves too little room for exact decryption.
-    #[error("too little noise budget left")]
+    /// The residual noise leaves too little room for exact decryption, or more of it than a flood hides.
+    #[error(
+        "too little noise budget left: the table's columns are too wide for its encryption parameters; make the dataset \
+         anew, or merge rare categories"
+    )]
     NoiseBudget,
     /// The underlying scheme refused an operation.
     #[error("encryption scheme: {0}")]

@@ -208,23 +208,31 @@ fn bits(q: u64) -> u32 {
 
 /// Bytes of one limb of residues; the degree is a multiple of 64, so limbs are whole words.
 pub(crate) fn limb_bytes(q: u64) -> usize {
-    const { assert!(DEGREE.is_multiple_of(64)) };
-    DEGREE * bits(q) as usize / 8
+    words_bytes(bits(q))
 }
 
-/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has. Words of 64 bits alone:
-/// the browser has no wider ones.
+/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has.
 pub(crate) fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
-    let bits = bits(q);
+    put_words(out, bits(q), residues);
+}
+
+/// Bytes of as many words as the degree, of so many bits each.
+pub(crate) fn words_bytes(bits: u32) -> usize {
+    const { assert!(DEGREE.is_multiple_of(64)) };
+    DEGREE * bits as usize / 8
+}
+
+/// Appends words of so many bits each, 62 at most. Words of 64 bits alone: the browser has no wider ones.
+pub(crate) fn put_words(out: &mut Vec<u8>, bits: u32, words: &[u64]) {
     let (mut word, mut held) = (0, 0);
-    for &residue in residues {
-        word |= residue << held;
+    for &next in words {
+        word |= next << held;
         held += bits;
         if held >= 64 {
             out.extend_from_slice(&word.to_le_bytes());
             held -= 64;
             // Its last `held` bits did not fit. `bits` is below 64, so at least one did.
-            word = residue >> (bits - held);
+            word = next >> (bits - held);
         }
     }
 }
@@ -280,21 +288,28 @@ impl<'a> Reader<'a> {
 
     /// Appends a limb's residues to `out`.
     pub(crate) fn limb(&mut self, q: u64, out: &mut Vec<u64>) -> Result<()> {
-        let (limb, rest) = self
+        if self.words(bits(q), out)? >= q {
+            return Err(self.malformed("a residue is not below its prime"));
+        }
+        Ok(())
+    }
+
+    /// Appends as many words as the degree, of so many bits each (62 at most), to `out`; returns the largest.
+    pub(crate) fn words(&mut self, bits: u32, out: &mut Vec<u64>) -> Result<u64> {
+        let (words, rest) = self
             .rest
-            .split_at_checked(limb_bytes(q))
+            .split_at_checked(words_bytes(bits))
             .ok_or_else(|| self.malformed(LENGTH))?;
         self.rest = rest;
-        let bits = bits(q);
         let mask = (1 << bits) - 1;
         let mut largest = 0;
-        let mut push = |residue: u64| {
-            largest = largest.max(residue);
-            out.push(residue);
+        let mut push = |word: u64| {
+            largest = largest.max(word);
+            out.push(word);
         };
         // `left` holds the `held` bits, fewer than a residue's, that earlier words had left.
         let (mut left, mut held) = (0, 0);
-        for &word in limb.as_chunks().0 {
+        for &word in words.as_chunks().0 {
             let word = u64::from_le_bytes(word);
             push((left | word << held) & mask);
             left = word >> (bits - held);
@@ -305,10 +320,7 @@ impl<'a> Reader<'a> {
                 held -= bits;
             }
         }
-        if largest >= q {
-            return Err(self.malformed("a residue is not below its prime"));
-        }
-        Ok(())
+        Ok(largest)
     }
 
     /// The residues of a polynomial over `moduli`.

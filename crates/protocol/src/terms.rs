@@ -24,7 +24,9 @@ use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderForm, LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{ParameterSet, Parameters};
-use fhaim_release::{Catalogue, Choice, Holders, Job, Need, Options, Workload};
+use fhaim_release::{
+    Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload,
+};
 use serde::{Deserialize, Serialize};
 
 /// A released value must have room for so many standard deviations of noise: beyond them lies less
@@ -400,6 +402,7 @@ impl Terms {
 
     fn choose(&self, need: &Need, largest: u128) -> Result<ParameterSet, Error> {
         choose(
+            self.schema.domain(),
             self.record_bound,
             largest,
             need.squares,
@@ -589,29 +592,27 @@ fn largest_value(need: &Need, holders: &Holders) -> u128 {
     need.largest_cell.saturating_add(noise)
 }
 
-/// Parameters and noise for one run over so many records at most, with noise of all holders in a form, encrypted
+/// Parameters and noise for one run over so many records of a domain at most, with noise of all holders in a form, encrypted
 /// under such a key and decrypted by one service.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
 pub fn encryption(
+    domain: &Domain,
     record_bound: u64,
     need: &Need,
     holders: &Holders,
     form: LadderForm,
     key: Encryption,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
-    let set = choose(
-        record_bound,
-        largest_value(need, holders),
-        need.squares,
-        (key, 1),
-    )?;
+    let largest = largest_value(need, holders);
+    let set = choose(domain, record_bound, largest, need.squares, (key, 1))?;
     Ok((set, need.ladder.plan(form)?))
 }
 
 /// The parameter set of new terms, under such a key and with a secret key in so many shares.
 fn choose(
+    domain: &Domain,
     record_bound: u64,
     largest: u128,
     squares: bool,
@@ -620,9 +621,20 @@ fn choose(
     Ok(match key {
         Encryption::PublicKey => ParameterSet::choose(record_bound, largest, squares)?,
         Encryption::HolderKey => {
-            ParameterSet::choose_for_holder(record_bound, largest, squares, shares)?
+            let energy = largest_energy(domain);
+            ParameterSet::choose_for_holder(record_bound, largest, squares, energy, shares)?
         }
     })
+}
+
+/// The largest squared norm of a combination of columns of which products are released: a contrast of as many groups as
+/// contrasts have, all but one of them of a single category, with the groups less one on the columns of that one and -1 on
+/// the others.
+fn largest_energy(domain: &Domain) -> u64 {
+    let widest = domain.sizes().iter().copied().max().unwrap_or(1).max(1) as u64;
+    let others = widest.min(MAX_CENTRED as u64) - 1;
+    let contrast = (widest - others) * others.pow(2) + others;
+    contrast.max(widest)
 }
 
 /// The parameters of a set, with their tables, for a key that these services share.

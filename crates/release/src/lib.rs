@@ -29,7 +29,7 @@ pub use phase::Phase;
 pub use request::{ReleaseRequest, UNIT_VARIANCE};
 pub use run::{Action, Batch, Run, RunError, StoredBatch};
 pub use source::{Source, SourceError};
-pub use statistic::{Axis, SquaredTerm, Statistic};
+pub use statistic::{Axis, MAX_CENTRED, SquaredTerm, Statistic};
 pub use tariff::Tariff;
 
 /// The examples of the README, which are tests.

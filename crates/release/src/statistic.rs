@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Tariff, replacement};
 
+/// Upper bound on the groups of a contrast, whose functions are this less one on their own group's categories and -1 on
+/// the others. Functions of more groups are their indicators.
+pub const MAX_CENTRED: usize = 8;
+
 /// Integer functions of one attribute: `functions[f][category]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Axis {

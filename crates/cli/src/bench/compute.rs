@@ -58,7 +58,8 @@ pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Erro
 fn measure(dataset: &Dataset) -> Result<Row, Error> {
     // No count is larger than the number of records.
     let records = dataset.table.records() as u64;
-    let set = ParameterSet::choose_for_holder(records, records.into(), false, 1)?;
+    // Products are of single columns.
+    let set = ParameterSet::choose_for_holder(records, records.into(), false, 1, 1)?;
     let done = compute(&dataset.table, set, &mut system()?)?;
     Ok(row(&dataset.name, &set, &done))
 }

@@ -136,7 +136,8 @@ pub fn load(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, ladder) = encryption(job.record_bound, &need, &job.holders, job.leak.form, key)?;
+    let (bound, form) = (job.record_bound, job.leak.form);
+    let (set, ladder) = encryption(&job.domain, bound, &need, &job.holders, form, key)?;
     let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
     let shape = Shape::new(&plan, domain, count, contribution)?;
     let uploaded = shape.uploaded(&plan, count);

@@ -14,8 +14,7 @@ use fhaim_pgm::{AxisView, Measurement};
 use super::merge::Merges;
 use fhaim_release::{Axis, Statistic, UNIT_VARIANCE};
 
-/// Upper bound on the groups that are measured centred.
-pub const MAX_CENTRED: usize = 8;
+pub use fhaim_release::MAX_CENTRED;
 
 /// How an axis is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
