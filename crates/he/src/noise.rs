@@ -543,8 +543,8 @@ pub(crate) mod tests {
     fn the_widest_statistics_of_a_holders_columns_fit_the_flood() {
         for (set, energies) in [
             (P1, [8_925.0, 1e9]),
-            (P1_LARGE, [8_925.0, 1e12]),
-            (P3, [8_925.0, 1e12]),
+            (P1_LARGE, [8_925.0, 1e18]),
+            (P3, [8_925.0, 1e18]),
             // 49 times 12 columns of 100, and 1 on the others; with 49 on 24 of them it is too much for the most records.
             (P5, [676.0, 1_252.0]),
             (P6, [300.0, 676.0]),

@@ -289,7 +289,9 @@ impl ParameterSet {
             return broken("primes of a digit, and special ones, ascend");
         }
         if self.rounded && !rounding::is_for(self) {
-            return broken("rounded ciphertexts have two primes of 51 bits, and are of a holder's own key alone");
+            return broken(
+                "rounded ciphertexts have two primes of 51 bits, and are of a holder's own key alone",
+            );
         }
         if self.modulus_bits() > SECURE_BITS {
             return broken("more bits of modulus than 128-bit security allows");

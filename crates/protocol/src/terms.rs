@@ -24,9 +24,7 @@ use crate::roster::{Contribution, Member, Roster};
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::{LadderForm, LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{ParameterSet, Parameters};
-use fhaim_release::{
-    Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload,
-};
+use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
 /// A released value must have room for so many standard deviations of noise: beyond them lies less

@@ -82,7 +82,11 @@ fn quotients(rounding: &Rounding, body: &mut Reader<'_>) -> Result<Vec<u64>> {
         body.words(bits, &mut words)?;
     }
     let (lower, upper) = words.split_at(DEGREE);
-    if !lower.iter().zip(upper).all(|(&l, &u)| rounding.is_quotient(l, u)) {
+    if !lower
+        .iter()
+        .zip(upper)
+        .all(|(&l, &u)| rounding.is_quotient(l, u))
+    {
         return Err(body.malformed("a quotient is too large"));
     }
     Ok(words)
