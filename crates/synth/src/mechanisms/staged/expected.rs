@@ -3,7 +3,7 @@
 //! What depends on the records is taken to be as in tables whose columns depend on each other: seven of them, from 286
 //! to 10 million records, are what the constants here are of.
 
-use super::extent::{most_groups, stage_cells};
+use super::extent::{model_cells, most_groups, stage_cells};
 use super::options::{STAGES, StagedOptions};
 use super::pair::COARSE;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
@@ -208,7 +208,8 @@ impl<'a> Shape<'a> {
 
     /// Cells of the model at the end.
     fn cells(&self) -> f64 {
-        (most_cells(self.job) * self.share).max(self.least_cells())
+        let most = most_cells(self.job).min(model_cells(self.job, self.options) as f64);
+        (most * self.share).max(self.least_cells())
     }
 
     /// Attributes of its largest clique.

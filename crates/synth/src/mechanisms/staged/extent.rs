@@ -23,6 +23,14 @@ pub(super) fn stage_cells(job: &Job, options: &StagedOptions) -> usize {
     options.block_cells.max(of_pairs)
 }
 
+/// The most cells of the model's junction tree.
+pub(super) fn model_cells(job: &Job, options: &StagedOptions) -> usize {
+    match options.model_cells {
+        0 => job.model_cells(),
+        most => most.min(job.model_cells()),
+    }
+}
+
 /// A finer probe is asked for in so many parts.
 fn parts(options: &StagedOptions) -> usize {
     1 + usize::from(options.first_look > 0.0)
@@ -153,6 +161,21 @@ mod tests {
         // sqrt(2 * 0.01 * 4,950) = 9.95 for each record.
         assert_eq!(cells(100, 1_000), 9_949);
         assert_eq!(cells(100, 100), 1 << 13);
+    }
+
+    #[test]
+    fn a_model_is_within_the_jobs_cap_and_the_options() {
+        let cells = |megabytes: usize, options: &StagedOptions| {
+            let mut job = job(6, 1_000);
+            job.model_bytes = megabytes << 20;
+            model_cells(&job, options)
+        };
+        let (landed, recommended) = (StagedOptions::default(), StagedOptions::recommended());
+        assert_eq!([1, 64].map(|mb| cells(mb, &landed)), [1 << 17, 1 << 23]);
+        assert_eq!(
+            [1, 64].map(|mb| cells(mb, &recommended)),
+            [1 << 17, 1 << 21]
+        );
     }
 
     #[test]

@@ -105,6 +105,10 @@ pub struct StagedOptions {
     /// Whether pairs that the model has no room for are measured too, and their tables kept beside it.
     #[serde(skip_serializing_if = "is_false")]
     pub beside: bool,
+    /// Most cells of the junction tree, however many more the job has room for: with tables beside it a larger one takes
+    /// seconds and lowers no error. 0: as many as the job has room for.
+    #[serde(skip_serializing_if = "is_none")]
+    pub model_cells: usize,
     /// Shares of variation that blocks on offer resolve.
     pub resolutions: Vec<f64>,
     /// Pairs that join the model between two scorings of a stage, where the probe is the finer
@@ -156,6 +160,7 @@ impl Default for StagedOptions {
             probe_cells: 0,
             groups_by_size: false,
             beside: false,
+            model_cells: 0,
             resolutions: vec![0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0],
             additions: 4,
             block_cells: 1 << 13,
@@ -184,6 +189,8 @@ impl StagedOptions {
             probe_cells: 1 << 20,
             groups_by_size: true,
             beside: true,
+            // 16 MB: docs/PERFORMANCE.md, "Fits".
+            model_cells: 1 << 21,
             pair_cells: 64,
             penalties: vec![0.1, 0.25, 0.5, 0.75],
             one_way_weight: 0.5,
@@ -334,6 +341,7 @@ mod tests {
             "probe_cells",
             "groups_by_size",
             "beside",
+            "model_cells",
             "pair_cells",
         ] {
             assert!(landed.get(name).is_none(), "{name}");
@@ -352,6 +360,7 @@ mod tests {
         assert_eq!(recommended["probe_cells"], 1 << 20);
         assert_eq!(recommended["groups_by_size"], true);
         assert_eq!(recommended["beside"], true);
+        assert_eq!(recommended["model_cells"], 1 << 21);
         assert_eq!(recommended["pair_cells"], 64);
     }
 

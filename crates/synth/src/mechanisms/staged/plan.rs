@@ -33,6 +33,8 @@ pub struct PlanOptions {
     pub gamma: f64,
     /// Most cells of the model's junction tree.
     pub model_cells: usize,
+    /// Most cells of the tables beside it.
+    pub beside_cells: usize,
     /// Most pairs that join the model.
     pub additions: usize,
     /// Most integers that the measured pairs' blocks may release together.

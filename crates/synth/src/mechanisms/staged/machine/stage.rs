@@ -3,7 +3,7 @@
 use fhaim_domain::Clique;
 use fhaim_pgm::Model;
 
-use super::super::extent::stage_cells;
+use super::super::extent::{model_cells, stage_cells};
 use super::super::ladder::least_share;
 use super::super::options::STAGES;
 use super::super::pair::COARSE;
@@ -151,7 +151,8 @@ impl StagedMachine {
             // Every term of J that is noise has beta, and grows with what all holders add.
             beta: beta * self.job.holders.inflation(),
             gamma,
-            model_cells: self.job.model_cells(),
+            model_cells: model_cells(&self.job, &self.options),
+            beside_cells: self.job.model_cells(),
             block_cells: stage_cells(&self.job, &self.options),
             additions: if self.fine_probe {
                 self.options.additions

@@ -76,7 +76,7 @@ impl<'a> Plan<'a> {
         let candidate = &self.candidates[index];
         let has_room = || {
             let own = table_cells(self.domain, candidate);
-            self.cells.saturating_add(own) <= self.options.model_cells
+            self.cells.saturating_add(own) <= self.options.beside_cells
         };
         let open = candidate.beside || (candidate.standing == Standing::Outside && has_room());
         let options = self.options;

@@ -57,6 +57,7 @@ fn options(model_cells: usize) -> PlanOptions {
         beta: 0.85,
         gamma: 0.25,
         model_cells,
+        beside_cells: model_cells,
         block_cells: usize::MAX,
         additions: usize::MAX,
     }
