@@ -7,10 +7,11 @@
 //!   same graph is left: they need no order. The maximal cliques are those of the graph with all
 //!   edges added, whatever the order they are found in.
 //! * Fewest cells needs costs of edges only among attributes with as few cells.
-//! * A chordal graph, to which min-fill adds no edge, has no triangulation with fewer cells where
-//!   all sizes are at least 2: between it and any other there is a chain of chordal graphs, each with one edge more
-//!   (Rose, Tarjan and Lueker 1976, lemma 2), and an edge x y between the common neighbours S puts
-//!   a clique of s x y cells in the place of at most s x + s y <= s x y.
+//! * Once fewest cells has added all edges that min-fill does, it comes to no fewer cells, where all
+//!   sizes are at least 2: from a chordal graph to another with more edges there is a chain of
+//!   chordal graphs, each with one edge more (Rose, Tarjan and Lueker 1976, lemma 2), and an edge
+//!   x y between the common neighbours S puts a clique of s x y cells in the place of at most two, of
+//!   s x + s y <= s x y.
 //!
 //! Costs are integers as long as they stay below 2^53: then sums and products are exact, so that
 //! the order in which they are taken does not matter.
@@ -49,9 +50,9 @@ impl<'a, const W: usize> Component<'a, W> {
         })
     }
 
-    /// Cells by weighted min-fill, or `None` if they do not fit `usize`; and whether no elimination has fewer.
-    pub fn weighted_fill(mut self) -> (Option<usize>, bool) {
-        let mut least = self.left.iter().all(|a| self.sizes[a] > 1);
+    /// Cells by weighted min-fill, or `None` if they do not fit `usize`; and the edges that it adds.
+    pub fn weighted_fill(mut self) -> (Option<usize>, Vec<[usize; 2]>) {
+        let mut added = Vec::new();
         // Those that may have become simplicial.
         let mut open = self.left;
         loop {
@@ -60,32 +61,66 @@ impl<'a, const W: usize> Component<'a, W> {
                 if self.is_simplicial(a) {
                     open |= self.rows[a].without(a);
                     if self.take(a) {
-                        return (self.cells(), least);
+                        return (self.cells(), added);
                     }
                 }
             }
             let Some(a) = self.least_fill() else {
-                return (self.cells(), least);
+                return (self.cells(), added);
             };
-            least = false;
+            added.extend(self.missing(a));
             if self.take(a) {
-                return (self.cells(), least);
+                return (self.cells(), added);
             }
             open = self.near(self.rows[a]);
         }
     }
 
     /// Cells by the rule of fewest cells, or `None` if they do not fit `usize`.
-    pub fn fewest_cells(mut self) -> Option<usize> {
+    pub fn fewest_cells(self) -> Option<usize> {
+        self.fewest_cells_unless(|_| false).flatten()
+    }
+
+    /// As [`Self::fewest_cells`]; none where it is certain that they are no fewer than those by weighted min-fill, which
+    /// adds these edges.
+    pub fn fewest_cells_without(self, mut added: Vec<[usize; 2]>) -> Option<Option<usize>> {
+        if self.left.iter().any(|a| self.sizes[a] < 2) {
+            return Some(self.fewest_cells());
+        }
+        self.fewest_cells_unless(|of| {
+            // What was taken still has its neighbours of then.
+            added.retain(|&[u, v]| !of.rows[u].has(v) && !of.rows[v].has(u));
+            added.is_empty()
+        })
+    }
+
+    /// Stops where `stops` says so, which is asked at the beginning and whenever edges were added.
+    fn fewest_cells_unless(
+        mut self,
+        mut stops: impl FnMut(&Self) -> bool,
+    ) -> Option<Option<usize>> {
+        if stops(&self) {
+            return None;
+        }
         let mut costs = Costs::new(&self);
         while let Some(a) = costs.cheapest(&self) {
             let adds_none = self.is_simplicial(a);
             if self.take(a) {
                 break;
             }
+            if !adds_none && stops(&self) {
+                return None;
+            }
             costs.change(&self, a, adds_none);
         }
-        self.cells()
+        Some(self.cells())
+    }
+
+    /// The edges that taking `a` would add.
+    fn missing(&self, a: usize) -> impl Iterator<Item = [usize; 2]> + '_ {
+        let clique = self.rows[a];
+        let missing = move |u: usize| clique.minus(&self.rows[u]).iter().map(move |v| [u, v]);
+        clique.iter().flat_map(missing).filter(|[u, v]| u < v)
     }
 
     /// Whether the neighbours of `a` are joined to one another, so that taking it adds no edge.

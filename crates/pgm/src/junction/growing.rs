@@ -38,8 +38,7 @@ impl Cells {
         small: Some(0),
     };
 
-    /// The cells of a component. Where min-fill has the fewest cells that there can be, `rough` takes them for the
-    /// other rule's, too.
+    /// The cells of a component. `rough` takes those by min-fill for the other rule's, too, where that has no fewer.
     fn of(graph: &ModelGraph, attributes: &[u64], rough: bool) -> Self {
         let counted = match graph.adjacency.words {
             0..=1 => Self::counted::<1>(graph, attributes, rough),
@@ -60,9 +59,9 @@ impl Cells {
     ) -> Option<Self> {
         let row = |a| Set::of_row(graph.adjacency.row(a));
         let component = Component::<W>::new(&graph.sizes, Set::of_row(attributes), row)?;
-        let (fill, is_least) = component.clone().weighted_fill();
-        let small = match rough && is_least {
-            true => fill,
+        let (fill, added) = component.clone().weighted_fill();
+        let small = match rough {
+            true => component.fewest_cells_without(added).unwrap_or(fill),
             false => component.fewest_cells(),
         };
         Some(Self { fill, small })
@@ -143,7 +142,7 @@ impl GrowingModel {
                 false => others = others.plus(part.cells),
             }
         }
-        // As few cells as there can be are no more than the other rule's, if the rest has no more either.
+        // Which of two numbers the other rule's is does not matter where neither makes it the better one.
         let own = Cells::of(&with, &attributes, others.is_fewest_by_fill());
         others.plus(own).best()
     }

@@ -2,6 +2,8 @@
 
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
+use super::is_member;
+
 /// A set of attributes below 64 W, a bit each. That W is known makes an elimination twice as fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Set<const W: usize>([u64; W]);
@@ -19,6 +21,10 @@ impl<const W: usize> Set<W> {
     /// `a` alone. Every word is written, since one at a place known only then would be waited for.
     pub fn only(a: usize) -> Self {
         Self(std::array::from_fn(|w| u64::from(w == a / 64) << (a % 64)))
+    }
+
+    pub fn has(&self, a: usize) -> bool {
+        is_member(&self.0, a)
     }
 
     pub fn without(self, a: usize) -> Self {
