@@ -7,9 +7,15 @@
 //! cliques have fewer cells in all is kept. Ties go to the smaller clique, then to the lower
 //! index, so that the tree is a function of the graph alone.
 
+mod counting;
+mod growing;
+mod set;
+
 use std::cmp::Ordering;
 
 use fhaim_domain::{Clique, Domain};
+
+pub use self::growing::GrowingModel;
 
 /// Cells of the junction tree that a model over `cliques` needs, or `None` if they do not fit
 /// `usize` or a clique names an attribute that the domain does not have.
@@ -418,128 +424,4 @@ impl JunctionTree {
 }
 
 #[cfg(test)]
-mod tests {
-    use rand::{Rng, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-
-    use super::*;
-
-    fn random_graph(rng: &mut ChaCha8Rng, attributes: usize) -> (Domain, Vec<Clique>) {
-        let sizes = (0..attributes).map(|_| rng.random_range(1..9)).collect();
-        let cliques = (0..rng.random_range(0..2 * attributes))
-            .map(|_| {
-                let size = rng.random_range(0..4);
-                Clique::new((0..size).map(|_| rng.random_range(0..attributes)))
-            })
-            .collect();
-        (Domain::new(sizes), cliques)
-    }
-
-    fn tree(domain: &Domain, cliques: &[Clique]) -> JunctionTree {
-        let mut graph = ModelGraph::new(domain);
-        cliques.iter().for_each(|clique| graph.add(clique));
-        graph.junction_tree()
-    }
-
-    /// The order of an elimination that takes every cost anew after each step.
-    fn plain_order(sizes: &[usize], adjacency: &Adjacency, rule: Rule) -> Vec<usize> {
-        let mut graph = adjacency.clone();
-        let mut left: Vec<usize> = (0..sizes.len()).collect();
-        let mut order = Vec::new();
-        loop {
-            let all = 0..sizes.len();
-            let costs: Vec<Cost> = all.map(|b| Cost::of(sizes, &graph, b)).collect();
-            let Some(a) = cheapest(&left, &costs, rule) else {
-                return order;
-            };
-            left.retain(|&b| b != a);
-            let around = graph.row(a).to_vec();
-            graph.eliminate(a, &around);
-            order.push(a);
-        }
-    }
-
-    #[test]
-    fn costs_that_are_not_taken_anew_have_not_changed() {
-        let mut rng = ChaCha8Rng::seed_from_u64(5);
-        for round in 0..200 {
-            let attributes = if round < 150 { 2 + round / 8 } else { 70 };
-            let (domain, cliques) = random_graph(&mut rng, attributes);
-            let mut graph = ModelGraph::new(&domain);
-            cliques.iter().for_each(|clique| graph.add(clique));
-            for rule in [Rule::WeightedFill, Rule::Cells] {
-                let ModelGraph { sizes, adjacency } = &graph;
-                let found = Elimination::run(sizes, adjacency, rule).order;
-                assert_eq!(found, plain_order(sizes, adjacency, rule));
-            }
-        }
-    }
-
-    #[test]
-    fn trees_of_random_graphs_have_the_running_intersection_property() {
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        for round in 0..300 {
-            // Above 64 attributes a row of bits has two words.
-            let attributes = if round < 270 {
-                1 + round / 20
-            } else {
-                60 + round % 20
-            };
-            let (domain, cliques) = random_graph(&mut rng, attributes);
-            let tree = tree(&domain, &cliques);
-            let sets: Vec<Clique> = tree.nodes.iter().map(Node::clique).collect();
-            for wanted in &cliques {
-                assert!(sets.iter().any(|set| wanted.is_subset(set)));
-            }
-            let mut seen = Clique::new([]);
-            for (i, node) in tree.nodes.iter().enumerate() {
-                // The part of a node that earlier nodes hold lies in its parent.
-                let separator = Clique::new(node.axes[..node.separator].iter().copied());
-                assert_eq!(sets[i].intersection(&seen), separator);
-                match node.parent {
-                    Some(parent) => assert!(parent < i && separator.is_subset(&sets[parent])),
-                    None => assert!(separator.is_empty()),
-                }
-                assert!(node.axes.is_sorted_by_key(|&a| tree.rank[a]));
-                seen = seen.union(&sets[i]);
-                assert!(
-                    (0..i).all(|j| !sets[i].is_subset(&sets[j]) && !sets[j].is_subset(&sets[i]))
-                );
-            }
-            assert_eq!(seen.len(), domain.len());
-            let cells = sets.iter().map(|set| domain.cells(set).unwrap()).sum();
-            assert_eq!(model_cells(&domain, &cliques), Some(cells));
-        }
-    }
-
-    #[test]
-    fn a_cycle_is_cut_through_its_small_attributes() {
-        // 0 - 1 - 2 - 3 - 0: the chord 1 - 3 gives 2 * (10 * 2 * 2), the other twice 200.
-        let domain = Domain::new(vec![10, 2, 10, 2]);
-        let cycle = [[0, 1], [1, 2], [2, 3], [3, 0]].map(Clique::new);
-        assert_eq!(model_cells(&domain, &cycle), Some(80));
-    }
-
-    #[test]
-    fn one_more_clique_costs_what_the_whole_model_then_costs() {
-        let mut rng = ChaCha8Rng::seed_from_u64(2);
-        for _ in 0..50 {
-            let (domain, mut cliques) = random_graph(&mut rng, 10);
-            let mut graph = ModelGraph::new(&domain);
-            cliques.iter().for_each(|clique| graph.add(clique));
-            let extra = Clique::new([0, 5, 9]);
-            let with = graph.cells_with(&extra);
-            cliques.push(extra);
-            assert_eq!(with, model_cells(&domain, &cliques));
-        }
-    }
-
-    #[test]
-    fn sizes_beyond_a_word_and_unknown_attributes_have_no_answer() {
-        let domain = Domain::new(vec![1 << 20; 5]);
-        assert_eq!(model_cells(&domain, &[Clique::new(0..5)]), None);
-        assert_eq!(model_cells(&domain, &[Clique::new([0, 7])]), None);
-        assert_eq!(model_cells(&domain, &[]), Some(5 << 20));
-        assert_eq!(model_cells(&Domain::new(vec![]), &[]), Some(0));
-    }
-}
+mod tests;

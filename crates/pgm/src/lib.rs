@@ -31,7 +31,7 @@ mod table;
 
 pub use error::Error;
 pub use estimate::{fit, model_bytes};
-pub use junction::{ModelGraph, model_cells};
+pub use junction::{GrowingModel, ModelGraph, model_cells};
 pub use measurement::{AxisView, Measurement};
 pub use model::Model;
 pub use options::{Chain, FitOptions, FitReport, Passes, Work};

@@ -15,13 +15,17 @@
 
 mod beside;
 mod candidate;
+mod moves;
+
+use std::collections::BinaryHeap;
 
 use fhaim_domain::Domain;
-use fhaim_pgm::ModelGraph;
+use fhaim_pgm::{GrowingModel, ModelGraph};
 
 pub use self::beside::plan_beside;
 use self::candidate::block_cells;
 pub use self::candidate::{Candidate, Resolution, Standing};
+use self::moves::{Move, Moves};
 use crate::mechanisms::score::MEAN_ABS;
 
 /// Limits and weights of a plan.
@@ -75,14 +79,12 @@ impl State {
 
     /// The state once a pair's standing has changed.
     fn moved(mut self, candidate: &Candidate, from: Standing, to: Standing) -> Self {
-        if let Standing::Measured(index) = from {
-            let resolution = &candidate.resolutions[index];
+        if let Some(resolution) = candidate.measured_at(from) {
             self.noise_terms -= candidate.noise_term(resolution);
             self.budget -= resolution.spent;
             self.block_cells -= block_cells(resolution);
         }
-        if let Standing::Measured(index) = to {
-            let resolution = &candidate.resolutions[index];
+        if let Some(resolution) = candidate.measured_at(to) {
             self.noise_terms += candidate.noise_term(resolution);
             self.budget += resolution.spent;
             self.block_cells += block_cells(resolution);
@@ -93,24 +95,6 @@ impl State {
     /// The first term of J.
     fn noise(&self, beta: f64) -> f64 {
         beta * MEAN_ABS * self.noise_terms.powf(1.5) / (2.0 * self.budget).sqrt()
-    }
-}
-
-/// A pair's best move.
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    candidate: usize,
-    to: Standing,
-    /// How much it lowers J.
-    fall: f64,
-    /// Cells of the pair's table in the model: the least the model is taken to grow.
-    least_growth: f64,
-}
-
-impl Move {
-    /// What the move's rank cannot exceed.
-    fn bound(&self, gamma: f64) -> f64 {
-        self.fall / self.least_growth.powf(gamma)
     }
 }
 
@@ -190,51 +174,49 @@ pub fn plan(
     for candidate in candidates.iter() {
         candidate.join(candidate.standing, &mut graph);
     }
-    let mut state = State::new(fixed, candidates);
-    let mut rooms = vec![Room::Any; candidates.len()];
+    let mut model = GrowingModel::new(graph);
+    let mut moves = Moves::new(fixed, options, candidates);
+    let mut rooms = vec![Room::Any; moves.candidates.len()];
+    let beside = |i: &usize| moves.candidates[*i].beside;
+    // A plan puts none beside the model that was not there before.
+    let of_model: Vec<usize> = (0..rooms.len()).filter(|i| !beside(i)).collect();
     let mut added = 0;
     while added < options.additions {
-        let mut moves: Vec<Move> = (0..candidates.len())
-            .filter(|&i| !candidates[i].beside)
-            .filter_map(|i| best_move(&state, options, candidates, i, rooms[i]))
-            .collect();
-        let now = graph.cells().filter(|_| !moves.is_empty());
+        let best = of_model.iter().filter_map(|&i| moves.best(i, rooms[i]));
+        let ranked: BinaryHeap<Move> = best.collect();
+        let now = model.cells().filter(|_| !ranked.is_empty());
         let Some(now) = now else {
             return false;
         };
-        // A move's rank is at most its fall over the least growth: the junction tree is asked
-        // only where that bound could still win.
-        moves.sort_by(|x, y| y.bound(options.gamma).total_cmp(&x.bound(options.gamma)));
         // Without a choice some pair has less room than before: its next best move may fit.
-        if let Some(chosen) = choose(&moves, (&graph, now), options, candidates, &mut rooms) {
-            let candidate = &mut candidates[chosen.candidate];
+        if let Some(chosen) = choose(ranked, (&model, now), options, moves.candidates, &mut rooms) {
+            let candidate = &moves.candidates[chosen.candidate];
             added += usize::from(candidate.standing == Standing::Outside);
-            state = state.moved(candidate, candidate.standing, chosen.to);
-            candidate.standing = chosen.to;
-            candidate.join(chosen.to, &mut graph);
+            model.grow(&candidate.clique(), &candidate.groups(chosen.to));
+            moves.make(&chosen);
         }
     }
     true
 }
 
-/// The move with the largest fall over growth^gamma that keeps the model within its cap.
-/// `moves` must be in descending order of their bounds, `now` be the graph's cells. Moves for which there is no room are
-/// noted.
+/// The move with the largest fall over growth^gamma that keeps the model within its cap. `now` must be the
+/// model's cells. Moves for which there is no room are noted.
+///
+/// A move's rank is at most its bound: the model is asked only where that could still win.
 fn choose(
-    moves: &[Move],
-    (graph, now): (&ModelGraph, usize),
+    mut moves: BinaryHeap<Move>,
+    (model, now): (&GrowingModel, usize),
     options: &PlanOptions,
     candidates: &[Candidate],
     rooms: &mut [Room],
 ) -> Option<Move> {
     let mut best: Option<(f64, Move)> = None;
-    for &m in moves {
-        if best.is_some_and(|(rank, _)| m.bound(options.gamma) <= rank) {
+    while let Some(m) = moves.pop() {
+        if best.is_some_and(|(rank, _)| m.bound <= rank) {
             break;
         }
-        let mut with = graph.clone();
-        candidates[m.candidate].join(m.to, &mut with);
-        match with.cells() {
+        let candidate = &candidates[m.candidate];
+        match model.cells_with(&candidate.clique(), &candidate.groups(m.to)) {
             Some(cells) if cells <= options.model_cells => {
                 let growth = (cells.saturating_sub(now) as f64).max(m.least_growth);
                 let rank = m.fall / growth.powf(options.gamma);
@@ -246,47 +228,6 @@ fn choose(
         }
     }
     best.map(|(_, m)| m)
-}
-
-/// The standing that lowers J most for one pair, if any does.
-fn best_move(
-    state: &State,
-    options: &PlanOptions,
-    candidates: &[Candidate],
-    index: usize,
-    room: Room,
-) -> Option<Move> {
-    let candidate = &candidates[index];
-    let from = candidate.standing;
-    if candidate.distance <= 0.0 {
-        return None;
-    }
-    let before = state.noise(options.beta) + candidate.own_term(from, options.beta);
-    let first = match from {
-        Standing::Measured(at) => at + 1,
-        Standing::Outside | Standing::ProbeOnly => 0,
-    };
-    let probe_only = (from == Standing::Outside).then_some(Standing::ProbeOnly);
-    let measured = (first..candidate.resolutions.len()).map(Standing::Measured);
-    let mut best: Option<Move> = None;
-    for to in probe_only.into_iter().chain(measured) {
-        let moved = state.moved(candidate, from, to);
-        if moved.block_cells > options.block_cells || !room.has(to) {
-            continue;
-        }
-        let after = moved.noise(options.beta) + candidate.own_term(to, options.beta);
-        let fall = before - after;
-        if fall > best.map_or(0.0, |m| m.fall) {
-            let [ka, kb] = candidate.groups(to);
-            best = Some(Move {
-                candidate: index,
-                to,
-                fall,
-                least_growth: ka as f64 * kb as f64,
-            });
-        }
-    }
-    best
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The plan goes on past the model's cap (docs/MECHANISM.md, C, `beside`).
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use fhaim_domain::Domain;
 
-use super::{Candidate, Fixed, Move, PlanOptions, Room, Standing, State, best_move};
+use super::{Candidate, Fixed, Move, Moves, PlanOptions, Room, Standing};
 
 /// Plans for the pairs that [`super::plan`] left outside, or put beside the model before, since it has no room for them:
 /// what is measured of them stays beside it. The move with the largest fall of J over the cells of its pair, to the power
@@ -23,13 +22,13 @@ pub fn plan_beside(
 ) {
     let mut plan = Plan::new(domain, fixed, options, candidates);
     loop {
-        let all = 0..plan.candidates.len();
-        let mut moves: BinaryHeap<Ranked> = all.filter_map(|i| plan.best_move(i)).collect();
+        let all = 0..plan.moves.candidates.len();
+        let mut moves: BinaryHeap<Move> = all.filter_map(|i| plan.best_move(i)).collect();
         if moves.is_empty() {
             return;
         }
         while let Some(first) = moves.pop() {
-            let index = first.chosen.candidate;
+            let index = first.candidate;
             let Some(anew) = plan.best_move(index) else {
                 continue;
             };
@@ -37,18 +36,17 @@ pub fn plan_beside(
                 moves.push(anew);
                 continue;
             }
-            plan.make(&anew.chosen);
+            plan.make(&anew);
             moves.extend(plan.best_move(index));
         }
     }
 }
 
-/// Where the candidates stand.
+/// A plan being made.
 struct Plan<'a> {
     domain: &'a Domain,
     options: &'a PlanOptions,
-    candidates: &'a mut [Candidate],
-    state: State,
+    moves: Moves<'a>,
     /// Cells of the tables beside the model.
     cells: usize,
 }
@@ -63,39 +61,31 @@ impl<'a> Plan<'a> {
         let beside = candidates.iter().filter(|candidate| candidate.beside);
         let cells = beside.map(|candidate| table_cells(domain, candidate)).sum();
         Self {
-            state: State::new(fixed, candidates),
+            moves: Moves::new(fixed, options, candidates),
             domain,
             options,
-            candidates,
             cells,
         }
     }
 
     /// The best move of a pair that is beside the model, or may come there.
-    fn best_move(&self, index: usize) -> Option<Ranked> {
-        let candidate = &self.candidates[index];
+    fn best_move(&mut self, index: usize) -> Option<Move> {
+        let candidate = &self.moves.candidates[index];
         let has_room = || {
             let own = table_cells(self.domain, candidate);
             self.cells.saturating_add(own) <= self.options.beside_cells
         };
         let open = candidate.beside || (candidate.standing == Standing::Outside && has_room());
-        let options = self.options;
-        let found =
-            open.then(|| best_move(&self.state, options, self.candidates, index, Room::Any));
-        found.flatten().map(|chosen| Ranked {
-            rank: chosen.bound(options.gamma),
-            chosen,
-        })
+        open.then(|| self.moves.best(index, Room::Any)).flatten()
     }
 
     fn make(&mut self, chosen: &Move) {
-        let candidate = &mut self.candidates[chosen.candidate];
+        let candidate = &mut self.moves.candidates[chosen.candidate];
         if !candidate.beside {
             self.cells += table_cells(self.domain, candidate);
         }
-        self.state = self.state.moved(candidate, candidate.standing, chosen.to);
-        candidate.standing = chosen.to;
         candidate.beside = true;
+        self.moves.make(chosen);
     }
 }
 
@@ -104,31 +94,3 @@ fn table_cells(domain: &Domain, candidate: &Candidate) -> usize {
     let [a, b] = candidate.attributes.map(|a| domain.size(a));
     a.saturating_mul(b)
 }
-
-/// A move by its rank; of two with the same, the pair that comes first has the higher.
-#[derive(Clone, Copy, Debug)]
-struct Ranked {
-    rank: f64,
-    chosen: Move,
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_rank = self.rank.total_cmp(&other.rank);
-        by_rank.then(other.chosen.candidate.cmp(&self.chosen.candidate))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Ranked {}

@@ -17,6 +17,17 @@ pub enum Standing {
     Measured(usize),
 }
 
+impl Standing {
+    /// Its place among a candidate's standings, of which each tells more apart than those before.
+    pub(super) fn position(self) -> usize {
+        match self {
+            Self::Outside => 0,
+            Self::ProbeOnly => 1,
+            Self::Measured(index) => 2 + index,
+        }
+    }
+}
+
 /// A resolution that a pair may be measured at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
@@ -52,7 +63,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    fn clique(&self) -> Clique {
+    pub(super) fn clique(&self) -> Clique {
         Clique::new(self.attributes)
     }
 
@@ -67,6 +78,14 @@ impl Candidate {
                 let [ka, kb] = self.resolutions[index].groups;
                 [ka.max(pa), kb.max(pb)]
             }
+        }
+    }
+
+    /// What is measured of the pair, in a standing.
+    pub(super) fn measured_at(&self, standing: Standing) -> Option<&Resolution> {
+        match standing {
+            Standing::Measured(index) => Some(&self.resolutions[index]),
+            Standing::Outside | Standing::ProbeOnly => None,
         }
     }
 

@@ -2,6 +2,9 @@
 
 use super::*;
 
+mod plain;
+mod wide;
+
 /// J by its definition.
 fn defined(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
     let mut terms = fixed.noise_terms;
@@ -113,13 +116,13 @@ fn the_first_move_is_the_best_by_brute_force() {
             }
         }
     }
-    let state = State::new(&FIXED, &candidates);
-    let mut moves: Vec<Move> = (0..candidates.len())
-        .filter_map(|i| best_move(&state, &options, &candidates, i, Room::Any))
-        .collect();
-    moves.sort_by(|x, y| y.bound(options.gamma).total_cmp(&x.bound(options.gamma)));
+    let mut copy = candidates.clone();
+    let mut moves = Moves::new(&FIXED, &options, &mut copy);
+    let ranked = (0..candidates.len()).filter_map(|i| moves.best(i, Room::Any));
+    let ranked: BinaryHeap<Move> = ranked.collect();
     let mut rooms = vec![Room::Any; candidates.len()];
-    let chosen = choose(&moves, (&graph, now), &options, &candidates, &mut rooms).unwrap();
+    let model = (&GrowingModel::new(graph), now);
+    let chosen = choose(ranked, model, &options, &candidates, &mut rooms).unwrap();
     assert_eq!((chosen.candidate, chosen.to), (best.1, best.2));
 }
 

@@ -1,0 +1,226 @@
+//! The cells of a model that grows clique by clique.
+
+use fhaim_domain::Clique;
+
+use super::counting::Component;
+use super::set::Set;
+use super::{Adjacency, Elimination, ModelGraph, Rule, is_member, members};
+
+/// A model's graph for a planner that weighs many moves and makes few. Its answers are those of [`ModelGraph`].
+///
+/// What an elimination takes next depends on what it has taken of the same component alone, so
+/// that components can be eliminated one by one and their cells added up: a move is weighed by the
+/// component that it leaves its attributes in.
+#[derive(Clone, Debug)]
+pub struct GrowingModel {
+    graph: ModelGraph,
+    parts: Vec<Part>,
+}
+
+/// A component of the graph and its cells under both rules.
+#[derive(Clone, Debug)]
+struct Part {
+    /// A row of bits.
+    attributes: Vec<u64>,
+    cells: Cells,
+}
+
+/// Cells under both rules, `None` where they do not fit `usize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cells {
+    fill: Option<usize>,
+    small: Option<usize>,
+}
+
+impl Cells {
+    const NONE: Self = Self {
+        fill: Some(0),
+        small: Some(0),
+    };
+
+    /// The cells of a component. `rough` takes those by min-fill for the other rule's, too, where that has no fewer.
+    fn of(graph: &ModelGraph, attributes: &[u64], rough: bool) -> Self {
+        let counted = match graph.adjacency.words {
+            0..=1 => Self::counted::<1>(graph, attributes, rough),
+            2 => Self::counted::<2>(graph, attributes, rough),
+            3..=4 => Self::counted::<4>(graph, attributes, rough),
+            5..=8 => Self::counted::<8>(graph, attributes, rough),
+            9..=16 => Self::counted::<16>(graph, attributes, rough),
+            _ => None,
+        };
+        counted.unwrap_or_else(|| Self::eliminated(graph, attributes))
+    }
+
+    /// `None` where the graph is not one for [`Component`].
+    fn counted<const W: usize>(
+        graph: &ModelGraph,
+        attributes: &[u64],
+        rough: bool,
+    ) -> Option<Self> {
+        let row = |a| Set::of_row(graph.adjacency.row(a));
+        let component = Component::<W>::new(&graph.sizes, Set::of_row(attributes), row)?;
+        let (fill, added) = component.clone().weighted_fill();
+        let small = match rough {
+            true => component.fewest_cells_without(added).unwrap_or(fill),
+            false => component.fewest_cells(),
+        };
+        Some(Self { fill, small })
+    }
+
+    /// By eliminating the component, whatever its sizes.
+    fn eliminated(graph: &ModelGraph, attributes: &[u64]) -> Self {
+        let alone = graph.of_component(attributes);
+        let cells =
+            |rule| Elimination::run(&alone.sizes, &alone.adjacency, rule).cells(&alone.sizes);
+        Self {
+            fill: cells(Rule::WeightedFill),
+            small: cells(Rule::Cells),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let sum = |x: Option<usize>, y: Option<usize>| x?.checked_add(y?);
+        Self {
+            fill: sum(self.fill, other.fill),
+            small: sum(self.small, other.small),
+        }
+    }
+
+    /// Those of the better rule: weighted min-fill, unless the other has fewer.
+    fn best(self) -> Option<usize> {
+        match self.is_fewest_by_fill() {
+            true => self.fill,
+            false => self.small,
+        }
+    }
+
+    fn is_fewest_by_fill(self) -> bool {
+        let count = |cells: Option<usize>| cells.unwrap_or(usize::MAX);
+        count(self.fill) <= count(self.small)
+    }
+}
+
+impl GrowingModel {
+    /// Counts the cells of each component.
+    pub fn new(graph: ModelGraph) -> Self {
+        let mut new = Self {
+            graph,
+            parts: Vec::new(),
+        };
+        let mut seen = vec![0; new.graph.adjacency.words];
+        for a in 0..new.graph.sizes.len() {
+            if !is_member(&seen, a) {
+                let part = Part::of(&new.graph, component(&new.graph.adjacency, a));
+                unite(&mut seen, &part.attributes);
+                new.parts.push(part);
+            }
+        }
+        new
+    }
+
+    /// The graph as it is now.
+    pub fn graph(&self) -> &ModelGraph {
+        &self.graph
+    }
+
+    /// As [`ModelGraph::cells`].
+    pub fn cells(&self) -> Option<usize> {
+        let all = self.parts.iter().map(|part| part.cells);
+        all.fold(Cells::NONE, Cells::plus).best()
+    }
+
+    /// Cells of the junction tree were `clique` added and its attributes counted with at least so many groups each, in
+    /// their order; `None` if they do not fit `usize`. Attributes that the domain does not have are left out.
+    pub fn cells_with(&self, clique: &Clique, groups: &[usize]) -> Option<usize> {
+        let mut with = self.graph.clone();
+        with.grow(clique, groups);
+        let mut attributes = vec![0; with.adjacency.words];
+        let mut others = Cells::NONE;
+        for part in &self.parts {
+            match part.has_any(clique) {
+                true => unite(&mut attributes, &part.attributes),
+                false => others = others.plus(part.cells),
+            }
+        }
+        // Which of two numbers the other rule's is does not matter where neither makes it the better one.
+        let own = Cells::of(&with, &attributes, others.is_fewest_by_fill());
+        others.plus(own).best()
+    }
+
+    /// Adds `clique` and counts its attributes with at least so many groups each, in their order.
+    pub fn grow(&mut self, clique: &Clique, groups: &[usize]) {
+        self.graph.grow(clique, groups);
+        let mut attributes = vec![0; self.graph.adjacency.words];
+        self.parts.retain(|part| {
+            let kept = !part.has_any(clique);
+            if !kept {
+                unite(&mut attributes, &part.attributes);
+            }
+            kept
+        });
+        if attributes.iter().any(|&word| word != 0) {
+            self.parts.push(Part::of(&self.graph, attributes));
+        }
+    }
+}
+
+impl Part {
+    fn of(graph: &ModelGraph, attributes: Vec<u64>) -> Self {
+        let cells = Cells::of(graph, &attributes, false);
+        Self { attributes, cells }
+    }
+
+    fn has_any(&self, clique: &Clique) -> bool {
+        let known = self.attributes.len() * 64;
+        let mut attributes = clique.attributes().iter().filter(|&&a| a < known);
+        attributes.any(|&a| is_member(&self.attributes, a))
+    }
+}
+
+impl ModelGraph {
+    fn grow(&mut self, clique: &Clique, groups: &[usize]) {
+        (clique.attributes().iter().zip(groups)).for_each(|(&a, &k)| self.refine(a, k));
+        self.add(clique);
+    }
+}
+
+impl ModelGraph {
+    /// A component by itself, its attributes in the same order.
+    fn of_component(&self, attributes: &[u64]) -> Self {
+        let known: Vec<usize> = members(attributes).collect();
+        let mut alone = Self {
+            sizes: known.iter().map(|&a| self.sizes[a]).collect(),
+            adjacency: Adjacency::new(known.len()),
+        };
+        for (i, &a) in known.iter().enumerate() {
+            for (j, _) in known
+                .iter()
+                .enumerate()
+                .filter(|&(j, &b)| j < i && self.adjacency.joined(a, b))
+            {
+                alone.adjacency.join_all(&[i, j]);
+            }
+        }
+        alone
+    }
+}
+
+/// The component that an attribute is in.
+fn component(adjacency: &Adjacency, first: usize) -> Vec<u64> {
+    let mut found = vec![0; adjacency.words];
+    found[first / 64] |= 1 << (first % 64);
+    let mut open = vec![first];
+    while let Some(a) = open.pop() {
+        let new: Vec<usize> = members(adjacency.row(a))
+            .filter(|&b| !is_member(&found, b))
+            .collect();
+        new.iter().for_each(|b| found[b / 64] |= 1 << (b % 64));
+        open.extend(new);
+    }
+    found
+}
+
+/// Adds the attributes of a row of bits to another.
+fn unite(row: &mut [u64], other: &[u64]) {
+    row.iter_mut().zip(other).for_each(|(r, &o)| *r |= o);
+}
