@@ -38,7 +38,8 @@ pub fn model_cells(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
 }
 
 /// The graph of a model: attributes joined where a clique holds both. A planner keeps one and
-/// asks what adding a clique would cost; both answers take microseconds on a dozen attributes.
+/// asks what adding a clique would cost; both answers take microseconds on a dozen attributes. For
+/// hundreds of such questions between two cliques keep a [`GrowingModel`].
 #[derive(Clone, Debug)]
 pub struct ModelGraph {
     sizes: Vec<usize>,
@@ -246,9 +247,14 @@ struct Elimination {
 
 impl Elimination {
     fn run(sizes: &[usize], adjacency: &Adjacency, rule: Rule) -> Self {
+        Self::of((0..sizes.len()).collect(), sizes, adjacency, rule)
+    }
+
+    /// Eliminates these attributes alone, ascending, which have no neighbours but one another.
+    fn of(mut left: Vec<usize>, sizes: &[usize], adjacency: &Adjacency, rule: Rule) -> Self {
         let mut graph = adjacency.clone();
-        let mut left: Vec<usize> = (0..sizes.len()).collect();
-        let mut costs: Vec<Cost> = left.iter().map(|&a| Cost::of(sizes, &graph, a)).collect();
+        let all = 0..sizes.len();
+        let mut costs: Vec<Cost> = all.map(|a| Cost::of(sizes, &graph, a)).collect();
         let mut order = Vec::with_capacity(sizes.len());
         let mut neighbours = Vec::with_capacity(adjacency.rows.len());
         while let Some(a) = cheapest(&left, &costs, rule) {
@@ -277,7 +283,7 @@ impl Elimination {
     /// child's clique (a step whose first neighbour is p's attribute) has one attribute more
     /// (Blair and Peyton 1993, section 4).
     fn chained(order: Vec<usize>, neighbours: Vec<u64>, words: usize) -> Self {
-        let mut step_of = vec![0; order.len()];
+        let mut step_of = vec![0; order.iter().max().map_or(0, |last| last + 1)];
         for (step, &a) in order.iter().enumerate() {
             step_of[a] = step;
         }

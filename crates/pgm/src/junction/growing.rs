@@ -69,9 +69,11 @@ impl Cells {
 
     /// By eliminating the component, whatever its sizes.
     fn eliminated(graph: &ModelGraph, attributes: &[u64]) -> Self {
-        let alone = graph.of_component(attributes);
-        let cells =
-            |rule| Elimination::run(&alone.sizes, &alone.adjacency, rule).cells(&alone.sizes);
+        let ModelGraph { sizes, adjacency } = graph;
+        let cells = |rule| {
+            let left = members(attributes).collect();
+            Elimination::of(left, sizes, adjacency, rule).cells(sizes)
+        };
         Self {
             fill: cells(Rule::WeightedFill),
             small: cells(Rule::Cells),
@@ -181,27 +183,6 @@ impl ModelGraph {
     fn grow(&mut self, clique: &Clique, groups: &[usize]) {
         (clique.attributes().iter().zip(groups)).for_each(|(&a, &k)| self.refine(a, k));
         self.add(clique);
-    }
-}
-
-impl ModelGraph {
-    /// A component by itself, its attributes in the same order.
-    fn of_component(&self, attributes: &[u64]) -> Self {
-        let known: Vec<usize> = members(attributes).collect();
-        let mut alone = Self {
-            sizes: known.iter().map(|&a| self.sizes[a]).collect(),
-            adjacency: Adjacency::new(known.len()),
-        };
-        for (i, &a) in known.iter().enumerate() {
-            for (j, _) in known
-                .iter()
-                .enumerate()
-                .filter(|&(j, &b)| j < i && self.adjacency.joined(a, b))
-            {
-                alone.adjacency.join_all(&[i, j]);
-            }
-        }
-        alone
     }
 }
 

@@ -127,12 +127,14 @@ fn growing_graph(rng: &mut ChaCha8Rng, round: usize) -> (Domain, Vec<Clique>) {
     let attributes = match round % 10 {
         0 => 70 + round % 7,
         1 => 130,
+        // More than the counting of cells has words for.
+        2 if round < 10 => 1030,
         _ => 1 + round / 8,
     };
     let largest = [2, 3, 9, 40, 1 << 12, 1 << 30][round % 6];
     let sizes = (0..attributes).map(|_| rng.random_range(1..=largest));
     let domain = Domain::new(sizes.collect());
-    let count = rng.random_range(0..=[1, 2, 4][round % 3] * attributes / 2);
+    let count = rng.random_range(0..=[1, 2, 4][round % 3] * attributes.min(130) / 2);
     let cliques = (0..count).map(|_| {
         // Near one another, so that cliques meet without all being one component.
         let (first, size) = (rng.random_range(0..attributes), rng.random_range(1..4));
