@@ -129,12 +129,12 @@ fn growing_graph(rng: &mut ChaCha8Rng, round: usize) -> (Domain, Vec<Clique>) {
         1 => 130,
         // More than the counting of cells has words for.
         2 if round < 10 => 1030,
-        _ => 1 + round / 8,
+        _ => 1 + round / 4,
     };
     let largest = [2, 3, 9, 40, 1 << 12, 1 << 30][round % 6];
     let sizes = (0..attributes).map(|_| rng.random_range(1..=largest));
     let domain = Domain::new(sizes.collect());
-    let count = rng.random_range(0..=[1, 2, 4][round % 3] * attributes.min(130) / 2);
+    let count = rng.random_range(0..=[1, 2, 4][round % 3] * attributes.min(50) / 2);
     let cliques = (0..count).map(|_| {
         // Near one another, so that cliques meet without all being one component.
         let (first, size) = (rng.random_range(0..attributes), rng.random_range(1..4));
@@ -149,7 +149,7 @@ fn growing_graph(rng: &mut ChaCha8Rng, round: usize) -> (Domain, Vec<Clique>) {
 fn components_by_themselves_have_the_cells_of_the_whole() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let (mut none, mut by_cells) = (0, 0);
-    for round in 0..240 {
+    for round in 0..120 {
         let (domain, cliques) = growing_graph(&mut rng, round);
         let mut plain = ModelGraph::new(&domain);
         let mut growing = GrowingModel::new(plain.clone());
