@@ -385,11 +385,16 @@ impl Terms {
                     set.fits(self.record_bound, largest, need.squares)
                         && !(set.holder_only && self.shares() > 1)
                 };
-                match ParameterSet::by_id(id).filter(fits) {
-                    Some(set) => set,
-                    None => {
+                match ParameterSet::by_id(id) {
+                    Some(set) if fits(&set) => set,
+                    Some(_) => {
                         return refuse(
                             "it is none for these terms: leave it out to have one chosen",
+                        );
+                    }
+                    None => {
+                        return refuse(
+                            "this program knows none of that number: a newer release made these terms, update this one",
                         );
                     }
                 }

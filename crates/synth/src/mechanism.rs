@@ -127,7 +127,15 @@ pub fn parse_options<T: DeserializeOwned>(
     mechanism: &'static str,
     options: &Value,
 ) -> Result<T, Error> {
-    T::deserialize(options).map_err(|error| Error::Options(mechanism, error.to_string()))
+    let newer = |error: serde_json::Error| match error.to_string() {
+        unknown if unknown.starts_with("unknown field") => {
+            format!(
+                "{unknown}; a newer release may know it: update the older of program and services"
+            )
+        }
+        other => other,
+    };
+    T::deserialize(options).map_err(|error| Error::Options(mechanism, newer(error)))
 }
 
 /// Writes a mechanism's options, for [`Mechanism::options`].

@@ -121,7 +121,8 @@ impl GrowingModel {
     }
 
     /// The graph as it is now.
-    pub fn graph(&self) -> &ModelGraph {
+    #[cfg(test)]
+    pub(super) fn graph(&self) -> &ModelGraph {
         &self.graph
     }
 

@@ -277,6 +277,11 @@ fn a_key_of_the_holders_own_is_named_with_its_parameter_set() {
         let refused = named(Some(id)).unwrap_err().to_string();
         assert!(refused.contains("parameter_set"), "{refused}");
     }
+    // Of one that a later release has, the way out is another.
+    for (id, newer) in [(fhaim_he::P2.id, false), (255, true)] {
+        let refused = named(Some(id)).unwrap_err().to_string();
+        assert_eq!(refused.contains("newer release"), newer, "{refused}");
+    }
     let unnamed = Terms {
         parameter_set: None,
         ..complete.clone()
