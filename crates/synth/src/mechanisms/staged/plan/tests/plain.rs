@@ -71,7 +71,12 @@ fn plain_choice(
     best.map(|(_, m)| m)
 }
 
-fn plain_plan(domain: &Domain, options: &PlanOptions, candidates: &mut [Candidate]) -> bool {
+pub(super) fn plain_plan(
+    domain: &Domain,
+    fixed: &Fixed,
+    options: &PlanOptions,
+    candidates: &mut [Candidate],
+) -> bool {
     let mut graph = ModelGraph::unrefined(domain.len());
     for digit in domain.digits() {
         graph.refine(digit.coarse(), domain.size(digit.coarse()));
@@ -79,7 +84,7 @@ fn plain_plan(domain: &Domain, options: &PlanOptions, candidates: &mut [Candidat
         graph.add(&digit.clique());
     }
     (candidates.iter()).for_each(|candidate| candidate.join(candidate.standing, &mut graph));
-    let mut state = State::new(&FIXED, candidates);
+    let mut state = State::new(fixed, candidates);
     let mut rooms = vec![Room::Any; candidates.len()];
     let mut added = 0;
     while added < options.additions {
@@ -142,7 +147,10 @@ fn plans_are_those_of_a_plain_loop() {
         };
         let (mut quick, mut plain) = (candidates.clone(), candidates);
         let unfinished = plan(&domain, &FIXED, &options, &mut quick);
-        assert_eq!(unfinished, plain_plan(&domain, &options, &mut plain));
+        assert_eq!(
+            unfinished,
+            plain_plan(&domain, &FIXED, &options, &mut plain)
+        );
         assert_eq!(quick, plain, "{round}");
         members += quick
             .iter()
