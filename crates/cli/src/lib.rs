@@ -112,6 +112,9 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Attack(arguments) => attack::run(arguments, &progress),
         Command::Bench(BenchCommand::Mix(arguments)) => bench::mixing::run(arguments, &progress),
         Command::Bench(BenchCommand::Attack(arguments)) => bench::attack::run(arguments, &progress),
+        Command::Bench(BenchCommand::Endings(arguments)) => {
+            bench::endings::run(arguments, &progress)
+        }
         Command::Bench(BenchCommand::Paper(arguments)) => bench::paper::run(arguments, &progress),
         Command::Bench(BenchCommand::Federated(arguments)) => {
             bench::federated::run(arguments, &progress)

@@ -19,7 +19,7 @@ use crate::calibration::Calibration;
 use crate::observations::Observations;
 use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
-use crate::{Chain, Error, FitOptions, FitReport, kernel};
+use crate::{Chain, Ending, Error, FitOptions, FitReport, kernel};
 
 /// What is added to the diagonal of the least-squares problem, relative to its largest entry.
 const RIDGE: f64 = 1e-5;
@@ -141,9 +141,17 @@ pub(crate) fn minimise(
     let mut search = Search::new(problem, &here, options.memory);
     let mut losses = VecDeque::from([here.loss]);
     // One evaluation is kept back for the end.
-    while problem.evaluations + 1 < options.steps
-        && search.step(problem, &here, &mut next, options.steps - 1)
-    {
+    let ending = loop {
+        if problem.evaluations + 1 >= options.steps {
+            break Ending::OutOfSteps;
+        }
+        if !search.step(problem, &here, &mut next, options.steps - 1) {
+            break if problem.evaluations + 1 >= options.steps {
+                Ending::OutOfSteps
+            } else {
+                Ending::Stuck
+            };
+        }
         search.memory.push(&here, &next);
         std::mem::swap(&mut here, &mut next);
         losses.push_back(here.loss);
@@ -151,14 +159,16 @@ pub(crate) fn minimise(
             && let Some(before) = losses.pop_front()
             && before - here.loss <= options.tolerance * here.loss.max(1.0)
         {
-            break;
+            break Ending::Converged;
         }
-    }
+    };
     if !search.at_accepted {
         problem.evaluate(&mut here);
     }
     let report = FitReport {
         loss: here.loss,
+        values: 0,
+        ending,
         steps: problem.evaluations,
         seconds: 0.0,
         cells: 0,

@@ -70,6 +70,7 @@ pub fn fit(
     let mut problem = Problem::new(calibration, observations, folding, total);
     let (potentials, mut report) = descent::minimise(&mut problem, start, options)?;
     let (propagation, beliefs) = problem.into_tables(&potentials);
+    report.values = measurements.iter().map(|m| m.values.len()).sum();
     report.cells = propagation.cells();
     report.seconds = started.elapsed().as_secs_f64();
     let before = warm_start.map(|model| model.report.chain);

@@ -34,5 +34,5 @@ pub use estimate::{fit, model_bytes};
 pub use junction::{GrowingModel, ModelGraph, model_cells};
 pub use measurement::{AxisView, Measurement};
 pub use model::Model;
-pub use options::{Chain, FitOptions, FitReport, Passes, Work};
+pub use options::{Chain, Ending, FitOptions, FitReport, Passes, Work};
 pub use pace::Pace;

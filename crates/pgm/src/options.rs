@@ -44,11 +44,27 @@ impl Default for FitOptions {
     }
 }
 
+/// Why a fit ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// The loss no longer fell by more than the tolerance.
+    #[default]
+    Converged,
+    /// The fit used all its steps.
+    OutOfSteps,
+    /// No step lowered the loss.
+    Stuck,
+}
+
 /// How a fit went.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FitReport {
     /// 0.5 * sum over measurements of ||P(G(mu)) - y||^2 / sigma^2 at the end.
     pub loss: f64,
+    /// Number of measured values. Their noise accounts for a loss of about half of it.
+    pub values: usize,
+    /// Why the fit ended.
+    pub ending: Ending,
     /// Calibrations made.
     pub steps: usize,
     /// Wall-clock seconds, planning included.
@@ -59,6 +75,18 @@ pub struct FitReport {
     pub work: Work,
     /// The same of this fit and of all those whose models it, and they, began with.
     pub chain: Chain,
+}
+
+impl FitReport {
+    /// Whether noise can account for the loss: whether it is at most the number of measured values.
+    pub fn is_explained(&self) -> bool {
+        self.loss <= self.values as f64
+    }
+
+    /// The loss over the number of measured values: about a half where noise accounts for it.
+    pub fn loss_per_value(&self) -> f64 {
+        self.loss / self.values.max(1) as f64
+    }
 }
 
 /// What fits took, each of which began with the model of the one before.
@@ -76,6 +104,12 @@ pub struct Chain {
     pub seconds: f64,
     /// What their calibrations took.
     pub work: Work,
+    /// Fits that used all their steps.
+    pub out_of_steps: usize,
+    /// Fits whose loss is above their number of measured values.
+    pub unexplained: usize,
+    /// The largest loss per measured value of any of the fits.
+    pub worst_loss_per_value: f64,
 }
 
 impl Chain {
@@ -88,6 +122,9 @@ impl Chain {
             tables: self.tables + fit.cells as u64,
             seconds: self.seconds + fit.seconds,
             work: self.work + fit.work,
+            out_of_steps: self.out_of_steps + usize::from(fit.ending == Ending::OutOfSteps),
+            unexplained: self.unexplained + usize::from(!fit.is_explained()),
+            worst_loss_per_value: (self.worst_loss_per_value).max(fit.loss_per_value()),
         }
     }
 }

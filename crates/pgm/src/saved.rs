@@ -26,7 +26,7 @@ use crate::model::Potentials;
 use crate::observations::{ascending_cells, ranked};
 use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
-use crate::{Chain, Error, FitOptions, FitReport, Model, Work};
+use crate::{Error, FitOptions, FitReport, Model};
 
 /// A model whose pairs are all in its tree.
 const VERSION: u32 = 2;
@@ -202,10 +202,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let report = FitReport {
         loss: input.f64()?,
         steps: u64::from_le_bytes(input.take()?) as usize,
-        seconds: 0.0,
-        cells: 0,
-        work: Work::default(),
-        chain: Chain::default(),
+        ..FitReport::default()
     };
     let sizes = input.list()?;
     if sizes.contains(&0) {

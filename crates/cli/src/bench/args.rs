@@ -7,6 +7,7 @@ use fhaim_release::{Holders, Options};
 
 use super::anchor::Program;
 use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
+use super::endings::{ENDINGS_EXAMPLES, EndingsArguments};
 use super::families::Family;
 use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
@@ -26,6 +27,9 @@ pub enum BenchCommand {
     /// Fit the reference measurements in FHAIM_REFERENCE_DIR, or those of a run or of a table made up, and time it
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
+    /// Count how fits end on generated tables that are hard to fit
+    #[command(after_help = ENDINGS_EXAMPLES)]
+    Endings(EndingsArguments),
     /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
     #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
     Federated(FederatedArguments),

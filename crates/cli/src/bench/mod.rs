@@ -4,6 +4,7 @@ mod anchor;
 pub mod args;
 pub mod attack;
 pub mod compute;
+pub mod endings;
 pub mod families;
 pub mod federated;
 mod fits;
