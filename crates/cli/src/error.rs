@@ -50,6 +50,14 @@ pub enum Error {
     /// A mechanism or its source failed.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
+    /// No model fits what was released.
+    #[error("{problem}; no table was written, and the releases are in {}", shown_path(.releases))]
+    Unfitted {
+        /// What is too far from what, as a sentence.
+        problem: String,
+        /// The file of the releases, which are paid for.
+        releases: PathBuf,
+    },
     /// No parameter set fits, or a ciphertext is refused.
     #[error(transparent)]
     Encryption(#[from] fhaim_he::Error),
@@ -157,6 +165,7 @@ impl Error {
             | Self::Service(_)
             | Self::Write { .. }
             | Self::Encryption(_)
+            | Self::Unfitted { .. }
             | Self::NoRandomness => 1,
             Self::Protocol(_) => Refused::by(self).map_or(1, Refused::exit_code),
         }

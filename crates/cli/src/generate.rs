@@ -19,7 +19,7 @@ use fhaim_he::Layout;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Job, Progress as Standing, Run};
-use fhaim_synth::{Mechanisms, Outcome, PlaintextSource};
+use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, Release, Unfitted};
 
 use crate::{
     alone::alone,
@@ -30,11 +30,11 @@ use crate::{
     estimate,
     held::Held,
     holders::{self, Party},
-    input,
+    input, kept_releases,
     output::{self, Staged, commit_all},
     randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
-    summary::{LedgerFile, Summary, print_summary},
+    summary::{Fit, LedgerFile, Summary, print_summary},
 };
 
 /// A table, its budget, and where the results go: everything checked before the work starts.
@@ -213,14 +213,18 @@ impl<'a> Request<'a> {
 
     /// What was released and what it cost, as JSON.
     pub fn ledger(&self, outcome: &Outcome) -> Result<String, Error> {
+        self.ledger_of(&outcome.releases, outcome.spent)
+    }
+
+    fn ledger_of(&self, releases: &[Release], spent: Rho) -> Result<String, Error> {
         output::to_json(&LedgerFile {
             schema: self.held.schema().name(),
             draft: self.held.schema().claim(),
             epsilon: self.arguments.epsilon,
             delta: self.arguments.delta,
             budget: self.job.rho,
-            spent: outcome.spent,
-            releases: &outcome.releases,
+            spent,
+            releases,
         })
     }
 
@@ -237,6 +241,7 @@ impl<'a> Request<'a> {
             releases: outcome.releases.len(),
             records,
             model_bytes: outcome.model.bytes(),
+            fit: outcome.model.fit().map(Fit::from),
             model_cliques: (outcome.model.marginals()).map_or(0, |m| m.cliques().len()),
             seconds: self.start.elapsed().as_secs_f64(),
             timings: outcome.timings.clone(),
@@ -270,7 +275,8 @@ impl<'a> Request<'a> {
         if name.releases_squares() {
             encrypted::compute(&mut source, job, &mut costs, progress)?;
         }
-        let outcome = fhaim_synth::drive(job_run, &mut source, &mut follow(progress))?;
+        let outcome = fhaim_synth::drive(job_run, &mut source, &mut follow(progress));
+        let outcome = outcome.map_err(|error| self.failed(error.into(), known.as_ref()))?;
         let costs = Some(costs.with(&source, &outcome));
         remember(known.as_ref(), arguments, outcome.spent);
         Ok(Made { outcome, costs })
@@ -281,10 +287,36 @@ impl<'a> Request<'a> {
         let (records, model_bytes) = (self.held.records(), self.job.model_bytes);
         self.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))?;
         let known = self.look_up()?;
-        let outcome = run_in_the_clear(self, progress)?;
+        let outcome = run_in_the_clear(self, progress);
+        let outcome = outcome.map_err(|error| self.failed(error, known.as_ref()))?;
         remember(known.as_ref(), self.arguments, outcome.spent);
         let costs = None;
         Ok(Made { outcome, costs })
+    }
+}
+
+impl Request<'_> {
+    /// What becomes of a run's error. Where no model fits the releases, what they cost is remembered, and they are kept in
+    /// a file beside the output.
+    fn failed(&self, error: Error, known: Option<&Records>) -> Error {
+        match error {
+            Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {
+                remember(known, self.arguments, unfitted.spent);
+                match self.keep_releases(&unfitted) {
+                    Ok(releases) => Error::Unfitted {
+                        problem: unfitted.describe(self.held.schema()),
+                        releases,
+                    },
+                    Err(error) => error,
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn keep_releases(&self, unfitted: &Unfitted) -> Result<PathBuf, Error> {
+        let ledger = self.ledger_of(&unfitted.releases, unfitted.spent)?;
+        kept_releases::write(&self.arguments.out, &ledger)
     }
 }
 

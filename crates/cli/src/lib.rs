@@ -26,6 +26,7 @@ mod held;
 mod holders;
 pub mod in_process;
 mod input;
+mod kept_releases;
 mod mix;
 mod output;
 mod randomness;

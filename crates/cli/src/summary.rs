@@ -6,6 +6,7 @@ use fhaim_domain::{Claim, counted};
 use fhaim_dp::Rho;
 use fhaim_eval::Fact;
 use fhaim_files::shown;
+use fhaim_pgm::FitReport;
 use fhaim_synth::{Release, Timing};
 use serde::Serialize;
 
@@ -40,6 +41,8 @@ pub struct Summary {
     pub records: usize,
     pub model_bytes: usize,
     pub model_cliques: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
     pub seconds: f64,
     pub timings: Vec<Timing>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +51,36 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<Alone>,
     pub out: String,
+}
+
+/// How close the model is to what was measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Fit {
+    /// Half of the squared distances, in units of the noise.
+    pub loss: f64,
+    /// The loss that noise accounts for: half of the number of measured values.
+    pub noise_loss: f64,
+    pub measured_values: usize,
+}
+
+impl From<FitReport> for Fit {
+    fn from(report: FitReport) -> Self {
+        Self {
+            loss: report.loss,
+            noise_loss: report.noise_loss(),
+            measured_values: report.values,
+        }
+    }
+}
+
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "loss {:.1}; noise accounts for about {:.1}",
+            self.loss, self.noise_loss
+        )
+    }
 }
 
 impl Summary {
@@ -72,9 +105,10 @@ impl Summary {
             fact("Releases", self.releases.to_string()),
             fact("Seconds", format!("{:.1}", self.seconds)),
         ];
+        let fit = self.fit.map(|fit| fact("Fit", fit.to_string()));
         let alone = self.alone.iter();
         let alone = alone.map(|alone| fact(&format!("Holder {}", alone.holder), alone.words()));
-        facts.into_iter().chain(alone).collect()
+        facts.into_iter().chain(fit).chain(alone).collect()
     }
 }
 

@@ -7,7 +7,9 @@
 //! Numer. Anal. 2011, the unconstrained form) first combines past steps so that the predicted
 //! residuals are least, then takes a step down the gradient that is still predicted there.
 //!
-//! Three such steps are tried, and the first that lowers the loss is taken:
+//! A start far from the measurements is first brought close by proximal steps (`proximal`).
+//!
+//! Three steps are tried, and the first that lowers the loss is taken:
 //! 1. combined, with each value's share of the gradient divided by its own curvature: near Newton's
 //!    method where cells are large against their noise; tried rarely where it keeps failing;
 //! 2. combined, down the gradient as it is;
@@ -15,35 +17,19 @@
 
 use std::collections::VecDeque;
 
-use crate::calibration::Calibration;
-use crate::observations::Observations;
-use crate::propagation::{Beliefs, Propagation};
-use crate::resolution::Folding;
-use crate::{Chain, Ending, Error, FitOptions, FitReport, kernel};
+use crate::problem::{Point, Problem};
+use crate::{Ending, Error, FitOptions, FitReport, kernel, proximal};
 
 /// What is added to the diagonal of the least-squares problem, relative to its largest entry.
 const RIDGE: f64 = 1e-5;
 
-/// The fall of the loss over so many accepted steps decides whether to go on.
+/// Number of accepted steps over which the fall of the loss decides whether to continue.
 const WINDOW: usize = 10;
 
-/// How far below the largest of its table a potential of a warm start may lie. Cells that an
-/// earlier fit has driven to zero would take many steps to come back: a mirror step multiplies a
-/// cell by a bounded factor, and while the cell is all but empty the loss does not show that this
-/// helps, so the search may even end there. Depths add up over tables that share an attribute:
-/// at 4, up to one fit in ten of a growing model ended far above the least loss, at 1 none did.
-/// Driving cells down again takes few steps.
-const WARM_DEPTH: f64 = 1.0;
-
-/// A loss over the marginals that potentials give.
-pub(crate) struct Problem<'a> {
-    calibration: Calibration<'a>,
-    observations: Observations,
-    /// Where the tree's potentials are not the measured cliques'.
-    folding: Option<Folding>,
-    total: f64,
-    evaluations: usize,
-}
+/// How far below the largest potential of its table a potential of a warm start may lie. An earlier fit drives a cell
+/// that its measurements say is empty towards zero; far enough down, its weight underflows and no search brings it back.
+/// Smaller depths lose more of what the warm start knows.
+const WARM_DEPTH: f64 = 20.0;
 
 /// Bytes that minimising takes beside calibration, with `cells` cells in the measured marginals:
 /// potentials, marginals, views and residuals of two points, what is combined, and the `memory` of past steps.
@@ -52,130 +38,84 @@ pub(crate) fn bytes(cells: usize, memory: usize) -> Option<usize> {
     cells.checked_mul(tables.checked_mul(size_of::<f64>())?)
 }
 
-/// Potentials, and what the model looks like there.
-#[derive(Clone)]
-struct Point {
-    potentials: Vec<f64>,
-    /// Marginals of the potentials' cliques, as many cells.
-    marginals: Vec<f64>,
-    /// The measured views, before centring.
-    merged: Vec<f64>,
-    /// Their differences from the measurements in units of sigma.
-    residuals: Vec<f64>,
-    loss: f64,
-}
-
-impl<'a> Problem<'a> {
-    /// The potentials of `calibration` are those of the observations' cliques, in the same order,
-    /// by way of `folding` if there is one.
-    pub fn new(
-        calibration: Calibration<'a>,
-        observations: Observations,
-        folding: Option<Folding>,
-        total: f64,
-    ) -> Self {
-        Self {
-            calibration,
-            observations,
-            folding,
-            total,
-            evaluations: 0,
-        }
-    }
-
-    /// The tables of the potentials that [`minimise`] returned.
-    pub fn into_tables(mut self, potentials: &[f64]) -> (Propagation, Beliefs) {
-        let folding = self.folding.as_mut();
-        (self.calibration).into_tables(folding, potentials, self.total)
-    }
-
-    fn point(&self, potentials: Vec<f64>) -> Point {
-        Point {
-            marginals: vec![0.0; potentials.len()],
-            merged: vec![0.0; self.observations.values()],
-            residuals: vec![0.0; self.observations.values()],
-            loss: f64::NAN,
-            potentials,
-        }
-    }
-
-    /// Sets all else from a point's potentials.
-    fn evaluate(&mut self, point: &mut Point) {
-        self.evaluations += 1;
-        self.calibration.calibrate_folded(
-            self.folding.as_mut(),
-            &point.potentials,
-            self.total,
-            &mut point.marginals,
-        );
-        point.loss =
-            self.observations
-                .residuals(&point.marginals, &mut point.merged, &mut point.residuals);
-    }
-
-    /// Raises potentials to at most [`WARM_DEPTH`] below the largest of their table.
-    fn raise(&self, potentials: &mut [f64]) {
-        for range in &self.observations.ranges {
-            let table = &mut potentials[range.clone()];
-            let lowest = kernel::max(table) - WARM_DEPTH;
-            for x in table {
-                *x = if *x < lowest { lowest } else { *x };
-            }
-        }
-    }
-}
-
-/// Minimises the loss from `start` on; returns the potentials found, which were calibrated last.
+/// Minimises the loss from `start` on; returns the point found, which was calibrated last, and how the search went.
 pub(crate) fn minimise(
     problem: &mut Problem<'_>,
     mut start: Vec<f64>,
     options: &FitOptions,
-) -> Result<(Vec<f64>, FitReport), Error> {
-    problem.raise(&mut start);
+) -> Result<(Point, FitReport), Error> {
+    raise(problem, &mut start);
     let mut here = problem.point(start);
     problem.evaluate(&mut here);
     if !here.loss.is_finite() {
         return Err(Error::LossOverflow);
     }
+    let enough = problem.noise_loss();
+    if here.loss > enough {
+        // The rest of the steps is for the search below.
+        let limit = options.steps / 2;
+        here = proximal::approach(problem, here, enough, options.memory, limit);
+    }
+    let ending = search(problem, &mut here, options);
+    let report = FitReport {
+        loss: here.loss,
+        values: problem.values,
+        ending,
+        steps: problem.evaluations,
+        work: problem.calibration.work,
+        ..FitReport::default()
+    };
+    Ok((here, report))
+}
+
+/// Accelerated mirror descent from `here` on, which was calibrated last, as it is at the end.
+fn search(problem: &mut Problem<'_>, here: &mut Point, options: &FitOptions) -> Ending {
     let mut next = here.clone();
-    let mut search = Search::new(problem, &here, options.memory);
+    let mut search = Search::new(problem, here, options.memory);
     let mut losses = VecDeque::from([here.loss]);
     // One evaluation is kept back for the end.
+    let limit = options.steps.saturating_sub(1);
     let ending = loop {
-        if problem.evaluations + 1 >= options.steps {
+        if problem.evaluations >= limit {
             break Ending::OutOfSteps;
         }
-        if !search.step(problem, &here, &mut next, options.steps - 1) {
-            break if problem.evaluations + 1 >= options.steps {
-                Ending::OutOfSteps
-            } else {
-                Ending::Stuck
+        if !search.step(problem, here, &mut next, limit) {
+            break match problem.evaluations >= limit {
+                true => Ending::OutOfSteps,
+                false => Ending::Stuck,
             };
         }
-        search.memory.push(&here, &next);
-        std::mem::swap(&mut here, &mut next);
+        search.memory.push(here, &next);
+        std::mem::swap(here, &mut next);
         losses.push_back(here.loss);
         if losses.len() > WINDOW
             && let Some(before) = losses.pop_front()
-            && before - here.loss <= options.tolerance * here.loss.max(1.0)
+            && has_converged(problem, before, here.loss, options.tolerance)
         {
             break Ending::Converged;
         }
     };
     if !search.at_accepted {
-        problem.evaluate(&mut here);
+        problem.evaluate(here);
     }
-    let report = FitReport {
-        loss: here.loss,
-        values: 0,
-        ending,
-        steps: problem.evaluations,
-        seconds: 0.0,
-        cells: 0,
-        work: problem.calibration.work,
-        chain: Chain::default(),
-    };
-    Ok((here.potentials, report))
+    ending
+}
+
+/// Whether noise accounts for the loss, and its last fall is small beside that.
+fn has_converged(problem: &Problem<'_>, before: f64, loss: f64, tolerance: f64) -> bool {
+    let noise = problem.noise_loss();
+    loss <= noise && before - loss <= tolerance * noise
+}
+
+/// Raises potentials to at most [`WARM_DEPTH`] below the largest of their table.
+fn raise(problem: &Problem<'_>, potentials: &mut [f64]) {
+    for range in &problem.observations.ranges {
+        let table = &mut potentials[range.clone()];
+        let lowest = kernel::max(table) - WARM_DEPTH;
+        for x in table {
+            *x = x.max(lowest);
+        }
+    }
 }
 
 /// The state of the search between steps.

@@ -78,6 +78,21 @@ pub enum Error {
     /// The loss at the start is not a finite number: its squares overflow.
     #[error("values or the total are too large for their sigma: the loss overflows")]
     LossOverflow,
+    /// A fit ended too far from its measurements, and so did the second one from nothing.
+    #[error(
+        "the model does not fit what was measured: its loss is {loss:.0}, and noise accounts for about {:.0} \
+         ({values} measured values); it is furthest from attributes {attributes:?}",
+        0.5 * *.values as f64
+    )]
+    Unexplained {
+        /// The loss at the end.
+        loss: f64,
+        /// Number of measured values.
+        values: usize,
+        /// Attributes of the cliques that differ more from their measurements than noise accounts for, those that
+        /// differ most first.
+        attributes: Vec<usize>,
+    },
     /// An option is out of range.
     #[error("option {option} is out of range")]
     Option {

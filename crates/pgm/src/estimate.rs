@@ -7,34 +7,81 @@ use fhaim_domain::{Clique, Domain};
 
 use crate::beside::Beside;
 use crate::calibration::{Blueprint, Calibration};
-use crate::descent::{self, Problem};
+use crate::descent;
 use crate::junction::{JunctionTree, ModelGraph};
 use crate::measurement::check_clique;
 use crate::model::{Model, Potentials};
 use crate::observations::{Observations, ascending_cells, ranked};
 use crate::options::FitOptions;
+use crate::problem::Problem;
 use crate::propagation;
 use crate::resolution::{Folding, Resolution, shares};
 use crate::table::cells;
 use crate::{Error, Measurement};
 
+/// A fit that ends too far from its measurements is repeated from nothing with this many times its steps.
+const RESTART_STEPS: usize = 10;
+
 /// Fits a model to measurements: of all distributions over `domain`, scaled to the total, that
 /// factor over the junction tree of the measured cliques, one whose marginals minimise
 /// 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
 ///
-/// With `warm_start` the search begins at that model's potentials of the cliques measured now,
-/// none further than a factor of e below the largest of its table: near its distribution, when
-/// measurements have only been added. A model over another domain is left aside.
+/// With `warm_start` the search begins at that model's potentials of the cliques measured now: near its distribution,
+/// when measurements have only been added. A model over another domain is ignored.
+///
+/// Noise accounts for a loss of about half of the number of measured values. A fit that ends with a loss above that
+/// number starts again from nothing, with ten times the steps.
 ///
 /// # Errors
 /// Measurements that do not fit the domain, values or scales that are not usable numbers, no way
-/// to tell the total, and a model that takes more than `max_bytes`.
+/// to tell the total, and a model that takes more than `max_bytes`. [`Error::Unexplained`] if the second fit, too, ends
+/// with a loss above the number of measured values.
 pub fn fit(
     domain: &Domain,
     measurements: &[Measurement],
     options: &FitOptions,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
+    let (first, _) = attempt(domain, measurements, options, warm_start)?;
+    if first.report.is_explained() {
+        return Ok(first);
+    }
+    let options = FitOptions {
+        steps: options.steps.saturating_mul(RESTART_STEPS),
+        ..options.clone()
+    };
+    let (mut model, attributes) = attempt(domain, measurements, &options, None)?;
+    if !model.report.is_explained() {
+        return Err(Error::Unexplained {
+            loss: model.report.loss,
+            values: model.report.values,
+            attributes,
+        });
+    }
+    model.report.chain = first.report.chain.and(&model.report);
+    Ok(model)
+}
+
+/// As [`fit`], without a second fit: the model may be far from its measurements.
+///
+/// # Errors
+/// As [`fit`], except for [`Error::Unexplained`].
+pub fn fit_once(
+    domain: &Domain,
+    measurements: &[Measurement],
+    options: &FitOptions,
+    warm_start: Option<&Model>,
+) -> Result<Model, Error> {
+    attempt(domain, measurements, options, warm_start).map(|(model, _)| model)
+}
+
+/// A fitted model, and the attributes of the cliques that differ more from their measurements than noise accounts for.
+fn attempt(
+    domain: &Domain,
+    measurements: &[Measurement],
+    options: &FitOptions,
+    warm_start: Option<&Model>,
+) -> Result<(Model, Vec<usize>), Error> {
     let started = Instant::now();
     check(domain, measurements, options)?;
     let total = match options.total {
@@ -67,10 +114,12 @@ pub fn fit(
     let calibration = Calibration::new(blueprint, options);
     let folding = Folding::new(domain, &resolution, &observations.cliques);
     let (cliques, ranges) = (observations.cliques.clone(), observations.ranges.clone());
-    let mut problem = Problem::new(calibration, observations, folding, total);
-    let (potentials, mut report) = descent::minimise(&mut problem, start, options)?;
-    let (propagation, beliefs) = problem.into_tables(&potentials);
-    report.values = measurements.iter().map(|m| m.values.len()).sum();
+    let values = measurements.iter().map(|m| m.values.len()).sum();
+    let mut problem = Problem::new(calibration, observations, folding, total, values);
+    let (found, mut report) = descent::minimise(&mut problem, start, options)?;
+    let furthest = problem.observations.furthest(&found.residuals);
+    let tables = found.potentials;
+    let (propagation, beliefs) = problem.into_tables(&tables);
     report.cells = propagation.cells();
     report.seconds = started.elapsed().as_secs_f64();
     let before = warm_start.map(|model| model.report.chain);
@@ -78,9 +127,9 @@ pub fn fit(
     let potentials = Potentials {
         cliques,
         ranges,
-        tables: potentials,
+        tables,
     };
-    Ok(Model {
+    let model = Model {
         domain: domain.clone(),
         shares: category_shares(&resolution, &potentials),
         resolution,
@@ -93,7 +142,8 @@ pub fn fit(
         beside: Beside::default(),
         measured: OnceLock::new(),
         max_bytes: options.max_bytes,
-    })
+    };
+    Ok((model, furthest))
 }
 
 /// For attributes that are split, the share of each category in its group.

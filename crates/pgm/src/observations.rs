@@ -160,6 +160,41 @@ impl Observations {
         }
     }
 
+    /// Divides each value by merged / sigma^2 + 1: the curvature of the dual of a proximal step, as if the values
+    /// were independent counts.
+    pub fn precondition(&self, merged: &[f64], values: &mut [f64]) {
+        for view in &self.views {
+            let values_of_view = &mut values[view.values.clone()];
+            for (x, merged) in values_of_view.iter_mut().zip(&merged[view.values.clone()]) {
+                *x /= merged * view.precision * view.precision + 1.0;
+            }
+            centre(&view.shape, values_of_view);
+        }
+    }
+
+    /// Attributes of the cliques that differ more from their measurements than noise accounts for, those that differ
+    /// most first.
+    pub fn furthest(&self, residuals: &[f64]) -> Vec<usize> {
+        let mut excesses: Vec<(f64, &Clique)> = Vec::new();
+        for (clique, cells) in self.cliques.iter().zip(&self.ranges) {
+            let views = self.views.iter().filter(|view| view.cells == *cells);
+            let excess = views.map(|view| {
+                let residuals = &residuals[view.values.clone()];
+                0.5 * kernel::dot(residuals, residuals) - residuals.len() as f64
+            });
+            excesses.push((excess.sum(), clique));
+        }
+        excesses.retain(|(excess, _)| *excess > 0.0);
+        excesses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut attributes = Vec::new();
+        for attribute in excesses.iter().flat_map(|(_, clique)| clique.attributes()) {
+            if !attributes.contains(attribute) {
+                attributes.push(*attribute);
+            }
+        }
+        attributes
+    }
+
     /// The largest entry of the loss's gradient, in absolute value, and the largest curvature
     /// merged / sigma^2.
     pub fn steepest(&self, residuals: &[f64], merged: &[f64]) -> (f64, f64) {

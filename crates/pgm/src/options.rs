@@ -18,7 +18,8 @@ pub enum Passes {
 pub struct FitOptions {
     /// At most this many calibrations of the junction tree.
     pub steps: usize,
-    /// The fit ends when the loss no longer falls by more than this share of itself.
+    /// The fit ends when noise accounts for the loss, and the loss no longer falls by more than this share of what noise
+    /// accounts for.
     pub tolerance: f64,
     /// Number of records of the model; `None` estimates it by inverse variance from the
     /// measurements that see it (at least 1).
@@ -83,6 +84,11 @@ impl FitReport {
         self.loss <= self.values as f64
     }
 
+    /// The loss that noise accounts for: half of the number of measured values.
+    pub fn noise_loss(&self) -> f64 {
+        0.5 * self.values as f64
+    }
+
     /// The loss over the number of measured values: about a half where noise accounts for it.
     pub fn loss_per_value(&self) -> f64 {
         self.loss / self.values.max(1) as f64
@@ -106,7 +112,8 @@ pub struct Chain {
     pub work: Work,
     /// Fits that used all their steps.
     pub out_of_steps: usize,
-    /// Fits whose loss is above their number of measured values.
+    /// Fits whose loss is above their number of measured values. Each was followed by a fit from nothing,
+    /// which counts as a fit of its own, unless [`fit_once`](crate::fit_once) made it.
     pub unexplained: usize,
     /// The largest loss per measured value of any of the fits.
     pub worst_loss_per_value: f64,

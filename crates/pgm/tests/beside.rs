@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit};
+use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit_once};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -31,7 +31,7 @@ fn tree() -> Model {
             ..cells(pair(2, 3), &[5000.0, 2000.0, 1000.0, 2000.0])
         },
     ];
-    fit(&domain, &measurements, &FitOptions::default(), None).unwrap()
+    fit_once(&domain, &measurements, &FitOptions::default(), None).unwrap()
 }
 
 /// Attributes 1 and 2 as they never are in the tree: far from independent.

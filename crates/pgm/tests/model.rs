@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, Passes, fit};
+use fhaim_pgm::{AxisView, Ending, Error, FitOptions, Measurement, Model, Passes, fit, fit_once};
 use rand::seq::index;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -167,7 +167,7 @@ fn every_marginal_is_that_of_one_joint_distribution() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for _ in 0..150 {
         let (domain, measurements) = random_problem(&mut rng);
-        let model = fit(&domain, &measurements, &exact(30), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(30), None).unwrap();
         let joint = Joint::of(&model);
         assert!((joint.cells.iter().sum::<f64>() - 100.0).abs() < 1e-9);
         let subsets: Vec<Clique> = (0..1u32 << domain.len())
@@ -203,7 +203,7 @@ fn pairs_at_once_are_the_marginals_one_by_one() {
                 Measurement::cells(pairs[i].clone(), values, 2.0)
             })
             .collect();
-        let model = fit(&domain, &measurements, &exact(100), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(100), None).unwrap();
         // In any order, some twice, and beside cliques of other sizes.
         let mut asked: Vec<Clique> = pairs.iter().rev().cloned().collect();
         asked.extend([[0, 1], [0, 1]].map(Clique::new));
@@ -222,7 +222,7 @@ fn densities_are_those_of_the_joint_distribution() {
     let mut rng = ChaCha8Rng::seed_from_u64(12);
     for _ in 0..40 {
         let (domain, measurements) = random_problem(&mut rng);
-        let model = fit(&domain, &measurements, &exact(200), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(200), None).unwrap();
         let joint = Joint::of(&model);
         let records = 0..joint.cells.len();
         let columns: Vec<Vec<u32>> = (0..domain.len())
@@ -255,7 +255,7 @@ fn a_density_does_not_depend_on_the_records_beside_it() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     for _ in 0..50 {
         let (domain, measurements) = random_problem(&mut rng);
-        let model = fit(&domain, &measurements, &exact(50), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(50), None).unwrap();
         let many: Vec<Vec<u32>> = (domain.sizes().iter())
             .map(|&size| {
                 (0..5000)
@@ -276,7 +276,7 @@ fn a_density_does_not_depend_on_the_records_beside_it() {
 fn the_density_of_what_is_no_record_is_refused() {
     let domain = Domain::new(vec![2, 3]);
     let measured = [Measurement::cells(Clique::new([0]), vec![3.0, 5.0], 1.0)];
-    let model = fit(&domain, &measured, &FitOptions::default(), None).unwrap();
+    let model = fit_once(&domain, &measured, &FitOptions::default(), None).unwrap();
     let columns = Err(Error::Columns { attributes: 2 });
     assert_eq!(model.log_densities(&[vec![0]]), columns);
     assert_eq!(model.log_densities(&[vec![0], vec![0, 1]]), columns);
@@ -298,7 +298,7 @@ fn the_loss_is_as_defined_and_the_least() {
                 passes,
                 ..exact(3000)
             };
-            let model = fit(&domain, &measurements, &options, None).unwrap();
+            let model = fit_once(&domain, &measurements, &options, None).unwrap();
             let joint = Joint::of(&model);
             let expected = loss(&domain, &measurements, &joint);
             assert!((model.loss() - expected).abs() <= 1e-9 * (1.0 + expected));
@@ -343,22 +343,38 @@ fn optimality_gap(domain: &Domain, measurements: &[Measurement], joint: &Joint) 
         - total * least
 }
 
+/// Replaces what was measured by the view of one distribution, with noise.
+fn measure(rng: &mut ChaCha8Rng, joint: &Joint, measurement: &mut Measurement) {
+    let seen = view(
+        joint.domain,
+        measurement,
+        &joint.marginal(&measurement.clique),
+    );
+    let noisy = |x: &f64| x + measurement.sigma * rng.random_range(-1.7..1.7);
+    measurement.values = seen.iter().map(noisy).collect();
+}
+
 #[test]
-fn a_warm_start_ends_where_a_cold_one_does() {
+fn warm_start_ends_where_a_cold_one_does() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     for round in 0..400 {
         let (domain, mut measurements) = random_problem(&mut rng);
-        let first = fit(&domain, &measurements, &exact(200), None).unwrap();
-        if round % 2 == 0 {
-            // Then the start is no distribution that was ever fitted.
-            measurements.pop();
-        }
         measurements.extend((0..3).map(|_| random_measurement(&mut rng, &domain)));
-        let cold = fit(&domain, &measurements, &exact(3000), None).unwrap();
-        let warm = fit(&domain, &measurements, &exact(3000), Some(&first)).unwrap();
+        let joint = skewed_joint(&mut rng, &domain, 100.0);
+        for measurement in &mut measurements {
+            measure(&mut rng, &joint, measurement);
+        }
+        let before = &measurements[..measurements.len() - 3];
+        let first = fit_once(&domain, before, &exact(200), None).unwrap();
+        if round % 2 == 0 {
+            // The start is the distribution of measurements that are no longer there.
+            measurements.remove(0);
+        }
+        let cold = fit_once(&domain, &measurements, &exact(3000), None).unwrap();
+        let warm = fit_once(&domain, &measurements, &exact(3000), Some(&first)).unwrap();
         let apart = (cold.loss() - warm.loss()).abs();
         assert!(
-            apart <= 1e-3 * (1.0 + cold.loss()),
+            apart <= 5e-3 * (1.0 + cold.loss()),
             "cold {}, warm {}",
             cold.loss(),
             warm.loss()
@@ -399,8 +415,10 @@ fn models_that_grow_by_warm_starts_do_not_get_stuck() {
             measurements.push(noisy(clique, sigma));
             warm = fit(&domain, &measurements, &options, Some(&warm)).unwrap();
             let cold = fit(&domain, &measurements, &options, None).unwrap();
+            // Within half of what noise accounts for.
+            let noise = 0.5 * warm.report().values as f64;
             assert!(
-                warm.loss() <= 1.2 * cold.loss() + 1.0,
+                warm.loss() <= cold.loss() + 0.5 * noise,
                 "seed {seed}, round {round}: cold {}, warm {}",
                 cold.loss(),
                 warm.loss()
@@ -453,13 +471,13 @@ fn a_warm_start_at_the_optimum_stays_there() {
         })
         .into();
     let options = exact(500);
-    let cold = fit(&domain, &measurements, &options, None).unwrap();
+    let cold = fit_once(&domain, &measurements, &options, None).unwrap();
     let few = FitOptions {
         steps: 2,
         ..options
     };
-    let warm = fit(&domain, &measurements, &few, Some(&cold)).unwrap();
-    let nowhere = fit(&domain, &measurements, &few, None).unwrap();
+    let warm = fit_once(&domain, &measurements, &few, Some(&cold)).unwrap();
+    let nowhere = fit_once(&domain, &measurements, &few, None).unwrap();
     assert!((warm.loss() - cold.loss()).abs() < 1e-9 * cold.loss());
     assert!(nowhere.loss() > cold.loss() * (1.0 + 1e-3));
     assert!(warm.report().steps <= 2);
@@ -483,22 +501,22 @@ fn the_total_is_the_inverse_variance_mean_of_what_sees_it() {
         },
     ];
     let options = FitOptions::default();
-    let model = fit(&domain, &measurements, &options, None).unwrap();
+    let model = fit_once(&domain, &measurements, &options, None).unwrap();
     // Variances 4 and 3.
     let expected = (90.0 / 4.0 + 120.0 / 3.0) / (1.0 / 4.0 + 1.0 / 3.0);
     assert!((model.total() - expected).abs() < 1e-9);
-    let blind = fit(&domain, &measurements[2..], &options, None);
+    let blind = fit_once(&domain, &measurements[2..], &options, None);
     assert_eq!(blind.err(), Some(Error::UnknownTotal));
 }
 
 #[test]
 fn nothing_measured_is_uniform() {
     let domain = Domain::new(vec![2, 3, 1]);
-    let model = fit(&domain, &[], &exact(10), None).unwrap();
+    let model = fit_once(&domain, &[], &exact(10), None).unwrap();
     let pair = model.marginal(&Clique::new([0, 1])).unwrap();
     assert_close(&pair, &[100.0 / 6.0; 6], 1e-12);
     assert_eq!(model.loss(), 0.0);
-    let empty = fit(&Domain::new(vec![]), &[], &exact(10), None).unwrap();
+    let empty = fit_once(&Domain::new(vec![]), &[], &exact(10), None).unwrap();
     assert_eq!(empty.marginal(&Clique::new([])).unwrap(), [100.0]);
     assert!(
         empty
@@ -523,12 +541,12 @@ fn extreme_totals_and_scales_give_finite_models() {
             total: Some(total),
             ..FitOptions::default()
         };
-        let model = fit(&domain, &measurements, &options, None).unwrap();
+        let model = fit_once(&domain, &measurements, &options, None).unwrap();
         let joint = Joint::of(&model);
         assert!(model.loss().is_finite());
         assert!(joint.cells.iter().all(|x| x.is_finite() && *x >= 0.0));
         assert!((joint.cells.iter().sum::<f64>() / total - 1.0).abs() < 1e-9);
-        let uniform = fit(&domain, &measurements, &exact(1), None).unwrap();
+        let uniform = fit_once(&domain, &measurements, &exact(1), None).unwrap();
         assert!(model.loss() <= uniform.loss() || total != 100.0);
     }
     let far = [Measurement::cells(
@@ -536,7 +554,7 @@ fn extreme_totals_and_scales_give_finite_models() {
         vec![1e200, 0.0],
         1e-10,
     )];
-    let result = fit(&domain, &far, &exact(10), None);
+    let result = fit_once(&domain, &far, &exact(10), None);
     assert_eq!(result.err(), Some(Error::LossOverflow));
 }
 
@@ -552,7 +570,7 @@ fn states_that_are_all_but_impossible_leave_no_gap_in_marginals() {
                 Measurement::cells(clique, values, rng.random_range(0.01..1.0))
             })
             .into();
-        let model = fit(&domain, &measurements, &exact(400), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(400), None).unwrap();
         let pairs = domain.pairs();
         let many = model.pair_marginals(&pairs).unwrap();
         for (pair, marginal) in pairs.iter().zip(&many) {
@@ -567,7 +585,7 @@ fn bad_input_is_refused_with_its_reason() {
     let domain = Domain::new(vec![2, 3]);
     let good = Measurement::cells(Clique::new([0]), vec![1.0, 2.0], 1.0);
     let refuse = |domain: &Domain, m: &Measurement, options: &FitOptions| {
-        fit(domain, std::slice::from_ref(m), options, None)
+        fit_once(domain, std::slice::from_ref(m), options, None)
             .err()
             .map(|e| e.to_string())
     };
@@ -596,7 +614,7 @@ fn bad_input_is_refused_with_its_reason() {
             ..options.clone()
         };
         assert!(matches!(
-            fit(&domain, &[], &options, None),
+            fit_once(&domain, &[], &options, None),
             Err(Error::Total { .. })
         ));
     }
@@ -605,10 +623,10 @@ fn bad_input_is_refused_with_its_reason() {
         ..options.clone()
     };
     assert!(matches!(
-        fit(&domain, &[], &negative, None),
+        fit_once(&domain, &[], &negative, None),
         Err(Error::Option { .. })
     ));
-    let model = fit(&domain, &[good], &options, None).unwrap();
+    let model = fit_once(&domain, &[good], &options, None).unwrap();
     assert!(matches!(
         model.marginal(&Clique::new([5])),
         Err(Error::UnknownAttribute { attribute: 5, .. })
@@ -623,7 +641,7 @@ fn a_model_beyond_the_cap_is_refused_by_its_largest_clique() {
         max_bytes: 20_000,
         ..FitOptions::default()
     };
-    match fit(&domain, &[wide], &options, None) {
+    match fit_once(&domain, &[wide], &options, None) {
         Err(Error::TooLarge {
             bytes,
             cap,
@@ -645,7 +663,7 @@ fn the_estimate_of_bytes_is_what_a_model_holds() {
         let (domain, measurements) = random_problem(&mut rng);
         let cliques: Vec<Clique> = measurements.iter().map(|m| m.clique.clone()).collect();
         let estimate = fhaim_pgm::model_bytes(&domain, &cliques).unwrap();
-        let model = fit(&domain, &measurements, &exact(5), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(5), None).unwrap();
         assert!(model.bytes() <= estimate, "{} of {estimate}", model.bytes());
         let cells = fhaim_pgm::model_cells(&domain, &cliques).unwrap();
         assert!(model.bytes() >= 8 * cells);
@@ -657,7 +675,7 @@ fn samples_follow_every_pair_to_a_few_records() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     for _ in 0..40 {
         let (domain, measurements) = random_problem(&mut rng);
-        let model = fit(&domain, &measurements, &exact(200), None).unwrap();
+        let model = fit_once(&domain, &measurements, &exact(200), None).unwrap();
         let records = 20_000;
         let columns = model.sample(records, &mut rng);
         assert_eq!(columns.len(), domain.len());
@@ -703,13 +721,13 @@ fn a_tree_over_groups_is_the_same_model_in_fewer_cells() {
             sigma: 1.0,
         });
     }
-    let coarse = fit(&domain, &measurements, &exact(500), None).unwrap();
+    let coarse = fit_once(&domain, &measurements, &exact(500), None).unwrap();
     // All but nothing is seen of these cells, but they are told apart.
     for pair in [[0, 1], [1, 2], [0, 2], [2, 3]] {
         let cells = domain.cells(&Clique::new(pair)).unwrap();
         measurements.push(Measurement::cells(Clique::new(pair), vec![0.0; cells], 1e8));
     }
-    let fine = fit(&domain, &measurements, &exact(500), None).unwrap();
+    let fine = fit_once(&domain, &measurements, &exact(500), None).unwrap();
     assert!(5 * coarse.bytes() < fine.bytes());
     assert!((coarse.loss() - fine.loss()).abs() < 1e-6 * fine.loss());
     let (coarse, fine) = (Joint::of(&coarse), Joint::of(&fine));
@@ -741,15 +759,15 @@ fn warm_starts_go_from_coarse_to_fine_groups() {
         measurement
     };
     let (coarse, fine) = (measure(4), measure(2));
-    let first = fit(&domain, std::slice::from_ref(&coarse), &exact(300), None).unwrap();
+    let first = fit_once(&domain, std::slice::from_ref(&coarse), &exact(300), None).unwrap();
     let both = [coarse, fine];
     let few = exact(2);
-    let cold = fit(&domain, &both, &few, None).unwrap();
-    let warm = fit(&domain, &both, &few, Some(&first)).unwrap();
+    let cold = fit_once(&domain, &both, &few, None).unwrap();
+    let warm = fit_once(&domain, &both, &few, Some(&first)).unwrap();
     assert!(warm.loss() < cold.loss());
     // And back: the start is then a model with groups that are not told apart any more.
-    let end = fit(&domain, &both, &exact(500), None).unwrap();
-    let back = fit(&domain, &both[..1], &exact(500), Some(&end)).unwrap();
+    let end = fit_once(&domain, &both, &exact(500), None).unwrap();
+    let back = fit_once(&domain, &both[..1], &exact(500), Some(&end)).unwrap();
     assert!((back.loss() - first.loss()).abs() < 1e-6 * (1.0 + first.loss()));
 }
 
@@ -759,7 +777,7 @@ fn few_records_are_drawn_without_bias() {
     let clique = Clique::new([0, 1]);
     let weights = vec![1.0, 4.0, 10.0, 35.0, 30.0, 20.0];
     let measurements = [Measurement::cells(clique, weights.clone(), 1.0)];
-    let model = fit(&domain, &measurements, &exact(1000), None).unwrap();
+    let model = fit_once(&domain, &measurements, &exact(1000), None).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     // One record is an exact draw, and the pull of what is short evens out over some.
     for (records, rounds) in [(1, 60_000), (40, 1500)] {
@@ -783,8 +801,109 @@ fn same_seed_same_records() {
     let measurements: Vec<Measurement> = (0..4)
         .map(|_| random_measurement(&mut rng, &domain))
         .collect();
-    let model = fit(&domain, &measurements, &exact(50), None).unwrap();
+    let model = fit_once(&domain, &measurements, &exact(50), None).unwrap();
     let draw = |seed| model.sample(100, &mut ChaCha8Rng::seed_from_u64(seed));
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
+}
+
+/// A table in which one record in five has an amount, as counts of (claims, amount) with little noise.
+fn zero_inflated() -> (Domain, Vec<Measurement>, Vec<Measurement>) {
+    let domain = Domain::new(vec![3, 12]);
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut joint = vec![0.0; 36];
+    joint[0] = 16_000.0;
+    for (cell, count) in joint.iter_mut().enumerate().skip(13) {
+        *count = if cell % 12 == 0 { 0.0 } else { 4000.0 / 22.0 };
+    }
+    let mut noisy = |clique: Clique, counts: Vec<f64>, sigma: f64| {
+        let values = counts
+            .iter()
+            .map(|x| x + sigma * rng.random_range(-1.7..1.7));
+        Measurement::cells(clique, values.collect(), sigma)
+    };
+    let amounts: Vec<f64> = (0..12)
+        .map(|a| joint[a] + joint[12 + a] + joint[24 + a])
+        .collect();
+    let only_zeros: Vec<f64> = (0..12)
+        .map(|a| if a == 0 { 20_000.0 } else { 0.0 })
+        .collect();
+    let zeros = vec![noisy(Clique::new([1]), only_zeros, 3.0)];
+    let measured = vec![
+        noisy(Clique::new([1]), amounts, 3.0),
+        noisy(Clique::new([0, 1]), joint, 3.0),
+    ];
+    (domain, zeros, measured)
+}
+
+#[test]
+fn values_that_a_warm_start_deems_impossible_come_back() {
+    let (domain, zeros, measured) = zero_inflated();
+    for passes in [Passes::Tables, Passes::Contractions] {
+        let options = FitOptions {
+            steps: 100,
+            tolerance: 1e-3,
+            passes,
+            ..FitOptions::default()
+        };
+        let warm = fit(&domain, &zeros, &options, None).unwrap();
+        let model = fit_once(&domain, &measured, &options, Some(&warm)).unwrap();
+        assert!(model.report().is_explained(), "{:?}", model.report());
+        let amounts = model.marginal(&Clique::new([1])).unwrap();
+        let others: f64 = amounts[1..].iter().sum();
+        assert!((others - 4000.0).abs() < 100.0, "{others}");
+    }
+}
+
+#[test]
+fn fit_ends_as_converged_once_its_loss_no_longer_falls() {
+    let (domain, _, measured) = zero_inflated();
+    let model = fit(&domain, &measured, &FitOptions::default(), None).unwrap();
+    let report = model.report();
+    assert_eq!(report.ending, Ending::Converged);
+    assert_eq!(report.values, 12 + 36);
+    assert_eq!((report.chain.unexplained, report.chain.fits), (0, 1));
+}
+
+#[test]
+fn fit_that_is_out_of_steps_starts_again_from_nothing() {
+    let (domain, zeros, measured) = zero_inflated();
+    let options = FitOptions {
+        steps: 6,
+        ..FitOptions::default()
+    };
+    let warm = fit_once(&domain, &zeros, &FitOptions::default(), None).unwrap();
+    let once = fit_once(&domain, &measured, &options, Some(&warm)).unwrap();
+    assert_eq!(once.report().ending, Ending::OutOfSteps);
+    assert!(!once.report().is_explained());
+    let model = fit(&domain, &measured, &options, Some(&warm)).unwrap();
+    let report = model.report();
+    assert!(report.is_explained(), "{report:?}");
+    assert_eq!(report.chain.unexplained, 1);
+    assert!(report.steps > options.steps && report.steps <= 10 * options.steps);
+}
+
+#[test]
+fn fit_to_contradictory_measurements_ends_with_their_attributes() {
+    let (domain, zeros, mut measured) = zero_inflated();
+    // The amounts are all zero, and one in five is not.
+    measured.extend(zeros);
+    let once = fit_once(&domain, &measured, &exact(3000), None).unwrap();
+    assert_ne!(once.report().ending, Ending::Converged);
+    let error = fit(&domain, &measured, &FitOptions::default(), None).unwrap_err();
+    let Error::Unexplained {
+        loss,
+        values,
+        attributes,
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(*values, 12 + 36 + 12);
+    assert!(*loss > 1e4, "{loss}");
+    assert_eq!(attributes[..], [0, 1]);
+    assert!(
+        error.to_string().contains("noise accounts for about 30"),
+        "{error}"
+    );
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::Reference;
-use fhaim_pgm::{FitOptions, Passes, fit};
+use fhaim_pgm::{FitOptions, Passes, fit_once};
 
 fn agrees(dataset: &str) {
     for passes in [Passes::Tables, Passes::Contractions] {
@@ -22,7 +22,7 @@ fn agrees_by(passes: Passes, dataset: &str) {
         passes,
         ..FitOptions::default()
     };
-    let model = fit(&reference.domain, &reference.measurements, &options, None).unwrap();
+    let model = fit_once(&reference.domain, &reference.measurements, &options, None).unwrap();
     // The reference works in single precision.
     assert!((model.total() / reference.total - 1.0).abs() < 1e-6);
     let (pairs, expected): (Vec<_>, Vec<_>) = reference.marginals.into_iter().unzip();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit};
+use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit_once};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -41,7 +41,7 @@ fn model() -> Model {
         vec![300.0, 200.0, 500.0],
         5.0,
     ));
-    fit(&domain, &measurements, &FitOptions::default(), None).unwrap()
+    fit_once(&domain, &measurements, &FitOptions::default(), None).unwrap()
 }
 
 fn joint(model: &Model) -> Vec<f64> {

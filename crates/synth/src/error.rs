@@ -2,7 +2,10 @@
 
 use thiserror::Error;
 
+use crate::desk::Release;
 use crate::model::ModelError;
+use fhaim_domain::Schema;
+use fhaim_dp::Rho;
 use fhaim_release::{RunError, SourceError};
 
 /// Why a mechanism could not go on.
@@ -65,6 +68,9 @@ pub enum Error {
         /// Records that were drawn.
         drawn: usize,
     },
+    /// A model that is too far from what was measured.
+    #[error(transparent)]
+    Unfitted(Box<Unfitted>),
     /// A step after the outcome was given.
     #[error("the mechanism is done")]
     Done,
@@ -94,6 +100,50 @@ pub enum Error {
     Run(Box<RunError<Self>>),
 }
 
+/// A run whose model is too far from what was measured. Its releases are paid for all the same: whoever has them can fit
+/// a model to them later.
+#[derive(Debug, Error)]
+#[error(
+    "the model does not fit what was measured: its loss is {loss:.0}, and noise accounts for about {:.0}; attributes \
+     {attributes:?} are the furthest",
+    0.5 * *.values as f64
+)]
+pub struct Unfitted {
+    /// The loss of the last fit.
+    pub loss: f64,
+    /// Number of measured values.
+    pub values: usize,
+    /// Attributes whose tables differ more from the model than noise accounts for, those that differ most first.
+    pub attributes: Vec<usize>,
+    /// All releases of the run so far, in order.
+    pub releases: Vec<Release>,
+    /// What they cost together, with the selections between them.
+    pub spent: Rho,
+}
+
+impl Unfitted {
+    /// The error as a sentence that names the columns of `schema`.
+    pub fn describe(&self, schema: &Schema) -> String {
+        let mut columns: Vec<&str> = Vec::new();
+        for field in self.attributes.iter().filter_map(|&a| schema.field_of(a)) {
+            if !columns.contains(&field.name()) {
+                columns.push(field.name());
+            }
+        }
+        columns.truncate(MAX_NAMED_COLUMNS);
+        format!(
+            "the model does not fit what was measured: its loss is {:.0}, and noise accounts for about {:.0}; the \
+             furthest columns are {}",
+            self.loss,
+            0.5 * self.values as f64,
+            columns.join(", ")
+        )
+    }
+}
+
+/// Most columns that [`Unfitted::describe`] names.
+const MAX_NAMED_COLUMNS: usize = 5;
+
 impl From<RunError<Self>> for Error {
     fn from(error: RunError<Self>) -> Self {
         match error {
@@ -106,7 +156,7 @@ impl From<RunError<Self>> for Error {
 
 impl Error {
     /// The budget does not pay for one release of every column.
-    pub fn budget_too_small(rho: fhaim_dp::Rho) -> Self {
+    pub fn budget_too_small(rho: Rho) -> Self {
         fhaim_release::Error::BudgetTooSmall(rho).into()
     }
 }

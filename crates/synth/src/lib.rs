@@ -27,7 +27,7 @@ pub use allowed::{Sampled, sample_allowed};
 pub use blocks::{Block, Blocks, drawing_threads};
 pub use desk::{Desk, Offer, Release};
 pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
-pub use error::Error;
+pub use error::{Error, Unfitted};
 pub use expected::{Expected, ExpectedBatch, ExpectedFit};
 pub use mechanism::{Mechanism, parse_options, write_options};
 pub use mechanisms::MechanismName;

@@ -20,7 +20,7 @@ use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::generation;
-use fhaim_release::{Action, Batch, StoredBatch};
+use fhaim_release::{Action, Batch, RunError, StoredBatch};
 use fhaim_synth::{Mechanisms, Outcome};
 use reqwest::Method;
 use std::collections::BTreeSet;
@@ -159,7 +159,7 @@ impl<'a> Attempt<'a> {
                 (run, action)
             })
             .await?;
-            match action.map_err(failed)? {
+            match action.map_err(|error| self.failed(&error))? {
                 Action::Store(batch) => {
                     self.store(&batch).await?;
                     run.stored().map_err(failed)?;
@@ -178,6 +178,16 @@ impl<'a> Attempt<'a> {
                     return self.finish(outcome, last.into(), run.spent()).await;
                 }
             }
+        }
+    }
+
+    /// The end of the job after an error of its run. The releases stay stored: `job retry` continues from them.
+    fn failed(&self, error: &RunError<fhaim_synth::Error>) -> Stop {
+        match error {
+            RunError::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {
+                Stop::Failed(unfitted.describe(&self.task.terms.schema))
+            }
+            other => Stop::Failed(other.to_string()),
         }
     }
 

@@ -98,8 +98,8 @@ impl Skew {
             };
             let name = format!("c{i}");
             match kind {
-                Self::ZeroInflated => amounts(name, &active, &mut rng),
-                kind => categories(name, kind, &active, &mut rng),
+                Self::ZeroInflated => amounts(&name, &active, &mut rng),
+                kind => categories(&name, kind, &active, &mut rng),
             }
         });
         let columns: Vec<Column> = columns.collect();
@@ -131,7 +131,7 @@ struct Column {
 
 /// Amounts with a long tail in the active records, zeros in nearly all others; one column in two is a number with
 /// digits within its bins, the others are small counts.
-fn amounts(name: String, active: &[bool], rng: &mut StdRng) -> Column {
+fn amounts(name: &str, active: &[bool], rng: &mut StdRng) -> Column {
     let is_amount = |active: bool, rng: &mut StdRng| active && rng.random_bool(0.95);
     if rng.random() {
         let most = rng.random_range(3..12);
@@ -163,7 +163,7 @@ fn amounts(name: String, active: &[bool], rng: &mut StdRng) -> Column {
 }
 
 /// Categories of the family's shares; in the active records of half of the columns, shares are in reverse order.
-fn categories(name: String, kind: Skew, active: &[bool], rng: &mut StdRng) -> Column {
+fn categories(name: &str, kind: Skew, active: &[bool], rng: &mut StdRng) -> Column {
     let size = rng.random_range(2..=24usize);
     let rest = 1.0 / (size as f64 - 1.0).max(1.0);
     let shares: Vec<f64> = match kind {

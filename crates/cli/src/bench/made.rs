@@ -1,7 +1,7 @@
 //! Measurements of a table made up, and a fit to them: how models of many attributes are timed.
 
 use fhaim_domain::{Clique, Table};
-use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::families::normal;
@@ -37,7 +37,7 @@ pub fn model(table: &Table, cap: usize, steps: usize) -> Result<Model, Error> {
         max_bytes: usize::MAX,
         ..FitOptions::default()
     };
-    Ok(fit(table.domain(), &measurements, &options, None)?)
+    Ok(fit_once(table.domain(), &measurements, &options, None)?)
 }
 
 /// The pairs that are furthest from independent, as many as a model within the cap has and [`PAIRS`] allows.

@@ -8,7 +8,7 @@ use std::{
 
 use fhaim_domain::{Clique, Domain};
 use fhaim_files::progress::Progress;
-use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit_once};
 use serde::{
     Deserialize, Serialize,
     de::{Deserializer, MapAccess, Visitor},
@@ -171,7 +171,7 @@ fn compare(path: &Path, reference: &Reference, steps: usize) -> Result<Row, Erro
         passes: Passes::Contractions,
         ..FitOptions::default()
     };
-    let model = fit(&domain, &measurements, &options, None)?;
+    let model = fit_once(&domain, &measurements, &options, None)?;
     let largest_difference = largest_difference(path, reference, &model)?;
     let report = model.report();
     Ok(Row {

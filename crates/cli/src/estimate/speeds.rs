@@ -12,7 +12,7 @@ use fhaim_he::{
     Layout, PAGE, Page, Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights,
     Work, seal,
 };
-use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
 use fhaim_protocol::encryption::Encryption;
 use fhaim_release::Job;
 use fhaim_synth::{Blocks, FittedModel, Mechanism, OneWaysOnly};
@@ -702,7 +702,7 @@ fn fitted(domain: &Domain, measured: &[Measurement], steps: usize) -> Result<Mod
         memory: MEMORY,
         ..FitOptions::default()
     };
-    let fit = || fit(domain, measured, &options, None);
+    let fit = || fit_once(domain, measured, &options, None);
     let mut best = fit()?;
     for _ in 1..TIMES {
         let next = fit()?;

@@ -4,6 +4,8 @@ use fhaim_pgm::{FitOptions, Measurement, Model, fit};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::desk::Desk;
+use crate::error::Unfitted;
 use fhaim_release::Job;
 
 /// The fit may take so many bytes for each byte of the junction tree: potentials, beliefs,
@@ -73,19 +75,22 @@ impl Effort {
     }
 }
 
-/// Fits a model within a job's cap.
+/// Fits a model within a job's cap. The releases of `desk` become part of the error where the model is too far from what
+/// was measured.
 pub(super) fn fit_job(
     job: &Job,
+    desk: &Desk,
     measurements: &[Measurement],
     effort: Effort,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
-    fit_to_total(job, measurements, None, effort, warm_start)
+    fit_to_total(job, desk, measurements, None, effort, warm_start)
 }
 
 /// As [`fit_job`], with the number of records of the model given.
 pub(super) fn fit_to_total(
     job: &Job,
+    desk: &Desk,
     measurements: &[Measurement],
     total: Option<f64>,
     effort: Effort,
@@ -99,7 +104,20 @@ pub(super) fn fit_to_total(
         total,
         max_bytes: job.model_bytes.saturating_mul(FIT_BYTES_PER_MODEL_BYTE),
     };
-    Ok(fit(&job.domain, measurements, &options, warm_start)?)
+    fit(&job.domain, measurements, &options, warm_start).map_err(|error| match error {
+        fhaim_pgm::Error::Unexplained {
+            loss,
+            values,
+            attributes,
+        } => Error::Unfitted(Box::new(Unfitted {
+            loss,
+            values,
+            attributes,
+            releases: desk.settled().to_vec(),
+            spent: desk.spent(),
+        })),
+        other => other.into(),
+    })
 }
 
 /// Checks the options that every mechanism has for its fits.

@@ -13,6 +13,7 @@ mod crashes;
 mod deletion;
 mod drill;
 mod faults;
+mod fits;
 mod flow;
 mod links;
 mod lost;

@@ -133,7 +133,14 @@ impl<'a> Run<'a> {
             passes: Passes::Contractions,
             memory: FIT_MEMORY,
         };
-        fit_to_total(self.job, &self.measurements, self.total, effort, warm)
+        fit_to_total(
+            self.job,
+            &self.desk,
+            &self.measurements,
+            self.total,
+            effort,
+            warm,
+        )
     }
 
     /// Measures a clique at the current noise; `false` if the budget does not pay for it.

@@ -89,7 +89,7 @@ impl FhaimL2Machine {
     fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
         let warm = self.model.as_ref();
         let effort = Effort::by_tables(steps, tolerance);
-        fit_job(&self.job, &self.measurements, effort, warm)
+        fit_job(&self.job, &self.desk, &self.measurements, effort, warm)
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {

@@ -103,6 +103,7 @@ impl<'a> Run<'a> {
         let measured: Vec<_> = settled.map(|r| cells_measurement(self.job, r)).collect();
         fit_job(
             self.job,
+            &self.desk,
             &measured,
             Effort::by_tables(steps, tolerance),
             None,

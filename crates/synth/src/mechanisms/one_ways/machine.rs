@@ -44,6 +44,7 @@ impl OneWaysMachine {
         self.one_ways.learn();
         let model = fit_job(
             &self.job,
+            &self.desk,
             &self.one_ways.measurements(),
             Effort::by_tables(FINAL_STEPS, FINAL_TOLERANCE),
             None,

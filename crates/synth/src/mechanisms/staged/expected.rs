@@ -36,9 +36,11 @@ const SAME_NUMBER: usize = 2;
 /// What of all groups a batch's second factors are.
 const FACTORS: f64 = 0.75;
 
-/// Fits of no pairs end by themselves after so much of their steps; those of pairs, the sooner the less the probe sees.
-const NO_PAIRS: f64 = 0.25;
-const LEAST_STEPS: f64 = 0.4;
+/// Share of its steps that a fit without pairs takes, and shares that one with pairs takes: the more, the more the probe
+/// sees.
+const NO_PAIRS: f64 = 0.15;
+const LEAST_STEPS: f64 = 0.2;
+const MOST_STEPS: f64 = 0.6;
 
 /// What follows from the job's public numbers.
 struct Shape<'a> {
@@ -245,7 +247,7 @@ impl<'a> Shape<'a> {
 
     fn fit(&self, steps: usize, cells: f64, values: f64) -> ExpectedFit {
         let effort = match cells > self.least_cells() {
-            true => LEAST_STEPS + (1.0 - LEAST_STEPS) * self.share,
+            true => LEAST_STEPS + (MOST_STEPS - LEAST_STEPS) * self.share,
             false => NO_PAIRS,
         };
         ExpectedFit {

@@ -136,7 +136,13 @@ impl StagedMachine {
             passes: self.options.passes,
             memory: self.options.fit_memory,
         };
-        fit_job(&self.job, &measurements, effort, self.model.as_ref())
+        fit_job(
+            &self.job,
+            &self.desk,
+            &measurements,
+            effort,
+            self.model.as_ref(),
+        )
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {

@@ -1,0 +1,82 @@
+//! Keeps the releases of a run that ends without a table: they are paid for.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    error::Error,
+    output::{Staged, commit_all},
+};
+
+/// Writes a ledger to a new file beside `out`, or in the current folder where `out` is no file in a folder that can be
+/// written to. Returns the new file's path.
+///
+/// # Errors
+/// Neither folder can be written to, or the disk is full.
+pub fn write(out: &Path, ledger: &str) -> Result<PathBuf, Error> {
+    write_to(&[out, Path::new("fhaim")], ledger)
+}
+
+/// Writes to a new file named after the first of these paths whose folder can be written to.
+fn write_to(places: &[&Path], ledger: &str) -> Result<PathBuf, Error> {
+    let mut refused = Error::Usage("the releases of the run have no place".into());
+    for place in places {
+        let path = unused_path(place);
+        match write_new(&path, ledger) {
+            Ok(()) => return Ok(path),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn write_new(path: &Path, ledger: &str) -> Result<(), Error> {
+    let mut file = Staged::create(path)?;
+    file.write_bytes(ledger.as_bytes())?;
+    file.end()?;
+    Ok(commit_all([file])?)
+}
+
+/// The first of OUT.releases.json, OUT.releases-2.json, ... that does not exist.
+fn unused_path(out: &Path) -> PathBuf {
+    let numbered = |number: u32| {
+        let mut path = out.as_os_str().to_owned();
+        match number {
+            1 => path.push(".releases.json"),
+            _ => path.push(format!(".releases-{number}.json")),
+        }
+        PathBuf::from(path)
+    };
+    let unused = (1..=u32::MAX).map(numbered).find(|path| !path.exists());
+    unused.unwrap_or_else(|| numbered(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_written_beside_the_output_and_never_over_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("o.csv");
+        for (number, name) in ["o.csv.releases.json", "o.csv.releases-2.json"]
+            .iter()
+            .enumerate()
+        {
+            let path = write(&out, &number.to_string()).unwrap();
+            assert_eq!(path, folder.path().join(name));
+        }
+        let first = std::fs::read_to_string(folder.path().join("o.csv.releases.json"));
+        assert_eq!(first.unwrap(), "0");
+    }
+
+    #[test]
+    fn releases_go_to_the_next_place_where_the_first_has_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing/o.csv");
+        let here = folder.path().join("fhaim");
+        let path = write_to(&[&missing, &here], "{}").unwrap();
+        assert_eq!(path, folder.path().join("fhaim.releases.json"));
+        let nowhere = write_to(&[&missing], "{}").unwrap_err();
+        assert!(matches!(nowhere, Error::Files(_)), "{nowhere}");
+    }
+}

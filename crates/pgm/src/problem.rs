@@ -1,0 +1,89 @@
+//! The problem that a fit solves: measurements, and the marginals that potentials give.
+
+use crate::calibration::Calibration;
+use crate::observations::Observations;
+use crate::propagation::{Beliefs, Propagation};
+use crate::resolution::Folding;
+
+/// A loss over the marginals that potentials give.
+pub(crate) struct Problem<'a> {
+    pub calibration: Calibration<'a>,
+    pub observations: Observations,
+    /// Where the tree's potentials are not the measured cliques'.
+    folding: Option<Folding>,
+    total: f64,
+    /// Number of measured values.
+    pub values: usize,
+    /// Calibrations so far.
+    pub evaluations: usize,
+}
+
+/// Potentials, with the marginals and the loss that they give.
+#[derive(Clone)]
+pub(crate) struct Point {
+    pub potentials: Vec<f64>,
+    /// Marginals of the potentials' cliques, as many cells.
+    pub marginals: Vec<f64>,
+    /// The measured views, before centring.
+    pub merged: Vec<f64>,
+    /// Their differences from the measurements in units of sigma.
+    pub residuals: Vec<f64>,
+    pub loss: f64,
+}
+
+impl<'a> Problem<'a> {
+    /// The potentials of `calibration` are those of the observations' cliques, in the same order,
+    /// by way of `folding` if there is one.
+    pub fn new(
+        calibration: Calibration<'a>,
+        observations: Observations,
+        folding: Option<Folding>,
+        total: f64,
+        values: usize,
+    ) -> Self {
+        Self {
+            calibration,
+            observations,
+            folding,
+            total,
+            values,
+            evaluations: 0,
+        }
+    }
+
+    /// The loss that noise alone accounts for: half of the number of measured values.
+    pub fn noise_loss(&self) -> f64 {
+        0.5 * self.values as f64
+    }
+
+    /// The tables of the potentials that were evaluated last.
+    pub fn into_tables(mut self, potentials: &[f64]) -> (Propagation, Beliefs) {
+        let folding = self.folding.as_mut();
+        (self.calibration).into_tables(folding, potentials, self.total)
+    }
+
+    /// A point at these potentials, before it is evaluated.
+    pub fn point(&self, potentials: Vec<f64>) -> Point {
+        Point {
+            marginals: vec![0.0; potentials.len()],
+            merged: vec![0.0; self.observations.values()],
+            residuals: vec![0.0; self.observations.values()],
+            loss: f64::NAN,
+            potentials,
+        }
+    }
+
+    /// Calibrates a point's potentials, and sets its marginals, residuals and loss.
+    pub fn evaluate(&mut self, point: &mut Point) {
+        self.evaluations += 1;
+        self.calibration.calibrate_folded(
+            self.folding.as_mut(),
+            &point.potentials,
+            self.total,
+            &mut point.marginals,
+        );
+        point.loss =
+            self.observations
+                .residuals(&point.marginals, &mut point.merged, &mut point.residuals);
+    }
+}
