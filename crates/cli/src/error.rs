@@ -50,10 +50,10 @@ pub enum Error {
     /// A mechanism or its source failed.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
-    /// No model fits what was released.
+    /// No model fits the releases.
     #[error("{problem}; no table was written, and the releases are in {}", shown_path(.releases))]
     Unfitted {
-        /// What is too far from what, as a sentence.
+        /// The loss and the columns, as a sentence.
         problem: String,
         /// The file of the releases, which are paid for.
         releases: PathBuf,

@@ -296,8 +296,8 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// What becomes of a run's error. Where no model fits the releases, what they cost is remembered, and they are kept in
-    /// a file beside the output.
+    /// Handles the error of a run. If no model fits the releases, remembers their cost and keeps them in a file next to
+    /// the output.
     fn failed(&self, error: Error, known: Option<&Records>) -> Error {
         match error {
             Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {

@@ -7,8 +7,8 @@ use crate::{
     output::{Staged, commit_all},
 };
 
-/// Writes a ledger to a new file beside `out`, or in the current folder where `out` is no file in a folder that can be
-/// written to. Returns the new file's path.
+/// Writes a ledger to a new file next to `out`. If that folder cannot be written to, or `out` is a pipe, the file goes to
+/// the current folder. Returns the path of the file.
 ///
 /// # Errors
 /// Neither folder can be written to, or the disk is full.
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_written_beside_the_output_and_never_over_each_other() {
+    fn releases_are_written_next_to_the_output_and_never_over_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("o.csv");
         for (number, name) in ["o.csv.releases.json", "o.csv.releases-2.json"]

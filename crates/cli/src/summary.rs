@@ -53,7 +53,7 @@ pub struct Summary {
     pub out: String,
 }
 
-/// How close the model is to what was measured.
+/// The distance of the model from its measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Fit {
     /// Half of the squared distances, in units of the noise.

@@ -101,7 +101,7 @@ fn search(problem: &mut Problem<'_>, here: &mut Point, options: &FitOptions) -> 
     ending
 }
 
-/// Whether noise accounts for the loss, and its last fall is small beside that.
+/// Whether noise accounts for the loss, and the last fall of the loss is small.
 fn has_converged(problem: &Problem<'_>, before: f64, loss: f64, tolerance: f64) -> bool {
     let noise = problem.noise_loss();
     loss <= noise && before - loss <= tolerance * noise

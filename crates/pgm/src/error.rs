@@ -80,7 +80,7 @@ pub enum Error {
     LossOverflow,
     /// A fit ended too far from its measurements, and so did the second one from nothing.
     #[error(
-        "the model does not fit what was measured: its loss is {loss:.0}, and noise accounts for about {:.0} \
+        "the model does not fit the measurements: its loss is {loss:.0}, and noise accounts for about {:.0} \
          ({values} measured values); it is furthest from attributes {attributes:?}",
         0.5 * *.values as f64
     )]

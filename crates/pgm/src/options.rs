@@ -113,7 +113,7 @@ pub struct Chain {
     /// Fits that used all their steps.
     pub out_of_steps: usize,
     /// Fits whose loss is above their number of measured values. Each was followed by a fit from nothing,
-    /// which counts as a fit of its own, unless [`fit_once`](crate::fit_once) made it.
+    /// which counts as another fit, unless [`fit_once`](crate::fit_once) made it.
     pub unexplained: usize,
     /// The largest loss per measured value of any of the fits.
     pub worst_loss_per_value: f64,

@@ -51,7 +51,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The loss that noise alone accounts for: half of the number of measured values.
+    /// The loss that noise accounts for: half of the number of measured values.
     pub fn noise_loss(&self) -> f64 {
         0.5 * self.values as f64
     }

@@ -127,8 +127,8 @@ impl Step<'_, '_> {
 
     /// The next point along the direction of L-BFGS.
     ///
-    /// The dual is convex, so it falls along the way as long as its slope is negative. The slope alone decides, because
-    /// the value of the dual would take another pass.
+    /// The dual is convex, so it falls along the way as long as its slope is negative. The search looks only at
+    /// the slope, because the value of the dual would take another pass.
     fn iterate(&mut self, here: &Dual) -> Result<Dual, Failed> {
         let direction = self.direction(here);
         let slope = kernel::dot(&direction, &here.gradient);

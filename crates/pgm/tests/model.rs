@@ -343,7 +343,7 @@ fn optimality_gap(domain: &Domain, measurements: &[Measurement], joint: &Joint) 
         - total * least
 }
 
-/// Replaces what was measured by the view of one distribution, with noise.
+/// Replaces the values of a measurement by the view of one distribution, with noise.
 fn measure(rng: &mut ChaCha8Rng, joint: &Joint, measurement: &mut Measurement) {
     let seen = view(
         joint.domain,

@@ -68,7 +68,7 @@ pub enum Error {
         /// Records that were drawn.
         drawn: usize,
     },
-    /// A model that is too far from what was measured.
+    /// A model that is too far from its measurements.
     #[error(transparent)]
     Unfitted(Box<Unfitted>),
     /// A step after the outcome was given.
@@ -100,11 +100,11 @@ pub enum Error {
     Run(Box<RunError<Self>>),
 }
 
-/// A run whose model is too far from what was measured. Its releases are paid for all the same: whoever has them can fit
-/// a model to them later.
+/// A run whose model is too far from its measurements. The releases are paid for, so the error keeps them: a later
+/// program can fit a model to them.
 #[derive(Debug, Error)]
 #[error(
-    "the model does not fit what was measured: its loss is {loss:.0}, and noise accounts for about {:.0}; attributes \
+    "the model does not fit the measurements: its loss is {loss:.0}, and noise accounts for about {:.0}; attributes \
      {attributes:?} are the furthest",
     0.5 * *.values as f64
 )]
@@ -117,7 +117,7 @@ pub struct Unfitted {
     pub attributes: Vec<usize>,
     /// All releases of the run so far, in order.
     pub releases: Vec<Release>,
-    /// What they cost together, with the selections between them.
+    /// Cost of the releases and of the selections between them.
     pub spent: Rho,
 }
 
@@ -132,7 +132,7 @@ impl Unfitted {
         }
         columns.truncate(MAX_NAMED_COLUMNS);
         format!(
-            "the model does not fit what was measured: its loss is {:.0}, and noise accounts for about {:.0}; the \
+            "the model does not fit the measurements: its loss is {:.0}, and noise accounts for about {:.0}; the \
              furthest columns are {}",
             self.loss,
             0.5 * self.values as f64,

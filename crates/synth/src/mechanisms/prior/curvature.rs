@@ -145,7 +145,7 @@ const TOLERANCE: f64 = 1e-2;
 /// Solves (K^-1 + W) K x = b for x approximately; Q may have negative entries.
 ///
 /// The solver uses conjugate gradients. Its preconditioner is the curvature without the negative
-/// entries. If Q has none, the preconditioner alone solves the system. The solver stops early if the
+/// entries. If Q has none, the preconditioner solves the system. The solver stops early if the
 /// matrix is not positive definite. In every case b' K x is positive, so that K x points uphill if b
 /// is the slope. Returns `None` if a pivot of the preconditioner breaks down.
 pub(super) fn newton_direction(
