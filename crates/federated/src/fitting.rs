@@ -1,7 +1,7 @@
 //! Fits of the model, and what of a noisy sum the fit sees.
 
 use fhaim_domain::Clique;
-use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit_once};
 use fhaim_release::UNIT_VARIANCE;
 
 use crate::setting::TOLERANCES;
@@ -41,7 +41,8 @@ pub(crate) fn fit_model(
             .max(LEAST_BYTES),
         ..FitOptions::default()
     };
-    Ok(fit(&setting.job.domain, measurements, &options, warm)?)
+    // Each round measures other parties, so that the measurements differ by more than their noise.
+    Ok(fit_once(&setting.job.domain, measurements, &options, warm)?)
 }
 
 /// A noisy sum for the fit of a model of `total` records: y N/n for the `records` n behind it. Its deviation is

@@ -22,6 +22,11 @@ use crate::{Error, Measurement};
 /// A fit that ends too far from its measurements is repeated from nothing with this many times its steps.
 const RESTART_STEPS: usize = 10;
 
+/// Standard errors by which the total of such a repetition is above its estimate, one after the other. The loss counts the
+/// distance from the estimate. A total that noise has made too small leaves no room for the counts of other
+/// measurements, because counts are not negative.
+const RESTART_TOTALS: [f64; 4] = [0.0, 1.0, 2.0, 3.0];
+
 /// Fits a model to measurements: of all distributions over `domain`, scaled to the total, that
 /// factor over the junction tree of the measured cliques, one whose marginals minimise
 /// 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
@@ -30,19 +35,22 @@ const RESTART_STEPS: usize = 10;
 /// when measurements have only been added. A model over another domain is ignored.
 ///
 /// Noise accounts for a loss of about half of the number of measured values. A fit that ends with a loss above that
-/// number starts again from nothing, with ten times the steps.
+/// number starts again from nothing, with ten times the steps; if that does not help, with totals up to three standard
+/// errors above the estimate.
 ///
 /// # Errors
 /// Measurements that do not fit the domain, values or scales that are not usable numbers, no way
-/// to tell the total, and a model that takes more than `max_bytes`. [`Error::Unexplained`] if the second fit, too, ends
-/// with a loss above the number of measured values.
+/// to tell the total, and a model that takes more than `max_bytes`. [`Error::Unexplained`] if every fit ends with a loss
+/// above the number of measured values.
 pub fn fit(
     domain: &Domain,
     measurements: &[Measurement],
     options: &FitOptions,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
-    let (first, _) = attempt(domain, measurements, options, warm_start)?;
+    check(domain, measurements, options)?;
+    let total = total_of(measurements, options)?;
+    let (first, _) = attempt(domain, measurements, options, total.count, warm_start)?;
     if first.report.is_explained() {
         return Ok(first);
     }
@@ -50,16 +58,30 @@ pub fn fit(
         steps: options.steps.saturating_mul(RESTART_STEPS),
         ..options.clone()
     };
-    let (mut model, attributes) = attempt(domain, measurements, &options, None)?;
-    if !model.report.is_explained() {
-        return Err(Error::Unexplained {
-            loss: model.report.loss,
-            values: model.report.values,
-            attributes,
-        });
+    let mut chain = first.report.chain;
+    let mut closest: Option<(f64, Vec<usize>)> = None;
+    for errors in RESTART_TOTALS {
+        let count = total.count + errors * total.standard_error;
+        if errors > 0.0 && count <= total.count {
+            break;
+        }
+        let (mut model, attributes) = attempt(domain, measurements, &options, count, None)?;
+        chain = chain.and(&model.report);
+        if model.report.is_explained() {
+            model.report.chain = chain;
+            return Ok(model);
+        }
+        let loss = model.report.loss;
+        if closest.as_ref().is_none_or(|(least, _)| loss < *least) {
+            closest = Some((loss, attributes));
+        }
     }
-    model.report.chain = first.report.chain.and(&model.report);
-    Ok(model)
+    let (loss, attributes) = closest.unwrap_or((first.report.loss, Vec::new()));
+    Err(Error::Unexplained {
+        loss,
+        values: first.report.values,
+        attributes,
+    })
 }
 
 /// As [`fit`], without a second fit: the model may be far from its measurements.
@@ -72,22 +94,39 @@ pub fn fit_once(
     options: &FitOptions,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
-    attempt(domain, measurements, options, warm_start).map(|(model, _)| model)
+    check(domain, measurements, options)?;
+    let total = total_of(measurements, options)?;
+    let (model, _) = attempt(domain, measurements, options, total.count, warm_start)?;
+    Ok(model)
 }
 
-/// A fitted model, and the attributes of the cliques that differ more from their measurements than noise accounts for.
+/// A number of records, and by how much noise changes it.
+struct Total {
+    count: f64,
+    standard_error: f64,
+}
+
+/// The total that the options name, or its estimate.
+fn total_of(measurements: &[Measurement], options: &FitOptions) -> Result<Total, Error> {
+    match options.total {
+        Some(count) => Ok(Total {
+            count,
+            standard_error: 0.0,
+        }),
+        None => estimate_total(measurements).ok_or(Error::UnknownTotal),
+    }
+}
+
+/// A model with `total` records, fitted once, and the attributes of the cliques that differ more from their measurements
+/// than noise accounts for.
 fn attempt(
     domain: &Domain,
     measurements: &[Measurement],
     options: &FitOptions,
+    total: f64,
     warm_start: Option<&Model>,
 ) -> Result<(Model, Vec<usize>), Error> {
     let started = Instant::now();
-    check(domain, measurements, options)?;
-    let total = match options.total {
-        Some(total) => total,
-        None => estimate_total(measurements).ok_or(Error::UnknownTotal)?,
-    };
     let resolution = Resolution::new(domain, measurements);
     let measured: Vec<Clique> = measurements.iter().map(|m| m.clique.clone()).collect();
     let tree = junction_tree(resolution.domain(), &measured);
@@ -238,7 +277,7 @@ fn check(domain: &Domain, measurements: &[Measurement], options: &FitOptions) ->
 
 /// The inverse-variance estimate of the number of records, at least 1: the sum of the m cells of
 /// a measurement without centred axes has variance m sigma^2. `None` if there is none.
-fn estimate_total(measurements: &[Measurement]) -> Option<f64> {
+fn estimate_total(measurements: &[Measurement]) -> Option<Total> {
     let (mut weights, mut sum) = (0.0, 0.0);
     for measurement in measurements.iter().filter(|m| m.sees_total()) {
         let cells = measurement.values.len() as f64;
@@ -246,7 +285,10 @@ fn estimate_total(measurements: &[Measurement]) -> Option<f64> {
         weights += weight;
         sum += weight * measurement.values.iter().sum::<f64>();
     }
-    (weights > 0.0).then(|| (sum / weights).max(1.0))
+    (weights > 0.0).then(|| Total {
+        count: (sum / weights).max(1.0),
+        standard_error: weights.sqrt().recip(),
+    })
 }
 
 /// An earlier model's potentials, each turned from its tree's order of rank and its groups to

@@ -907,3 +907,31 @@ fn fit_to_contradictory_measurements_ends_with_their_attributes() {
         "{error}"
     );
 }
+
+/// Noise of two standard errors makes the total too small for the counts of every attribute.
+#[test]
+fn total_rises_where_noise_has_made_it_too_small() {
+    let domain = Domain::new(vec![4; 20]);
+    let centred = |attribute| Measurement {
+        clique: Clique::new([attribute]),
+        axes: vec![AxisView {
+            groups: None,
+            centred: true,
+        }],
+        // 300 records, all with the first category.
+        values: vec![225.0, -75.0, -75.0, -75.0],
+        sigma: 60.0,
+    };
+    let total = Measurement::cells(Clique::new([]), vec![20.0], 140.0);
+    let measured: Vec<Measurement> = (0..20).map(centred).chain([total]).collect();
+    let options = FitOptions::default();
+    let once = fit_once(&domain, &measured, &options, None).unwrap();
+    assert!(!once.report().is_explained(), "{:?}", once.report());
+    let model = fit(&domain, &measured, &options, None).unwrap();
+    assert!(model.report().is_explained(), "{:?}", model.report());
+    assert!(
+        model.total() > 100.0 && model.total() < 450.0,
+        "{}",
+        model.total()
+    );
+}

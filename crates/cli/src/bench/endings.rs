@@ -356,7 +356,7 @@ mod tests {
             for seed in 0..3 {
                 let table = family.table(10, seed).unwrap();
                 assert!((200..=20_000).contains(&table.records()));
-                assert!((2..=10).contains(&table.schema().columns().len()));
+                assert!((2..=10).contains(&table.schema().fields().len()));
                 let again = family.table(10, seed).unwrap();
                 assert_eq!(table.column(0), again.column(0));
             }
