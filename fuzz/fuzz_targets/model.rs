@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use fhaim_domain::{Clique, Domain};
 use fhaim_fuzz::{choice, edited, rng};
-use fhaim_pgm::{FitOptions, Measurement, Model, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, fit_once};
 use libfuzzer_sys::fuzz_target;
 
 /// Bytes a model may take here.
@@ -25,7 +25,7 @@ static VALID: LazyLock<Vec<u8>> = LazyLock::new(|| {
         steps: 20,
         ..FitOptions::default()
     };
-    let model = fit(&domain, &measurements, &options, None);
+    let model = fit_once(&domain, &measurements, &options, None);
     model.expect("the measurements fit the domain").save()
 });
 

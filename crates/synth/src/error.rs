@@ -131,12 +131,14 @@ impl Unfitted {
             }
         }
         columns.truncate(MAX_NAMED_COLUMNS);
+        let furthest = match columns.as_slice() {
+            [] => "the number of records is the furthest".to_owned(),
+            names => format!("the furthest columns are {}", names.join(", ")),
+        };
         format!(
-            "the model does not fit the measurements: its loss is {:.0}, and noise accounts for about {:.0}; the \
-             furthest columns are {}",
+            "the model does not fit the measurements: its loss is {:.0}, and noise accounts for about {:.0}; {furthest}",
             self.loss,
-            0.5 * self.values as f64,
-            columns.join(", ")
+            0.5 * self.values as f64
         )
     }
 }
@@ -158,5 +160,39 @@ impl Error {
     /// The budget does not pay for one release of every column.
     pub fn budget_too_small(rho: Rho) -> Self {
         fhaim_release::Error::BudgetTooSmall(rho).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unfitted(attributes: Vec<usize>) -> Unfitted {
+        Unfitted {
+            loss: 90.0,
+            values: 20,
+            attributes,
+            releases: Vec::new(),
+            spent: Rho::ZERO,
+        }
+    }
+
+    #[test]
+    fn description_names_at_most_five_columns_or_the_number_of_records() {
+        let column =
+            |i| format!(r#"{{"name": "c{i}", "kind": "categorical", "categories": ["a", "b"]}}"#);
+        let columns: Vec<String> = (0..7).map(column).collect();
+        let schema = format!(r#"{{"name": "t", "columns": [{}]}}"#, columns.join(","));
+        let schema = Schema::from_json("t", schema.as_bytes()).unwrap();
+        let text = unfitted(vec![6, 1, 0, 2, 3, 4]).describe(&schema);
+        assert!(
+            text.ends_with("about 10; the furthest columns are c6, c1, c0, c2, c3"),
+            "{text}"
+        );
+        let text = unfitted(Vec::new()).describe(&schema);
+        assert!(
+            text.ends_with("the number of records is the furthest"),
+            "{text}"
+        );
     }
 }
