@@ -1,7 +1,7 @@
 //! A problem of the size of Adult's: 14 attributes in at most 42 categories, 48,842 records.
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit};
+use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -44,7 +44,7 @@ pub fn model(
         tolerance: 0.0,
         ..FitOptions::default()
     };
-    fit(domain, measurements, &options, None).expect("the measurements are of the domain")
+    fit_once(domain, measurements, &options, None).expect("the measurements are of the domain")
 }
 
 /// Counts that depend on the cell, with Gaussian-like noise of scale 30.
