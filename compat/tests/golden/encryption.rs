@@ -1,9 +1,9 @@
 //! Keys and ciphertexts, as `fhaim_he` encodes them.
 
-use crate::files::{HOLDER, LANDED, ROUNDED, golden, refuses_damage};
+use crate::files::{HOLDER, LANDED, golden, refuses_damage};
 use fhaim_he::{
     Ciphertext, DEGREE, Error, EvaluationKeys, HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3,
-    P5, P6, ParameterSet, Parameters, PublicKey, Result, SecretKey, SeededCiphertext,
+    P5, ParameterSet, Parameters, PublicKey, Result, SecretKey, SeededCiphertext,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -116,24 +116,19 @@ struct Body {
 }
 
 impl Body {
-    /// A polynomial's residues modulo each prime.
+    /// A polynomial's residues modulo each prime: multiples of an odd constant.
     fn poly(&mut self, primes: &[u64]) {
         for &prime in primes {
-            self.words(prime.ilog2() + 1, prime);
-        }
-    }
-
-    /// Words below a bound, of so many bits each: multiples of an odd constant.
-    fn words(&mut self, bits: u32, bound: u64) {
-        for _ in 0..DEGREE {
-            self.count += 1;
-            let word = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) % bound;
-            self.word |= u128::from(word) << self.held;
-            self.held += bits;
-            while self.held >= 8 {
-                self.bytes.push(self.word as u8);
-                self.word >>= 8;
-                self.held -= 8;
+            for _ in 0..DEGREE {
+                self.count += 1;
+                let residue = self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) % prime;
+                self.word |= u128::from(residue) << self.held;
+                self.held += prime.ilog2() + 1;
+                while self.held >= 8 {
+                    self.bytes.push(self.word as u8);
+                    self.word >>= 8;
+                    self.held -= 8;
+                }
             }
         }
         assert_eq!(self.held, 0, "a prime's residues fill whole bytes");
@@ -198,13 +193,7 @@ fn holders_by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     for modulus in 0..set.plaintext_moduli.len() {
         let mut body = named();
         body.bytes.extend([9; 32]);
-        if set.rounded {
-            // Quotients: their lower bits, then the others, below half of what they may be.
-            body.words(51, 1 << 51);
-            body.words(47, 1 << 46);
-        } else {
-            body.poly(set.ciphertext_moduli);
-        }
+        body.poly(set.ciphertext_moduli);
         let bytes = object(15, set.id, modulus as u8, &body.bytes);
         objects.push(("seeded-ciphertext", bytes));
     }
@@ -263,14 +252,6 @@ fn objects_of_holders_and_of_digits_of_two_primes_are_written_as_they_were_read(
     let lines = lines(&[P5], by_rule) + &lines(&[P1, P1_LARGE, P2, P3, P5], holders_by_rule);
     let made = || lines.clone().into_bytes();
     assert_eq!(golden(HOLDER, "objects.sha256", made), lines.as_bytes());
-}
-
-/// The same of a set that rounds.
-#[test]
-fn objects_of_holders_that_are_rounded_are_written_as_they_were_read() {
-    let lines = lines(&[P6], by_rule) + &lines(&[P6], holders_by_rule);
-    let made = || lines.clone().into_bytes();
-    assert_eq!(golden(ROUNDED, "objects.sha256", made), lines.as_bytes());
 }
 
 /// Reads and writes objects of several sets, refuses damaged ones, and says what they were.

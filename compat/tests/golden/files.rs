@@ -47,9 +47,6 @@ pub const HOLDER: &str = "0c2e92c";
 /// The release in which terms name the form of their counts.
 pub const COUNTS_FORM: &str = "83a2abb";
 
-/// The release in which uploads under a holder's own key are rounded.
-pub const ROUNDED: &str = "c548f61";
-
 /// The release whose models have pairs beside their trees.
 pub const BESIDE: &str = "aecbdca";
 

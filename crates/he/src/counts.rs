@@ -177,8 +177,7 @@ impl EncryptedCounts {
             let all = all.iter().map(|one| keys.switch(one));
             switched.push(all.collect::<Result<_>>()?);
         }
-        let variance =
-            noise::switched_variance(keys.params(), noise::holders_fresh(keys.params()).total);
+        let variance = noise::switched_variance(keys.params(), noise::HOLDERS_FRESH.total);
         let counts = Self::with_variance(keys.params(), layout, variance, switched);
         Ok(counts?)
     }

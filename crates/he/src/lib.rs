@@ -67,7 +67,7 @@ pub use mosaic::{Mosaic, Rectangle};
 pub use noise::LEAK_BITS;
 pub use operands::Operands;
 pub use page::Page;
-pub use params::{DEGREE, MAX_SHARES, P1, P1_LARGE, P2, P3, P5, P6, ParameterSet, Parameters};
+pub use params::{DEGREE, MAX_SHARES, P1, P1_LARGE, P2, P3, P5, ParameterSet, Parameters};
 pub use partial::{Partial, TileRoot, TileSums};
 pub use plan::{Cell, Plan};
 pub use release::seal;

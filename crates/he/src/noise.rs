@@ -22,7 +22,6 @@
 //! (Mills' ratio), and 14 are left for the rest: 2^18 of its own deviations.
 
 use crate::error::{Error, Result};
-use crate::holder::rounding;
 use crate::keys::ERROR_VARIANCE;
 use crate::layout::Layout;
 use crate::params::{DEGREE, ParameterSet, Parameters};
@@ -172,18 +171,11 @@ pub(crate) fn switched_variance(params: &Parameters, before: f64) -> f64 {
     before + holders_digit_variance(params) + rounding_variance(params).total
 }
 
-/// Variance of a fresh noise under a holder's key: the error as it was drawn, and what rounding adds, where the set
-/// rounds.
-pub(crate) fn holders_fresh(params: &Parameters) -> Variance {
-    let rounding = match params.set().rounded {
-        true => rounding::VARIANCE,
-        false => 0.0,
-    };
-    Variance {
-        total: ERROR_VARIANCE as f64 + rounding,
-        secret: 0.0,
-    }
-}
+/// Variance of a fresh noise under a holder's key: that of the drawn error.
+pub(crate) const HOLDERS_FRESH: Variance = Variance {
+    total: ERROR_VARIANCE as f64,
+    secret: 0.0,
+};
 
 /// Variances of noise that depend on the key that a table's columns are under. The secret in them is
 /// that key.
@@ -217,7 +209,7 @@ impl ColumnNoise {
         };
         let secret = N * key / 12.0;
         Self {
-            fresh: holders_fresh(params),
+            fresh: HOLDERS_FRESH,
             right: Variance {
                 total: digit_variance(params, drawn) + 1.0 / 12.0 + secret,
                 secret,
@@ -298,7 +290,7 @@ pub(crate) mod tests {
     use crate::evaluate::Evaluator;
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::page::Page;
-    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, P5, P6, SETS};
+    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, P5, SETS};
     use crate::plan::Cell;
     use crate::ring::Poly;
     use crate::square::SquaredScore;
@@ -538,7 +530,7 @@ pub(crate) mod tests {
         assert!(matches!(whole.with_shares(2), Err(Error::Mismatch(_))));
     }
 
-    /// Of a holder's columns, under every set; P5 and P6 are for these alone.
+    /// Of a holder's columns, under every set; P5 is for these alone.
     #[test]
     fn the_widest_statistics_of_a_holders_columns_fit_the_flood() {
         for (set, energies) in [
@@ -547,15 +539,14 @@ pub(crate) mod tests {
             (P3, [8_925.0, 1e18]),
             // 49 times 12 columns of 100, and 1 on the others; with 49 on 24 of them it is too much for the most records.
             (P5, [676.0, 1_252.0]),
-            (P6, [300.0, 676.0]),
         ] {
             let params = Parameters::new(set).unwrap();
             let hides = energies.map(|energy| hides_holders(&params, set.max_records, energy));
             assert_eq!(hides, [true, false], "set {}", set.id);
         }
         // Fewer records than a stride share a leaf with others.
-        let params = Parameters::new(P6).unwrap();
-        let hides = |records| hides_holders(&params, records, 676.0);
+        let params = Parameters::new(P5).unwrap();
+        let hides = |records| hides_holders(&params, records, 1_252.0);
         assert_eq!([64, 8_192, 8_192 * 16].map(hides), [false, true, true]);
     }
 

@@ -11,7 +11,6 @@
 //! `tensor`). `examples/search_parameters.rs` finds the primes; a test there compares.
 
 use crate::error::{Error, Result};
-use crate::holder::rounding;
 use crate::noise;
 use crate::ring::Ring;
 use fhaim_ntt::Modulus;
@@ -50,8 +49,6 @@ pub struct ParameterSet {
     pub squares: bool,
     /// Whether it is for columns under a holder's own key alone, and a secret key of one service.
     pub holder_only: bool,
-    /// Whether ciphertexts under a holder's own key are sent [rounded](crate::SeededCiphertext): fewer bytes, more noise.
-    pub rounded: bool,
 }
 
 /// P1: statistics of up to 2^18 records (the largest contrast is 49 N), t of 26 bits.
@@ -65,7 +62,6 @@ pub const P1: ParameterSet = ParameterSet {
     flood_bits: 59,
     squares: false,
     holder_only: false,
-    rounded: false,
 };
 
 /// P1 for up to 2^22 records: t of 30 bits, a third ciphertext prime for its noise.
@@ -83,7 +79,6 @@ pub const P1_LARGE: ParameterSet = ParameterSet {
     flood_bits: 90,
     squares: false,
     holder_only: false,
-    rounded: false,
 };
 
 /// P2: squared scores. Values live modulo a product of 51 bits, as residues under two plaintext
@@ -102,7 +97,6 @@ pub const P2: ParameterSet = ParameterSet {
     flood_bits: 96,
     squares: true,
     holder_only: false,
-    rounded: false,
 };
 
 /// P3: up to 2^30 records. The primes of P2, and its two plaintext moduli in place of P1 large's single one: a
@@ -118,7 +112,6 @@ pub const P3: ParameterSet = ParameterSet {
     flood_bits: 90,
     squares: false,
     holder_only: false,
-    rounded: false,
 };
 
 /// P5: up to 2^20 records under their holder's own key, which leaves a fresh noise of 3.2 where the public
@@ -135,19 +128,10 @@ pub const P5: ParameterSet = ParameterSet {
     flood_bits: 45,
     squares: false,
     holder_only: true,
-    rounded: false,
 };
 
-/// P6: P5, but that what a holder sends is rounded: 98 bits of 102 for a coefficient, with a fresh noise of 5.8
-/// instead of 3.2. A million records of 20 columns of four values are sent in less than 1 GB.
-pub const P6: ParameterSet = ParameterSet {
-    id: 6,
-    rounded: true,
-    ..P5
-};
-
-/// Of those that serve, the first is chosen: P6 before P5, whose ciphertexts are larger.
-pub(crate) const SETS: [ParameterSet; 6] = [P1, P1_LARGE, P2, P3, P6, P5];
+/// Every set, in order of preference: a choice takes the first one that fits.
+pub(crate) const SETS: [ParameterSet; 5] = [P1, P1_LARGE, P2, P3, P5];
 
 impl ParameterSet {
     /// The set with identifier `id`.
@@ -169,10 +153,10 @@ impl ParameterSet {
         })
     }
 
-    /// The same for columns under a holder's own key, and a secret key that `shares` services have: one of
-    /// the sets for such keys where one serves, else what [`ParameterSet::choose`] chooses. `energy` is the largest
-    /// squared norm of a combination of columns that is multiplied: these sets leave less room for its noise.
-    /// It may choose otherwise in a later release: whoever plans by it writes the set's number down.
+    /// Chooses a set for columns under a holder's own key and a secret key that `shares` services share. Takes a set
+    /// that is for such keys alone if one fits, else the choice of [`ParameterSet::choose`]. `energy` is the largest
+    /// squared norm of a combination of columns that is multiplied; a set for holders' keys leaves less room for its
+    /// noise. A later release may choose another set, so a plan must record the set's identifier.
     ///
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
@@ -287,11 +271,6 @@ impl ParameterSet {
         }
         if !groups().all(<[u64]>::is_sorted) {
             return broken("primes of a digit, and special ones, ascend");
-        }
-        if self.rounded && !rounding::is_for(self) {
-            return broken(
-                "rounded ciphertexts have two primes of 51 bits, and are of a holder's own key alone",
-            );
         }
         if self.modulus_bits() > SECURE_BITS {
             return broken("more bits of modulus than 128-bit security allows");
@@ -539,14 +518,6 @@ mod tests {
                 ..P2
             },
             ParameterSet {
-                rounded: true,
-                ..P1
-            },
-            ParameterSet {
-                holder_only: false,
-                ..P6
-            },
-            ParameterSet {
                 plaintext_moduli: &[67_108_859, 67_108_859],
                 ..P2
             },
@@ -589,8 +560,8 @@ mod tests {
     fn choice_follows_the_key_of_columns() {
         let holder = ParameterSet::choose_for_holder;
         // 49 on one column of 32 and on 24 more, 1 on the others: adult-32.
-        assert_eq!(holder(48_842, 49 * 48_842, false, 1232, 1).unwrap(), P6);
-        assert_eq!(holder(1 << 20, 1 << 23, false, 12, 1).unwrap(), P6);
+        assert_eq!(holder(48_842, 49 * 48_842, false, 1232, 1).unwrap(), P5);
+        assert_eq!(holder(1 << 20, 1 << 23, false, 12, 1).unwrap(), P5);
         assert_eq!(holder(48_842, 49 * 48_842, false, 4564, 1).unwrap(), P5);
         for (records, largest, squares, energy, shares) in [
             (48_842, 49 * 48_842, false, 1, 2),

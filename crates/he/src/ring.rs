@@ -341,12 +341,6 @@ impl Poly {
         &mut self.residues[j * self.degree..(j + 1) * self.degree]
     }
 
-    /// What the first two limbs hold at each index; nothing where there is one limb.
-    pub(crate) fn first_two_limbs(&mut self) -> impl Iterator<Item = (&mut u64, &mut u64)> {
-        let (first, rest) = self.residues.split_at_mut(self.degree);
-        first.iter_mut().zip(rest)
-    }
-
     pub(crate) fn residues(&self) -> &[u64] {
         &self.residues
     }

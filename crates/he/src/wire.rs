@@ -208,31 +208,23 @@ fn bits(q: u64) -> u32 {
 
 /// Bytes of one limb of residues; the degree is a multiple of 64, so limbs are whole words.
 pub(crate) fn limb_bytes(q: u64) -> usize {
-    words_bytes(bits(q))
-}
-
-/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has.
-pub(crate) fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
-    put_words(out, bits(q), residues);
-}
-
-/// Bytes of as many words as the degree, of so many bits each.
-pub(crate) fn words_bytes(bits: u32) -> usize {
     const { assert!(DEGREE.is_multiple_of(64)) };
-    DEGREE * bits as usize / 8
+    DEGREE * bits(q) as usize / 8
 }
 
-/// Appends words of so many bits each, 62 at most. Words of 64 bits alone: the browser has no wider ones.
-pub(crate) fn put_words(out: &mut Vec<u8>, bits: u32, words: &[u64]) {
+/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has. Words of 64 bits alone:
+/// the browser has no wider ones.
+pub(crate) fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
+    let bits = bits(q);
     let (mut word, mut held) = (0, 0);
-    for &next in words {
-        word |= next << held;
+    for &residue in residues {
+        word |= residue << held;
         held += bits;
         if held >= 64 {
             out.extend_from_slice(&word.to_le_bytes());
             held -= 64;
             // Its last `held` bits did not fit. `bits` is below 64, so at least one did.
-            word = next >> (bits - held);
+            word = residue >> (bits - held);
         }
     }
 }
@@ -288,28 +280,21 @@ impl<'a> Reader<'a> {
 
     /// Appends a limb's residues to `out`.
     pub(crate) fn limb(&mut self, q: u64, out: &mut Vec<u64>) -> Result<()> {
-        if self.words(bits(q), out)? >= q {
-            return Err(self.malformed("a residue is not below its prime"));
-        }
-        Ok(())
-    }
-
-    /// Appends as many words as the degree, of so many bits each (62 at most), to `out`; returns the largest.
-    pub(crate) fn words(&mut self, bits: u32, out: &mut Vec<u64>) -> Result<u64> {
-        let (words, rest) = self
+        let (limb, rest) = self
             .rest
-            .split_at_checked(words_bytes(bits))
+            .split_at_checked(limb_bytes(q))
             .ok_or_else(|| self.malformed(LENGTH))?;
         self.rest = rest;
+        let bits = bits(q);
         let mask = (1 << bits) - 1;
         let mut largest = 0;
-        let mut push = |word: u64| {
-            largest = largest.max(word);
-            out.push(word);
+        let mut push = |residue: u64| {
+            largest = largest.max(residue);
+            out.push(residue);
         };
         // `left` holds the `held` bits, fewer than a residue's, that earlier words had left.
         let (mut left, mut held) = (0, 0);
-        for &word in words.as_chunks().0 {
+        for &word in limb.as_chunks().0 {
             let word = u64::from_le_bytes(word);
             push((left | word << held) & mask);
             left = word >> (bits - held);
@@ -320,7 +305,10 @@ impl<'a> Reader<'a> {
                 held -= bits;
             }
         }
-        Ok(largest)
+        if largest >= q {
+            return Err(self.malformed("a residue is not below its prime"));
+        }
+        Ok(())
     }
 
     /// The residues of a polynomial over `moduli`.

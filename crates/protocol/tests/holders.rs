@@ -5,7 +5,7 @@
 
 use fhaim_domain::{Counted, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, Rho};
-use fhaim_he::{HolderKey, P1, P1_LARGE, P2, P5, P6, ParameterSet, Parameters, PublicKey};
+use fhaim_he::{HolderKey, P1, P1_LARGE, P2, P5, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan, CountsUpload};
@@ -374,7 +374,6 @@ fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
     let ladder = LadderPlan::dense(60, 1 << 20).unwrap();
     for (set, holders, rows, encryption) in [
         (P5, Holders::one(), &[300][..], Encryption::HolderKey),
-        (P6, Holders::one(), &[300], Encryption::HolderKey),
         (P1, by_records(2, 1), &[120, 80], Encryption::PublicKey),
     ] {
         let tables = (&sizes[..], CountsForm::Dense);

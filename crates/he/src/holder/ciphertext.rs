@@ -1,6 +1,5 @@
 //! Ciphertexts under a holder's key.
 
-use super::rounding::Rounding;
 use super::{HolderKey, HolderKeyId};
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
@@ -12,8 +11,8 @@ use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use zeroize::Zeroizing;
 
-/// A ciphertext under a holder's key as it is sent and kept: its first polynomial and the seed of the second. The first is
-/// a transform over the ciphertext primes; where the set rounds, the quotients of its coefficients, in two words each.
+/// A ciphertext under a holder's key as it is sent and kept: its first polynomial, a transform over the
+/// ciphertext primes, and the seed of the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeededCiphertext {
     pub(super) key: HolderKeyId,
@@ -42,17 +41,8 @@ impl SeededCiphertext {
             key,
             residue,
             seed,
-            mut c0,
+            c0,
         } = self;
-        if c0.limbs() != params.set().ciphertext_moduli.len() {
-            return Err(Error::Mismatch("a ciphertext of other parameters"));
-        }
-        if let Some(rounding) = Rounding::of(params) {
-            rounding.restore(&mut c0);
-            for (j, limb) in params.ring().ciphertext_limbs().iter().enumerate() {
-                limb.forward(c0.limb_mut(j));
-            }
-        }
         let ciphertext = Ciphertext {
             residue,
             c: [c0, expand(params, seed)],
@@ -122,7 +112,6 @@ impl HolderKey {
         let mut seed = [0; 32];
         rng.fill_bytes(&mut seed);
         let error = small(rng)?;
-        let rounding = Rounding::of(&self.params);
         let mut c0 = expand(&self.params, seed);
         let secret = self.transform.chunks_exact(DEGREE);
         let mut covered = Zeroizing::new(vec![0; DEGREE]);
@@ -137,21 +126,11 @@ impl HolderKey {
                 let message = i128::from(c).rem_euclid(i128::from(t)) as u128;
                 *covered = m.add(*covered, m.redc(message * scale));
             }
-            let product = c0.limb_mut(j);
-            for (a, &secret) in product.iter_mut().zip(secret) {
-                *a = m.mul(*a, secret);
+            limb.forward(&mut covered);
+            let pairs = covered.iter().zip(secret);
+            for (a, (&covered, &secret)) in c0.limb_mut(j).iter_mut().zip(pairs) {
+                *a = m.sub(covered, m.mul(*a, secret));
             }
-            // Coefficients are what is rounded, transforms what is sent as it is.
-            match rounding {
-                Some(_) => limb.inverse(product),
-                None => limb.forward(&mut covered),
-            }
-            for (c, &covered) in product.iter_mut().zip(covered.iter()) {
-                *c = m.sub(covered, *c);
-            }
-        }
-        if let Some(rounding) = rounding {
-            rounding.round(&mut c0);
         }
         Ok(SeededCiphertext {
             key: self.id,

@@ -2,7 +2,6 @@
 //! all encoded objects share). The body of each begins with the 16 bytes that name the key.
 
 use super::keys::{ProductKeys, first_level};
-use super::rounding::{self, Rounding};
 use super::{HolderKey, HolderKeyId, HolderKeys, SeededCiphertext};
 use crate::codec::{digits, digits_bytes, put_digits};
 use crate::error::Result;
@@ -10,26 +9,18 @@ use crate::keys::{ERROR_VARIANCE, KeySwitchKey, expand};
 use crate::layout::Layout;
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
-use crate::wire::{
-    HEADER, Kind, Reader, frame, limb_bytes, put_limb, put_words, unframe, words_bytes,
-};
+use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
 use zeroize::Zeroizing;
 
 const ID: usize = size_of::<HolderKeyId>();
 const SEED: usize = 32;
 
 impl ParameterSet {
-    /// Bytes of an encoded [`SeededCiphertext`]: one polynomial, residues packed to their primes' bits or quotients to
-    /// theirs, and a seed.
+    /// Bytes of an encoded [`SeededCiphertext`]: one polynomial, residues packed to their primes' bits,
+    /// and a seed.
     pub fn seeded_bytes(&self) -> usize {
-        let polynomial = match self.rounded {
-            true => rounding::WORDS.map(words_bytes).iter().sum::<usize>(),
-            false => {
-                let limbs = self.ciphertext_moduli.iter();
-                limbs.map(|&q| limb_bytes(q)).sum()
-            }
-        };
-        HEADER + ID + SEED + polynomial
+        let limbs = self.ciphertext_moduli.iter();
+        HEADER + ID + SEED + limbs.map(|&q| limb_bytes(q)).sum::<usize>()
     }
 }
 
@@ -39,14 +30,8 @@ impl SeededCiphertext {
         let mut body = Vec::with_capacity(params.set().seeded_bytes() - HEADER);
         body.extend_from_slice(&self.key.0);
         body.extend_from_slice(&self.seed);
-        if params.set().rounded {
-            for (j, bits) in rounding::WORDS.into_iter().enumerate() {
-                put_words(&mut body, bits, self.c0.limb(j));
-            }
-        } else {
-            for (j, &q) in params.set().ciphertext_moduli.iter().enumerate() {
-                put_limb(&mut body, q, self.c0.limb(j));
-            }
+        for (j, &q) in params.set().ciphertext_moduli.iter().enumerate() {
+            put_limb(&mut body, q, self.c0.limb(j));
         }
         frame(Kind::SeededCiphertext, params, self.residue, &body)
     }
@@ -60,11 +45,7 @@ impl SeededCiphertext {
         let (residue, mut body) = unframe(Kind::SeededCiphertext, params, bytes, length..=length)?;
         let key = HolderKeyId(body.bytes()?);
         let seed = body.bytes()?;
-        let c0 = match Rounding::of(params) {
-            Some(rounding) => quotients(&rounding, &mut body)?,
-            None => body.limbs(params.set().ciphertext_moduli)?,
-        };
-        let c0 = Poly::from_residues(DEGREE, c0);
+        let c0 = Poly::from_residues(DEGREE, body.limbs(params.set().ciphertext_moduli)?);
         body.end()?;
         Ok(Self {
             key,
@@ -73,23 +54,6 @@ impl SeededCiphertext {
             c0,
         })
     }
-}
-
-/// The two words of each quotient, all lower ones first.
-fn quotients(rounding: &Rounding, body: &mut Reader<'_>) -> Result<Vec<u64>> {
-    let mut words = Vec::with_capacity(rounding::WORDS.len() * DEGREE);
-    for bits in rounding::WORDS {
-        body.words(bits, &mut words)?;
-    }
-    let (lower, upper) = words.split_at(DEGREE);
-    if !lower
-        .iter()
-        .zip(upper)
-        .all(|(&l, &u)| rounding.is_quotient(l, u))
-    {
-        return Err(body.malformed("a quotient is too large"));
-    }
-    Ok(words)
 }
 
 impl HolderKey {

@@ -15,9 +15,6 @@
 //! public key, and have errors of variance 2 n v^2 + v at one of v: small beside products. s is never
 //! encrypted under h, so that there is no cycle. Whoever has s has h, as it had all columns before.
 //!
-//! **Rounding.** Sets that say so send quotients of c0's coefficients: fewer bytes, and an error that is made of what is
-//! sent, without the key (see `rounding`).
-//!
 //! **Seeds.** Two messages under one a are told apart by their difference, without a key. So a seed is
 //! drawn for each ciphertext, is never derived from anything, and an upload that goes on sends the
 //! bytes that it has, or encrypts anew.
@@ -27,13 +24,11 @@
 //! | this | [`HolderKey`] |
 //! | `ciphertext` | [`SeededCiphertext`], as it is sent, and [`HolderCiphertext`], as it is computed on |
 //! | `keys` | [`HolderKeys`], what the evaluator needs |
-//! | `rounding` | what is left out of what is sent, where the set rounds |
 //! | `codec` | their bytes |
 
 mod ciphertext;
 mod codec;
 mod keys;
-pub(crate) mod rounding;
 #[cfg(test)]
 mod tests;
 
