@@ -3,7 +3,7 @@
     . FOLDER/variables   # of `.ci/servers FOLDER`: Postgres and S3
     python3 bench/engine.py [--task-mb N] [--least-products N] [--epsilon E] FHAIM ENGINE TABLE.csv SCHEMA.json [CASE ...]
 
-FHAIM is the program, ENGINE the folder of crates/ballista's three programs. Starts generation, crypto, the second computation
+FHAIM is the program, ENGINE the folder of engine/ballista's three programs. Starts generation, crypto, the second computation
 service (`FHAIM serve witness`, on threads), a scheduler, three executors with a task at a time on one thread each, and
 `fhaim-computation-ballista`, each a process, with certificates, a database of its own and blobs in S3. Uploads TABLE.csv
 by records once, and runs a job for each CASE:

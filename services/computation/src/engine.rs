@@ -40,7 +40,7 @@ pub struct Certificates {
 }
 
 /// An engine on other machines, as a configuration names it. `fhaim-computation` has none;
-/// `fhaim-computation-ballista` (crates/ballista) does.
+/// `fhaim-computation-ballista` (engine/ballista) does.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remote {
