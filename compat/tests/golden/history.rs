@@ -1,6 +1,6 @@
 //! A dataset's chain of acts, receipts for it, windows of its noise, and what seals its pages.
 
-use crate::files::{CHAIN, WITNESS, golden, json, refuses_unknown_fields};
+use crate::files::{golden, json, refuses_unknown_fields, stored};
 use crate::request::{DATASET, JOB, releases};
 use fhaim_api::keys::Receipt;
 use fhaim_dp::{Debit, Entry, LadderPlan, Rho};
@@ -48,16 +48,9 @@ fn acts() -> Vec<Act> {
             answers: answers_digest(&[vec![1, -2], vec![i64::MIN]]),
         },
     ];
-    let reasons = [Freeze::Noise, Freeze::Restored, Freeze::Adopted];
+    let reasons = [Freeze::Noise, Freeze::Restored];
     acts.extend(reasons.map(|reason| Act::Frozen { reason }));
-    acts.extend([
-        Act::Thawed,
-        Act::KeysDestroyed,
-        Act::Adopted {
-            runs: 2,
-            debits: [5; 32],
-        },
-    ]);
+    acts.extend([Act::Thawed, Act::KeysDestroyed]);
     acts
 }
 
@@ -78,26 +71,26 @@ pub fn receipt() -> Receipt {
 #[test]
 fn the_act_of_computation_services_that_do_not_agree() {
     let reason = Freeze::Witness;
-    json(WITNESS, "act.witness.json", &Act::Frozen { reason });
-    refuses_unknown_fields::<Act>(WITNESS, "act.witness.json");
+    json("act.witness.json", &Act::Frozen { reason });
+    refuses_unknown_fields::<Act>("act.witness.json");
 }
 
 #[test]
 fn acts_and_the_hashes_over_them() {
-    json(CHAIN, "acts.json", &acts());
+    json("acts.json", &acts());
     let mut tip = Tip::default();
     let mut lines = String::new();
     for (number, act) in acts().iter().enumerate() {
         let name = format!("act.{number}.json");
-        json(CHAIN, &name, act);
-        let text = golden(CHAIN, &name, Vec::new);
+        json(&name, act);
+        let text = stored(&name);
         tip = tip.append(DATASET, std::str::from_utf8(&text).unwrap());
         writeln!(lines, "{} {}", tip.height, hex(&tip.head)).unwrap();
     }
     let made = || lines.clone().into_bytes();
-    assert_eq!(golden(CHAIN, "chain", made), lines.as_bytes());
-    json(CHAIN, "tip.json", &tip);
-    refuses_unknown_fields::<Tip>(CHAIN, "tip.json");
+    assert_eq!(golden("chain", made), lines.as_bytes());
+    json("tip.json", &tip);
+    refuses_unknown_fields::<Tip>("tip.json");
 }
 
 #[test]
@@ -109,7 +102,7 @@ fn keys_of_receipts() {
         hex(&derived.public())
     );
     let made = || lines.clone().into_bytes();
-    assert_eq!(golden(CHAIN, "receipt-keys", made), lines.as_bytes());
+    assert_eq!(golden("receipt-keys", made), lines.as_bytes());
     let public = receipt_key().public();
     let signed = fhaim_protocol::crypto::chain::Receipt::try_from(&receipt()).unwrap();
     signed.verify(&public).unwrap();
@@ -132,9 +125,9 @@ fn placed() -> (Window, Vec<ReleaseRequest>) {
 #[test]
 fn a_window_with_the_statements_of_its_releases() {
     let (window, releases) = placed();
-    json(CHAIN, "window.json", &window);
-    refuses_unknown_fields::<Window>(CHAIN, "window.json");
-    let text = golden(CHAIN, "window.json", Vec::new);
+    json("window.json", &window);
+    refuses_unknown_fields::<Window>("window.json");
+    let text = stored("window.json");
     let stored: Window = serde_json::from_slice(&text).unwrap();
     assert!(stored.place(&releases).unwrap().repeated);
 }
@@ -161,5 +154,5 @@ fn what_sealing_is_a_function_of() {
     generator.fill_bytes(&mut drawn);
     let lines = format!("{}\n{}\n", hex(&key.commitment(&[4; 32])), hex(&drawn));
     let made = || lines.clone().into_bytes();
-    assert_eq!(golden(CHAIN, "sealing", made), lines.as_bytes());
+    assert_eq!(golden("sealing", made), lines.as_bytes());
 }

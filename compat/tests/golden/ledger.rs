@@ -1,6 +1,6 @@
 //! The privacy ledger: costs, debits, and what is left.
 
-use crate::files::{LANDED, golden, json};
+use crate::files::{json, stored};
 use fhaim_dp::{Debit, Entry, Ledger, Rho};
 
 fn debit(number: u32, variance_units: u64) -> Debit {
@@ -33,14 +33,14 @@ fn costs_are_written_as_exact_counts() {
         Rho::ratio_up(1, 3).unwrap(),
         Rho::ratio_up((1 << 48) - 1, 1).unwrap(),
     ];
-    json(LANDED, "costs.json", &costs.to_vec());
+    json("costs.json", &costs.to_vec());
 }
 
 #[test]
 fn a_ledger_is_debited_again_as_it_was() {
-    json(LANDED, "ledger.json", &ledger());
-    json(LANDED, "entries.json", &ledger().entries().to_vec());
-    let text = String::from_utf8(golden(LANDED, "ledger.json", Vec::new)).unwrap();
+    json("ledger.json", &ledger());
+    json("entries.json", &ledger().entries().to_vec());
+    let text = String::from_utf8(stored("ledger.json")).unwrap();
     let entry: Entry = ledger().entries()[1].clone();
     let cost = serde_json::to_string(&entry.rho).unwrap();
     assert!(text.contains(&cost));

@@ -1,6 +1,6 @@
 //! Links to results, and what people note on jobs.
 
-use crate::files::{LINKS, golden, refuses_unknown_fields, text};
+use crate::files::{golden, refuses_unknown_fields, text};
 use crate::terms::terms;
 use fhaim_api::account::Secret;
 use fhaim_api::dataset::NewName;
@@ -37,10 +37,10 @@ fn made() -> LinkMade {
 #[test]
 fn links() {
     let name = "Ben, statistics".to_owned();
-    text(LINKS, "new-link.json", &NewLink { name, days: None });
-    refuses_unknown_fields::<NewLink>(LINKS, "new-link.json");
-    text(LINKS, "link.json", &link(true));
-    text(LINKS, "link-made.json", &made());
+    text("new-link.json", &NewLink { name, days: None });
+    refuses_unknown_fields::<NewLink>("new-link.json");
+    text("link.json", &link(true));
+    text("link-made.json", &made());
     let terms = terms("staged");
     let labels = ["a", "b"].map(str::to_owned).into();
     let result = LinkedResult {
@@ -60,7 +60,7 @@ fn links() {
         caveats: vec!["No record is a person's.".to_owned()],
         schema: terms.schema,
     };
-    text(LINKS, "linked-result.json", &result);
+    text("linked-result.json", &result);
 }
 
 /// What people send each other.
@@ -68,7 +68,7 @@ fn links() {
 fn addresses() {
     let endpoints = Endpoints::behind("https://fhaim.example/");
     let written = LinkAddress::new(&endpoints, &made());
-    let kept = golden(LINKS, "link", || written.text().0.clone().into_bytes());
+    let kept = golden("link", || written.text().0.clone().into_bytes());
     let read = LinkAddress::parse(std::str::from_utf8(&kept).unwrap()).unwrap();
     assert_eq!(read, written);
     assert_eq!(read.text().0.as_bytes(), kept);
@@ -77,11 +77,11 @@ fn addresses() {
 #[test]
 fn names_and_notes() {
     let name = "Admissions 2026".to_owned();
-    text(LINKS, "new-name.json", &NewName { name });
-    refuses_unknown_fields::<NewName>(LINKS, "new-name.json");
+    text("new-name.json", &NewName { name });
+    refuses_unknown_fields::<NewName>("new-name.json");
     let note = "fewer columns".to_owned();
-    text(LINKS, "new-note.json", &NewNote { note: note.clone() });
-    refuses_unknown_fields::<NewNote>(LINKS, "new-note.json");
+    text("new-note.json", &NewNote { note: note.clone() });
+    refuses_unknown_fields::<NewNote>("new-note.json");
     let job = Job {
         id: ID,
         dataset: ID,
@@ -95,5 +95,5 @@ fn names_and_notes() {
         created_at: at(0),
         updated_at: at(9),
     };
-    text(LINKS, "job.noted.json", &job);
+    text("job.noted.json", &job);
 }

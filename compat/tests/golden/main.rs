@@ -1,4 +1,4 @@
-//! Every format that is stored or sent, read from the bytes that a release wrote.
+//! Every stored or sent format, read from golden bytes.
 //!
 //! Each test reads its files, checks the values in them, writes the values again and compares the
 //! bytes. Damaged bytes have to be refused by a typed error. `README.md` says which file is of
@@ -19,4 +19,5 @@ mod secrets;
 mod shares;
 mod terms;
 mod upload;
+mod versions;
 mod wire;

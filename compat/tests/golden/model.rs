@@ -1,6 +1,6 @@
 //! Fitted models, as they are stored.
 
-use crate::files::{BESIDE, LANDED, flipped, golden, refuses_damage};
+use crate::files::{flipped, golden, refuses_damage};
 use fhaim_domain::{Clique, Domain};
 use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit};
 
@@ -53,11 +53,11 @@ fn refused(bytes: &[u8]) {
 
 #[test]
 fn a_model_is_written_as_it_was_read() {
-    let bytes = golden(LANDED, "model", || fresh().save());
+    let bytes = golden("model", || fresh().save());
     let model = Model::load(&bytes, MAX_BYTES).unwrap();
     assert_eq!(model.save(), bytes);
     assert_eq!(model.domain().sizes(), [2, 4, 3]);
-    let expected = golden(LANDED, "model.marginals.json", || {
+    let expected = golden("model.marginals.json", || {
         serde_json::to_vec(&marginals(&model)).unwrap()
     });
     let expected: Vec<Vec<f64>> = serde_json::from_slice(&expected).unwrap();
@@ -75,7 +75,7 @@ fn a_model_is_written_as_it_was_read() {
 /// Attributes 0 and 1 beside the tree of [`fresh`].
 #[test]
 fn a_model_with_pairs_beside_its_tree_is_written_as_it_was_read() {
-    let bytes = golden(BESIDE, "model.beside", || {
+    let bytes = golden("model.beside", || {
         let model = fresh();
         let pair = Clique::new([0, 1]);
         let mut counts = model.marginal(&pair).unwrap();

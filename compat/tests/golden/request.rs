@@ -1,7 +1,7 @@
 //! What is asked of the computation and the crypto service: statistics, as JSON and in binary.
 
 use crate::encryption::{HIDDEN, ciphertext, secret};
-use crate::files::{LANDED, flipped, golden, json, refuses_damage};
+use crate::files::{flipped, golden, json, refuses_damage};
 use fhaim_domain::Clique;
 use fhaim_dp::Span;
 use fhaim_he::{Ciphertext, P1, Parameters};
@@ -46,13 +46,13 @@ pub fn releases() -> Vec<ReleaseRequest> {
 
 #[test]
 fn releases_are_stored_and_sent_as_json() {
-    json(LANDED, "releases.json", &releases());
+    json("releases.json", &releases());
 }
 
 #[test]
 fn answers_are_stored_and_sent_as_json() {
     let answers = vec![vec![0], vec![-1, i64::MAX, i64::MIN], Vec::new()];
-    json(LANDED, "answers.json", &answers);
+    json("answers.json", &answers);
 }
 
 fn refused(params: &Parameters, bytes: &[u8]) {
@@ -76,7 +76,7 @@ fn a_decryption_request_is_written_as_it_was_read() {
         releases: releases(),
         pages: Vec::new(),
     };
-    let bytes = golden(LANDED, "decrypt-request", || request.to_bytes(&params));
+    let bytes = golden("decrypt-request", || request.to_bytes(&params));
     let read = DecryptRequest::from_bytes(&params, &bytes).unwrap();
     assert_eq!(read, request);
     assert_eq!(read.to_bytes(&params), bytes);
@@ -121,7 +121,7 @@ fn a_decryption_request_carries_sealed_pages() {
             parts: vec![part(0, 0, 1), part(1, 1, 3)],
         }],
     };
-    let around = golden(LANDED, "decrypt-request.around-page", || {
+    let around = golden("decrypt-request.around-page", || {
         let bytes = request.to_bytes(&params);
         let (head, digest) = bytes.split_at(bytes.len() - 32);
         [&head[..head.len() - page.len()], digest].concat()

@@ -1,6 +1,6 @@
 //! Secrets at rest: values sealed under keys of a file.
 
-use crate::files::{LANDED, flipped, golden};
+use crate::files::{flipped, golden};
 use fhaim_platform::seal::{SealError, Sealer};
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f # for tests\n";
@@ -9,9 +9,7 @@ const CONTEXT: &str = "secret key of d5d5d5d5-d5d5-d5d5-d5d5-d5d5d5d5d5d5";
 #[test]
 fn a_sealed_value_is_opened() {
     let sealer = Sealer::from_text(KEY).unwrap();
-    let sealed = golden(LANDED, "sealed", || {
-        sealer.seal(CONTEXT, b"a value").unwrap()
-    });
+    let sealed = golden("sealed", || sealer.seal(CONTEXT, b"a value").unwrap());
     let opened = sealer.open(CONTEXT, &sealed).unwrap();
     assert_eq!(opened.as_slice(), b"a value");
     // A nonce is drawn for every sealing, so that only the form can be compared.

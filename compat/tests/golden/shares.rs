@@ -1,7 +1,6 @@
 //! Keys that several services share.
 
-use crate::counts::dense;
-use crate::files::{SHARED, golden, json, refuses_unknown_fields};
+use crate::files::{golden, json, refuses_unknown_fields, stored};
 use crate::terms::terms;
 use crate::wire::DATASET;
 use fhaim_api::Digest;
@@ -24,36 +23,25 @@ fn shared() -> Terms {
     let shared = Terms {
         witness: true,
         key_services: vec![service(1), service(2)],
-        need: None,
-        version: 1,
-        ..dense(terms("staged"))
+        ..terms("staged")
     };
     shared.complete(&Mechanisms).unwrap()
 }
 
 #[test]
-fn terms_that_name_key_services_are_of_the_seventh_version() {
+fn terms_with_key_services_are_written_as_they_were_read() {
     let shared = shared();
-    assert_eq!(shared.version, 7);
     assert_eq!(shared.plan().unwrap().parameters().unwrap().shares(), 2);
-    json(SHARED, "terms.shared.json", &shared);
-    refuses_unknown_fields::<Terms>(SHARED, "terms.shared.json");
-    let text = String::from_utf8(golden(SHARED, "terms.shared.json", Vec::new)).unwrap();
-    let begin = text.find(r#","key_services":["#).unwrap();
-    let without = format!("{}}}", &text[..begin]);
-    for other in [
-        text.replacen(r#""version":7"#, r#""version":6"#, 1),
-        text.replacen("hospital 2", "hospital 1", 1),
-        without,
-    ] {
-        assert_ne!(other, text);
-        let other: Terms = serde_json::from_str(&other).unwrap();
-        assert!(other.plan().is_err());
-    }
+    json("terms.shared.json", &shared);
+    refuses_unknown_fields::<Terms>("terms.shared.json");
+    let text = String::from_utf8(stored("terms.shared.json")).unwrap();
+    let twice = text.replacen("hospital 2", "hospital 1", 1);
+    let twice: Terms = serde_json::from_str(&twice).unwrap();
+    assert!(matches!(twice.plan(), Err(fhaim_protocol::Error::Terms(_))));
     let squares = Terms {
         mechanism: "fhaim-l2".to_owned(),
         need: None,
-        version: 1,
+        parameter_set: None,
         ..shared
     };
     let squares = squares.complete(&Mechanisms).unwrap();
@@ -66,23 +54,23 @@ fn what_services_that_share_a_key_send() {
     let confirmation = Confirmation::new(&[7; 16], &[vec![1, 2], vec![3]]);
     assert_eq!(confirmation.attempt().unwrap(), [7; 16]);
     assert_eq!(confirmation.messages().unwrap(), [vec![1, 2], vec![3]]);
-    json(SHARED, "confirmation.json", &confirmation);
-    refuses_unknown_fields::<Confirmation>(SHARED, "confirmation.json");
+    json("confirmation.json", &confirmation);
+    refuses_unknown_fields::<Confirmation>("confirmation.json");
     let new = NewShare {
         owner: DATASET,
         terms: WireTerms(shared()),
         attempt: confirmation.attempt,
     };
-    json(SHARED, "new-share.json", &new);
-    refuses_unknown_fields::<NewShare>(SHARED, "new-share.json");
+    json("new-share.json", &new);
+    refuses_unknown_fields::<NewShare>("new-share.json");
     let services = KeyServices {
         services: vec![KeyServiceDocument {
             name: "hospital 1".to_owned(),
             key: Digest(service(1).key),
         }],
     };
-    json(SHARED, "key-services.json", &services);
-    refuses_unknown_fields::<KeyServices>(SHARED, "key-services.json");
+    json("key-services.json", &services);
+    refuses_unknown_fields::<KeyServices>("key-services.json");
     let call = Call {
         consents: vec![Act::Withdrawn { member: 1 }],
         attempt: [7; 16],
@@ -91,14 +79,14 @@ fn what_services_that_share_a_key_send() {
         verdicts: vec![vec![5]],
         request: vec![6; 20],
     };
-    let bytes = golden(SHARED, "share.call", || call.to_bytes().unwrap());
+    let bytes = golden("share.call", || call.to_bytes().unwrap());
     assert_eq!(Call::from_bytes(&bytes).unwrap(), call);
     assert_eq!(call.to_bytes().unwrap(), bytes);
     let answer = Answer {
         verdict: vec![7; 5],
         share: Some(vec![8; 9]),
     };
-    let bytes = golden(SHARED, "share.answer", || answer.to_bytes());
+    let bytes = golden("share.answer", || answer.to_bytes());
     assert_eq!(Answer::from_bytes(&bytes).unwrap(), answer);
     assert_eq!(answer.to_bytes(), bytes);
 }

@@ -1,16 +1,13 @@
 //! A dataset's terms and schema, and the plan that everyone works out from them.
 
-use crate::files::{
-    CONSTRAINTS, DIGITS, LANDED, NEED, OPTIONS, golden, json, refuses_unknown_fields,
-};
+use crate::files::{golden, json, refuses_unknown_fields, stored};
 use fhaim_domain::Schema;
 use fhaim_dp::LadderPlan;
 use fhaim_he::{P1, P2};
-use fhaim_protocol::Error;
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::Mechanisms;
 
-/// A schema with every kind of column, as a person writes it.
+/// A schema of categorical and numeric columns, as a person writes it.
 pub const SCHEMA: &str = r#"{
   "name": "people",
   "source": "a census, in words",
@@ -29,9 +26,9 @@ pub fn schema() -> Schema {
     Schema::from_json("schema.json", SCHEMA.as_bytes()).unwrap()
 }
 
-/// A schema of the second version with every kind of column and every field of each.
-const SECOND: &str = r#"{
-  "version": 2, "name": "stays", "source": "questionnaire of 2024", "target": "ward",
+/// A schema with every kind of column and every key of each.
+const KINDS: &str = r#"{
+  "name": "stays", "source": "questionnaire of 2024", "target": "ward",
   "columns": [
     {"name": "case", "kind": "identifier", "pattern": "P[0-9]{5}"},
     {"name": "admitted", "kind": "datetime", "format": "%d.%m.%Y %H:%M", "unit": "hour",
@@ -53,13 +50,13 @@ const SECOND: &str = r#"{
 "#;
 
 const CLAIM: &str =
-    r#""version": 3, "claim": {"epsilon": 0.1, "delta": 1e-10, "rho": "1180591620717411303424"},"#;
+    r#""claim": {"epsilon": 0.1, "delta": 1e-10, "rho": "1180591620717411303424"}, "name""#;
 
-fn second() -> Schema {
-    Schema::from_json("schema.json", SECOND.as_bytes()).unwrap()
+fn kinds() -> Schema {
+    Schema::from_json("schema.json", KINDS.as_bytes()).unwrap()
 }
 
-/// Mechanisms that terms of the landed release could name.
+/// Mechanisms that run under encryption.
 const MECHANISMS: [&str; 3] = ["staged", "fhaim-l2", "one-ways"];
 
 /// Terms that say something else than the default in every field, as their holder chose them.
@@ -79,34 +76,34 @@ pub fn complete(mechanism: &str) -> Terms {
 
 #[test]
 fn a_schema_is_written_as_it_was_read() {
-    let text = golden(LANDED, "schema.json", || schema().to_json().into_bytes());
+    let text = golden("schema.plain.json", || schema().to_json().into_bytes());
     let read = Schema::from_json("schema.json", &text).unwrap();
     assert_eq!(read, schema());
     assert_eq!(read.to_json().as_bytes(), text);
     let digest: String = read.digest().iter().map(|b| format!("{b:02x}")).collect();
     let made = || digest.clone().into_bytes();
-    assert_eq!(golden(LANDED, "schema.digest", made), digest.as_bytes());
-    json(LANDED, "schema.compact.json", &schema());
-    refuses_unknown_fields::<Schema>(LANDED, "schema.compact.json");
+    assert_eq!(golden("schema.plain.digest", made), digest.as_bytes());
+    json("schema.plain.compact.json", &schema());
+    refuses_unknown_fields::<Schema>("schema.plain.compact.json");
 }
 
 #[test]
-fn a_schema_of_the_second_version_is_written_as_it_was_read() {
-    let text = golden(DIGITS, "schema.json", || second().to_json().into_bytes());
+fn schema_of_all_kinds_is_written_as_it_was_read() {
+    let text = golden("schema.kinds.json", || kinds().to_json().into_bytes());
     let read = Schema::from_json("schema.json", &text).unwrap();
-    assert_eq!(read, second());
+    assert_eq!(read, kinds());
     assert_eq!(read.to_json().as_bytes(), text);
     let digest: String = read.digest().iter().map(|b| format!("{b:02x}")).collect();
     let made = || digest.clone().into_bytes();
-    assert_eq!(golden(DIGITS, "schema.digest", made), digest.as_bytes());
-    json(DIGITS, "schema.compact.json", &second());
-    refuses_unknown_fields::<Schema>(DIGITS, "schema.compact.json");
-    let claimed = SECOND.replacen("\"version\": 2,", CLAIM, 1);
+    assert_eq!(golden("schema.kinds.digest", made), digest.as_bytes());
+    json("schema.kinds.compact.json", &kinds());
+    refuses_unknown_fields::<Schema>("schema.kinds.compact.json");
+    let claimed = KINDS.replacen("\"name\"", CLAIM, 1);
     let claimed = Schema::from_json("schema.json", claimed.as_bytes()).unwrap();
     assert_eq!(claimed.claim().map(|claim| claim.rho), Some(1 << 70));
-    // What a draft cost gives no code another meaning.
+    // The cost of a draft is not part of the digest.
     assert_eq!(claimed.digest(), read.digest());
-    json(DIGITS, "schema.claim.json", &claimed);
+    json("schema.claim.json", &claimed);
     // What the codes are: coarse and fine attributes in the order of the fields.
     let sizes = "[13, 31, 25, 4, 24, 2, 100, 12, 20, 4, 16, 3, 2, 2, 2, 2, 6]";
     assert_eq!(format!("{:?}", read.domain().sizes()), sizes);
@@ -124,59 +121,38 @@ fn a_schema_with_constraints_is_written_as_it_was_read() {
     {"name": "all", "kind": "number", "decimals": 2, "min": 0, "max": 20, "bins": 5},
     {"name": "born_", "kind": "date", "format": "%Y-%m-%d", "edges": ["1920-01-01", "2023-12-31"], "nullable": true},
     {"name": "ward_", "kind": "categorical", "categories": ["a"], "nullable": true}"#;
-    let (columns, _) = SECOND.rsplit_once("\n  ]").unwrap();
-    let json_text =
-        format!("{columns}{more}{constraints}").replacen("\"version\": 2", "\"version\": 4", 1);
+    let (columns, _) = KINDS.rsplit_once("\n  ]").unwrap();
+    let json_text = format!("{columns}{more}{constraints}");
     let schema = Schema::from_json("schema.json", json_text.as_bytes()).unwrap();
-    let text = golden(CONSTRAINTS, "schema.json", || schema.to_json().into_bytes());
+    let text = golden("schema.constraints.json", || schema.to_json().into_bytes());
     let read = Schema::from_json("schema.json", &text).unwrap();
     assert_eq!(read, schema);
     assert_eq!(read.to_json().as_bytes(), text);
     let digest: String = read.digest().iter().map(|b| format!("{b:02x}")).collect();
     let made = || digest.clone().into_bytes();
-    assert_eq!(
-        golden(CONSTRAINTS, "schema.digest", made),
-        digest.as_bytes()
-    );
-    json(CONSTRAINTS, "schema.compact.json", &schema);
-    refuses_unknown_fields::<Schema>(CONSTRAINTS, "schema.compact.json");
+    assert_eq!(golden("schema.constraints.digest", made), digest.as_bytes());
+    json("schema.constraints.compact.json", &schema);
+    refuses_unknown_fields::<Schema>("schema.constraints.compact.json");
 }
 
-/// The landed release wrote no version.
 #[test]
-fn terms_of_the_first_version_are_read_and_completed() {
+fn terms_are_completed_and_written_as_they_were_read() {
     for mechanism in MECHANISMS {
-        let name = format!("terms.{mechanism}.json");
-        json(LANDED, &name, &terms(mechanism));
-        refuses_unknown_fields::<Terms>(LANDED, &name);
-        let text = golden(LANDED, &name, Vec::new);
-        let landed: Terms = serde_json::from_slice(&text).unwrap();
-        assert_eq!(landed.version, 1);
-        let completed = landed.complete(&Mechanisms).unwrap();
+        let (chosen, name) = (
+            format!("terms.{mechanism}.chosen.json"),
+            format!("terms.{mechanism}.json"),
+        );
+        json(&chosen, &terms(mechanism));
+        json(&name, &complete(mechanism));
+        refuses_unknown_fields::<Terms>(&chosen);
+        refuses_unknown_fields::<Terms>(&name);
+        let read: Terms = serde_json::from_slice(&stored(&chosen)).unwrap();
+        let completed = read.complete(&Mechanisms).unwrap();
         assert_eq!(completed, complete(mechanism));
-        // A holder's program that sends what it chose finds the dataset that it made.
+        // A holder's program that sends its choices again finds the dataset that it made.
         let choices = serde_json::to_vec(&completed.choices()).unwrap();
-        assert_eq!(choices, text);
+        assert_eq!(choices, stored(&chosen));
     }
-}
-
-#[test]
-fn terms_are_written_with_a_version_and_unknown_ones_are_refused() {
-    for mechanism in MECHANISMS {
-        let name = format!("terms.{mechanism}.json");
-        json(NEED, &name, &complete(mechanism));
-        refuses_unknown_fields::<Terms>(NEED, &name);
-    }
-    let text = golden(NEED, "terms.staged.json", Vec::new);
-    let text = String::from_utf8(text).unwrap();
-    for version in ["0", "4", "255"] {
-        let other = text.replacen(r#""version":2"#, &format!(r#""version":{version}"#), 1);
-        assert_ne!(other, text);
-        let other: Terms = serde_json::from_str(&other).unwrap();
-        assert!(matches!(other.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
-    }
-    let other = text.replacen(r#""version":2"#, r#""version":256"#, 1);
-    assert!(serde_json::from_str::<Terms>(&other).is_err());
 }
 
 /// Options that are chosen are written with all others, each with the value that it has.
@@ -187,26 +163,25 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
         ..terms("staged")
     };
     let few = r#"{"beta": 0.7, "resolutions": [0.0, 1.0], "block_cells": 4096}"#;
-    json(OPTIONS, "terms.chosen.json", &chosen(few));
+    json("terms.staged.options.chosen.json", &chosen(few));
     let complete = chosen(few).complete(&Mechanisms).unwrap();
-    assert_eq!(complete.version, 3);
     let name = "terms.staged.options.json";
-    json(OPTIONS, name, &complete);
-    refuses_unknown_fields::<Terms>(OPTIONS, name);
-    let text = golden(OPTIONS, name, Vec::new);
+    json(name, &complete);
+    refuses_unknown_fields::<Terms>(name);
+    let text = stored(name);
     let read: Terms = serde_json::from_slice(&text).unwrap();
     assert_eq!(read.clone().complete(&Mechanisms).unwrap(), read);
     assert_eq!(read.options.unwrap()["beta"], 0.7);
-    // An option of a later release is refused by its name.
-    let later = String::from_utf8(text).unwrap().replacen("beta", "zeta", 1);
-    let later: Terms = serde_json::from_str(&later).unwrap();
-    let refused = later.complete(&Mechanisms).unwrap_err().to_string();
+    // An unknown option is refused by its name.
+    let unknown = String::from_utf8(text).unwrap().replacen("beta", "zeta", 1);
+    let unknown: Terms = serde_json::from_str(&unknown).unwrap();
+    let refused = unknown.complete(&Mechanisms).unwrap_err().to_string();
     assert!(refused.contains("zeta"), "{refused}");
 }
 
 /// Keys and uploads were made for the plan of a dataset's terms: another one would fit neither.
 #[test]
-fn the_plan_of_landed_terms_is_what_it_was() {
+fn plan_of_terms_is_unchanged() {
     for mechanism in MECHANISMS {
         let plan = complete(mechanism).plan().unwrap();
         assert_eq!(plan.set, if mechanism == "fhaim-l2" { P2 } else { P1 });
@@ -218,6 +193,6 @@ fn the_plan_of_landed_terms_is_what_it_was() {
             plan.ladder().unwrap(),
         );
         let name = format!("plan.{mechanism}.json");
-        json::<(u8, _, _, LadderPlan, LadderPlan)>(LANDED, &name, &facts);
+        json::<(u8, _, _, LadderPlan, LadderPlan)>(&name, &facts);
     }
 }

@@ -1,8 +1,6 @@
 //! What passes between holders, programs and services as JSON, and what services keep of it.
-//!
-//! The forms of the landed release are read with the fields that came later left out.
 
-use crate::files::{CHAIN, KEPT, LANDED, WITNESS, golden, json, refuses_unknown_fields, text};
+use crate::files::{golden, json, refuses_unknown_fields, text};
 use crate::history::receipt;
 use crate::request::releases;
 use crate::terms::terms;
@@ -59,7 +57,6 @@ fn progress() -> JobProgress {
 #[test]
 fn accounts() {
     text(
-        LANDED,
         "credentials.json",
         &Credentials {
             email: "ana@hospital.example".to_owned(),
@@ -67,7 +64,6 @@ fn accounts() {
         },
     );
     text(
-        LANDED,
         "session.json",
         &Session {
             access_token: secret("a.b.c"),
@@ -79,11 +75,11 @@ fn accounts() {
         },
     );
     let refresh_token = secret("r");
-    text(LANDED, "refresh.json", &Refresh { refresh_token });
+    text("refresh.json", &Refresh { refresh_token });
     let api_key = secret("k");
-    text(LANDED, "key-exchange.json", &KeyExchange { api_key });
+    text("key-exchange.json", &KeyExchange { api_key });
     let name = "a program".to_owned();
-    text(LANDED, "new-api-key.json", &NewApiKey { name });
+    text("new-api-key.json", &NewApiKey { name });
     let claims = Claims {
         iss: Service::Generation,
         aud: vec![Service::Computation, Service::Crypto],
@@ -94,31 +90,30 @@ fn accounts() {
         exp: 1_795_000_600,
         jti: JOB,
     };
-    json(LANDED, "claims.json", &claims);
+    json("claims.json", &claims);
 }
 
 /// What `fhaim login` keeps has both.
 #[test]
 fn logins() {
     let endpoints = Endpoints::behind("https://fhaim.example/");
-    json(WITNESS, "endpoints.json", &endpoints);
+    json("endpoints.witness.json", &endpoints);
     let alone = Endpoints {
         witness: None,
         ..endpoints
     };
-    json(LANDED, "endpoints.json", &alone);
-    text(LANDED, "login.refresh.json", &Login::Refresh(secret("r")));
-    text(LANDED, "login.api-key.json", &Login::ApiKey(secret("k")));
+    json("endpoints.json", &alone);
+    text("login.refresh.json", &Login::Refresh(secret("r")));
+    text("login.api-key.json", &Login::ApiKey(secret("k")));
 }
 
 #[test]
 fn datasets() {
     let name = "people".to_owned();
     let terms = wire_terms();
-    text(LANDED, "new-dataset.json", &NewDataset { name, terms });
-    refuses_unknown_fields::<NewDataset>(LANDED, "new-dataset.json");
+    text("new-dataset.json", &NewDataset { name, terms });
+    refuses_unknown_fields::<NewDataset>("new-dataset.json");
     text(
-        LANDED,
         "dataset.json",
         &Dataset {
             id: DATASET,
@@ -139,8 +134,8 @@ fn uploads() {
         terms: wire_terms(),
         layout: Some(LAYOUT),
     };
-    json(LANDED, "new-upload.json", &new);
-    refuses_unknown_fields::<NewUpload>(LANDED, "new-upload.json");
+    json("new-upload.json", &new);
+    refuses_unknown_fields::<NewUpload>("new-upload.json");
     let contribution = Contribution {
         number: 0,
         chunks: [0, 2],
@@ -156,7 +151,7 @@ fn uploads() {
         layout: Some(LAYOUT),
         contributions: vec![contribution],
     };
-    json(LANDED, "upload.json", &upload);
+    json("upload.json", &upload);
     let objects = vec!["column/12/3".to_owned(), "noise/0/4/1".to_owned()];
     let listed = objects
         .iter()
@@ -164,24 +159,23 @@ fn uploads() {
     let listing = Listing {
         objects: listed.collect(),
     };
-    json(WITNESS, "listing.json", &listing);
-    refuses_unknown_fields::<Listing>(WITNESS, "listing.json");
+    json("listing.json", &listing);
+    refuses_unknown_fields::<Listing>("listing.json");
     let witnessed = Witnessed {
         asked: Digest::of(b"asked"),
         request: Digest::of(b"request"),
     };
-    json(WITNESS, "witnessed.json", &witnessed);
-    refuses_unknown_fields::<Witnessed>(WITNESS, "witnessed.json");
-    json(LANDED, "missing.json", &Missing { objects });
+    json("witnessed.json", &witnessed);
+    refuses_unknown_fields::<Witnessed>("witnessed.json");
+    json("missing.json", &Missing { objects });
     let manifest = Digest::of(b"manifest");
-    json(LANDED, "complete.json", &Complete { manifest });
-    refuses_unknown_fields::<Complete>(LANDED, "complete.json");
+    json("complete.json", &Complete { manifest });
+    refuses_unknown_fields::<Complete>("complete.json");
 }
 
 #[test]
 fn jobs() {
     text(
-        LANDED,
         "job.json",
         &Job {
             note: String::new(),
@@ -213,15 +207,14 @@ fn jobs() {
             spent: cost(),
         },
     ];
-    json(LANDED, "happenings.json", &happenings);
+    json("happenings.json", &happenings);
     json(
-        CHAIN,
         "new-job.json",
         &NewJob {
             receipt: Some(receipt()),
         },
     );
-    refuses_unknown_fields::<NewJob>(CHAIN, "new-job.json");
+    refuses_unknown_fields::<NewJob>("new-job.json");
 }
 
 #[test]
@@ -231,14 +224,14 @@ fn batches() {
         receipts: Vec::new(),
         again: false,
     };
-    json(LANDED, "batch.json", &batch);
-    refuses_unknown_fields::<Batch>(LANDED, "batch.json");
+    json("batch.json", &batch);
+    refuses_unknown_fields::<Batch>("batch.json");
     let with_receipts = Batch {
         receipts: vec![receipt(), receipt()],
         again: true,
         ..batch
     };
-    json(CHAIN, "batch.json", &with_receipts);
+    json("batch.receipts.json", &with_receipts);
     let released = |receipt| BatchStatus::Released {
         answers: vec![vec![3], vec![-1, i64::MAX]],
         compute_seconds: 0.25,
@@ -254,8 +247,8 @@ fn batches() {
             without_run: false,
         },
     ];
-    json(LANDED, "batch-statuses.json", &statuses);
-    json(CHAIN, "batch-status.json", &released(Some(receipt())));
+    json("batch-statuses.json", &statuses);
+    json("batch-status.json", &released(Some(receipt())));
 }
 
 #[test]
@@ -263,23 +256,22 @@ fn problems() {
     let mut problem = Problem::new(ProblemKind::BudgetSpent).with_detail("why");
     problem.request_id = Some("r".to_owned());
     problem.retry_after = Some(3);
-    json(LANDED, "problem.json", &problem);
+    json("problem.json", &problem);
     let later = [ProblemKind::Frozen, ProblemKind::Restored].map(Problem::new);
-    json(CHAIN, "problems.json", &later.to_vec());
+    json("problems.json", &later.to_vec());
 }
 
 #[test]
 fn keys() {
     let terms = wire_terms();
     json(
-        LANDED,
         "new-key-set.json",
         &NewKeySet {
             terms,
             voucher: None,
         },
     );
-    refuses_unknown_fields::<NewKeySet>(LANDED, "new-key-set.json");
+    refuses_unknown_fields::<NewKeySet>("new-key-set.json");
     let set = KeySet {
         dataset: DATASET,
         terms: wire_terms(),
@@ -295,16 +287,16 @@ fn keys() {
         confirmation: None,
         created_at: time(),
     };
-    json(CHAIN, "key-set.json", &set);
+    json("key-set.json", &set);
     let answers = vec![vec![3], vec![-1, i64::MIN]];
     let decrypted = Decrypted {
         answers,
         receipt: receipt(),
     };
-    json(CHAIN, "decrypted.json", &decrypted);
+    json("decrypted.json", &decrypted);
     let upload = Digest::of(b"upload");
-    json(CHAIN, "new-run.json", &NewRun { upload });
-    refuses_unknown_fields::<NewRun>(CHAIN, "new-run.json");
+    json("new-run.json", &NewRun { upload });
+    refuses_unknown_fields::<NewRun>("new-run.json");
     let release = PlacedRelease {
         cells: 12,
         statement: Digest::of(b"statement"),
@@ -314,7 +306,7 @@ fn keys() {
         releases: vec![release],
         receipt: receipt(),
     };
-    json(CHAIN, "run-standing.json", &standing);
+    json("run-standing.json", &standing);
     let ledger = DatasetLedger {
         dataset: DATASET,
         budget: cost(),
@@ -324,7 +316,7 @@ fn keys() {
         frozen: Some("why".to_owned()),
         receipt: receipt(),
     };
-    text(CHAIN, "dataset-ledger.json", &ledger);
+    text("dataset-ledger.json", &ledger);
 }
 
 #[test]
@@ -338,16 +330,16 @@ fn what_was_released_is_shown_to_holders() {
         answers: vec![vec![-3, 5], vec![i64::MIN]],
     };
     let asked = Some(releases());
-    text(KEPT, "released-batch.json", &batch(asked));
-    text(KEPT, "released-batch.unkept.json", &batch(None));
+    text("released-batch.json", &batch(asked));
+    text("released-batch.unkept.json", &batch(None));
 }
 
 #[test]
 fn receipts_are_kept_as_json_and_shown_in_a_header() {
-    json(CHAIN, "receipt.json", &receipt());
-    refuses_unknown_fields::<Receipt>(CHAIN, "receipt.json");
+    json("receipt.json", &receipt());
+    refuses_unknown_fields::<Receipt>("receipt.json");
     let made = || receipt().to_header().into_bytes();
-    let header = golden(CHAIN, "receipt.header", made);
+    let header = golden("receipt.header", made);
     assert_eq!(Receipt::from_header(&header), Some(receipt()));
     assert_eq!(receipt().to_header().as_bytes(), header);
     for length in 0..header.len() {

@@ -1,11 +1,9 @@
 //! Datasets as the generation service lists them.
 
-use fhaim_domain::Schema;
-use fhaim_dp::LadderForm;
-use fhaim_protocol::counts::CountsForm;
+use fhaim_domain::{Schema, Version};
 use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::roster::{Contribution, Roster};
-use fhaim_protocol::terms::Terms;
+use fhaim_protocol::terms::{TERMS_VERSION, Terms};
 use fhaim_release::{Need, Options};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -69,16 +67,6 @@ pub struct TermsDocument {
     #[schema(value_type = Option<ContributionDocument>)]
     #[serde(default)]
     pub contribution: Contribution,
-    /// How every holder's noise is laid out: `loose` where it is left out, or `dense`, which new
-    /// datasets name: the same noise in two thirds of the bytes or fewer.
-    #[schema(value_type = Option<LadderFormDocument>)]
-    #[serde(default)]
-    pub ladder: LadderForm,
-    /// How counts lie in ciphertexts, where they are uploaded: `loose` where it is left out, or `dense`, which new
-    /// datasets of counts name: fewer ciphertexts, of wide tables many times fewer.
-    #[schema(value_type = Option<CountsFormDocument>)]
-    #[serde(default)]
-    pub counts: CountsForm,
     /// Whether a second computation service computes every batch as well, and nothing is decrypted that
     /// the two do not agree on.
     #[serde(default)]
@@ -88,19 +76,13 @@ pub struct TermsDocument {
     #[schema(value_type = Option<EncryptionDocument>)]
     #[serde(default)]
     pub encryption: Encryption,
-    /// Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
+    /// Number of the parameter set. The generation service fills it in where it is left out.
     #[serde(default)]
     pub parameter_set: Option<u8>,
-    /// The version that the terms are written in: 9 with a dense form of counts, 8 with a holder's own key, 7 with key
-    /// services that share keys, 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
-    /// contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
-    #[schema(minimum = 1, maximum = 9)]
-    #[serde(default = "first_version")]
-    pub version: u8,
-}
-
-fn first_version() -> u8 {
-    1
+    /// The version of this format.
+    #[schema(value_type = u8, minimum = 1, maximum = 1)]
+    #[serde(default)]
+    pub version: Version<TERMS_VERSION>,
 }
 
 /// How a [`Need`] is written.
@@ -137,28 +119,6 @@ pub enum ContributionDocument {
     Records,
     /// Counts of all pairs of columns.
     Counts,
-}
-
-/// How every holder's noise is laid out.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = LadderForm)]
-pub enum LadderFormDocument {
-    /// Three vectors a level; a release lies within one page.
-    Loose,
-    /// Two vectors a level; releases follow each other.
-    Dense,
-}
-
-/// How counts lie in ciphertexts.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = CountsForm)]
-pub enum CountsFormDocument {
-    /// As many in each as the largest table needs, at least 64.
-    Loose,
-    /// As many as it takes for at most 512 ciphertexts, up to 8192.
-    Dense,
 }
 
 /// Under which key a holder encrypts.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use fhaim_domain::Schema;
-use fhaim_protocol::counts::{CountTables, CountsForm, tally::Tally};
+use fhaim_protocol::counts::{CountTables, tally::Tally};
 
 use crate::{
     args::{FormatArguments, StrictnessArguments},
@@ -38,12 +38,8 @@ pub struct Source<'a> {
 /// Counts all pairs of columns in each of several shares of consecutive records, in a thread beside the
 /// one that reads. What reading changed is told on standard error. Whoever uses a tally holds it against
 /// its holder's record bound.
-pub fn tallies(
-    source: Source<'_>,
-    form: CountsForm,
-    shares: &[Range<usize>],
-) -> Result<Vec<Tally>, Error> {
-    let tables = CountTables::new(source.schema.domain(), form)?;
+pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<Tally>, Error> {
+    let tables = CountTables::new(source.schema.domain())?;
     let new = |_| Tally::new(tables.clone(), u64::MAX);
     let tallies: Vec<Tally> = shares.iter().map(new).collect();
     thread::scope(|scope| {

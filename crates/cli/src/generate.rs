@@ -9,7 +9,7 @@ use std::{
 use fhaim_domain::{
     Domain, RawColumn, ReadOptions, Schema, Table, WriteOptions, counted, read_csv,
 };
-use fhaim_dp::{Ladder, LadderForm, Rho, accounting};
+use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_files::{
     memory::{self, Records, Use},
@@ -387,7 +387,7 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
         return Ok(fhaim_synth::drive(run, &mut source, &mut follow)?);
     }
     let need = fhaim_synth::need(&*mechanism, job)?;
-    let ladder = need.ladder.plan(job.leak.form);
+    let ladder = need.ladder.plan();
     let ladder = ladder.map_err(fhaim_protocol::Error::from)?;
     let ladder = Ladder::sum(&holders::ladders(ladder, &job.holders, seed)?)?;
     let mut source = PlaintextSource::with_ladder(held, &ladder);
@@ -409,7 +409,6 @@ fn terms(arguments: &GenerateArguments, held: &Held) -> Result<Terms, Error> {
         options: arguments.mechanism.options_to_name()?,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
-        ladder: LadderForm::Dense,
         ..Terms::new(held.schema().clone(), epsilon, delta, record_bound)
     })
 }

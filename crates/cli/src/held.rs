@@ -125,14 +125,13 @@ fn counts(arguments: &GenerateArguments, source: Source<'_>) -> Result<Option<Ve
     if !counted {
         return Ok(None);
     }
-    let form = Contribution::Counts.form_of_new();
     if several.holders == 1 && several.contribution == Upload::Counts {
-        return Ok(Some(counting::tallies(source, form, &[counting::WHOLE])?));
+        return Ok(Some(counting::tallies(source, &[counting::WHOLE])?));
     }
     let records = counting::records(source)?;
     if holders::contribution(several, source.schema.domain(), records)? != Contribution::Counts {
         return Ok(None);
     }
     let shares = holders::shares(records, several.holders);
-    Ok(Some(counting::tallies(source, form, &shares)?))
+    Ok(Some(counting::tallies(source, &shares)?))
 }

@@ -115,7 +115,6 @@ impl Party {
         } = *arguments;
         let arguments = &arguments;
         terms.contribution = contribution(arguments, held.schema().domain(), held.records())?;
-        terms.counts = terms.contribution.form_of_new();
         terms.encryption = Encryption::of_new(None);
         let count = arguments.holders;
         if count == 1 {
@@ -313,7 +312,7 @@ pub fn upload<R: RngCore + CryptoRng>(
             Err(fhaim_protocol::Error::Object("counts are no records").into())
         }
         (Contribution::Counts, Held::Table(table)) => {
-            let tables = CountTables::new(table.domain(), holding.plan.counts)?;
+            let tables = CountTables::new(table.domain())?;
             let parts = parts(table, &holding.plan.job.holders)?;
             let tallies = (0..).zip(&parts).map(|(holder, part)| {
                 Tally::of_table(tables.clone(), bound_of(holding.plan, holder), part)
@@ -380,7 +379,7 @@ fn upload_counts<R: RngCore + CryptoRng>(
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
     let plan = holding.plan;
-    let shape = CountsPlan::new(holding.held.schema().domain(), plan.counts, plan.run_ladder)?;
+    let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
     let shape = shape.under(plan.encryption);
     let own = own_key(plan, &public, rng)?;
     let mut sent = Spool::new(public.params(), shape.form())?;
@@ -435,7 +434,7 @@ pub fn objects(held: &Held, plan: &Plan, contribution: Contribution) -> Result<u
             .sum(),
         _ => {
             let domain = held.schema().domain();
-            let one = CountsPlan::new(domain, plan.counts, plan.run_ladder)?.under(plan.encryption);
+            let one = CountsPlan::new(domain, plan.run_ladder)?.under(plan.encryption);
             Ok(one.object_count() * holders.count() as usize)
         }
     }

@@ -58,7 +58,7 @@ impl Built {
             meaning,
             attributes: start..self.columns.len(),
             parts,
-            form: (!form.kind.is_first()).then(|| Box::new(form)),
+            form: (!form.kind.is_plain()).then(|| Box::new(form)),
         });
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{InferProblem, SchemaProblem, counted};
+use crate::{SchemaProblem, counted};
 
 /// An error of this crate. Errors about cells quote the cell: they are for the holder of the
 /// table alone, and must not be logged or sent.
@@ -126,13 +126,13 @@ pub enum Error {
         /// Records to write.
         records: u64,
     },
-    /// No schema can be drafted.
-    #[error("{file}: no schema can be drafted: {}", join(.problems))]
-    Infer {
+    /// Columns that were named do not exist.
+    #[error("{file}: there is no column {}", quoted(.columns))]
+    NoSuchColumns {
         /// Name of the table's file.
         file: String,
-        /// What is wrong, column by column.
-        problems: Vec<InferProblem>,
+        /// The names.
+        columns: Vec<String>,
     },
     /// A coded table does not fit its schema.
     #[error(transparent)]
@@ -147,9 +147,26 @@ pub enum Error {
     },
 }
 
-fn join(problems: &[InferProblem]) -> String {
-    let lines: Vec<String> = problems.iter().map(InferProblem::to_string).collect();
-    lines.join("; ")
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    names.join(", ")
+}
+
+impl Error {
+    /// An error that names the columns that a table lacks, if there are any.
+    pub(crate) fn no_such_columns<'a>(
+        file: &str,
+        columns: impl Iterator<Item = &'a String>,
+    ) -> Result<(), Self> {
+        let columns: Vec<String> = columns.cloned().collect();
+        match columns.is_empty() {
+            true => Ok(()),
+            false => Err(Self::NoSuchColumns {
+                file: file.to_owned(),
+                columns,
+            }),
+        }
+    }
 }
 
 /// Why the header of a table is refused.

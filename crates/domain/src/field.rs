@@ -26,7 +26,7 @@ pub struct Field {
     pub(crate) attributes: Range<usize>,
     /// The same, each coarse one with its digit.
     pub(crate) parts: Vec<Part>,
-    /// As it is written in the schema; `None` for a kind of the first version, whose attribute
+    /// As it is written in the schema; `None` for a categorical or numeric field, whose attribute
     /// says all.
     pub(crate) form: Option<Box<ColumnForm>>,
 }

@@ -14,7 +14,10 @@ use serde::{
 pub(crate) struct SchemaForm {
     /// 1 where it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) version: Option<u64>,
+    pub(crate) format: Option<u64>,
+    /// The former name of `format`, which is refused.
+    #[serde(default, skip_serializing)]
+    pub(crate) version: Option<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) claim: Option<Claim>,
     pub(crate) name: String,
@@ -88,8 +91,8 @@ impl KindForm {
         }
     }
 
-    /// Whether the first version of schemas has it.
-    pub(crate) fn is_first(self) -> bool {
+    /// Whether its column of codes says all of it, so that the field keeps no form.
+    pub(crate) fn is_plain(self) -> bool {
         matches!(self, Self::Categorical | Self::Numeric)
     }
 

@@ -31,6 +31,7 @@ mod schema;
 mod table;
 mod texts;
 mod value;
+mod version;
 mod write;
 
 pub use calendar::{FormatProblem, Moment, TimeFormat, date_from_days};
@@ -45,9 +46,7 @@ pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
-pub use infer::{
-    DRAFT_STATEMENT, Draft, InferOptions, InferProblem, Note, infer_schema, time_formats,
-};
+pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, Note, infer_schema, time_formats};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
@@ -63,6 +62,7 @@ pub use schema::{
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
 pub use texts::{TextCounts, count_texts};
 pub use value::Value;
+pub use version::Version;
 pub use write::{WriteOptions, write_csv};
 
 /// The examples of the README, which are tests.

@@ -16,20 +16,15 @@ pub enum SchemaProblem {
     /// The file is larger than [`MAX_SCHEMA_BYTES`].
     #[error("a schema of {0} bytes is too large (at most {MAX_SCHEMA_BYTES})")]
     Bytes(usize),
-    /// A version that is not known here.
-    #[error("schema version {0} is not known: this program reads versions 1 to 4")]
-    Version(u64),
-    /// What a draft cost, in a schema of a version that does not have it, or out of range.
-    #[error("`claim` needs `\"version\": 3`, a positive `epsilon` and a `delta` between 0 and 1")]
+    /// A format that this program does not know.
+    #[error("`format` is {0}, and this program reads format 1")]
+    Format(u64),
+    /// The former key for the format.
+    #[error("remove the key `version`: schemas have one format, and need no key for it")]
+    Version,
+    /// The cost of a draft is out of range.
+    #[error("`claim` needs a positive `epsilon` and a `delta` between 0 and 1")]
     Claim,
-    /// A kind of column that came with a later version than the schema says it has.
-    #[error("column {column:?} is of kind `{kind}`, which needs `\"version\": 2` in the schema")]
-    Old {
-        /// The column's name.
-        column: String,
-        /// Its kind.
-        kind: &'static str,
-    },
     /// Every column is an identifier or left out.
     #[error("no column is kept: every one is an identifier or left out")]
     Nothing,
@@ -58,9 +53,6 @@ pub enum SchemaProblem {
         /// What is wrong.
         problem: ColumnProblem,
     },
-    /// Constraints of a schema of a version that does not have them.
-    #[error("`constraints` need `\"version\": 4`")]
-    OldConstraints,
     /// More constraints than [`crate::MAX_CONSTRAINTS`].
     #[error("a schema may have {most} constraints, not {0}", most = crate::MAX_CONSTRAINTS)]
     Constraints(usize),

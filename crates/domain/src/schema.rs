@@ -14,6 +14,9 @@ use crate::{
     form::{Bound, ColumnForm, KindForm, SchemaForm},
 };
 
+/// The format of schemas; a schema need not name it.
+const FORMAT_VERSION: u64 = 1;
+
 /// A schema's file may have so many bytes.
 pub const MAX_SCHEMA_BYTES: usize = 16 << 20;
 
@@ -33,7 +36,7 @@ pub const MAX_NAME_BYTES: usize = 1_024;
 /// Public: it must not depend on the records, unless they paid for it. Always valid once built.
 ///
 /// *Fields* are the columns as they stand in a table; *columns* are those of codes, one for each
-/// attribute of the domain. A field of the first version's kinds is one column.
+/// attribute of the domain. A categorical or numeric field is one column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SchemaForm", into = "SchemaForm")]
 pub struct Schema {
@@ -202,82 +205,22 @@ impl Schema {
     }
 
     /// SHA-256 of everything that gives codes their meaning: columns in order, their values, the
-    /// target, constraints. The table's name and source, and what a draft cost, are left out. It binds ciphertexts to a schema. A
-    /// schema that the first version can say has the digest that it had then; of others, each
-    /// column's JSON is hashed as it is written.
+    /// target, constraints. The table's name and source, and the cost of a draft, are left out. It binds
+    /// ciphertexts to a schema.
     pub fn digest(&self) -> [u8; 32] {
-        let first = self.is_first_version();
-        let mut hash = Sha256::new();
-        let version: &[u8] = if first {
-            b"fhaim schema v1\0"
-        } else {
-            b"fhaim schema v2\0"
+        let meaning = SchemaForm {
+            name: String::new(),
+            source: None,
+            claim: None,
+            ..SchemaForm::from(self.clone())
         };
-        hash.update(version);
-        let target = self.target.map_or(0, |index| index as u64 + 1);
-        hash.update(target.to_le_bytes());
-        hash_length(&mut hash, self.fields.len());
-        for field in &self.fields {
-            let column = self.columns.get(field.attributes.start);
-            match (&field.form, column) {
-                (None, Some(column)) => hash_column(&mut hash, column),
-                (Some(form), _) => {
-                    hash.update([2]);
-                    // Fails only for maps with keys that are no strings: there are none.
-                    hash_text(&mut hash, &serde_json::to_string(form).unwrap_or_default());
-                }
-                // A field without a form is one attribute.
-                (None, None) => {}
-            }
-        }
-        // A schema without any has the digest that it had before there were some.
-        for constraint in &self.constraints {
-            hash.update([3]);
-            // Fails only for maps with keys that are no strings: there are none.
-            hash_text(
-                &mut hash,
-                &serde_json::to_string(constraint).unwrap_or_default(),
-            );
-        }
-        hash.finalize().into()
-    }
-
-    /// Whether the first version of schemas has all that this one says.
-    fn is_first_version(&self) -> bool {
-        self.fields.iter().all(|field| field.form.is_none())
-    }
-}
-
-/// A length, so that no two lists of fields hash as the same bytes.
-fn hash_length(hash: &mut Sha256, length: usize) {
-    hash.update((length as u64).to_le_bytes());
-}
-
-fn hash_text(hash: &mut Sha256, text: &str) {
-    hash_length(hash, text.len());
-    hash.update(text);
-}
-
-fn hash_column(hash: &mut Sha256, column: &Column) {
-    hash_text(hash, &column.name);
-    hash.update([u8::from(column.nullable)]);
-    match &column.kind {
-        Kind::Categorical { categories, other } => {
-            hash.update([0]);
-            hash.update(other.map_or(0, |code| u64::from(code) + 1).to_le_bytes());
-            hash_length(hash, categories.len());
-            for category in categories {
-                hash_text(hash, category);
-            }
-        }
-        Kind::Numeric(binning) => {
-            hash.update([1, u8::from(binning.integer())]);
-            hash.update(binning.min().to_bits().to_le_bytes());
-            hash.update(binning.max().to_bits().to_le_bytes());
-            hash.update(binning.bins().to_le_bytes());
-        }
-        // Parts are hashed by their fields' forms.
-        Kind::Part { .. } => {}
+        // Fails only for maps with keys that are no strings: there are none.
+        let json = serde_json::to_vec(&meaning).unwrap_or_default();
+        Sha256::new()
+            .chain_update(b"fhaim schema 1\0")
+            .chain_update(json)
+            .finalize()
+            .into()
     }
 }
 
@@ -285,14 +228,12 @@ impl TryFrom<SchemaForm> for Schema {
     type Error = SchemaProblem;
 
     fn try_from(form: SchemaForm) -> Result<Self, SchemaProblem> {
-        let version = form.version.unwrap_or(1);
-        if !(1..=4).contains(&version) {
-            return Err(SchemaProblem::Version(version));
+        match (form.version, form.format.unwrap_or(FORMAT_VERSION)) {
+            (Some(_), _) => return Err(SchemaProblem::Version),
+            (None, FORMAT_VERSION) => {}
+            (None, other) => return Err(SchemaProblem::Format(other)),
         }
-        check_claim(form.claim, version)?;
-        if version < 4 && !form.constraints.is_empty() {
-            return Err(SchemaProblem::OldConstraints);
-        }
+        form.claim.map_or(Ok(()), check_claim)?;
         check_name("the schema's name", &form.name)?;
         if !(1..=MAX_COLUMNS).contains(&form.columns.len()) {
             return Err(SchemaProblem::Columns(form.columns.len()));
@@ -301,7 +242,7 @@ impl TryFrom<SchemaForm> for Schema {
             fields,
             columns,
             digits,
-        } = build(form.columns, version)?;
+        } = build(form.columns)?;
         if columns.is_empty() {
             return Err(SchemaProblem::Nothing);
         }
@@ -335,27 +276,20 @@ impl TryFrom<SchemaForm> for Schema {
     }
 }
 
-fn check_claim(claim: Option<Claim>, version: u64) -> Result<(), SchemaProblem> {
-    let sound = |claim: Claim| {
-        let (epsilon, delta) = (claim.epsilon, claim.delta);
-        version >= 3 && epsilon > 0.0 && epsilon.is_finite() && delta > 0.0 && delta < 1.0
-    };
-    match claim {
-        Some(claim) if !sound(claim) => Err(SchemaProblem::Claim),
-        _ => Ok(()),
+fn check_claim(claim: Claim) -> Result<(), SchemaProblem> {
+    let (epsilon, delta) = (claim.epsilon, claim.delta);
+    match epsilon > 0.0 && epsilon.is_finite() && delta > 0.0 && delta < 1.0 {
+        true => Ok(()),
+        false => Err(SchemaProblem::Claim),
     }
 }
 
-fn build(forms: Vec<ColumnForm>, version: u64) -> Result<Built, SchemaProblem> {
+fn build(forms: Vec<ColumnForm>) -> Result<Built, SchemaProblem> {
     let mut names = HashSet::new();
     let mut built = Built::default();
     for form in forms {
         check_name("a column's name", &form.name)?;
-        let (column, kind) = (form.name.clone(), form.kind);
-        if version == 1 && !kind.is_first() {
-            let kind = kind.word();
-            return Err(SchemaProblem::Old { column, kind });
-        }
+        let column = form.name.clone();
         if !names.insert(column.clone()) {
             return Err(SchemaProblem::RepeatedColumn(column));
         }
@@ -424,14 +358,9 @@ impl From<Schema> for SchemaForm {
             Some(form) => Some(form.as_ref().clone()),
             None => schema.columns.get(field.attributes.start).map(column_form),
         });
-        let version = match (schema.claim, schema.is_first_version()) {
-            _ if !schema.constraints.is_empty() => Some(4),
-            (Some(_), _) => Some(3),
-            (None, false) => Some(2),
-            (None, true) => None,
-        };
         Self {
-            version,
+            format: None,
+            version: None,
             claim: schema.claim,
             constraints: schema.constraints,
             target,
@@ -442,7 +371,7 @@ impl From<Schema> for SchemaForm {
     }
 }
 
-/// The form of a column of the first version's kinds.
+/// The form of a categorical or numeric column.
 fn column_form(column: &Column) -> ColumnForm {
     let form = |kind| ColumnForm::empty(column.name.clone(), kind, column.nullable);
     match &column.kind {

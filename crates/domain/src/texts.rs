@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use crate::{Error, HeaderProblem, InferProblem, MAX_COLUMNS, read::is_missing, records::Records};
+use crate::{Error, HeaderProblem, MAX_COLUMNS, read::is_missing, records::Records};
 
 /// How often each text of a column occurs. Private: the column itself, but for its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,13 +36,7 @@ pub fn count_texts(
     let mut records = Records::open(file, delimiter, input)?;
     let header = records.header();
     let absent = |name: &&String| !header.contains(name);
-    let problems: Vec<InferProblem> = (leave_out.iter().filter(absent))
-        .map(|name| InferProblem::NoColumn(name.clone()))
-        .collect();
-    if !problems.is_empty() {
-        let file = file.to_owned();
-        return Err(Error::Infer { file, problems });
-    }
+    Error::no_such_columns(file, leave_out.iter().filter(absent))?;
     let kept = header.iter().enumerate();
     let kept = kept.filter(|(_, name)| !leave_out.contains(name));
     let (places, mut columns): (Vec<usize>, Vec<TextCounts>) = kept

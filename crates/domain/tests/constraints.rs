@@ -24,9 +24,8 @@ const CONSTRAINTS: &str = r#"
     {"missing_together": ["sex", "ward"]}, {"never": {"sex": "m", "ward": "birth"}}"#;
 
 fn schema(constraints: &str) -> Result<Schema, String> {
-    let json = format!(
-        r#"{{"version": 4, "name": "t", "columns": [{COLUMNS}], "constraints": [{constraints}]}}"#
-    );
+    let json =
+        format!(r#"{{"name": "t", "columns": [{COLUMNS}], "constraints": [{constraints}]}}"#);
     Schema::from_json("s.json", json.as_bytes()).map_err(|error| error.to_string())
 }
 
@@ -116,7 +115,6 @@ fn a_schema_with_constraints_is_written_as_it_was_read_and_bound_to_them() {
     let with = schema(CONSTRAINTS).unwrap();
     let again = Schema::from_json("s.json", with.to_json().as_bytes()).unwrap();
     assert_eq!(again, with);
-    assert!(with.to_json().contains("\"version\": 4"));
     let without = schema("").unwrap();
     assert!(!without.to_json().contains("constraints"));
     assert_ne!(with.digest(), without.digest());
@@ -127,14 +125,6 @@ fn a_schema_with_constraints_is_written_as_it_was_read_and_bound_to_them() {
     // A holder of some columns sees to what is between those alone.
     let part = with.part(&[0, 1, 6]).unwrap();
     assert_eq!(part.constraints(), &with.constraints()[..1]);
-    let old = with.to_json().replace("\"version\": 4", "\"version\": 3");
-    let error = Schema::from_json("s.json", old.as_bytes())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("`constraints` need `\"version\": 4`"),
-        "{error}"
-    );
 }
 
 #[test]
@@ -183,7 +173,7 @@ fn means(columns: usize, constraints: &[String], records: usize) -> Vec<f64> {
     };
     let named: Vec<String> = (0..columns).map(column).collect();
     let json = format!(
-        r#"{{"version":4,"name":"t","columns":[{}],"constraints":[{}]}}"#,
+        r#"{{"name":"t","columns":[{}],"constraints":[{}]}}"#,
         named.join(","),
         constraints.join(",")
     );

@@ -12,7 +12,7 @@ fn parse(schema: &Json) -> Result<Schema, String> {
 }
 
 fn with_column(column: &Json) -> Result<Schema, String> {
-    parse(&json!({"version": 2, "name": "t", "columns": [column]}))
+    parse(&json!({"name": "t", "columns": [column]}))
 }
 
 fn read(schema: &Schema, csv: &str) -> Result<Table, String> {
@@ -30,7 +30,7 @@ fn write(table: &Table) -> Result<String, String> {
 }
 
 fn all_kinds() -> Json {
-    json!({"version": 2, "name": "t", "target": "gain", "columns": [
+    json!({"name": "t", "target": "gain", "columns": [
         {"name": "gain", "kind": "number", "special": [0, 99999], "min": 1, "max": 40, "bins": 4,
          "digits": 10, "integer": true, "nullable": true},
         {"name": "born", "kind": "date", "format": "%d.%m.%Y", "min": "1990-01-01",
@@ -284,49 +284,45 @@ fn what_is_wrong_in_a_column_is_named() {
 }
 
 #[test]
-fn versions_are_held_to() {
-    let error = parse(&json!({"version": 5, "name": "t", "columns": []})).unwrap_err();
-    assert!(error.contains("version 5 is not known"), "{error}");
-    let left_out = json!({"name": "a", "kind": "left-out"});
-    let error = parse(&json!({"name": "t", "columns": [left_out]})).unwrap_err();
-    assert!(error.contains("\"version\": 2"), "{error}");
-    // A schema that the first version can say is written as it was.
-    let old = json!({"name": "a", "kind": "numeric", "min": 0, "max": 1, "bins": 2});
-    let schema = parse(&json!({"version": 2, "name": "t", "columns": [old.clone()]})).unwrap();
-    let first = parse(&json!({"name": "t", "columns": [old]})).unwrap();
-    assert_eq!(
-        (schema.digest(), schema.to_json()),
-        (first.digest(), first.to_json())
-    );
-    assert!(!schema.to_json().contains("version"));
+fn only_format_1_is_read() {
+    let column = json!({"name": "a", "kind": "date", "format": "%Y-%m-%d", "min": "2000-01-01", "max": "2010-01-01", "bins": 2});
+    let with = |key: &str, value: Json| {
+        let mut schema = json!({"name": "t", "columns": [column.clone()]});
+        schema[key] = value;
+        parse(&schema)
+    };
+    let one = with("format", json!(1)).unwrap();
+    let plain = parse(&json!({"name": "t", "columns": [column.clone()]})).unwrap();
+    assert_eq!(one, plain);
+    for other in [0, 2, 255] {
+        let error = with("format", json!(other)).unwrap_err();
+        assert!(error.contains(&format!("`format` is {other}")), "{error}");
+    }
+    for value in [json!(1), json!(2), json!("2")] {
+        let error = with("version", value).unwrap_err();
+        assert!(error.contains("remove the key `version`"), "{error}");
+    }
+    assert!(!one.to_json().contains("version"));
 }
 
-/// Only the third version says what a private draft cost, and nothing else follows from it.
 #[test]
-fn a_claim_is_read_strictly_and_gives_no_code_another_meaning() {
+fn claim_is_read_strictly_and_is_not_part_of_the_digest() {
     let column = json!({"name": "a", "kind": "numeric", "min": 0, "max": 1, "bins": 2});
-    let with = |version: u64, claim: Json| {
-        parse(
-            &json!({"version": version, "claim": claim, "name": "t", "columns": [column.clone()]}),
-        )
-    };
+    let with =
+        |claim: Json| parse(&json!({"claim": claim, "name": "t", "columns": [column.clone()]}));
     let claim = |epsilon: f64, rho: &str| json!({"epsilon": epsilon, "delta": 1e-9, "rho": rho});
-    let schema = with(3, claim(0.5, "12345")).unwrap();
+    let schema = with(claim(0.5, "12345")).unwrap();
     assert_eq!(schema.claim().unwrap().rho, 12_345);
     let again = Schema::from_json("again", schema.to_json().as_bytes()).unwrap();
     assert_eq!(again, schema);
     let plain = parse(&json!({"name": "t", "columns": [column.clone()]})).unwrap();
     assert_eq!(schema.digest(), plain.digest());
-    for wrong in [
-        with(2, claim(0.5, "1")),
-        with(3, claim(0.0, "1")),
-        with(3, claim(-1.0, "1")),
-    ] {
+    for wrong in [with(claim(0.0, "1")), with(claim(-1.0, "1"))] {
         let error = wrong.unwrap_err();
         assert!(error.contains("`claim` needs"), "{error}");
     }
     for rho in ["", "-1", "01", "1.5", "x"] {
-        let error = with(3, claim(0.5, rho)).unwrap_err();
+        let error = with(claim(0.5, rho)).unwrap_err();
         assert!(error.contains("`rho` must be"), "{rho}: {error}");
     }
 }

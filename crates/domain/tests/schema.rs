@@ -328,7 +328,7 @@ fn a_part_of_a_schema_has_its_fields_as_they_were() {
     assert_eq!(whole.part(&[0, 2]).unwrap().target(), None);
     assert_eq!(whole.part(&[0, 1, 2, 3]).unwrap(), whole);
     assert!(whole.part(&[]).is_err());
-    let dates = parse(&json!({"version": 2, "name": "stays", "columns": [
+    let dates = parse(&json!({"name": "stays", "columns": [
         {"name": "in", "kind": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": 12,
          "digits": 31, "format": "%Y-%m-%d"},
         {"name": "out", "kind": "date", "relative_to": "in", "min": 0, "max": 100, "bins": 5,

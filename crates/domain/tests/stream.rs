@@ -11,7 +11,7 @@ use fhaim_domain::{
 use serde_json::json;
 
 fn schema() -> Schema {
-    let schema = json!({"version": 2, "name": "t", "columns": [
+    let schema = json!({"name": "t", "columns": [
         {"name": "age", "kind": "number", "integer": true, "min": 0, "max": 100, "bins": 10, "digits": 10},
         {"name": "town", "kind": "categorical", "categories": ["A", "B", "rest"], "other": "rest",
          "nullable": true},

@@ -24,11 +24,9 @@ impl Span {
 
 /// Gives each release its own positions.
 ///
-/// Releases take consecutive positions in the order of their numbers. In a loose ladder one that
-/// does not fit into the rest of the page starts the next page, so it lies within one page unless it is
-/// larger than a page; in a dense one it begins where the last one ended ([`crate::LadderForm`]). A
-/// position is never given twice: asking again for a number already served returns the same
-/// positions if the size is the same, and an error otherwise.
+/// Releases take consecutive positions in the order of their numbers, and leave none unused. A position
+/// is never given twice: asking again for a number already served returns the same positions if the
+/// size is the same, and an error otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawAllocator")]
 pub struct Allocator {
@@ -97,7 +95,7 @@ impl Allocator {
                 Err(Error::Conflict(number))
             };
         }
-        let next = match self.served.last() {
+        let first = match self.served.last() {
             Some(last) if last.number > number => {
                 let last = last.number;
                 return Err(Error::Order { number, last });
@@ -105,9 +103,8 @@ impl Allocator {
             Some(last) => last.first + last.cells,
             None => 0,
         };
-        let first = self.plan.form().first_position(next, cells);
-        if cells > self.plan.positions().saturating_sub(first) {
-            let left = self.plan.positions() - next;
+        let left = self.plan.positions() - first;
+        if cells > left {
             return Err(Error::LadderExhausted {
                 number,
                 cells,

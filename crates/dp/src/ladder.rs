@@ -1,18 +1,20 @@
-//! The noise ladder: noise a holder draws and encrypts before anyone knows its scale.
+//! The noise ladder: noise that a holder draws and encrypts before anyone knows its scale.
 //!
-//! At level j the ladder has three discrete Gaussian samples of scale `2 * 2^j` at every position. A
-//! release with noise variance `4 m` takes, at each of its positions, `d_j` samples of every level j,
-//! where `d_j` are the base-4 digits of m: their variances add up to `4 m`. Samples lie in *pages* of
-//! [`PAGE`] positions, and a position serves one release only. The [form](LadderForm) of a ladder
-//! says in how many vectors of a page (each a ciphertext) a level's samples are, and how releases
-//! follow each other.
+//! At level j the ladder has three discrete Gaussian samples of scale `2 * 2^j` at every position, in two
+//! vectors: one sample, and the sum of two others. A release with noise variance `4 m` takes, at each of
+//! its positions, `d_j` samples of every level j, where `d_j` are the base-4 digits of m: their variances
+//! add up to `4 m`. Vectors lie in *pages* of [`PAGE`] positions; each vector of a page becomes one
+//! ciphertext. A position serves one release only. A release begins where the previous one ended, and
+//! may continue into the next page.
+
+use std::ops::Range;
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{DiscreteGaussian, Error, LadderForm, Span};
+use crate::{DiscreteGaussian, Error, Span};
 
 /// Positions in a page: the coefficients of one ciphertext.
 pub const PAGE: usize = 8192;
@@ -23,8 +25,34 @@ pub const BASE_SCALE: u64 = 2;
 /// The variance of the samples of level 0, the unit that variances are counted in.
 pub const BASE_VARIANCE: u64 = BASE_SCALE * BASE_SCALE;
 
-/// A position has so many samples at each level: as many as a base-4 digit can ask for.
+/// Samples of a position at each level: the largest base-4 digit.
 pub const DIGIT_SAMPLES: usize = 3;
+
+/// Vectors of a page at each level.
+pub const LEVEL_VECTORS: usize = 2;
+
+/// Number of samples that each integer of a level's vector `index` is the sum of.
+fn samples_of(index: usize) -> usize {
+    1 + index
+}
+
+/// The vectors of a level, by index, that a digit of 1 to 3 takes. Together they are the sum of `digit`
+/// samples.
+pub fn vectors_of_digit(digit: usize) -> Range<usize> {
+    match digit {
+        2 => 1..2,
+        _ => 0..digit.div_ceil(2),
+    }
+}
+
+/// Upper bound on the pages that a release of `cells` cells has positions in.
+pub fn most_pages(cells: usize) -> usize {
+    match cells {
+        0 => 0,
+        // The first page may hold one cell only.
+        1.. => cells.saturating_add(PAGE - 2) / PAGE + 1,
+    }
+}
 
 /// A ladder has no more levels: the scale of the last is 2^27.
 pub const MAX_LEVELS: usize = 27;
@@ -61,41 +89,26 @@ impl Digits {
 pub struct LadderPlan {
     positions: usize,
     levels: usize,
-    #[serde(skip_serializing_if = "LadderForm::is_loose")]
-    form: LadderForm,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawPlan {
     positions: usize,
     levels: usize,
-    #[serde(default)]
-    form: LadderForm,
 }
 
 impl TryFrom<RawPlan> for LadderPlan {
     type Error = Error;
 
     fn try_from(raw: RawPlan) -> Result<Self, Error> {
-        let RawPlan {
-            positions,
-            levels,
-            form,
-        } = raw;
-        if (1..=MAX_LEVELS).contains(&levels) && positions <= MAX_POSITIONS {
-            Ok(Self {
-                positions,
-                levels,
-                form,
-            })
-        } else {
-            Err(Error::LadderSize { levels, positions })
-        }
+        Self::with_levels(raw.positions, raw.levels)
     }
 }
 
 impl LadderPlan {
-    /// A loose ladder of `positions` positions for variances up to `largest_variance_units`.
+    /// A ladder of `positions` positions for variances up to `largest_variance_units`. It lasts for
+    /// releases of as many cells in all, in any order: no release leaves a position unused.
     ///
     /// # Errors
     /// [`Error::LadderSize`] beyond [`MAX_POSITIONS`] positions or [`MAX_LEVELS`] levels.
@@ -104,67 +117,16 @@ impl LadderPlan {
         Self::with_levels(positions, levels)
     }
 
-    /// A loose ladder of `positions` positions and `levels` levels.
+    /// A ladder of `positions` positions and `levels` levels.
     ///
     /// # Errors
     /// As [`LadderPlan::new`].
     pub fn with_levels(positions: usize, levels: usize) -> Result<Self, Error> {
-        let form = LadderForm::Loose;
-        RawPlan {
-            positions,
-            levels,
-            form,
-        }
-        .try_into()
-    }
-
-    /// A dense ladder that lasts for releases of `cells` cells in all, however many they are and in
-    /// whatever order they come: none leaves a position unused.
-    ///
-    /// # Errors
-    /// As [`LadderPlan::new`].
-    pub fn dense(cells: usize, largest_variance_units: u64) -> Result<Self, Error> {
-        Ok(Self::new(cells, largest_variance_units)?.in_form(LadderForm::Dense))
-    }
-
-    /// The same positions and levels in another form.
-    #[must_use]
-    pub fn in_form(self, form: LadderForm) -> Self {
-        Self { form, ..self }
-    }
-
-    /// A loose ladder that lasts for releases of `cells` cells in all, however many they are and in
-    /// whatever order they come.
-    ///
-    /// Any two consecutive pages that [`crate::Allocator`] closes hold more than one page of cells
-    /// together (or the release that closed the first would have fitted), so `k` pages of cells
-    /// take at most `2 k - 1` pages.
-    ///
-    /// # Errors
-    /// As [`LadderPlan::new`].
-    pub fn for_any_order(cells: usize, largest_variance_units: u64) -> Result<Self, Error> {
-        let pages = cells.div_ceil(PAGE);
-        let positions = if pages <= 1 {
-            cells
+        if (1..=MAX_LEVELS).contains(&levels) && positions <= MAX_POSITIONS {
+            Ok(Self { positions, levels })
         } else {
-            (pages - 1).saturating_mul(2 * PAGE).saturating_add(PAGE)
-        };
-        Self::new(positions, largest_variance_units)
-    }
-
-    /// A loose ladder for releases of exactly these numbers of cells, in this order.
-    ///
-    /// # Errors
-    /// As [`LadderPlan::new`].
-    pub fn for_releases(
-        cells: impl IntoIterator<Item = usize>,
-        largest_variance_units: u64,
-    ) -> Result<Self, Error> {
-        let positions = cells.into_iter().fold(0, |next, cells| {
-            let first = LadderForm::Loose.first_position(next, cells);
-            first.saturating_add(cells)
-        });
-        Self::new(positions, largest_variance_units)
+            Err(Error::LadderSize { levels, positions })
+        }
     }
 
     /// Positions over all pages; the last page may be used in part.
@@ -177,11 +139,6 @@ impl LadderPlan {
         self.levels
     }
 
-    /// Its form.
-    pub fn form(&self) -> LadderForm {
-        self.form
-    }
-
     /// Number of pages.
     pub fn pages(&self) -> usize {
         self.positions.div_ceil(PAGE)
@@ -189,17 +146,17 @@ impl LadderPlan {
 
     /// Number of sample vectors, which is the number of ciphertexts to upload.
     pub fn vectors(&self) -> usize {
-        self.pages() * self.levels * self.form.vectors()
+        self.pages() * self.levels * LEVEL_VECTORS
     }
 
     /// The number of a vector in row-major order of (`page`, `level`, `index`); nothing outside the
     /// ladder.
     pub fn vector(&self, page: usize, level: usize, index: usize) -> Option<usize> {
-        let within = page < self.pages() && level < self.levels && index < self.form.vectors();
-        within.then_some((page * self.levels + level) * self.form.vectors() + index)
+        let within = page < self.pages() && level < self.levels && index < LEVEL_VECTORS;
+        within.then_some((page * self.levels + level) * LEVEL_VECTORS + index)
     }
 
-    /// Number of samples to draw: every position has three of each level, in any form.
+    /// Number of samples to draw: every position has three at each level.
     pub fn samples(&self) -> usize {
         self.positions * self.levels * DIGIT_SAMPLES
     }
@@ -216,7 +173,7 @@ impl LadderPlan {
         self.vector(page, level, index)?;
         let mut samples = Zeroizing::new(vec![0; PAGE]);
         let used = samples.iter_mut().take(self.used(page));
-        draw_samples(level, self.form.samples(index), rng, used);
+        draw_samples(level, samples_of(index), rng, used);
         Some(samples)
     }
 
@@ -244,7 +201,7 @@ impl LadderPlan {
         }
         let mut noise = Zeroizing::new(vec![0; span.len]);
         for (level, digit) in digits.iter() {
-            for index in self.form.of_digit(digit) {
+            for index in vectors_of_digit(digit) {
                 add(level, index, &mut noise).ok_or(outside.clone())?;
             }
         }
@@ -371,15 +328,14 @@ fn fill_vectors(plan: LadderPlan, key: &[u8; 32], samples: &mut [i64]) {
 
 /// Draws vector number `vector` (row-major by page, level, digit index) with its own stream.
 fn fill_vector(plan: LadderPlan, key: &[u8; 32], vector: usize, samples: &mut [i64]) {
-    let of_level = plan.form.vectors();
     let (page, level) = (
-        vector / of_level / plan.levels,
-        vector / of_level % plan.levels,
+        vector / LEVEL_VECTORS / plan.levels,
+        vector / LEVEL_VECTORS % plan.levels,
     );
     let mut rng = ChaCha20Rng::from_seed(*key);
     rng.set_stream(vector as u64);
     let used = samples.iter_mut().take(plan.used(page));
-    draw_samples(level, plan.form.samples(vector % of_level), &mut rng, used);
+    draw_samples(level, samples_of(vector % LEVEL_VECTORS), &mut rng, used);
 }
 
 /// Fills `sums`, each with the sum of `samples` discrete Gaussians of the level's scale.
@@ -397,5 +353,33 @@ fn draw_samples<'a, R: CryptoRng + ?Sized>(
     for sum in sums {
         // Scales are at most 2^27, and there are at most 3 samples.
         *sum = (0..samples).map(|_| gaussian.sample(rng)).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_digit_takes_its_number_of_samples() {
+        for digit in 1..=DIGIT_SAMPLES {
+            let vectors = vectors_of_digit(digit);
+            assert!(vectors.end <= LEVEL_VECTORS);
+            assert_eq!(vectors.map(samples_of).sum::<usize>(), digit);
+        }
+        // Each of a level's samples is in one vector: the vectors hold as many as the largest digit takes.
+        let all: usize = (0..LEVEL_VECTORS).map(samples_of).sum();
+        assert_eq!(all, DIGIT_SAMPLES);
+    }
+
+    /// For every place in a page where a release may begin.
+    #[test]
+    fn most_pages_is_reached_and_never_exceeded() {
+        for cells in [1, 2, 3, PAGE - 1, PAGE, PAGE + 1, PAGE + 2, 3 * PAGE] {
+            let pages = |first: usize| (first + cells - 1) / PAGE - first / PAGE + 1;
+            let most = (0..PAGE).map(pages).max();
+            assert_eq!(most, Some(most_pages(cells)), "{cells}");
+        }
+        assert_eq!(most_pages(0), 0);
     }
 }

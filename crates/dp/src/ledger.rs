@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BASE_VARIANCE, Error, LadderForm, Rho, gap_rho};
+use crate::{BASE_VARIANCE, Error, Rho, gap_rho, most_pages};
 
 /// Every release is charged for so many sealed ciphertexts at least, however few it takes part in.
 const MIN_CIPHERTEXTS: usize = 4;
@@ -14,9 +14,6 @@ pub struct Leak {
     pub ciphertext: Rho,
     /// Ciphertexts of a page: one a plaintext modulus.
     pub residues: usize,
-    /// The ladder's form: in how many pages a release may have positions.
-    #[serde(default, skip_serializing_if = "LadderForm::is_loose")]
-    pub form: LadderForm,
 }
 
 impl Leak {
@@ -24,16 +21,15 @@ impl Leak {
     pub const NONE: Self = Self {
         ciphertext: Rho::ZERO,
         residues: 1,
-        form: LadderForm::Loose,
     };
 
     /// What a release of so many cells is charged: for every ciphertext it may take part in, wherever
-    /// its positions lie ([`LadderForm::most_pages`]), and for four at least.
+    /// its positions lie ([`most_pages`]), and for four at least.
     ///
     /// # Errors
     /// [`Error::Rho`] at a cost of 2^48 or more.
     pub fn of(&self, cells: usize) -> Result<Rho, Error> {
-        let ciphertexts = self.form.most_pages(cells).saturating_mul(self.residues);
+        let ciphertexts = most_pages(cells).saturating_mul(self.residues);
         let ciphertexts = ciphertexts.max(MIN_CIPHERTEXTS);
         self.ciphertext
             .checked_mul(ciphertexts as u64)
@@ -422,35 +418,24 @@ mod tests {
         assert_eq!(Entry::price(debit(9, 4, 0)), Err(Error::NoNoise(9)));
     }
 
-    /// Four ciphertexts were the most that a release could take part in: one of two columns of 150
-    /// categories under two plaintext moduli takes six, paid for four, and was then refused.
+    /// A release pays for each ciphertext that it may take part in: two pages under two plaintext moduli are
+    /// four, and three pages are six.
     #[test]
     fn every_ciphertext_of_a_release_is_charged_and_four_at_least() {
-        let leak = |residues| Leak {
-            ciphertext: rho(1, 1 << 30),
-            residues,
-            form: LadderForm::Loose,
+        let leak = |residues, cells| {
+            let ciphertext = rho(1, 1 << 30);
+            Leak {
+                ciphertext,
+                residues,
+            }
+            .of(cells)
         };
-        assert_eq!(leak(1).of(1), Ok(rho(4, 1 << 30)));
-        assert_eq!(leak(2).of(2 * PAGE), Ok(rho(4, 1 << 30)));
-        assert_eq!(leak(2).of(150 * 150), Ok(rho(6, 1 << 30)));
-        assert_eq!(leak(1).of(4 * PAGE + 1), Ok(rho(5, 1 << 30)));
+        assert_eq!(leak(1, 1), Ok(rho(4, 1 << 30)));
+        assert_eq!(leak(2, PAGE), Ok(rho(4, 1 << 30)));
+        assert_eq!(leak(2, PAGE + 2), Ok(rho(6, 1 << 30)));
+        assert_eq!(leak(1, 4 * PAGE + 1), Ok(rho(5, 1 << 30)));
+        assert_eq!(leak(1, 4 * PAGE + 2), Ok(rho(6, 1 << 30)));
         assert_eq!(Leak::NONE.of(usize::MAX), Ok(Rho::ZERO));
-        // A dense ladder may have them in a page more.
-        let dense = |residues| Leak {
-            form: LadderForm::Dense,
-            ..leak(residues)
-        };
-        assert_eq!(dense(2).of(PAGE), Ok(rho(4, 1 << 30)));
-        assert_eq!(dense(2).of(PAGE + 2), Ok(rho(6, 1 << 30)));
-        assert_eq!(dense(1).of(4 * PAGE + 1), Ok(rho(5, 1 << 30)));
-        assert_eq!(dense(1).of(4 * PAGE + 2), Ok(rho(6, 1 << 30)));
-        let text = |leak: Leak| serde_json::to_string(&leak).unwrap();
-        assert!(!text(leak(1)).contains("form"));
-        assert_eq!(
-            serde_json::from_str::<Leak>(&text(dense(1))).unwrap(),
-            dense(1)
-        );
     }
 
     #[test]

@@ -14,7 +14,6 @@ pub mod accounting;
 mod allocator;
 mod choice;
 mod error;
-mod form;
 mod gap;
 mod gaussian;
 mod generator;
@@ -29,14 +28,13 @@ mod shares;
 pub use allocator::{Allocator, Span};
 pub use choice::{MAX_SELECTION_EPSILON, Selection};
 pub use error::Error;
-pub use form::LadderForm;
 pub use gap::{gap_rho, log_ratio_bound};
 pub use gaussian::{DiscreteGaussian, uniform_below};
 pub use generator::{fork, generator};
 pub use key::{KeyedLadder, LadderKey};
 pub use ladder::{
-    BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, Ladder, LadderPlan, MAX_LEVELS,
-    MAX_POSITIONS, PAGE,
+    BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, LEVEL_VECTORS, Ladder, LadderPlan,
+    MAX_LEVELS, MAX_POSITIONS, PAGE, most_pages, vectors_of_digit,
 };
 pub use ledger::{
     Debit, Entry, Leak, Ledger, Outcome, Price, decimal, hex_digest, least_variance_units,

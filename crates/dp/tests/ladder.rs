@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use fhaim_dp::{
-    Allocator, DIGIT_SAMPLES, Digits, Error, Ladder, LadderForm, LadderPlan, PAGE, Span,
+    Allocator, DIGIT_SAMPLES, Digits, Error, LEVEL_VECTORS, Ladder, LadderPlan, PAGE, Span,
+    most_pages,
 };
 use proptest::prelude::*;
 use rand_chacha::ChaCha20Rng;
@@ -45,111 +46,65 @@ fn digits_make_up_the_variance() {
 #[test]
 fn a_plan_is_bounded_and_survives_storage() {
     let plan = LadderPlan::new(10_000, 4u64.pow(5)).unwrap();
-    assert_eq!((plan.pages(), plan.levels(), plan.vectors()), (2, 6, 36));
+    assert_eq!((plan.pages(), plan.levels(), plan.vectors()), (2, 6, 24));
+    assert_eq!(plan.samples(), 10_000 * 6 * 3);
     let text = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<LadderPlan>(&text).unwrap(), plan);
     assert_eq!(text, r#"{"positions":10000,"levels":6}"#);
-    let dense = LadderPlan::dense(10_000, 4u64.pow(5)).unwrap();
-    assert_eq!((dense.pages(), dense.levels(), dense.vectors()), (2, 6, 24));
-    assert_eq!(dense.samples(), plan.samples());
-    let text = serde_json::to_string(&dense).unwrap();
-    assert_eq!(text, r#"{"positions":10000,"levels":6,"form":"dense"}"#);
-    assert_eq!(serde_json::from_str::<LadderPlan>(&text).unwrap(), dense);
-    assert!(LadderPlan::new(1, 4u64.pow(27)).is_err());
-    assert!(LadderPlan::new(usize::MAX, 1).is_err());
-    assert!(LadderPlan::for_any_order(usize::MAX, 1).is_err());
-    assert!(LadderPlan::for_releases([usize::MAX, 1, PAGE], 1).is_err());
+    let size = |levels, positions| Err(Error::LadderSize { levels, positions });
+    assert_eq!(LadderPlan::new(1, 4u64.pow(27)), size(28, 1));
+    assert_eq!(LadderPlan::new(usize::MAX, 1), size(1, usize::MAX));
     for text in [
         r#"{"positions":1,"levels":28}"#,
         r#"{"positions":1,"levels":0}"#,
         r#"{"positions":1099511627776,"levels":1}"#,
+        r#"{"positions":1,"levels":1,"form":"dense"}"#,
     ] {
         assert!(serde_json::from_str::<LadderPlan>(text).is_err(), "{text}");
     }
 }
 
 #[test]
-fn releases_lie_within_pages_and_large_ones_start_a_page() {
-    let mut allocator = Allocator::new(LadderPlan::new(5 * PAGE, 1).unwrap());
+fn releases_follow_each_other_across_pages() {
+    let mut allocator = Allocator::new(LadderPlan::new(3 * PAGE, 1).unwrap());
     let mut at = |number, cells| allocator.allocate(number, cells);
     let span = |page, start, len| Span { page, start, len };
     assert_eq!(at(0, 5000), Ok(vec![span(0, 0, 5000)]));
-    assert_eq!(at(1, 3192), Ok(vec![span(0, 5000, 3192)]), "fills the page");
-    assert_eq!(at(2, 10), Ok(vec![span(1, 0, 10)]));
-    let large = vec![span(2, 0, PAGE), span(3, 0, 8)];
-    assert_eq!(
-        at(4, PAGE + 8),
-        Ok(large.clone()),
-        "a large one starts a page"
-    );
-    assert_eq!(at(5, PAGE - 8), Ok(vec![span(3, 8, PAGE - 8)]));
-    assert_eq!(at(4, PAGE + 8), Ok(large), "a repeat gets the same");
-    assert_eq!(at(4, 1), Err(Error::Conflict(4)));
-    assert_eq!(at(3, 1), Err(Error::Order { number: 3, last: 5 }));
-    let too_large = at(6, PAGE + 1);
-    assert!(matches!(
-        too_large,
-        Err(Error::LadderExhausted {
-            number: 6,
-            left: PAGE,
-            ..
-        })
-    ));
-    assert_eq!(
-        at(6, PAGE),
-        Ok(vec![span(4, 0, PAGE)]),
-        "the refusal used nothing up"
-    );
-    assert!(at(7, 1).is_err());
-}
-
-#[test]
-fn releases_of_a_dense_ladder_follow_each_other() {
-    let mut allocator = Allocator::new(LadderPlan::dense(3 * PAGE, 1).unwrap());
-    let mut at = |number, cells| allocator.allocate(number, cells);
-    let span = |page, start, len| Span { page, start, len };
-    assert_eq!(at(0, 5000), Ok(vec![span(0, 0, 5000)]));
-    let across = vec![span(0, 5000, PAGE - 5000), span(1, 0, 808 + 1000)];
+    let across = vec![span(0, 5000, PAGE - 5000), span(1, 0, 1808)];
     assert_eq!(at(1, PAGE - 5000 + 1808), Ok(across.clone()));
-    let large = vec![
-        span(1, 1808, PAGE - 1808),
-        span(2, 0, PAGE - 10 - (PAGE - 1808)),
-    ];
-    assert_eq!(at(2, PAGE - 10), Ok(large));
+    let large = vec![span(1, 1808, PAGE - 1808), span(2, 0, 1798)];
+    assert_eq!(at(3, PAGE - 10), Ok(large));
     assert_eq!(
         at(1, PAGE - 5000 + 1808),
         Ok(across),
         "a repeat gets the same"
     );
-    assert!(at(3, PAGE).is_err());
-    let last = 3 * PAGE - (5000 + PAGE - 5000 + 1808 + PAGE - 10);
-    assert_eq!(at(3, last), Ok(vec![span(2, PAGE - last, last)]));
-}
-
-/// The same samples make the noise of a release, in fewer vectors.
-#[test]
-fn a_dense_ladder_is_a_ladder_with_two_samples_of_a_level_added() {
-    let dense = LadderPlan::dense(100, 63).unwrap();
-    let ladder = ladder(dense, 1);
-    assert_eq!(dense.vectors(), 2 * dense.levels());
-    let span = Span {
-        page: 0,
-        start: 3,
-        len: 40,
-    };
-    for units in [0b01, 0b10, 0b11, 0b10_01_11, 0b11_10_01] {
-        let noise = ladder.release_noise(&[span], units).unwrap();
-        for (cell, position) in positions(&[span]).into_iter().enumerate() {
-            let at = |level, index| ladder.vector(0, level, index).unwrap()[position];
-            let of_digit = |level| match units >> (2 * level) & 3 {
-                0 => 0,
-                1 => at(level, 0),
-                2 => at(level, 1),
-                _ => at(level, 0) + at(level, 1),
-            };
-            assert_eq!(noise[cell], (0..3).map(of_digit).sum::<i64>(), "{units:b}");
-        }
-    }
+    assert_eq!(at(3, 1), Err(Error::Conflict(3)));
+    assert_eq!(at(2, 1), Err(Error::Order { number: 2, last: 3 }));
+    let left = PAGE - 1798;
+    let number = 4;
+    let cells = left + 1;
+    assert_eq!(
+        at(number, cells),
+        Err(Error::LadderExhausted {
+            number,
+            cells,
+            left
+        })
+    );
+    assert_eq!(
+        at(4, left),
+        Ok(vec![span(2, 1798, left)]),
+        "the refusal used nothing up"
+    );
+    assert_eq!(
+        at(5, 1),
+        Err(Error::LadderExhausted {
+            number: 5,
+            cells: 1,
+            left: 0
+        })
+    );
 }
 
 #[test]
@@ -176,21 +131,17 @@ proptest! {
         sizes in prop::collection::vec(prop_oneof![0..50usize, 2000..9000usize, 9000..30_000usize], 1..25),
     ) {
         let total = sizes.iter().sum();
-        let exact = LadderPlan::for_releases(sizes.iter().copied(), 1).unwrap();
-        let any_order = LadderPlan::for_any_order(total, 1).unwrap();
-        let dense = LadderPlan::dense(total, 1).unwrap();
-        prop_assert!(dense.pages() <= exact.pages() && exact.pages() <= any_order.pages());
-        for plan in [exact, any_order, dense] {
-            let mut allocator = Allocator::new(plan);
-            let mut seen = HashSet::new();
-            for (number, &cells) in (0..).zip(&sizes) {
-                let spans = allocator.allocate(number, cells).unwrap();
-                let positions = positions(&spans);
-                prop_assert_eq!(positions.len(), cells);
-                prop_assert!(positions.iter().all(|&p| p < plan.positions() && seen.insert(p)));
-                prop_assert!(spans.len() <= plan.form().most_pages(cells));
-            }
+        let plan = LadderPlan::new(total, 1).unwrap();
+        let mut allocator = Allocator::new(plan);
+        let mut seen = HashSet::new();
+        for (number, &cells) in (0..).zip(&sizes) {
+            let spans = allocator.allocate(number, cells).unwrap();
+            let positions = positions(&spans);
+            prop_assert_eq!(positions.len(), cells);
+            prop_assert!(positions.iter().all(|&p| p < plan.positions() && seen.insert(p)));
+            prop_assert!(spans.len() <= most_pages(cells));
         }
+        prop_assert_eq!(seen.len(), total);
     }
 }
 
@@ -210,12 +161,19 @@ fn noise_is_the_sum_of_the_digits_samples() {
             len: 100,
         },
     ];
-    let noise = ladder.release_noise(&spans, 0b10_01_11).unwrap();
-    for (cell, position) in positions(&spans).into_iter().enumerate() {
-        let at =
-            |level, index| ladder.vector(position / PAGE, level, index).unwrap()[position % PAGE];
-        let expected = at(0, 0) + at(0, 1) + at(0, 2) + at(1, 0) + at(2, 0) + at(2, 1);
-        assert_eq!(noise[cell], expected);
+    for units in [0b01, 0b10, 0b11, 0b10_01_11, 0b11_10_01] {
+        let noise = ladder.release_noise(&spans, units).unwrap();
+        for (cell, position) in positions(&spans).into_iter().enumerate() {
+            let (page, offset) = (position / PAGE, position % PAGE);
+            let at = |level, index| ladder.vector(page, level, index).unwrap()[offset];
+            let of_level = |level| match units >> (2 * level) & 3 {
+                0 => 0,
+                1 => at(level, 0),
+                2 => at(level, 1),
+                _ => at(level, 0) + at(level, 1),
+            };
+            assert_eq!(noise[cell], (0..3).map(of_level).sum::<i64>(), "{units:b}");
+        }
     }
     assert!(
         ladder
@@ -228,15 +186,8 @@ fn noise_is_the_sum_of_the_digits_samples() {
 
 #[test]
 fn noise_has_the_variance_asked_for() {
-    for form in [LadderForm::Loose, LadderForm::Dense] {
-        check_variances(form);
-    }
-}
-
-fn check_variances(form: LadderForm) {
     let cells = 4 * PAGE;
-    let plan = LadderPlan::new(cells, 1 << 20).unwrap().in_form(form);
-    let ladder = ladder(plan, 2);
+    let ladder = ladder(LadderPlan::new(cells, 1 << 20).unwrap(), 2);
     let spans = Allocator::new(ladder.plan()).allocate(0, cells).unwrap();
     for units in [1u64, 2, 7, 38, 1023, 4096, 999_999] {
         let noise = ladder.release_noise(&spans, units).unwrap();
@@ -251,17 +202,12 @@ fn check_variances(form: LadderForm) {
 
 #[test]
 fn vectors_are_independent_seeded_and_empty_beyond_the_plan() {
-    for form in [LadderForm::Loose, LadderForm::Dense] {
-        check_vectors(LadderPlan::new(PAGE + 5, 20).unwrap().in_form(form));
-    }
-}
-
-fn check_vectors(plan: LadderPlan) {
+    let plan = LadderPlan::new(PAGE + 5, 20).unwrap();
     let (first, again, other) = (ladder(plan, 3), ladder(plan, 3), ladder(plan, 4));
     let mut seen = HashSet::new();
     for page in 0..plan.pages() {
         for level in 0..plan.levels() {
-            for index in 0..plan.form().vectors() {
+            for index in 0..LEVEL_VECTORS {
                 let vector = first.vector(page, level, index).unwrap();
                 assert_eq!(vector.len(), PAGE);
                 assert_eq!(Some(vector), again.vector(page, level, index));
@@ -279,7 +225,7 @@ fn nothing_outside_the_ladder() {
     let ladder = ladder(LadderPlan::new(10, 3).unwrap(), 5);
     assert!(ladder.vector(1, 0, 0).is_none());
     assert!(ladder.vector(0, 1, 0).is_none());
-    assert!(ladder.vector(0, 0, DIGIT_SAMPLES).is_none());
+    assert!(ladder.vector(0, 0, LEVEL_VECTORS).is_none());
     for (page, start, len) in [
         (0, 0, 11),
         (0, 10, 1),

@@ -197,7 +197,7 @@ fn schema(columns: &[Value], options: &Options, spent: Rho) -> Result<Schema, Er
         delta: options.delta,
         rho: spent.count(),
     };
-    let mut form = json!({"version": 3, "name": options.name, "columns": columns, "claim": claim});
+    let mut form = json!({"name": options.name, "columns": columns, "claim": claim});
     if let (Some(target), Some(form)) = (&options.target, form.as_object_mut()) {
         form.insert("target".to_owned(), target.clone().into());
     }

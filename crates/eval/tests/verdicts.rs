@@ -6,7 +6,7 @@ use fhaim_eval::{Reliance, Report, evaluate, html_page, membership};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
-const SCHEMA: &str = r#"{"version": 2, "name": "people", "columns": [
+const SCHEMA: &str = r#"{"name": "people", "columns": [
     {"name": "gain", "kind": "number", "integer": true, "special": [0], "min": 1, "max": 5000,
      "bins": 10, "digits": 20},
     {"name": "hours", "kind": "number", "integer": true, "min": 1, "max": 99, "bins": 9,

@@ -369,7 +369,7 @@ fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
 
 #[test]
 fn columns_with_digits_are_refused_by_name() {
-    let json = r#"{"version": 2, "name": "t", "columns": [
+    let json = r#"{"name": "t", "columns": [
         {"name": "a", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
         {"name": "b", "kind": "categorical", "categories": ["x", "y"]},
         {"name": "c", "kind": "categorical", "categories": ["x", "y"]}]}"#;

@@ -5,7 +5,7 @@
 //! ciphertext at X^i and a cell's weights w as sum of w_i X^-i, the constant coefficient of the
 //! product is the cell. Counts lie below the *stride*, so that one product carries a cell in every
 //! slot, and pages are packed as those of records are. The stride is a choice: what is uploaded falls with it, and
-//! the key switches of a page grow with it ([`CountsLayout::dense`]).
+//! the key switches of a page grow with it ([`CountsLayout::new`]).
 //!
 //! **What a page's noise may tell.** With the randomness of encryption and sealing fixed, c1 of
 //! every ciphertext is the same whatever is encrypted, and so are all key switches: their digits
@@ -46,32 +46,22 @@ pub struct CountsLayout {
     first: Vec<usize>,
 }
 
-/// A [dense](CountsLayout::dense) layout doubles its stride until it has at most so many ciphertexts: some 54 MB
-/// of them under a holder's own key.
-const MAX_DENSE_CIPHERTEXTS: usize = 512;
+/// A layout doubles its stride until it has at most this many ciphertexts: about 54 MB under a holder's own key.
+const MAX_CIPHERTEXTS: usize = 512;
 
 impl CountsLayout {
-    /// The layout of tables of these sizes, each at least 1, with the least stride that the largest of them fits
-    /// into: of all layouts it has most ciphertexts, and a page of its cells takes least work. A table that does not
-    /// fit into the rest of a ciphertext begins one; only those of more than 8192 counts take several.
+    /// The layout of tables of these sizes, each at least 1. The stride is the least one that the largest table
+    /// fits into and at which all tables take at most 512 ciphertexts; 8192 where they always take more. Each
+    /// doubling halves the ciphertexts of small tables and doubles the key switches of a page. A table that does
+    /// not fit into the rest of a ciphertext begins one; only tables of more than 8192 counts take several.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for no table, an empty one, or more counts than memory has addresses.
     pub fn new(sizes: &[usize]) -> Result<Self> {
-        Self::with_stride(sizes, Self::least_stride(sizes)?)
-    }
-
-    /// The same with the least stride from there on at which they take no more than 512 ciphertexts; of 8192, where
-    /// they always take more. Each doubling halves the ciphertexts of small tables and doubles the key switches of
-    /// a page.
-    ///
-    /// # Errors
-    /// As [`CountsLayout::new`].
-    pub fn dense(sizes: &[usize]) -> Result<Self> {
         let mut stride = Self::least_stride(sizes)?;
         loop {
             let layout = Self::with_stride(sizes, stride)?;
-            if stride == DEGREE || layout.ciphertexts <= MAX_DENSE_CIPHERTEXTS {
+            if stride == DEGREE || layout.ciphertexts <= MAX_CIPHERTEXTS {
                 return Ok(layout);
             }
             stride *= 2;
@@ -463,25 +453,22 @@ mod tests {
         assert_eq!(layout.first(3), None);
         for sizes in [&[][..], &[3, 0], &[usize::MAX, usize::MAX]] {
             assert!(CountsLayout::new(sizes).is_err());
-            assert!(CountsLayout::dense(sizes).is_err());
         }
     }
 
     #[test]
-    fn a_dense_layout_has_few_ciphertexts_and_no_wider_a_stride_than_that_takes() {
-        let shape = |layout: CountsLayout| (layout.stride(), layout.ciphertexts());
-        let dense = |tables, size| shape(CountsLayout::dense(&vec![size; tables]).unwrap());
+    fn stride_grows_until_ciphertexts_are_few() {
+        let shape = |tables, size| {
+            let layout = CountsLayout::new(&vec![size; tables]).unwrap();
+            (layout.stride(), layout.ciphertexts())
+        };
         // Four tables of 16 counts a ciphertext of 64.
-        assert_eq!(dense(2048, 16), (64, 512));
-        assert_eq!(dense(2049, 16), (128, 257));
-        // All pairs of 600 columns of four values: as many counts a ciphertext as it has coefficients.
-        assert_eq!(dense(179_700, 16), (8192, 351));
-        assert_eq!(shape(CountsLayout::new(&[16; 2049]).unwrap()), (64, 513));
-        // More than there are coefficients for.
-        assert_eq!(dense(600, 9000), (8192, 1200));
-        let few = [30, 40, 20, 64, 5];
-        let dense = CountsLayout::dense(&few).unwrap();
-        assert_eq!(dense, CountsLayout::new(&few).unwrap());
+        assert_eq!(shape(2048, 16), (64, 512));
+        assert_eq!(shape(2049, 16), (128, 257));
+        // All pairs of 600 columns of four values: a ciphertext has one count for each coefficient.
+        assert_eq!(shape(179_700, 16), (8192, 351));
+        // More counts than 512 ciphertexts have coefficients.
+        assert_eq!(shape(600, 9000), (8192, 1200));
     }
 
     #[test]

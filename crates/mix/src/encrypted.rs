@@ -6,7 +6,7 @@
 //! Three parties: who holds records encrypts ([`encrypt`]); who computes has no secret key ([`compute`]); who has the
 //! secret key debits, and then decrypts sealed pages alone ([`decrypt`]).
 
-use fhaim_dp::{Digits, Ladder, LadderForm, LadderPlan, Leak, Ledger, Rho};
+use fhaim_dp::{Digits, Ladder, LadderPlan, Leak, Ledger, Rho, vectors_of_digit};
 use fhaim_he::{
     Ciphertext, CountsLayout, EncryptedCounts, EvaluationKeys, Evaluator, LEAK_BITS, PAGE,
     ParameterSet, Parameters, PublicKey, SecretKey, Weights, Work, coefficient, seal,
@@ -53,7 +53,6 @@ impl Setup {
         let leak = Leak {
             ciphertext: Rho::ratio_up(1, 1 << LEAK_BITS)?,
             residues: most_residues.unwrap_or(1),
-            form: LadderForm::Loose,
         };
         let priced = groups.price(points, budget, &leak)?;
         let deviation = 2 * u128::from(priced.debit.variance_units).isqrt() + 1;
@@ -107,8 +106,7 @@ impl Setup {
     /// Levels and numbers of the ladder's vectors that the variance takes.
     fn digits(&self) -> impl Iterator<Item = (usize, usize)> {
         let digits = Digits::of(self.priced.debit.variance_units).iter();
-        let form = self.ladder.form();
-        digits.flat_map(move |(level, digit)| form.of_digit(digit).map(move |index| (level, index)))
+        digits.flat_map(|(level, digit)| vectors_of_digit(digit).map(move |index| (level, index)))
     }
 }
 

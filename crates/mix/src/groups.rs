@@ -324,10 +324,7 @@ impl Priced {
     /// # Errors
     /// [`Error::Privacy`] for more noise than a ladder has.
     pub fn ladder(&self) -> Result<LadderPlan, Error> {
-        Ok(LadderPlan::for_releases(
-            [self.cells],
-            self.debit.variance_units,
-        )?)
+        Ok(LadderPlan::new(self.cells, self.debit.variance_units)?)
     }
 }
 

@@ -5,13 +5,13 @@
 //! over, its total, and one table of potentials for each clique. Tables are row-major by attribute
 //! rather than by rank, so that they outlive a change of how trees are built.
 //!
-//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps (u64), the
-//! number of attributes and their sizes (u32 each); for each attribute, the group of each category
-//! (u32 each) after their number, or 0 where every category is a group; the number of cliques
-//! (u32); for each clique, in ascending order, its number of attributes and the attributes (u32
-//! each), then its potentials (f64): over categories where it is one attribute, else over groups.
-//! In version 3 alone there follow the pairs beside the tree: their number (u32), at least 1, and in ascending order both
-//! attributes (u32 each) and the counts of each (f64), over categories.
+//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps and measured
+//! values (u64), the number of attributes and their sizes (u32 each); for each attribute, the group of
+//! each category (u32 each) after their number, or 0 where every category is a group; the number of
+//! cliques (u32); for each clique, in ascending order, its number of attributes and the attributes (u32
+//! each), then its potentials (f64): over categories where it is one attribute, else over groups. The
+//! pairs outside the tree follow: their number (u32), and in ascending order both attributes (u32 each)
+//! and the counts of each (f64), over categories.
 //! The same measurements give the same bytes, so the seconds that a fit took are not kept.
 
 use std::sync::OnceLock;
@@ -28,11 +28,8 @@ use crate::propagation::Propagation;
 use crate::resolution::{Folding, Resolution};
 use crate::{Error, FitOptions, FitReport, Model};
 
-/// A model whose pairs are all in its tree.
-const VERSION: u32 = 2;
-
-/// One with pairs beside it.
-const VERSION_BESIDE: u32 = 3;
+/// The version of the format.
+const VERSION: u32 = 1;
 
 /// What a model is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,14 +52,11 @@ impl Model {
     /// The model as bytes, for [`Model::load`].
     pub fn save(&self) -> Vec<u8> {
         let parts = self.parts();
-        let version = match parts.beside.iter().len() {
-            0 => VERSION,
-            _ => VERSION_BESIDE,
-        };
-        let mut bytes = [Self::MAGIC.as_slice(), &version.to_le_bytes()].concat();
+        let mut bytes = [Self::MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         bytes.extend(parts.total.to_le_bytes());
         bytes.extend(parts.report.loss.to_le_bytes());
         bytes.extend((parts.report.steps as u64).to_le_bytes());
+        bytes.extend((parts.report.values as u64).to_le_bytes());
         // Sizes and indices stay below 2^32: a fitted model's cells do.
         let count = |n: usize| (n as u32).to_le_bytes();
         bytes.extend(count(parts.domain.len()));
@@ -78,12 +72,10 @@ impl Model {
             bytes.extend(clique.attributes().iter().flat_map(|&a| count(a)));
             bytes.extend(table.iter().flat_map(|x| x.to_le_bytes()));
         }
-        if version == VERSION_BESIDE {
-            bytes.extend(count(parts.beside.iter().len()));
-            for (clique, counts) in parts.beside.iter() {
-                bytes.extend(clique.attributes().iter().flat_map(|&a| count(a)));
-                bytes.extend(counts.iter().flat_map(|x| x.to_le_bytes()));
-            }
+        bytes.extend(count(parts.beside.iter().len()));
+        for (clique, counts) in parts.beside.iter() {
+            bytes.extend(clique.attributes().iter().flat_map(|&a| count(a)));
+            bytes.extend(counts.iter().flat_map(|x| x.to_le_bytes()));
         }
         bytes
     }
@@ -191,9 +183,8 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     if input.take()? != *Model::MAGIC {
         return Err(Error::Saved("it does not begin as one"));
     }
-    let version = input.u32()?;
-    if ![VERSION, VERSION_BESIDE].contains(&version) {
-        return Err(Error::Saved("its version is not known here"));
+    if input.u32()? != VERSION {
+        return Err(Error::Saved("this program does not know its version"));
     }
     let total = input.f64()?;
     if !(total.is_normal() && total > 0.0) {
@@ -202,6 +193,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let report = FitReport {
         loss: input.f64()?,
         steps: u64::from_le_bytes(input.take()?) as usize,
+        values: u64::from_le_bytes(input.take()?) as usize,
         ..FitReport::default()
     };
     let sizes = input.list()?;
@@ -224,10 +216,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
         tables.push(input.table(resolution.potential_cells(&domain, &clique))?);
         cliques.push(clique);
     }
-    let beside = match version {
-        VERSION_BESIDE => input.beside(&domain, total)?,
-        _ => Beside::default(),
-    };
+    let beside = input.beside(&domain, total)?;
     if !input.0.is_empty() {
         return Err(Error::Saved("there are bytes after its end"));
     }
@@ -306,11 +295,6 @@ impl Input<'_> {
             }
             let counts = self.table(domain.cells(&clique))?;
             tables.push((clique, counts));
-        }
-        if number == 0 {
-            return Err(Error::Saved(
-                "it has no pairs beside the tree, and says that it has",
-            ));
         }
         Beside::new(domain, total, tables)
             .map_err(|_| Error::Saved("a table beside the tree is none of its pair"))

@@ -54,6 +54,7 @@ fn a_loaded_model_has_the_same_marginals_and_samples() {
     let loaded = Model::load(&model.save(), CAP).unwrap();
     assert_eq!(loaded.total(), model.total());
     assert_eq!(loaded.report().steps, model.report().steps);
+    assert_eq!(loaded.report().values, model.report().values);
     assert_eq!(loaded.loss(), model.loss());
     assert_eq!(joint(&loaded), joint(&model));
     let sample = |model: &Model| model.sample(5000, &mut ChaCha8Rng::seed_from_u64(3));
@@ -72,15 +73,22 @@ fn damaged_bytes_are_refused() {
     // Every change of the head is one of magic, version or shape: the sizes, the groups of each
     // attribute (three numbers of 3), the number of cliques.
     let head = 8 + 4;
-    let shape = head + 3 * 8..head + 3 * 8 + 4 + 5 * 4 + 5 * 4 + 3 * 4 + 4;
+    let shape = head + 4 * 8..head + 4 * 8 + 4 + 5 * 4 + 5 * 4 + 3 * 4 + 4;
     for place in (0..head).chain(shape) {
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x80;
         assert!(Model::load(&damaged, CAP).is_err(), "{place}");
     }
+    for version in [0, 2, 255] {
+        let mut other = bytes.clone();
+        other[8] = version;
+        let refused = Model::load(&other, CAP);
+        assert!(matches!(refused, Err(Error::Saved(reason)) if reason.contains("version")));
+    }
     let mut infinite = bytes.clone();
-    let end = infinite.len();
-    infinite[end - 8..].copy_from_slice(&f64::INFINITY.to_le_bytes());
+    // The last potential, before the number of pairs outside the tree.
+    let end = infinite.len() - 4;
+    infinite[end - 8..end].copy_from_slice(&f64::INFINITY.to_le_bytes());
     assert!(matches!(Model::load(&infinite, CAP), Err(Error::Saved(_))));
 }
 

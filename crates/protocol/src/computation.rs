@@ -187,7 +187,7 @@ impl Computation {
         let first = plan.pages().saturating_mul(window.run() as usize);
         let end = first.saturating_mul(PAGE).saturating_add(plan.positions());
         let fits = end <= ladder.positions() && plan.levels() <= ladder.levels();
-        if !fits || plan.form() != ladder.form() {
+        if !fits {
             return Err(fhaim_he::Error::OutOfRange("noise beyond the ladder").into());
         }
         Ok(())

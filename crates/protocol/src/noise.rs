@@ -8,7 +8,7 @@ use crate::encryption::{NO_SUCH_OBJECT, OTHER_KEY, Payload};
 use crate::holder::map;
 use crate::joint::add;
 use crate::upload::{Object, noise_objects};
-use fhaim_dp::{Digits, LadderPlan};
+use fhaim_dp::{Digits, LadderPlan, vectors_of_digit};
 use fhaim_he::{Ciphertext, HolderCiphertext, HolderKeys, Parameters, SeededCiphertext};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -156,7 +156,7 @@ impl EncryptedLadder {
     ) -> Result<PageVectors<'a>, Error> {
         let wanted: BTreeSet<(usize, usize)> = variances
             .into_iter()
-            .flat_map(|units| places(self.plan, units))
+            .flat_map(|units| places(units))
             .collect();
         let numbers = wanted
             .iter()
@@ -202,8 +202,7 @@ impl PageVectors<'_> {
     /// # Errors
     /// [`Error::Encryption`] for another variance.
     pub(crate) fn noise(&self, units: u64, residue: usize) -> Result<PageNoise, Error> {
-        let numbers = places(self.plan, units)
-            .map(|(level, index)| self.plan.vector(self.page, level, index));
+        let numbers = places(units).map(|(level, index)| self.plan.vector(self.page, level, index));
         let numbers: Vec<usize> = numbers.collect::<Option<_>>().ok_or(BEYOND)?;
         match &self.under {
             Under::Public(all) => {
@@ -227,9 +226,9 @@ impl PageVectors<'_> {
 }
 
 /// The vectors of a page, by level and index, that noise of a variance is made of.
-fn places(plan: LadderPlan, units: u64) -> impl Iterator<Item = (usize, usize)> {
-    let of_digit = move |(level, digit)| {
-        let indices = plan.form().of_digit(digit);
+fn places(units: u64) -> impl Iterator<Item = (usize, usize)> {
+    let of_digit = |(level, digit)| {
+        let indices = vectors_of_digit(digit);
         indices.map(move |index| (level, index))
     };
     Digits::of(units).iter().flat_map(of_digit)
@@ -303,7 +302,6 @@ fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_dp::LadderForm;
     use fhaim_he::{HolderKey, P1, SecretKey};
     use rand::SeedableRng;
     use std::sync::Mutex;
@@ -323,8 +321,7 @@ mod tests {
     }
 
     fn plan() -> LadderPlan {
-        let plan = LadderPlan::with_levels(20_000, 3).unwrap();
-        plan.in_form(LadderForm::Dense)
+        LadderPlan::with_levels(20_000, 3).unwrap()
     }
 
     fn noise(page: usize, level: usize, index: usize) -> Object {

@@ -140,7 +140,7 @@ impl Terms {
         let refuse = |reason: String| Err(Error::Terms(format!("layout: {reason}")));
         match (self.contribution, layout) {
             (Contribution::Counts, None) => {
-                let plan = CountsPlan::new(schema.domain(), self.counts, ladder)?;
+                let plan = CountsPlan::new(schema.domain(), ladder)?;
                 Ok(PartPlan::Counts(plan.under(self.encryption)))
             }
             (Contribution::Counts, Some(_)) => refuse("counts have none: leave it out".to_owned()),

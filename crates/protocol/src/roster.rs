@@ -8,7 +8,7 @@
 //! could otherwise sign for them.
 
 use crate::Error;
-use crate::counts::{CountTables, CountsForm};
+use crate::counts::CountTables;
 use crate::request::DatasetId;
 use crate::terms::Terms;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
@@ -246,21 +246,13 @@ pub enum Contribution {
 }
 
 impl Contribution {
-    /// The form of counts that new terms with this contribution name: what is not written, where there are none.
-    pub fn form_of_new(self) -> CountsForm {
-        match self {
-            Self::Records => CountsForm::Loose,
-            Self::Counts => CountsForm::Dense,
-        }
-    }
-
     /// Whichever is smaller for a holder of `records` records of all columns.
     ///
     /// # Errors
     /// [`Error::Encryption`] for more records than any table has, and none.
     pub fn smaller(domain: &Domain, records: usize) -> Result<Self, Error> {
         let one_hot = domain.columns() * Layout::for_records(records)?.chunks();
-        match CountTables::new(domain, CountsForm::Dense) {
+        match CountTables::new(domain) {
             Ok(tables) if tables.layout().ciphertexts() < one_hot => Ok(Self::Counts),
             _ => Ok(Self::Records),
         }
@@ -286,16 +278,10 @@ impl Terms {
     /// The tables of counts that each holder uploads, where it uploads counts.
     ///
     /// # Errors
-    /// More counts than a contribution holds; a form of counts without counts; holders of columns, who cannot count by
-    /// themselves.
+    /// More counts than a contribution holds; holders of columns, who cannot count by themselves.
     pub fn count_tables(&self) -> Result<Option<CountTables>, Error> {
         if self.contribution.is_records() {
-            return match self.counts {
-                CountsForm::Loose => Ok(None),
-                CountsForm::Dense => Err(Error::Terms(
-                    "counts: a contribution of records has none: leave the field out".to_owned(),
-                )),
-            };
+            return Ok(None);
         }
         if self.holders()?.owners().is_some() {
             return Err(Error::Terms(
@@ -303,7 +289,7 @@ impl Terms {
                     .to_owned(),
             ));
         }
-        CountTables::new(self.schema.domain(), self.counts).map(Some)
+        CountTables::new(self.schema.domain()).map(Some)
     }
 
     pub(crate) fn members(&self) -> Vec<Member> {
@@ -540,7 +526,7 @@ mod tests {
     /// A column that becomes two attributes is one holder's, and nobody has an identifier.
     #[test]
     fn columns_are_those_of_a_table() {
-        let json = r#"{"version":2,"name":"t","target":"b","columns":[
+        let json = r#"{"name":"t","target":"b","columns":[
             {"name":"n","kind":"identifier","pattern":"[0-9]{6}"},
             {"name":"a","kind":"number","decimals":0,"min":0,"max":100,"bins":4,"digits":5},
             {"name":"b","kind":"categorical","categories":["x","y"]}]}"#;

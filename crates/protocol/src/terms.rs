@@ -6,23 +6,16 @@
 //! program, the generation service) work it out and hold it against what they are given; the others
 //! take it as a number, since it cannot weaken what is promised of a record.
 //!
-//! Terms are kept as JSON, in one of nine versions. Version 1 has what the holder chose, version 2 the
-//! mechanism's need as well, version 3, where options were chosen, all options of the mechanism, version
-//! 4 a roster or another contribution than records, with options or without, version 5 a dense
-//! ladder, with any of these or without, version 6 a second computation service, likewise, version 7 the key
-//! services that share the key, version 8 that the holder encrypts under a key of its own, and with it the
-//! number of the parameter set, and version 9 a dense form of counts, under either key. Terms without a number have the
-//! set that [`ParameterSet::choose`] has always chosen for them; one that is named stays when a later release has a
-//! better one.
+//! Terms are *complete* when they name what their mechanism needs and the parameter set ([`Terms::complete`]). Only
+//! complete terms have a plan. They name the set because [`ParameterSet::choose`] may choose another one later.
 
 use crate::Error;
-use crate::counts::CountsForm;
 use crate::crypto::ciphertext_leak;
 use crate::encryption::Encryption;
 use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Roster};
-use fhaim_domain::{Domain, Schema};
-use fhaim_dp::{LadderForm, LadderPlan, Leak, PAGE, Rho, accounting};
+use fhaim_domain::{Domain, Schema, Version};
+use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::{ParameterSet, Parameters};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
@@ -38,32 +31,8 @@ pub const MAX_RUNS: u32 = 64;
 const MAX_ATTRIBUTES: usize = 1000;
 const MAX_COLUMNS: usize = 50_000;
 
-/// The version of terms that name their mechanism's options.
-const OPTIONS_VERSION: u8 = 3;
-
-/// The version of terms that name what the mechanism needs; its options are the default.
-const NEED_VERSION: u8 = 2;
-
-/// The version of terms that have a roster, or another contribution than records.
-const PARTIES_VERSION: u8 = 4;
-
-/// The version of terms that name a ladder's form.
-const LADDER_VERSION: u8 = 5;
-
-/// The version of terms that name a second computation service.
-const WITNESS_VERSION: u8 = 6;
-
-/// The version of terms that name the services that share the key.
-const SPLIT_VERSION: u8 = 7;
-
-/// The version of terms that name the holder's own key.
-const HOLDER_KEY_VERSION: u8 = 8;
-
-/// The version of terms that name a form of counts.
-const COUNTS_VERSION: u8 = 9;
-
-/// The version of terms before all of these.
-const FIRST_VERSION: u8 = 1;
+/// The version of the terms' JSON.
+pub const TERMS_VERSION: u8 = 1;
 
 /// The mechanism of terms that name none.
 const DEFAULT_MECHANISM: &str = "staged";
@@ -72,12 +41,9 @@ const DEFAULT_MECHANISM: &str = "staged";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// The form they are written in: 1 without [`Terms::need`], 2 with it, 3 with
-    /// [`Terms::options`] as well, 4 with [`Terms::roster`] or a [`Terms::contribution`], 5 with a
-    /// [`Terms::ladder`], 6 with a [`Terms::witness`], 7 with [`Terms::key_services`], 8 with an
-    /// [`Terms::encryption`] under the holder's own key, 9 with [`Terms::counts`].
-    #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
-    pub version: u8,
+    /// The version of their JSON. Terms without the key have version 1.
+    #[serde(default)]
+    pub version: Version<TERMS_VERSION>,
     /// The table's public description.
     pub schema: Schema,
     /// The whole privacy budget of the dataset.
@@ -107,14 +73,6 @@ pub struct Terms {
     /// What each holder uploads beside its noise.
     #[serde(skip_serializing_if = "Contribution::is_records", default)]
     pub contribution: Contribution,
-    /// How every holder's noise is laid out. What is left out is loose, as in all terms before there was
-    /// another; new ones name the dense form, which takes two thirds of the bytes or fewer.
-    #[serde(skip_serializing_if = "LadderForm::is_loose", default)]
-    pub ladder: LadderForm,
-    /// How counts lie in ciphertexts, where they are what holders upload. What is left out is loose, as in all terms
-    /// before there was another; new ones name the dense form ([`Contribution::form_of_new`]).
-    #[serde(skip_serializing_if = "CountsForm::is_loose", default)]
-    pub counts: CountsForm,
     /// Whether a second computation service computes every batch as well, and nothing is decrypted that
     /// the two do not agree on. Which it is, the services' operators say.
     #[serde(skip_serializing_if = "is_alone", default)]
@@ -123,12 +81,11 @@ pub struct Terms {
     /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub key_services: Vec<KeyService>,
-    /// Under which key the holder encrypts. New terms of one holder name its own key, under which an
-    /// upload takes half the bytes; a roster's holders encrypt under the public key, as in all terms before
-    /// there was another.
+    /// The key that the holder encrypts under. Terms of one holder name its own key, under which an
+    /// upload takes half the bytes. The holders of a roster encrypt under the dataset's public key.
     #[serde(skip_serializing_if = "Encryption::is_public", default)]
     pub encryption: Encryption,
-    /// Number of the parameter set, which terms with a holder's own key name; filled in when they are completed.
+    /// Number of the parameter set; absent until [`Terms::complete`] has filled it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parameter_set: Option<u8>,
 }
@@ -139,14 +96,6 @@ pub struct Terms {
 )]
 fn is_alone(witness: &bool) -> bool {
     !witness
-}
-
-fn first_version() -> u8 {
-    FIRST_VERSION
-}
-
-fn is_first_version(version: &u8) -> bool {
-    *version == FIRST_VERSION
 }
 
 /// What follows from [`Terms`].
@@ -170,8 +119,6 @@ pub struct Plan {
     pub key_services: Vec<KeyService>,
     /// Under which key the holder encrypts.
     pub encryption: Encryption,
-    /// How counts lie in ciphertexts, where holders upload some.
-    pub counts: CountsForm,
 }
 
 /// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
@@ -205,13 +152,11 @@ pub struct Outline {
 }
 
 impl Terms {
-    /// Terms of one run of the default mechanism, with the default model cap and no weights, to be
-    /// completed: what JSON means that leaves everything else out. Whoever makes a dataset names the
-    /// [dense](LadderForm::Dense) form of [`Terms::ladder`], the options that its mechanism recommends,
-    /// the [encryption](Encryption::of_new) and the [form of counts](Contribution::form_of_new).
+    /// Terms of one run of the default mechanism, with the default model cap and no weights: the meaning of
+    /// JSON that leaves every optional key out. A new dataset also names the [encryption](Encryption::of_new).
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
-            version: FIRST_VERSION,
+            version: Version,
             schema,
             epsilon,
             delta,
@@ -224,33 +169,10 @@ impl Terms {
             options: None,
             roster: None,
             contribution: Contribution::Records,
-            ladder: LadderForm::Loose,
-            counts: CountsForm::Loose,
             witness: false,
             key_services: Vec::new(),
             encryption: Encryption::PublicKey,
             parameter_set: None,
-        }
-    }
-
-    /// The version of their form once they are complete.
-    fn complete_version(&self) -> u8 {
-        if !self.counts.is_loose() {
-            COUNTS_VERSION
-        } else if !self.encryption.is_public() {
-            HOLDER_KEY_VERSION
-        } else if !self.key_services.is_empty() {
-            SPLIT_VERSION
-        } else if self.witness {
-            WITNESS_VERSION
-        } else if !self.ladder.is_loose() {
-            LADDER_VERSION
-        } else if self.roster.is_some() || !self.contribution.is_records() {
-            PARTIES_VERSION
-        } else if self.options.is_some() {
-            OPTIONS_VERSION
-        } else {
-            NEED_VERSION
         }
     }
 
@@ -294,8 +216,7 @@ impl Terms {
             )));
         }
         terms.need = Some(need);
-        terms.version = terms.complete_version();
-        if !terms.encryption.is_public() && terms.parameter_set.is_none() {
+        if terms.parameter_set.is_none() {
             let largest = largest_value(&need, &job.holders);
             terms.parameter_set = Some(terms.choose(&need, largest)?.id);
         }
@@ -307,7 +228,6 @@ impl Terms {
     #[must_use]
     pub fn choices(&self) -> Self {
         Self {
-            version: FIRST_VERSION,
             need: None,
             parameter_set: None,
             ..self.clone()
@@ -317,8 +237,7 @@ impl Terms {
     /// The plan, the same wherever it is worked out.
     ///
     /// # Errors
-    /// As [`Terms::job`]; terms that are not complete, or of a version that this program does not
-    /// know; values too large for every parameter set.
+    /// As [`Terms::job`]; terms that are not complete; a parameter set that does not exist or is too small.
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
@@ -333,15 +252,14 @@ impl Terms {
             witness: self.witness,
             key_services: self.key_services.clone(),
             encryption: self.encryption,
-            counts: self.counts,
         })
     }
 
     /// The plan's outline. Terms that were planned before have one.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many; terms that are not complete, or of a version
-    /// that this program does not know; values too large for every parameter set.
+    /// A budget that is none, no runs or too many; terms that are not complete; a parameter set that does
+    /// not exist or is too small.
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
@@ -364,43 +282,23 @@ impl Terms {
         })
     }
 
-    /// The parameter set, by its number where terms name one, and the noise of one run.
+    /// The parameter set that they name, and the noise of one run.
     fn set(&self, need: &Need, holders: &Holders) -> Result<(ParameterSet, LadderPlan), Error> {
+        let refuse = |reason: &str| Error::Terms(format!("parameter_set: {reason}"));
+        let id = self.parameter_set.ok_or_else(|| {
+            refuse("these terms name none: leave out need as well to have both filled in")
+        })?;
+        let set = ParameterSet::by_id(id).ok_or_else(|| {
+            refuse("there is no such set: leave the field out to have one chosen")
+        })?;
         let largest = largest_value(need, holders);
-        let refuse = |reason: &str| Err(Error::Terms(format!("parameter_set: {reason}")));
-        let set = match (self.encryption, self.parameter_set) {
-            (Encryption::PublicKey, None) => self.choose(need, largest)?,
-            (Encryption::PublicKey, Some(_)) => {
-                return refuse(
-                    "it follows from terms without a key of the holder's own: leave it out",
-                );
-            }
-            (Encryption::HolderKey, None) => {
-                return refuse(
-                    "terms with a key of the holder's own name it: leave out version and need to have it filled in",
-                );
-            }
-            (Encryption::HolderKey, Some(id)) => {
-                let fits = |set: &ParameterSet| {
-                    set.fits(self.record_bound, largest, need.squares)
-                        && !(set.holder_only && self.shares() > 1)
-                };
-                match ParameterSet::by_id(id) {
-                    Some(set) if fits(&set) => set,
-                    Some(_) => {
-                        return refuse(
-                            "it is none for these terms: leave it out to have one chosen",
-                        );
-                    }
-                    None => {
-                        return refuse(
-                            "this program knows none of that number: a newer release made these terms, update this one",
-                        );
-                    }
-                }
-            }
-        };
-        Ok((set, need.ladder.plan(self.ladder)?))
+        let one_holders = !self.encryption.is_public() && self.shares() == 1;
+        if !set.fits(self.record_bound, largest, need.squares) || set.holder_only && !one_holders {
+            return Err(refuse(
+                "this set does not fit these terms: leave the field out to have one chosen",
+            ));
+        }
+        Ok((set, need.ladder.plan()?))
     }
 
     fn choose(&self, need: &Need, largest: u128) -> Result<ParameterSet, Error> {
@@ -419,28 +317,12 @@ impl Terms {
     }
 
     fn named_need(&self) -> Result<Need, Error> {
-        match (self.version, self.need) {
-            (version @ NEED_VERSION..=COUNTS_VERSION, Some(need))
-                if version == self.complete_version() =>
-            {
-                Ok(need)
-            }
-            (FIRST_VERSION..=COUNTS_VERSION, Some(_)) => Err(Error::Terms(format!(
-                "version: these terms are of version {}, and what they say takes version {}: leave \
-                 out version and need to have them filled in",
-                self.version,
-                self.complete_version()
-            ))),
-            (FIRST_VERSION..=COUNTS_VERSION, None) => Err(Error::Terms(
-                "need: these terms do not say what noise their mechanism needs: they were \
-                 written by an earlier release, or not completed"
+        self.need.ok_or_else(|| {
+            Error::Terms(
+                "need: these terms do not say what noise their mechanism needs: complete them first"
                     .to_owned(),
-            )),
-            (version, _) => Err(Error::Terms(format!(
-                "version: these terms are of version {version}, and this program knows \
-                 {FIRST_VERSION} to {COUNTS_VERSION}: use a newer one"
-            ))),
-        }
+            )
+        })
     }
 
     /// What every run is about, at one run's share of the budget, for a mechanism that releases
@@ -455,7 +337,7 @@ impl Terms {
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let domain = self.schema.domain().clone();
         let mut job = Job::new(domain.clone(), budget.share(self.runs), self.record_bound);
-        job.leak = leak(self.record_bound, squares, self.ladder)?;
+        job.leak = leak(self.record_bound, squares)?;
         job.model_bytes = self.model_bytes;
         job.holders = self.holders()?;
         self.count_tables()?;
@@ -572,19 +454,17 @@ fn ladder_of_all(runs: u32, of_one: LadderPlan) -> Result<LadderPlan, Error> {
         return Ok(of_one);
     }
     let positions = of_one.pages() * PAGE * runs as usize;
-    let all = LadderPlan::with_levels(positions, of_one.levels())?;
-    Ok(all.in_form(of_one.form()))
+    Ok(LadderPlan::with_levels(positions, of_one.levels())?)
 }
 
 /// What releases are charged for the residual noise of their ciphertexts.
 ///
 /// # Errors
 /// Never: see [`ciphertext_leak`].
-fn leak(record_bound: u64, squares: bool, form: LadderForm) -> Result<Leak, Error> {
+fn leak(record_bound: u64, squares: bool) -> Result<Leak, Error> {
     Ok(Leak {
         ciphertext: ciphertext_leak()?,
         residues: ParameterSet::residues(record_bound, squares),
-        form,
     })
 }
 
@@ -595,8 +475,8 @@ fn largest_value(need: &Need, holders: &Holders) -> u128 {
     need.largest_cell.saturating_add(noise)
 }
 
-/// Parameters and noise for one run over so many records of a domain at most, with noise of all holders in a form, encrypted
-/// under such a key and decrypted by one service.
+/// Parameters and noise for one run over at most `record_bound` records of a domain, encrypted under `key` and
+/// decrypted by one service.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
@@ -605,12 +485,11 @@ pub fn encryption(
     record_bound: u64,
     need: &Need,
     holders: &Holders,
-    form: LadderForm,
     key: Encryption,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
     let largest = largest_value(need, holders);
     let set = choose(domain, record_bound, largest, need.squares, (key, 1))?;
-    Ok((set, need.ladder.plan(form)?))
+    Ok((set, need.ladder.plan()?))
 }
 
 /// The parameter set of new terms, under such a key and with a secret key in so many shares.

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_KEY, OTHER_LENGTH, Payload};
 use crate::noise::EncryptedLadder;
 use fhaim_domain::Domain;
-use fhaim_dp::LadderPlan;
+use fhaim_dp::{LEVEL_VECTORS, LadderPlan};
 use fhaim_he::{Chunks, Columns, EncryptedTable, HolderKeys, Layout, ParameterSet, Parameters};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, sync::Arc};
@@ -225,8 +225,8 @@ impl UploadPlan {
 
 /// The objects of a noise ladder, in row-major order of (page, level, index).
 pub(crate) fn noise_objects(ladder: LadderPlan) -> impl Iterator<Item = Object> + use<> {
-    let (levels, vectors) = (ladder.levels(), ladder.form().vectors());
-    let vector = move |page, level| (0..vectors).map(move |index| (page, level, index));
+    let levels = ladder.levels();
+    let vector = move |page, level| (0..LEVEL_VECTORS).map(move |index| (page, level, index));
     (0..ladder.pages())
         .flat_map(move |page| (0..levels).flat_map(move |level| vector(page, level)))
         .map(|(page, level, index)| Object::Noise { page, level, index })

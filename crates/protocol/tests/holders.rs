@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_domain::{Counted, Schema, Table};
-use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, Rho};
+use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho};
 use fhaim_he::{HolderKey, P1, P1_LARGE, P2, P5, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::computation::Computation;
+use fhaim_protocol::counts::CountTables;
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan, CountsUpload};
-use fhaim_protocol::counts::{CountTables, CountsForm};
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
 use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{self, Holder, Noise};
@@ -187,9 +187,9 @@ fn many() -> Vec<ReleaseRequest> {
     requests(statistics, 0b11_10_01_00_11)
 }
 
-fn dense_plan() -> LadderPlan {
+fn two_page_plan() -> LadderPlan {
     let cells = many().iter().map(|request| request.statistic.cells()).sum();
-    let plan = LadderPlan::dense(cells, 1 << 12).unwrap();
+    let plan = LadderPlan::new(cells, 1 << 12).unwrap();
     // One of them has positions in both pages.
     let mut allocator = Allocator::new(plan);
     let spans = many().into_iter().map(|request| {
@@ -204,15 +204,15 @@ fn dense_plan() -> LadderPlan {
 }
 
 #[test]
-fn a_dense_ladder_adds_the_noise_that_it_says_to_records_and_counts() {
+fn noise_of_releases_across_pages_is_added_to_records_and_counts() {
     let (holders, rows) = (by_records(2, 1), [120, 80]);
-    check(setting(P1, &holders, &rows, dense_plan()), &many(), 1);
-    let counted = counted(P1, &holders, &rows, dense_plan(), Encryption::PublicKey);
+    check(setting(P1, &holders, &rows, two_page_plan()), &many(), 1);
+    let counted = counted(P1, &holders, &rows, two_page_plan(), Encryption::PublicKey);
     check(counted, &many(), 1);
 }
 
 fn ladder_plan() -> LadderPlan {
-    LadderPlan::for_any_order(500, 1 << 30).unwrap()
+    LadderPlan::new(500, 1 << 30).unwrap()
 }
 
 /// Three holders of different numbers of records, below and above one chunk, and one alone.
@@ -270,12 +270,7 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
         } else {
             &rows
         };
-        let mut setting = setting(
-            P1,
-            &holders,
-            rows,
-            need.ladder.plan(LadderForm::Loose).unwrap(),
-        );
+        let mut setting = setting(P1, &holders, rows, need.ladder.plan().unwrap());
         let run = |source: &mut dyn Source| {
             let machine = mechanism.start(job.clone()).unwrap();
             let run = Run::new(machine, job.clone(), Vec::new()).unwrap();
@@ -306,7 +301,7 @@ fn parts_that_do_not_make_a_table_are_refused() {
         upload(table, &ladder, &public, &mut rng)
     };
     let one = of(&whole, plan);
-    let other = of(&whole, LadderPlan::for_any_order(500, 1 << 20).unwrap());
+    let other = of(&whole, LadderPlan::new(500, 1 << 20).unwrap());
     let join =
         |holders: &Holders, uploads: Vec<Upload>| join_uploads(&params, &domain, holders, &uploads);
     let two = by_records(2, 1);
@@ -338,7 +333,7 @@ fn counts_under_a_key_of_the_holders_own_release_the_same() {
     let one = Holders::one();
     for (set, ladder, batches) in [
         (P1, ladder_plan(), contrasts()),
-        (P1, dense_plan(), many()),
+        (P1, two_page_plan(), many()),
         (P1_LARGE, ladder_plan(), contrasts()),
         (P2, ladder_plan(), scores()),
     ] {
@@ -353,12 +348,9 @@ fn counts_under_a_key_of_the_holders_own_release_the_same() {
 fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
     let sizes = [4; 100];
     let domain = fhaim_domain::Domain::new(sizes.to_vec());
-    let layout = |form| {
-        let tables = CountTables::new(&domain, form).unwrap();
-        (tables.layout().stride(), tables.layout().ciphertexts())
-    };
-    assert_eq!(layout(CountsForm::Loose), (64, 1238));
-    assert_eq!(layout(CountsForm::Dense), (256, 310));
+    let tables = CountTables::new(&domain).unwrap();
+    let layout = tables.layout();
+    assert_eq!((layout.stride(), layout.ciphertexts()), (256, 310));
     let centred = |attribute| Axis {
         attribute,
         functions: vec![vec![3, -1, -1, -1], vec![1, 1, -1, -1]],
@@ -371,13 +363,12 @@ fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
     ];
     statistics.extend(pairs.map(|(a, b)| Statistic::Product(centred(a), centred(b))));
     let requests = requests(statistics, 77_777);
-    let ladder = LadderPlan::dense(60, 1 << 20).unwrap();
+    let ladder = LadderPlan::new(60, 1 << 20).unwrap();
     for (set, holders, rows, encryption) in [
         (P5, Holders::one(), &[300][..], Encryption::HolderKey),
         (P1, by_records(2, 1), &[120, 80], Encryption::PublicKey),
     ] {
-        let tables = (&sizes[..], CountsForm::Dense);
-        let counted = counted_of(tables, (set, encryption), &holders, rows, ladder);
+        let counted = counted_of(&sizes, (set, encryption), &holders, rows, ladder);
         check(counted, &requests, 1);
     }
 }
@@ -389,12 +380,11 @@ fn counted(
     ladder: LadderPlan,
     encryption: Encryption,
 ) -> Setting {
-    let tables = (&[3, 2, 5, 4][..], CountsForm::Loose);
-    counted_of(tables, (set, encryption), holders, rows, ladder)
+    counted_of(&[3, 2, 5, 4], (set, encryption), holders, rows, ladder)
 }
 
 fn counted_of(
-    (sizes, form): (&[usize], CountsForm),
+    sizes: &[usize],
     (set, encryption): (ParameterSet, Encryption),
     holders: &Holders,
     rows: &[usize],
@@ -419,9 +409,7 @@ fn counted_of(
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(&mut rng).unwrap();
-    let plan = CountsPlan::new(&domain, form, ladder)
-        .unwrap()
-        .under(encryption);
+    let plan = CountsPlan::new(&domain, ladder).unwrap().under(encryption);
     let own = HolderKey::random(&params, &mut rng).unwrap();
     let own = (!encryption.is_public()).then_some(&own);
     let encryptor = Encryptor::new(&public, own);
@@ -464,7 +452,7 @@ fn counted_of(
 fn a_tally_counts_what_its_terms_allow() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let table = table(&[3, 2, 5], 500, &mut rng);
-    let tables = CountTables::new(table.domain(), CountsForm::Loose).unwrap();
+    let tables = CountTables::new(table.domain()).unwrap();
     let tally = Tally::of_table(tables.clone(), 500, &table).unwrap();
     for [a, b] in [[0, 1], [0, 2], [1, 2]] {
         let expected = table.counts(&fhaim_domain::Clique::new([a, b])).unwrap();
@@ -499,7 +487,7 @@ fn a_tally_counts_what_its_terms_allow() {
     let params = Parameters::new(P1).unwrap();
     let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
-    let plan = CountsPlan::new(table.domain(), CountsForm::Loose, ladder_plan()).unwrap();
+    let plan = CountsPlan::new(table.domain(), ladder_plan()).unwrap();
     assert!(CountsHolder::new(&tally, Noise::Fresh, &public, &plan).is_err());
     let owners = by_columns(&[0, 1, 2]);
     let none = |_, _| Err(fhaim_protocol::Error::Object("none"));

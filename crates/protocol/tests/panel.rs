@@ -111,7 +111,7 @@ fn setting(set: ParameterSet, count: usize) -> Setting {
 fn setting_with(set: ParameterSet, count: usize, witness: bool) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let table = table(200, &mut rng);
-    let plan = LadderPlan::for_any_order(200, 1 << 30).unwrap();
+    let plan = LadderPlan::new(200, 1 << 30).unwrap();
     let rules = Rules {
         witness,
         ..rules(&table, plan, set)

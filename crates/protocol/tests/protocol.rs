@@ -83,7 +83,7 @@ fn setting_under(
     let table = table(sizes, records, &mut rng);
     let params = Parameters::new(set).unwrap();
     let domain = table.domain().clone();
-    let plan = LadderPlan::for_any_order(500, 1 << 30).unwrap();
+    let plan = LadderPlan::new(500, 1 << 30).unwrap();
     let rules = Rules {
         dataset: DATASET,
         domain: domain.clone(),

@@ -67,7 +67,7 @@ fn counts_are_for_holders_of_whole_records() {
         ..terms
     };
     let one = counts(terms()).complete(&Mechanisms).unwrap();
-    assert_eq!((one.version, one.plan().is_ok()), (4, true));
+    one.plan().unwrap();
     assert!(one.count_tables().unwrap().is_some());
     let columns = counts(of_two(Partition::Columns, [&["b"], &["a"]]));
     let refused = columns.complete(&Mechanisms).unwrap_err().to_string();
@@ -128,7 +128,7 @@ fn a_roster_by_columns_takes_no_copies_of_the_schema() {
 /// What is said of a part without making it is what making it says.
 #[test]
 fn parts_are_checked_as_they_are_made() {
-    let json = r#"{"version":2,"name":"t","columns":[
+    let json = r#"{"name":"t","columns":[
         {"name":"n","kind":"identifier","pattern":"[0-9]{6}"},
         {"name":"in","kind":"date","format":"%Y-%m-%d","min":"2020-01-01","max":"2020-12-31","bins":4},
         {"name":"out","kind":"date","format":"%Y-%m-%d","relative_to":"in","min":0,"max":30,"bins":4},

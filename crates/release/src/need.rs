@@ -1,6 +1,6 @@
 //! What a mechanism needs of the noise and of the encryption, and who can say so.
 
-use fhaim_dp::{LadderForm, LadderPlan};
+use fhaim_dp::LadderPlan;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Job, Machine};
@@ -17,16 +17,12 @@ pub struct LadderNeed {
 }
 
 impl LadderNeed {
-    /// A ladder of a form that is sure to last, in whatever order the releases come.
+    /// A ladder that lasts for the whole run, in any order of the releases.
     ///
     /// # Errors
     /// A ladder past the limits of [`LadderPlan`].
-    pub fn plan(&self, form: LadderForm) -> Result<LadderPlan, Error> {
-        let (cells, largest) = (self.cells, self.largest_variance_units);
-        Ok(match form {
-            LadderForm::Loose => LadderPlan::for_any_order(cells, largest)?,
-            LadderForm::Dense => LadderPlan::dense(cells, largest)?,
-        })
+    pub fn plan(&self) -> Result<LadderPlan, Error> {
+        Ok(LadderPlan::new(self.cells, self.largest_variance_units)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What terms come to, before anything is encrypted.
 
 use fhaim_domain::Schema;
-use fhaim_dp::{LadderForm, Rho, accounting};
+use fhaim_dp::{Rho, accounting};
 use fhaim_he::Layout;
 use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::holder::check_records;
@@ -107,8 +107,6 @@ pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
     let options = mechanism.options_to_name()?;
     let terms = Terms {
         options,
-        ladder: LadderForm::Dense,
-        counts: terms.contribution.form_of_new(),
         encryption: Encryption::of_new(terms.roster.as_ref()),
         ..terms
     };

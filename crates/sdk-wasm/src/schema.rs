@@ -98,7 +98,7 @@ fn problems(schema: &Value) -> Vec<Remark> {
         let base = earlier.filter(|other| base.is_some() && name(other).as_deref() == base);
         let some: Vec<&Value> = base.chain([column]).collect();
         // The latest version: it has all kinds of columns.
-        let alone = json!({"version": 2, "name": "column", "columns": some});
+        let alone = json!({"name": "column", "columns": some});
         let text = match parsed(&alone) {
             Err(SchemaProblem::Column {
                 column: of,

@@ -1,12 +1,13 @@
 //! The record of an upload under way, kept beside the holder's other files, so that an upload
 //! broken off goes on with what is missing.
 //!
-//! One JSON object a line: first the dataset and a digest of the table, then every object the
+//! One JSON object a line: first the version, the dataset and a digest of the table, then every object the
 //! service has confirmed, and before those that lie under a key of the holder's own, that key. With another
 //! key the upload begins anew: what was sent before does not count. A line that was cut off by a crash is
 //! left out. The file is its owner's alone: whoever has the key can read what the service has.
 
 use fhaim_api::Digest;
+use fhaim_domain::Version;
 use fhaim_dp::generator;
 use fhaim_he::{HolderKey, Parameters};
 use fhaim_protocol::encryption::{key_from_text, key_to_text};
@@ -21,12 +22,16 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::Error;
 
+/// The version of the file.
+const VERSION: u8 = 1;
+
 /// How the line of a key begins.
 const KEY_LINE: &str = "{\"holder_key\":";
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
+    version: Version<VERSION>,
     dataset: Uuid,
     table: Digest,
 }
@@ -96,7 +101,11 @@ impl Journal {
         });
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
-        let wanted = Head { dataset, table };
+        let wanted = Head {
+            version: Version,
+            dataset,
+            table,
+        };
         let begun = match lines.next() {
             Some(line) => {
                 let head: Head =

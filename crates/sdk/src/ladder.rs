@@ -1,11 +1,11 @@
 //! The key of an upload's noise, kept in a file of its own so that releases can be checked later.
 //!
 //! One JSON object: version, dataset, the holder's number in it, the 32 bytes of the key in hexadecimal,
-//! a digest of the table under that key, whether the upload came to its end, and, from the second version
-//! on, the digest of what was then uploaded. The file is its owner's
-//! alone: whoever has it can take the noise off what was released.
+//! a digest of the table under that key, whether the upload is complete, and, once everything is sent, the
+//! digest of the upload. Only the file's owner can read it: the key removes the noise from the releases.
 
 use fhaim_api::Digest;
+use fhaim_domain::Version;
 use fhaim_dp::{LadderKey, generator};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -17,13 +17,13 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{Error, Records};
 
-/// The version that is written, the first that notes of which upload it is; those from 1 on are read.
-const VERSION: u8 = 2;
+/// The version of the file.
+const VERSION: u8 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
-    version: u8,
+    version: Version<VERSION>,
     dataset: Uuid,
     part: u32,
     key: Digest,
@@ -43,8 +43,6 @@ impl Drop for Kept {
 #[derive(Debug)]
 pub struct KeptLadder {
     path: PathBuf,
-    /// That it was read in.
-    version: u8,
     dataset: Uuid,
     part: u32,
     key: LadderKey,
@@ -64,7 +62,6 @@ impl KeptLadder {
         let key = LadderKey::random(dataset.into_bytes(), &mut rng);
         let kept = Self {
             path: path.to_owned(),
-            version: VERSION,
             dataset,
             part,
             table: digest(&key, records),
@@ -74,11 +71,6 @@ impl KeptLadder {
         };
         kept.write()?;
         Ok(kept)
-    }
-
-    /// Whether it was kept by a release that did not note of which upload it is.
-    pub(crate) fn is_of_before_manifests(&self) -> bool {
-        self.version < VERSION
     }
 
     /// The key in a file; nothing where there is no file.
@@ -97,19 +89,12 @@ impl KeptLadder {
         };
         // What serde says of a text may quote it.
         let kept = serde_json::from_slice::<Kept>(&text);
-        let kept = kept.map_err(|_| fault("not a key of a ladder".to_owned()))?;
-        if !(1..=VERSION).contains(&kept.version) {
-            let version = kept.version;
-            return Err(fault(format!(
-                "version {version} of a ladder's key: this program knows 1 to {VERSION}"
-            )));
-        }
+        let kept = kept.map_err(|_| fault(format!("not a ladder key of version {VERSION}")))?;
         if kept.dataset != dataset {
             return Err(fault("it is the key of another dataset".to_owned()));
         }
         Ok(Some(Self {
             path: path.to_owned(),
-            version: kept.version,
             dataset,
             part: kept.part,
             key: LadderKey::from_bytes(dataset.into_bytes(), &kept.key.0),
@@ -191,7 +176,7 @@ impl KeptLadder {
 
     fn write(&self) -> Result<(), Error> {
         let kept = Kept {
-            version: VERSION,
+            version: Version,
             dataset: self.dataset,
             part: self.part,
             key: Digest(*self.key.as_bytes()),
@@ -322,7 +307,7 @@ mod tests {
         KeptLadder::make(&path, id, 0, &records(vec![0])).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let secret = &text[text.find("\"key\":\"").unwrap() + 7..][..64];
-        let newer = text.replace("\"version\":2", "\"version\":3");
+        let newer = text.replace("\"version\":1", "\"version\":2");
         let more = text.replace("\"part\":0", "\"part\":0,\"more\":1");
         let cut = &text[..text.len() - 3];
         let odd = text.replace(secret, &secret[1..]);

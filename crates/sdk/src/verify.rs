@@ -157,10 +157,6 @@ impl Client {
             reason: OTHER_UPLOAD,
         });
         match kept.manifest() {
-            None if kept.is_of_before_manifests() => Err(Error::Unverifiable {
-                dataset: dataset.id,
-                reason: BEFORE_MANIFESTS,
-            }),
             Some(manifest) if self.is_upload(dataset, kept.part(), manifest).await? => Ok(()),
             _ => refused,
         }
@@ -201,9 +197,7 @@ const MOMENTS: usize = 3;
 const BY_COLUMNS: &str = "its holders have columns of the same records: what was released are products over several \
      tables, and no holder can work its share of them out alone";
 
-/// Why nothing is compared by another upload's key.
-const BEFORE_MANIFESTS: &str = "the key of its noise was kept by an earlier release, which did not note of which upload it is: what is \
-    released of it cannot be checked against that. Datasets that are uploaded now can be";
+/// Why nothing is compared with the key of another upload.
 const OTHER_UPLOAD: &str = "the key of the noise here is not that of the upload that the services have: this one did not \
      come to its end, or another was made since, from elsewhere. Only where that was made can its releases be checked";
 

@@ -8,7 +8,7 @@ use fhaim_synth::{Error, FittedModel, MechanismName, sample_allowed};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::sync::Arc;
 
-const SCHEMA: &str = r#"{"version": 4, "name": "stays", "columns": [
+const SCHEMA: &str = r#"{"name": "stays", "columns": [
     {"name": "first", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
     {"name": "last", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
     {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},

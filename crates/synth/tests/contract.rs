@@ -6,7 +6,7 @@
 mod toy;
 
 use fhaim_domain::{Schema, Table};
-use fhaim_dp::{Ladder, LadderForm, Rho};
+use fhaim_dp::{Ladder, Rho};
 use fhaim_release::{Job, ReleaseRequest, Source, Statistic};
 use fhaim_synth::{
     AnyMachine, Error, Mechanism, MechanismName, ModelError, Next, Outcome, PlaintextSource,
@@ -38,10 +38,7 @@ type Batch = (Vec<ReleaseRequest>, Vec<Vec<i64>>);
 fn play(mechanism: &dyn Mechanism, table: &Table, job: &Job) -> (Vec<Batch>, Outcome) {
     let need = mechanism.ladder_need(job).unwrap();
     assert_eq!(mechanism.ladder_need(job).unwrap(), need);
-    let ladder = Ladder::draw(
-        need.plan(LadderForm::Dense).unwrap(),
-        &mut StdRng::seed_from_u64(5),
-    );
+    let ladder = Ladder::draw(need.plan().unwrap(), &mut StdRng::seed_from_u64(5));
     let mut source = PlaintextSource::with_ladder(table, &ladder);
     let mut machine = mechanism.start(job.clone()).unwrap();
     let (mut batches, mut cells): (Vec<Batch>, usize) = (Vec::new(), 0);

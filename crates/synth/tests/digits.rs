@@ -37,7 +37,7 @@ fn skewed(records: usize) -> String {
     csv
 }
 
-const SCHEMA: &str = r#"{"version": 2, "name": "skewed", "columns": [
+const SCHEMA: &str = r#"{"name": "skewed", "columns": [
     {"name": "gain", "kind": "number", "integer": true, "digits": 8,
      "special": [0, 114, 2407, 3103, 5178, 7298, 7688, 15024, 99999], "edges": [1, 5000, 99998]},
     {"name": "lab", "kind": "number", "decimals": 1, "digits": 32,

@@ -3,7 +3,7 @@
 
 use crate::pages::{Clear, Encrypted, Engine};
 use fhaim_domain::{Schema, Table};
-use fhaim_dp::{Allocator, Ladder, LadderForm, LadderPlan, PAGE};
+use fhaim_dp::{Allocator, Ladder, LadderPlan, PAGE};
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::request::DatasetId;
@@ -66,10 +66,8 @@ impl Setting {
             .expect("options that can be written");
         terms.runs = runs;
         terms.witness = witness;
-        // Schedules of two runs have the dense form and a key of the holder's own, as new terms do, and others
-        // what terms had before.
+        // Schedules of two runs have a key of the holder's own, and others the public key, as rosters do.
         if runs == 2 {
-            terms.ladder = LadderForm::Dense;
             terms.encryption = Encryption::of_new(None);
         }
         let terms = terms

@@ -205,7 +205,7 @@ fn read(name: &str, columns: &[Column], records: usize) -> Result<Table, Error> 
         csv.push('\n');
         csv.push_str(&cells.join(","));
     }
-    let schema = json!({"version": 2, "name": name, "columns": declared}).to_string();
+    let schema = json!({"name": name, "columns": declared}).to_string();
     let schema = Schema::from_json(name, schema.as_bytes())?;
     Ok(read_csv(schema, csv.as_bytes(), &ReadOptions::new(name))?.table)
 }

@@ -136,8 +136,7 @@ pub fn load(
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (bound, form) = (job.record_bound, job.leak.form);
-    let (set, ladder) = encryption(&job.domain, bound, &need, &job.holders, form, key)?;
+    let (set, ladder) = encryption(&job.domain, job.record_bound, &need, &job.holders, key)?;
     let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
     let shape = Shape::new(&plan, domain, count, contribution)?;
     let uploaded = shape.uploaded(&plan, count);
@@ -236,7 +235,7 @@ impl Shape {
                 (chunks, 0, plan.layout)
             }
             Contribution::Counts => {
-                let tables = CountTables::new(domain, contribution.form_of_new())?;
+                let tables = CountTables::new(domain)?;
                 let ciphertexts = tables.layout().ciphertexts() as u64 * u64::from(holders);
                 (0, ciphertexts, tables.layout().packing()?)
             }

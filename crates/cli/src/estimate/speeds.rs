@@ -528,7 +528,7 @@ fn computed(
 
 /// Seconds of drawing a value of noise, as one thread does it.
 fn sample() -> Result<f64, Error> {
-    let plan = LadderPlan::dense(POSITIONS, 1 << (2 * LEVELS - 2))?;
+    let plan = LadderPlan::new(POSITIONS, 1 << (2 * LEVELS - 2))?;
     let mut rng = system()?;
     let seconds = least(|| {
         Ladder::draw(plan, &mut rng);

@@ -10,7 +10,7 @@ use fhaim_api::{
     upload::Upload,
 };
 use fhaim_domain::{Claim, Schema, counted};
-use fhaim_dp::{Ladder, LadderForm, Rho};
+use fhaim_dp::{Ladder, Rho};
 use fhaim_files::{
     ask, can_ask,
     memory::{self, Use},
@@ -18,8 +18,8 @@ use fhaim_files::{
 };
 use fhaim_he::Layout;
 use fhaim_protocol::{
-    counts::CountsForm, encryption::Encryption, holder::check_records, panel::KeyService,
-    roster::Contribution, terms::Terms,
+    encryption::Encryption, holder::check_records, panel::KeyService, roster::Contribution,
+    terms::Terms,
 };
 use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
 use fhaim_synth::Mechanisms;
@@ -107,8 +107,6 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         encryption: Encryption::of_new(roster.as_ref()),
         roster,
         contribution,
-        counts: contribution.form_of_new(),
-        ladder: LadderForm::Dense,
         witness: arguments.witness,
         key_services: key_services(arguments.keys).await?,
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
@@ -198,7 +196,7 @@ pub async fn send(
     let number = client.part_number(&dataset).await?;
     let (schema, bound) = terms.part_schema(number)?;
     let file = (&arguments.data, &arguments.format, &arguments.strictness);
-    let records = read(file, schema, (terms.contribution, terms.counts))?;
+    let records = read(file, schema, terms.contribution)?;
     let count = records.count();
     check_records(count, bound)?;
     let part = terms.part_plan(number, records.layout()?)?;
@@ -243,7 +241,7 @@ pub async fn send(
 pub fn read(
     (data, format, strictness): (&Data, &FormatArguments, &StrictnessArguments),
     schema: Schema,
-    (contribution, form): (Contribution, CountsForm),
+    contribution: Contribution,
 ) -> Result<Records, Error> {
     if contribution == Contribution::Records {
         let table = input::table(data, schema, format, strictness)?;
@@ -255,7 +253,7 @@ pub fn read(
         format,
         strictness,
     };
-    let tally = counting::tallies(source, form, &[counting::WHOLE])?.pop();
+    let tally = counting::tallies(source, &[counting::WHOLE])?.pop();
     let tally = tally.ok_or(fhaim_protocol::Error::Object("a share without a tally"))?;
     Ok(Records::Tally(Arc::new(tally)))
 }

@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_card_has_what_its_reader_needs() {
         let categories: Vec<String> = (0..10).map(|n| format!("c{n}")).collect();
-        let schema = serde_json::json!({ "name": "t", "version": 2, "columns": [
+        let schema = serde_json::json!({ "name": "t", "columns": [
             { "name": "ward", "kind": "categorical", "categories": ["S\u{fc}d, alt", "Nord"] },
             { "name": "code", "kind": "categorical", "categories": categories },
             { "name": "id", "kind": "identifier", "pattern": "P[0-9]{5}" },

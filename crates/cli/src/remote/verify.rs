@@ -75,7 +75,7 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let terms = &of.terms.0;
     let (schema, _) = terms.part_schema(kept.part())?;
     let file = (data, &arguments.format, &arguments.strictness);
-    let records = dataset::read(file, schema, (terms.contribution, terms.counts))?;
+    let records = dataset::read(file, schema, terms.contribution)?;
     if let Some(out) = &arguments.share_out {
         let mut file = Staged::create_private(out)?;
         let key = login::holder_key()?;

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{fhaim, folder, stderr};
 
-const SCHEMA: &str = r#"{"version": 4, "name": "stays", "columns": [
+const SCHEMA: &str = r#"{"name": "stays", "columns": [
     {"name": "night", "kind": "number", "integer": true, "min": 0, "max": 29, "bins": 6, "digits": 5},
     {"name": "day", "kind": "number", "integer": true, "min": 0, "max": 59, "bins": 6, "digits": 10},
     {"name": "both", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 5, "digits": 20},

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{
-    InferOptions, InferProblem, numbers,
+    InferOptions, numbers,
     profile::{Numbers, Profile},
     times,
 };
 use crate::{
-    Binning,
     decimal::DecimalStyle,
-    form::{Bound, ColumnForm, KindForm},
+    form::{ColumnForm, KindForm},
 };
 
 /// These texts often stand for a missing value.
@@ -35,32 +34,21 @@ const MIN_RECORDS_OF_IDENTIFIERS: u64 = 20;
 type Drafted = (ColumnForm, Option<String>);
 
 /// Drafts a column.
-pub(super) fn form(
-    name: &str,
-    profile: &Profile,
-    options: &InferOptions,
-) -> Result<Drafted, InferProblem> {
+pub(super) fn form(name: &str, profile: &Profile, options: &InferOptions) -> Drafted {
     let empty = |kind| ColumnForm::empty(name.to_owned(), kind, profile.missing);
     if profile.texts.is_empty() {
-        if options.first_version {
-            return Err(InferProblem::NoValues(name.to_owned()));
-        }
-        return Ok(left_out(name, "every value is missing"));
+        return left_out(name, "every value is missing");
     }
-    if !options.first_version
-        && let Some(drafted) = times::form(name, profile, options)
-    {
-        return Ok(drafted);
+    if let Some(drafted) = times::form(name, profile, options) {
+        return drafted;
     }
     if let Some(style) = profile.number_style()
         && !few_numbers(profile, style, options)
     {
-        return if options.first_version {
-            numeric(empty(KindForm::Numeric), profile, options)
-        } else if profile.counting && profile.present > 2 {
-            Ok(identifier(name, "sequence", "it counts the rows"))
+        return if profile.counting && profile.present > 2 {
+            identifier(name, "sequence", "it counts the rows")
         } else {
-            Ok(number(empty(KindForm::Number), style, profile, options))
+            number(empty(KindForm::Number), style, profile, options)
         };
     }
     if profile.texts.len() <= options.max_categories && !profile.overflowed {
@@ -75,17 +63,11 @@ pub(super) fn form(
             format!("if {token:?} stands for a missing value, say so and draft again")
         });
         // A column of few records that all differ is one of names or the like.
-        if options.first_version || !all_differ(profile) {
-            return Ok((form, note));
+        if !all_differ(profile) {
+            return (form, note);
         }
     }
-    if options.first_version {
-        return Err(InferProblem::TooManyTexts {
-            column: name.to_owned(),
-            limit: options.max_categories,
-        });
-    }
-    Ok(many_texts(name, profile))
+    many_texts(name, profile)
 }
 
 fn all_differ(profile: &Profile) -> bool {
@@ -314,41 +296,6 @@ fn usual_decimals(written: Numbers, profile: &Profile) -> u32 {
     written.decimals.0
 }
 
-/// Numbers in even bins, as the first version has them.
-fn numeric(
-    mut form: ColumnForm,
-    profile: &Profile,
-    options: &InferOptions,
-) -> Result<Drafted, InferProblem> {
-    let integers = profile
-        .number_style()
-        .is_some_and(|style| style.decimals.0 == 0);
-    let (min, max) = round_outward(profile.limits.0, profile.limits.1, integers);
-    let bins = u64::from(options.bins);
-    let bins = if integers {
-        bins.min((max - min) as u64 + 1)
-    } else {
-        bins
-    };
-    Binning::new(min, max, bins, integers).map_err(|problem| InferProblem::Binning {
-        column: form.name.clone(),
-        problem,
-    })?;
-    form.min = Some(Bound::Number(min));
-    form.max = Some(Bound::Number(max));
-    form.bins = Some(bins);
-    form.integer = integers.then_some(true);
-    let note = if profile.counting {
-        "it counts the rows: leave it out".to_owned()
-    } else {
-        format!(
-            "the limits {min} and {max} were read off the records and rounded outward: put the \
-             range that is publicly known"
-        )
-    };
-    Ok((form, Some(note)))
-}
-
 /// Numbers by value, other texts by their characters.
 fn sorted_texts(profile: &Profile) -> Vec<String> {
     let texts: BTreeSet<&String> = profile.texts.iter().collect();
@@ -359,51 +306,4 @@ fn sorted_texts(profile: &Profile) -> Vec<String> {
         texts.sort_by(|one, two| value(one).total_cmp(&value(two)));
     }
     texts
-}
-
-/// Limits that are multiples of 1, 2 or 5 times a power of ten near a tenth of the range, the
-/// lower one at most `min` and the upper one at least `max`.
-fn round_outward(min: f64, max: f64, integers: bool) -> (f64, f64) {
-    let target = (max - min) / 10.0;
-    let power = 10f64.powf(target.log10().floor());
-    let factor = match target / power {
-        ratio if ratio < 1.5 => 1.0,
-        ratio if ratio < 3.5 => 2.0,
-        ratio if ratio < 7.5 => 5.0,
-        _ => 10.0,
-    };
-    let step = if integers {
-        (factor * power).max(1.0).round()
-    } else {
-        factor * power
-    };
-    // Division by the inverse keeps decimals short: 3 * 0.1 is not 0.3, but 3 / 10 is.
-    let multiple = |count: f64| {
-        if step < 1.0 {
-            count / (1.0 / step).round()
-        } else {
-            count * step
-        }
-    };
-    let (low, high) = (
-        multiple((min / step).floor()),
-        multiple((max / step).ceil()),
-    );
-    (low.min(min), high.max(max))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_are_rounded_outward() {
-        assert_eq!(round_outward(0.0, 17.0, true), (0.0, 18.0));
-        assert_eq!(round_outward(0.0, 199.0, true), (0.0, 200.0));
-        assert_eq!(round_outward(0.0, 67.1, false), (0.0, 70.0));
-        assert_eq!(round_outward(0.078, 2.42, false), (0.0, 2.6));
-        assert_eq!(round_outward(21.0, 81.0, true), (20.0, 85.0));
-        assert_eq!(round_outward(-0.31, 0.29, false), (-0.35, 0.3));
-        assert_eq!(round_outward(3.0, 4.0, true), (3.0, 4.0));
-    }
 }

@@ -11,11 +11,7 @@ mod times;
 
 use std::{fmt, io::Read};
 
-use crate::{
-    BinningProblem, Error, HeaderProblem, MAX_COLUMNS, Schema,
-    form::{ColumnForm, SchemaForm},
-    records::Records,
-};
+use crate::{Error, HeaderProblem, MAX_COLUMNS, Schema, form::SchemaForm, records::Records};
 use profile::Profile;
 pub use profile::time_formats;
 
@@ -47,9 +43,6 @@ pub struct InferOptions {
     pub max_number_categories: usize,
     /// Bins of a column of numbers or dates (fewer where it has fewer values).
     pub bins: u32,
-    /// Whether to draft kinds of the first version alone: numbers in even bins, and an error for
-    /// a column that is neither numbers nor categories.
-    pub first_version: bool,
 }
 
 impl InferOptions {
@@ -66,7 +59,6 @@ impl InferOptions {
             max_categories: 100,
             max_number_categories: 10,
             bins: 10,
-            first_version: false,
         }
     }
 }
@@ -102,46 +94,13 @@ impl fmt::Display for Note {
     }
 }
 
-/// Why a column cannot be drafted.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InferProblem {
-    /// Every value is missing.
-    #[error("column {0:?} has no values: leave it out")]
-    NoValues(String),
-    /// Too many different texts: names, identifiers, addresses.
-    #[error(
-        "column {column:?} has more than {limit} different texts, as identifiers and free text \
-         have: leave it out, or recode it into few categories"
-    )]
-    TooManyTexts {
-        /// Name of the column.
-        column: String,
-        /// The bound.
-        limit: usize,
-    },
-    /// A column asked to be left out, or the target, is not there.
-    #[error("there is no column {0:?}")]
-    NoColumn(String),
-    /// Numbers that no bins can hold.
-    #[error("column {column:?}: {problem}")]
-    Binning {
-        /// Name of the column.
-        column: String,
-        /// What is wrong.
-        problem: BinningProblem,
-    },
-}
-
 /// Drafts a schema from a CSV table. Numbers become bins with digits, limits rounded outward, or
 /// categories where there are few different ones; dates and times become what they are, later
 /// ones relative to earlier ones; texts become categories, codes or identifiers; what is none of
 /// these is left out, with the reason.
 ///
 /// # Errors
-/// With [`InferOptions::first_version`], a column whose texts are too many or which has no value
-/// (all such columns are named in one error); a broken CSV file (as in [`crate::read_csv`]), no
-/// records, no column that can be kept.
+/// A broken CSV file (as in [`crate::read_csv`]), no records, no column that can be kept.
 pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, Error> {
     let mut records = Records::open(&options.file, options.delimiter, input)?;
     check_named_columns(records.header(), options)?;
@@ -174,20 +133,9 @@ pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, E
 }
 
 fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), Error> {
-    let problems: Vec<InferProblem> = options
-        .leave_out
-        .iter()
-        .chain(&options.target)
-        .filter(|name| !header.contains(name))
-        .map(|name| InferProblem::NoColumn(name.clone()))
-        .collect();
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Infer {
-        file: options.file.clone(),
-        problems,
-    })
+    let named = options.leave_out.iter().chain(&options.target);
+    let missing = named.filter(|name| !header.contains(name));
+    Error::no_such_columns(&options.file, missing)
 }
 
 fn draft<'a>(
@@ -195,29 +143,19 @@ fn draft<'a>(
     options: &InferOptions,
 ) -> Result<Draft, Error> {
     let columns: Vec<(&str, &Profile)> = columns.collect();
-    let (mut forms, mut notes, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut forms, mut notes) = (Vec::new(), Vec::new());
     for &(name, profile) in &columns {
-        match kinds::form(name, profile, options) {
-            Ok((form, text)) => {
-                forms.push(form);
-                notes.extend(text.map(|text| Note {
-                    column: name.to_owned(),
-                    text,
-                }));
-            }
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if !problems.is_empty() {
-        return Err(Error::Infer {
-            file: options.file.clone(),
-            problems,
-        });
+        let (form, text) = kinds::form(name, profile, options);
+        forms.push(form);
+        notes.extend(text.map(|text| Note {
+            column: name.to_owned(),
+            text,
+        }));
     }
     times::relate(&columns, &mut forms, &mut notes);
-    let version = forms.iter().any(|form: &ColumnForm| !form.kind.is_first());
     let form = SchemaForm {
-        version: version.then_some(2),
+        format: None,
+        version: None,
         claim: None,
         name: options.name.clone(),
         source: None,

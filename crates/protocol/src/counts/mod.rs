@@ -24,36 +24,9 @@ use crate::Error;
 use fhaim_domain::{Clique, Domain};
 use fhaim_he::{CountsLayout, Weights};
 use fhaim_release::{Axis, Statistic};
-use serde::{Deserialize, Serialize};
 
 /// The most counts of all tables together: 2^27 take 16,384 ciphertexts.
 pub const MAX_COUNTS: usize = 1 << 27;
-
-/// How tables of counts lie in ciphertexts. Terms name it: an upload is read as it was sent, for good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CountsForm {
-    /// A ciphertext has as many counts as the largest table needs, at least 64 ([`CountsLayout::new`]): 600 columns of
-    /// four values take 44,925. What terms mean that name no form.
-    #[default]
-    Loose,
-    /// As many as it takes for at most 512 ciphertexts, up to 8192 ([`CountsLayout::dense`]): those take 351.
-    Dense,
-}
-
-impl CountsForm {
-    /// Whether it is the form that is not written.
-    pub fn is_loose(&self) -> bool {
-        *self == Self::Loose
-    }
-
-    fn layout(self, sizes: &[usize]) -> Result<CountsLayout, Error> {
-        Ok(match self {
-            Self::Loose => CountsLayout::new(sizes)?,
-            Self::Dense => CountsLayout::dense(sizes)?,
-        })
-    }
-}
 
 /// The tables of a domain: those of all pairs of attributes, in lexicographic order; of a single
 /// attribute its own.
@@ -66,11 +39,11 @@ pub struct CountTables {
 }
 
 impl CountTables {
-    /// The tables of a domain, which lie in ciphertexts in a form.
+    /// The tables of a domain.
     ///
     /// # Errors
     /// [`Error::Terms`] for more than [`MAX_COUNTS`] counts, and for a domain without attributes.
-    pub fn new(domain: &Domain, form: CountsForm) -> Result<Self, Error> {
+    pub fn new(domain: &Domain) -> Result<Self, Error> {
         let sizes = match domain.sizes() {
             [one] => vec![*one],
             _ => pairs(domain.len())
@@ -92,7 +65,7 @@ impl CountTables {
             others.min_by_key(|&b| (domain.size(b), b)).unwrap_or(a)
         };
         Ok(Self {
-            layout: form.layout(&sizes)?,
+            layout: CountsLayout::new(&sizes)?,
             partners: (0..domain.len()).map(smallest).collect(),
             domain: domain.clone(),
         })
@@ -230,7 +203,7 @@ mod tests {
 
     #[test]
     fn too_many_counts_are_refused() {
-        let new = |sizes| CountTables::new(&Domain::new(sizes), CountsForm::Dense);
+        let new = |sizes| CountTables::new(&Domain::new(sizes));
         assert!(new(vec![]).is_err());
         assert!(new(vec![3, 0]).is_err());
         let refused = new(vec![50_000, 50_000]);

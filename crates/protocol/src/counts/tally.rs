@@ -196,7 +196,6 @@ impl Counted for Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CountsForm;
     use super::*;
     use rand::{Rng, SeedableRng};
 
@@ -211,7 +210,7 @@ mod tests {
             (0..records).map(code).collect::<Vec<u32>>()
         };
         let columns: Vec<Vec<u32>> = domain.sizes().iter().map(&mut column).collect();
-        let tables = CountTables::new(&domain, CountsForm::Loose).unwrap();
+        let tables = CountTables::new(&domain).unwrap();
         let mut tally = Tally::new(tables, records as u64 + 1);
         // In two calls, the second of one record.
         let part = |range: std::ops::Range<usize>| {

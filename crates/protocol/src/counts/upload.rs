@@ -1,7 +1,7 @@
 //! What a holder of counts sends: its tables and its noise, each ciphertext an object by itself.
 
+use super::CountTables;
 use super::tally::Tally;
-use super::{CountTables, CountsForm};
 use crate::Error;
 use crate::encryption::{Encryption, Encryptor, Form, NO_SUCH_OBJECT, Payload};
 use crate::holder::{Noise, encrypt_vector, map};
@@ -30,8 +30,8 @@ impl CountsPlan {
     ///
     /// # Errors
     /// As [`CountTables::new`].
-    pub fn new(domain: &Domain, form: CountsForm, ladder: LadderPlan) -> Result<Self, Error> {
-        let tables = CountTables::new(domain, form)?;
+    pub fn new(domain: &Domain, ladder: LadderPlan) -> Result<Self, Error> {
+        let tables = CountTables::new(domain)?;
         Ok(Self {
             tables,
             ladder,

@@ -409,7 +409,7 @@ mod tests {
             members: Vec::new(),
             runs: 2,
             run_budget: Rho::ratio_up(1, 1).unwrap(),
-            run_ladder: LadderPlan::for_any_order(1000, 1 << 20).unwrap(),
+            run_ladder: LadderPlan::new(1000, 1 << 20).unwrap(),
             residues: 1,
             witness: false,
         }

@@ -89,7 +89,6 @@ impl Rules {
             leak: Leak {
                 ciphertext: ciphertext_leak()?,
                 residues: self.residues,
-                form: self.run_ladder.form(),
             },
             holders: self.holders.clone(),
         })
@@ -385,7 +384,7 @@ mod tests {
             members: Vec::new(),
             runs: 1,
             run_budget: Rho::ratio_up(1, 1).unwrap(),
-            run_ladder: LadderPlan::for_any_order(100_000, 1 << 30).unwrap(),
+            run_ladder: LadderPlan::new(100_000, 1 << 30).unwrap(),
             residues: 2,
             witness: false,
         }

@@ -1,4 +1,4 @@
-//! Terms, their versions, and the plans that follow from them.
+//! Terms, and the plans that follow from them.
 
 use super::*;
 use crate::roster::Partition;
@@ -48,12 +48,27 @@ fn an_outline_has_the_plans_numbers() {
 }
 
 #[test]
-fn the_plan_survives_json_and_impossible_terms_are_refused() {
+fn terms_in_json_have_version_1_and_known_keys_only() {
     let text = serde_json::to_string(&terms()).unwrap();
     let read: Terms = serde_json::from_str(&text).unwrap();
     assert_eq!(plan(&read).unwrap(), plan(&terms()).unwrap());
-    let unknown = text.replacen('{', r#"{"extra":1,"#, 1);
-    assert!(serde_json::from_str::<Terms>(&unknown).is_err());
+    assert!(text.starts_with(r#"{"version":1,"#));
+    let parse = |text: &str| serde_json::from_str::<Terms>(text).map_err(|error| error.to_string());
+    assert_eq!(parse(&text.replacen(r#""version":1,"#, "", 1)), Ok(terms()));
+    for other in [0, 2, 255, 256] {
+        let version = format!(r#""version":{other}"#);
+        let refused = parse(&text.replacen(r#""version":1"#, &version, 1)).unwrap_err();
+        assert!(
+            refused.contains(&format!("version {other} is not known")),
+            "{refused}"
+        );
+    }
+    let refused = parse(&text.replacen('{', r#"{"extra":1,"#, 1)).unwrap_err();
+    assert!(refused.contains("unknown field `extra`"), "{refused}");
+}
+
+#[test]
+fn impossible_terms_are_refused() {
     for runs in [0, MAX_RUNS + 1] {
         assert!(plan(&Terms { runs, ..terms() }).is_err());
     }
@@ -68,90 +83,6 @@ fn the_plan_survives_json_and_impossible_terms_are_refused() {
     assert!(plan(&endless).is_err());
 }
 
-/// The same noise in fewer objects, and terms that do not say so are as they were.
-#[test]
-fn a_dense_ladder_is_named_and_is_smaller() {
-    let loose = terms().complete(&Mechanisms).unwrap();
-    let dense = Terms {
-        ladder: LadderForm::Dense,
-        ..terms()
-    };
-    let three = Terms {
-        runs: 3,
-        ..dense.clone()
-    };
-    let dense = dense.complete(&Mechanisms).unwrap();
-    assert_eq!(
-        (loose.version, dense.version),
-        (NEED_VERSION, LADDER_VERSION)
-    );
-    let text = |terms: &Terms| serde_json::to_string(terms).unwrap();
-    assert!(!text(&loose).contains(r#""ladder":"loose""#));
-    assert!(text(&dense).contains(r#""ladder":"dense""#));
-    assert_eq!(serde_json::from_str::<Terms>(&text(&dense)).unwrap(), dense);
-    assert_eq!(dense.choices().ladder, LadderForm::Dense);
-    let (plan, before) = (dense.plan().unwrap(), loose.plan().unwrap());
-    assert_eq!(plan.run_ladder.form(), LadderForm::Dense);
-    assert_eq!(plan.job.leak.form, LadderForm::Dense);
-    let three = three.complete(&Mechanisms).unwrap().plan().unwrap();
-    assert_eq!(three.ladder().unwrap().form(), LadderForm::Dense);
-    assert_eq!(dense.outline().unwrap().run_ladder, plan.run_ladder);
-    assert_eq!(
-        3 * plan.run_ladder.vectors(),
-        2 * before.run_ladder.vectors()
-    );
-    for (version, ladder) in [
-        (LADDER_VERSION, LadderForm::Loose),
-        (NEED_VERSION, LadderForm::Dense),
-    ] {
-        let mixed = Terms {
-            version,
-            ladder,
-            ..loose.clone()
-        };
-        assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
-    }
-}
-
-/// Terms of counts that say nothing mean what they meant; a form without counts is refused.
-#[test]
-fn a_dense_form_of_counts_is_named() {
-    let of = |contribution, counts| Terms {
-        contribution,
-        counts,
-        ..terms()
-    };
-    let new = of(Contribution::Counts, Contribution::Counts.form_of_new());
-    let own = Terms {
-        encryption: Encryption::of_new(None),
-        ..new.clone()
-    };
-    let loose = of(Contribution::Counts, CountsForm::Loose);
-    let [new, own, loose] = [new, own, loose].map(|terms| terms.complete(&Mechanisms).unwrap());
-    let versions = [new.version, own.version, loose.version];
-    assert_eq!(versions, [COUNTS_VERSION, COUNTS_VERSION, PARTIES_VERSION]);
-    assert_eq!(own.parameter_set.is_some(), new.parameter_set.is_none());
-    let text = |terms: &Terms| serde_json::to_string(terms).unwrap();
-    assert!(text(&new).contains(r#""counts":"dense""#));
-    assert!(!text(&loose).contains(r#""counts":"#));
-    assert_eq!(serde_json::from_str::<Terms>(&text(&own)).unwrap(), own);
-    assert_eq!(own.plan().unwrap().counts, CountsForm::Dense);
-    assert_eq!(own.choices().counts, CountsForm::Dense);
-    for (version, counts) in [
-        (COUNTS_VERSION, CountsForm::Loose),
-        (PARTIES_VERSION, CountsForm::Dense),
-    ] {
-        let mixed = Terms {
-            version,
-            counts,
-            ..loose.clone()
-        };
-        assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
-    }
-    let refused = of(Contribution::Records, CountsForm::Dense).complete(&Mechanisms);
-    assert!(matches!(refused, Err(Error::Terms(text)) if text.starts_with("counts")));
-}
-
 #[test]
 fn options_are_resolved_kept_and_refused_by_name() {
     let chosen = |text: &str| Terms {
@@ -159,7 +90,6 @@ fn options_are_resolved_kept_and_refused_by_name() {
         ..terms()
     };
     let complete = chosen(r#"{"beta":0.7}"#).complete(&Mechanisms).unwrap();
-    assert_eq!(complete.version, OPTIONS_VERSION);
     let options = complete.options.as_ref().unwrap();
     assert_eq!(options["beta"], 0.7);
     assert!(options.len() > 1 && options.contains_key("block_cells"));
@@ -179,23 +109,12 @@ fn options_are_resolved_kept_and_refused_by_name() {
         assert!(matches!(refused, Error::Mechanism(_)), "{refused}");
         assert!(refused.to_string().contains(named), "{refused}");
     }
-    for (version, options) in [
-        (NEED_VERSION, complete.options.clone()),
-        (OPTIONS_VERSION, None),
-    ] {
-        let mixed = Terms {
-            version,
-            options,
-            ..complete.clone()
-        };
-        assert!(matches!(mixed.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
-    }
 }
 
 #[test]
 fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
-    let first = serde_json::to_value(terms()).unwrap();
-    assert!(first.get("version").is_none() && first.get("need").is_none());
+    let chosen = serde_json::to_value(terms()).unwrap();
+    assert!(chosen.get("need").is_none() && chosen.get("parameter_set").is_none());
     assert!(matches!(terms().plan(), Err(Error::Terms(text)) if text.starts_with("need")));
     let complete = terms().complete(&Mechanisms).unwrap();
     assert_eq!(complete.clone().complete(&Mechanisms).unwrap(), complete);
@@ -209,11 +128,6 @@ fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
     // A service that knows no mechanism can plan with it; whoever knows one refuses it.
     assert!(less.plan().is_ok());
     assert!(less.complete(&Mechanisms).is_err());
-    let newer = Terms {
-        version: LADDER_VERSION + 1,
-        ..complete
-    };
-    assert!(matches!(newer.plan(), Err(Error::Terms(text)) if text.starts_with("version")));
     for mechanism in ["aim", "nothing"] {
         let mechanism = mechanism.to_owned();
         let refused = Terms {
@@ -225,76 +139,68 @@ fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
     }
 }
 
-/// Terms with a key of the holder's own name their parameter set, and those without are as they were.
 #[test]
-fn a_key_of_the_holders_own_is_named_with_its_parameter_set() {
-    let public = Terms {
-        ladder: LadderForm::Dense,
-        ..terms()
-    };
+fn complete_terms_name_a_parameter_set_that_fits_their_key() {
+    let public = terms();
     let own = Terms {
         encryption: Encryption::of_new(None),
-        ..public.clone()
+        ..terms()
     };
-    let text = |terms: &Terms| serde_json::to_string(terms).unwrap();
-    let public = public.complete(&Mechanisms).unwrap();
-    assert_eq!(public.version, LADDER_VERSION);
-    assert!(!text(&public).contains("encryption") && !text(&public).contains("parameter_set"));
     let complete = own.clone().complete(&Mechanisms).unwrap();
-    assert_eq!(complete.version, HOLDER_KEY_VERSION);
-    let (plan, before) = (complete.plan().unwrap(), public.plan().unwrap());
+    let (plan, under_public) = (complete.plan().unwrap(), self::plan(&public).unwrap());
     assert_eq!(complete.parameter_set, Some(plan.set.id));
-    assert_eq!(
-        (plan.encryption, before.encryption),
-        (Encryption::HolderKey, Encryption::PublicKey)
-    );
+    assert_eq!([plan.set, under_public.set], [fhaim_he::P5, fhaim_he::P1]);
+    assert_eq!(plan.encryption, Encryption::HolderKey);
+    assert_eq!(under_public.encryption, Encryption::PublicKey);
     assert_eq!(
         (&plan.job, plan.run_ladder),
-        (&before.job, before.run_ladder)
+        (&under_public.job, under_public.run_ladder)
     );
     assert_eq!(complete.outline().unwrap().set, plan.set);
-    assert!(text(&complete).contains(r#""encryption":"holder-key","parameter_set":"#));
-    assert_eq!(
-        serde_json::from_str::<Terms>(&text(&complete)).unwrap(),
-        complete
-    );
     assert_eq!(complete.choices(), own);
-    // A set that is named is kept, if it is for these terms, whatever a later release would choose.
-    let named = |parameter_set| {
-        let terms = Terms {
-            parameter_set,
-            ..own.clone()
-        };
-        terms.complete(&Mechanisms)?.plan()
-    };
-    assert_eq!(
-        named(Some(fhaim_he::P1_LARGE.id)).unwrap().set,
-        fhaim_he::P1_LARGE
-    );
-    assert_eq!(named(None).unwrap().set, fhaim_he::P5);
-    for id in [0, fhaim_he::P2.id, fhaim_he::P3.id, 255] {
-        let refused = named(Some(id)).unwrap_err().to_string();
-        assert!(refused.contains("parameter_set"), "{refused}");
-    }
-    // Of one that a later release has, the way out is another.
-    for (id, newer) in [(fhaim_he::P2.id, false), (255, true)] {
-        let refused = named(Some(id)).unwrap_err().to_string();
-        assert_eq!(refused.contains("newer release"), newer, "{refused}");
-    }
     let unnamed = Terms {
         parameter_set: None,
-        ..complete.clone()
+        ..complete
     };
-    let needless = Terms {
-        parameter_set: complete.parameter_set,
-        ..public
+    for refused in [unnamed.plan().err(), unnamed.outline().err()] {
+        let refused = refused.unwrap().to_string();
+        assert!(
+            refused.contains("parameter_set: these terms name none"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_named_parameter_set_is_kept_if_it_fits() {
+    let named = |encryption, id| {
+        let terms = Terms {
+            parameter_set: Some(id),
+            encryption,
+            ..terms()
+        };
+        plan(&terms).map(|plan| plan.set)
     };
-    for terms in [unnamed, needless] {
-        for refused in [terms.plan().err(), terms.outline().err()] {
-            let refused = refused.unwrap().to_string();
-            assert!(refused.contains("parameter_set"), "{refused}");
+    let (own, public) = (Encryption::HolderKey, Encryption::PublicKey);
+    for key in [own, public] {
+        assert_eq!(
+            named(key, fhaim_he::P1_LARGE.id).unwrap(),
+            fhaim_he::P1_LARGE
+        );
+        for (id, reason) in [
+            (0, "no such set"),
+            (255, "no such set"),
+            (fhaim_he::P2.id, "does not fit"),
+        ] {
+            let refused = named(key, id).unwrap_err().to_string();
+            assert!(
+                refused.contains("parameter_set") && refused.contains(reason),
+                "{refused}"
+            );
         }
     }
+    let refused = named(public, fhaim_he::P5.id).unwrap_err().to_string();
+    assert!(refused.contains("does not fit"), "{refused}");
 }
 
 /// A contrast of a wide column has 49 on all its rare categories: products of two such are too noisy for the set for
@@ -332,7 +238,6 @@ fn split_keys_have_a_set_of_their_own_choice() {
         ..terms()
     };
     let complete = split.clone().complete(&Mechanisms).unwrap();
-    assert_eq!(complete.version, HOLDER_KEY_VERSION);
     assert_eq!(complete.parameter_set, Some(fhaim_he::P1.id));
     complete.plan().unwrap().parameters().unwrap();
     let named = Terms {

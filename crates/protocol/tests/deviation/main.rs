@@ -84,7 +84,7 @@ impl Setting {
     fn new(witness: bool) -> Self {
         let mut rng = Self::generator();
         let table = table();
-        let run = LadderPlan::dense(10, UNITS).unwrap();
+        let run = LadderPlan::new(10, UNITS).unwrap();
         let params = Parameters::new(P2).unwrap();
         let rules = Rules {
             dataset: DATASET,

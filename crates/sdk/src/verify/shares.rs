@@ -2,6 +2,7 @@
 
 use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
+use fhaim_domain::Version;
 use fhaim_protocol::roster::HolderKey;
 use fhaim_protocol::shares::{Masks, unmask};
 use fhaim_protocol::terms::Outline;
@@ -42,7 +43,7 @@ impl Client {
         self.check_kept(dataset, kept).await?;
         let masks = Masks::new(kept.part(), &outline.members, key)?;
         let mut share = Share {
-            version: SHARE_VERSION,
+            version: Version,
             dataset: dataset.id,
             holder: kept.part(),
             releases: Vec::new(),
@@ -104,14 +105,14 @@ impl Client {
     }
 }
 
-/// The version that is written, the only one so far.
+/// The version of the file.
 const SHARE_VERSION: u8 = 1;
 
 /// What one holder of several hands on to have releases checked: its summands, masked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    version: u8,
+    version: Version<SHARE_VERSION>,
     dataset: Uuid,
     holder: u32,
     releases: Vec<SharedRelease>,
@@ -157,9 +158,9 @@ fn in_order(
     shares: &[Share],
 ) -> Result<Vec<ByStatement<'_>>, Error> {
     let refuse = |reason| Error::Unverifiable { dataset, reason };
-    let known = |share: &Share| share.dataset == dataset && share.version == SHARE_VERSION;
+    let known = |share: &Share| share.dataset == dataset;
     if !shares.iter().all(known) {
-        return Err(refuse("a share is of another dataset or version"));
+        return Err(refuse("a share is of another dataset"));
     }
     let mut sorted: Vec<&Share> = shares.iter().collect();
     sorted.sort_by_key(|share| share.holder);
@@ -277,7 +278,7 @@ mod tests {
     fn it_takes_one_share_of_each_holder() {
         let id = Uuid::from_u128(1);
         let share = |holder| Share {
-            version: SHARE_VERSION,
+            version: Version,
             dataset: id,
             holder,
             releases: Vec::new(),

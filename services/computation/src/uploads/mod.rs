@@ -195,8 +195,7 @@ impl Shape {
         let counts = match stored.terms.contribution {
             roster::Contribution::Records => None,
             roster::Contribution::Counts => {
-                let plan =
-                    CountsPlan::new(&outline.domain, stored.terms.counts, ladder).map_err(terms)?;
+                let plan = CountsPlan::new(&outline.domain, ladder).map_err(terms)?;
                 Some(plan.under(outline.encryption).object_count() as u64)
             }
         };

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_value_is_its_group_and_its_digit() {
-        let json = br#"{"version":2,"name":"t","columns":[
+        let json = br#"{"name":"t","columns":[
             {"name":"age","kind":"number","integer":true,"min":0,"max":99,"bins":10,"digits":10},
             {"name":"day","kind":"date","format":"%d.%m.%Y","min":"2024-01-01","max":"2024-12-31",
              "bins":12,"digits":31},

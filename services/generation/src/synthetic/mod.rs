@@ -274,7 +274,7 @@ mod tests {
     async fn what_constraints_exclude_is_refused_before_the_table_begins() {
         let of = |constraints: &str| {
             let json = format!(
-                r#"{{"version": 4, "name": "t", "columns": [
+                r#"{{"name": "t", "columns": [
                 {{"name": "c", "kind": "categorical", "categories": ["red", "green"]}},
                 {{"name": "y", "kind": "categorical", "categories": ["old", "new"]}}]
                 {constraints}}}"#

@@ -150,11 +150,13 @@ fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
         );
     }
     assert_eq!(manifest.len(), 64 + 2);
-    // Of a release before keys named their uploads.
-    let old = before.replacen("\"version\":2", "\"version\":1", 1);
-    fs::write(&key, old.trim_end_matches(',').to_owned() + "}").unwrap();
+    let newer = text.replacen("\"version\":1", "\"version\":2", 1);
+    fs::write(&key, newer).unwrap();
     let (code, _, words) = refused(&services, &dataset, "t.csv");
-    assert!(code == 2 && words.contains("earlier release"), "{words}");
+    assert!(
+        code == 2 && words.contains("not a ladder key of version 1"),
+        "{words}"
+    );
     fs::write(&key, text).unwrap();
     services.run("ana", &["verify", &dataset, "--data", "t.csv"]);
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);

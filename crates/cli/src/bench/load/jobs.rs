@@ -7,7 +7,6 @@ use std::{
 
 use fhaim_api::job::JobState;
 use fhaim_domain::{Schema, Table};
-use fhaim_dp::LadderForm;
 use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::terms::Terms;
 use fhaim_sdk::{Client, Journal, NoiseSource, Source};
@@ -169,7 +168,6 @@ pub fn terms(records: usize, columns: usize, seed: u64) -> Result<Terms, Error> 
 
 fn terms_of(table: &Table) -> Result<Terms, Error> {
     let terms = Terms {
-        ladder: LadderForm::Dense,
         encryption: Encryption::of_new(None),
         ..Terms::new(table.schema().clone(), 1.0, 1e-9, table.records() as u64)
     };

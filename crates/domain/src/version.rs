@@ -1,0 +1,34 @@
+//! The version of a stored or sent JSON format.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// The version of a JSON format, for a key such as `"version": 1`. It is written as the number `N`, and any
+/// other number is refused. A struct that has it needs no check of its own.
+///
+/// ```
+/// use fhaim_domain::Version;
+///
+/// let version: Version<1> = serde_json::from_str("1").unwrap();
+/// assert_eq!(serde_json::to_string(&version).unwrap(), "1");
+/// assert!(serde_json::from_str::<Version<1>>("2").is_err());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Version<const N: u8>;
+
+impl<const N: u8> Serialize for Version<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(N)
+    }
+}
+
+impl<'de, const N: u8> Deserialize<'de> for Version<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = u64::deserialize(deserializer)?;
+        if found == u64::from(N) {
+            return Ok(Self);
+        }
+        Err(D::Error::custom(format!(
+            "version {found} is not known: this program reads version {N}"
+        )))
+    }
+}
