@@ -4,7 +4,7 @@
 use fhaim_domain::{Clique, Domain, Schema, Table};
 use fhaim_dp::accounting;
 use fhaim_release::Job;
-use fhaim_synth::{Mechanism, MechanismName};
+use fhaim_synth::{Ablations, Mechanism, Staged};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
@@ -46,13 +46,10 @@ fn ordered(records: usize, seed: u64) -> Table {
     .unwrap()
 }
 
-/// Mean L1 error over all pairs and four runs of the default mechanism, with these of new terms' options changed.
-fn error(epsilon: f64, changed: &Value) -> f64 {
-    let mut options = MechanismName::default().options().unwrap();
-    let all = options.as_object_mut().unwrap();
-    all.extend(changed.as_object().unwrap().clone());
-    let mechanism = MechanismName::default().with_options(&options).unwrap();
-    let errors = (0..4).map(|seed| run(&ordered(40_000, seed), mechanism.as_ref(), epsilon, seed));
+/// Mean L1 error over all pairs and four runs of the default mechanism without some of its parts.
+fn error(epsilon: f64, ablations: Ablations) -> f64 {
+    let mechanism = Staged::without(ablations);
+    let errors = (0..4).map(|seed| run(&ordered(40_000, seed), &mechanism, epsilon, seed));
     errors.sum::<f64>() / 4.0
 }
 
@@ -77,15 +74,27 @@ fn run(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> f64
 /// A finer probe of which a look sees nothing is given up, and with it every pair.
 #[test]
 fn order_shows_in_two_groups_where_eight_are_too_blunt() {
-    let with = error(0.1, &json!({}));
-    let without = error(0.1, &json!({"coarse_look": 0.0}));
+    let with = error(0.1, Ablations::default());
+    let without = error(
+        0.1,
+        Ablations {
+            coarse_look: true,
+            ..Ablations::default()
+        },
+    );
     assert!(with < 0.9 * without, "{with} with a coarse look, {without}");
 }
 
 #[test]
 fn more_is_measured_where_a_probe_is_clear() {
-    let clear = error(10.0, &json!({}));
-    let as_ever = error(10.0, &json!({"clear_probe_scale": 0.0}));
+    let clear = error(10.0, Ablations::default());
+    let as_ever = error(
+        10.0,
+        Ablations {
+            clear_probe: true,
+            ..Ablations::default()
+        },
+    );
     assert!(
         clear < 0.98 * as_ever,
         "{clear}, and {as_ever} with one weight of noise"
