@@ -162,7 +162,7 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
         options: Some(serde_json::from_str(text).unwrap()),
         ..terms("staged")
     };
-    let few = r#"{"beta": 0.7, "resolutions": [0.0, 1.0], "block_cells": 4096}"#;
+    let few = r#"{"probe_share": 0.15, "extra_pairs": false}"#;
     json("terms.staged.options.chosen.json", &chosen(few));
     let complete = chosen(few).complete(&Mechanisms).unwrap();
     let name = "terms.staged.options.json";
@@ -171,9 +171,9 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
     let text = stored(name);
     let read: Terms = serde_json::from_slice(&text).unwrap();
     assert_eq!(read.clone().complete(&Mechanisms).unwrap(), read);
-    assert_eq!(read.options.unwrap()["beta"], 0.7);
+    assert_eq!(read.options.unwrap()["probe_share"], 0.15);
     // An unknown option is refused by its name.
-    let unknown = String::from_utf8(text).unwrap().replacen("beta", "zeta", 1);
+    let unknown = String::from_utf8(text).unwrap().replacen("probe_share", "zeta", 1);
     let unknown: Terms = serde_json::from_str(&unknown).unwrap();
     let refused = unknown.complete(&Mechanisms).unwrap_err().to_string();
     assert!(refused.contains("zeta"), "{refused}");

@@ -406,7 +406,6 @@ fn terms(arguments: &GenerateArguments, held: &Held) -> Result<Terms, Error> {
     let GenerateArguments { epsilon, delta, .. } = *arguments;
     Ok(Terms {
         mechanism: arguments.mechanism.to_string(),
-        options: arguments.mechanism.options_to_name()?,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
         ..Terms::new(held.schema().clone(), epsilon, delta, record_bound)

@@ -12,7 +12,7 @@ use fhaim_federated::{
     random_triples,
 };
 use fhaim_release::{Job, Run, Workload};
-use fhaim_synth::{Aim, AimOptions, FixedRounds, Mechanism, MechanismName};
+use fhaim_synth::{Aim, AimOptions, FINAL_STEPS, FIT_STEPS, FixedRounds, Mechanism, MechanismName};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -150,6 +150,7 @@ fn a_party_alone_is_aim_integer_for_integer() {
     setting.job.workload = Workload::all_pairs(table.domain());
     setting.participation = 1.0;
     setting.most_rounds = setting.rounds;
+    setting.fit_steps = [FIT_STEPS, FINAL_STEPS];
     let plan = Plan::new(&setting).unwrap();
     let options = AimOptions {
         fixed: Some(FixedRounds {
@@ -158,8 +159,6 @@ fn a_party_alone_is_aim_integer_for_integer() {
             variance_units: plan.variance_units,
             epsilon: plan.epsilon,
         }),
-        fit_steps: setting.fit_steps[0],
-        final_steps: setting.fit_steps[1],
         ..AimOptions::default()
     };
     let generator = || ChaCha20Rng::seed_from_u64(77);

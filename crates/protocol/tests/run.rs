@@ -22,7 +22,6 @@ fn terms(mechanism: MechanismName) -> Terms {
     ]}"#;
     let mut terms = Terms::new(Schema::from_json("t", json).unwrap(), 10.0, 1e-9, 600);
     terms.mechanism = mechanism.to_string();
-    terms.options = mechanism.options_to_name().unwrap();
     terms.complete(&Mechanisms).unwrap()
 }
 

@@ -103,10 +103,7 @@ impl Part {
 /// # Errors
 /// A mechanism that there is not, and terms that cannot be met.
 pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
-    let mechanism: MechanismName = terms.mechanism.parse()?;
-    let options = mechanism.options_to_name()?;
     let terms = Terms {
-        options,
         encryption: Encryption::of_new(terms.roster.as_ref()),
         ..terms
     };

@@ -30,8 +30,8 @@ pub enum Request {
     },
     /// Reads the CSV table in the stream and keeps it.
     Read(Box<ReadRequest>),
-    /// Names in new terms all that the holder leaves to the program: the mechanism's options and
-    /// what it needs of noise.
+    /// Names in new terms all that the holder leaves to the program, such as what the mechanism needs of
+    /// noise.
     Name {
         /// The terms, as the holder chose them.
         terms: Box<Terms>,

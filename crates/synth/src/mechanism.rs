@@ -4,14 +4,13 @@ use std::fmt;
 
 use fhaim_domain::Table;
 use rand::RngCore;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
 use crate::engine::{AnyMachine, Outcome, drive};
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
-use crate::mechanisms::block::MAX_CENTRED;
 use crate::mechanisms::fitting::FINAL_STEPS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{Job, LadderNeed, Progress, Run};
@@ -62,12 +61,6 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// batch; [`Error::PlaintextOnly`].
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error>;
 
-    /// The most groups that two attributes may be measured centred in, which decides the largest value that it may
-    /// release. Planned for is a bound that holds for any attributes, unless a mechanism's options ask for the job's.
-    fn most_centred(&self, _job: &Job) -> [usize; 2] {
-        [MAX_CENTRED; 2]
-    }
-
     /// What a run over so many records can be expected to ask for, and to fit: what an estimate of
     /// time is made of before anything is known of the table, and nothing else. Unless a mechanism knows better, all
     /// that it may ask for, in one batch, and one fit of a model as large as it may be.
@@ -117,6 +110,11 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         drive(run, &mut source, progress)
     }
 }
+
+/// The options of a mechanism without any.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct NoOptions {}
 
 /// Reads a mechanism's options strictly, for [`Mechanism::with_options`]: `T` should have
 /// `#[serde(default, deny_unknown_fields)]`.

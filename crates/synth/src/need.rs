@@ -59,11 +59,10 @@ fn chosen(choice: Choice<'_>) -> Result<Box<dyn Mechanism>, Error> {
 pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
     let ladder = mechanism.ladder_need(job)?;
     let squares = mechanism.releases_squares();
-    // The values of a 1-way are below its size; earlier releases planned by the size itself, and
-    // their datasets keep their plan.
+    // The values of a 1-way are below its size.
     let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
     let mut largest_cell = (widest as u128).saturating_mul(u128::from(job.record_bound));
-    for statistic in largest_statistics(job, mechanism.most_centred(job), squares) {
+    for statistic in largest_statistics(job, squares) {
         largest_cell = statistic.largest_cell(job.record_bound)?.max(largest_cell);
     }
     Ok(Need {
@@ -74,7 +73,8 @@ pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
 }
 
 /// The statistics whose cells no other of the mechanisms exceeds, 1-ways aside.
-fn largest_statistics(job: &Job, [a, b]: [usize; 2], squares: bool) -> Vec<Statistic> {
+fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
+    let [a, b] = most_centred(job);
     let contrasts = |attribute: usize, groups| {
         let merges = Merges::new(&[1.0; MAX_CENTRED]);
         BlockAxis::merged(attribute, &merges, groups)
@@ -98,12 +98,21 @@ fn largest_statistics(job: &Job, [a, b]: [usize; 2], squares: bool) -> Vec<Stati
     largest
 }
 
+/// The most groups that two attributes are measured centred in. An attribute has no more groups than values, and
+/// the more it has centred, the larger are their functions.
+fn most_centred(job: &Job) -> [usize; 2] {
+    let sizes = job.domain.sizes().iter();
+    sizes.fold([2; 2], |[first, second], &size| {
+        let size = size.clamp(2, MAX_CENTRED);
+        [first.max(size), second.max(size.min(first))]
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use fhaim_domain::Domain;
     use fhaim_dp::Rho;
-    use serde_json::json;
 
     #[test]
     fn the_largest_cells_are_those_of_contrasts_wide_columns_and_scores() {
@@ -113,18 +122,12 @@ mod tests {
         let name = |name: &str| name.parse::<MechanismName>().unwrap();
         let narrow = need(&*name("staged"), &job(vec![3, 4])).unwrap();
         assert_eq!(narrow.largest_cell, 2 * 3 * 1000);
-        // As in terms without the name.
-        let landed = name("staged").with_options(&json!({})).unwrap();
-        let landed = need(&*landed, &job(vec![3, 4])).unwrap();
-        assert_eq!(landed.largest_cell, 49 * 1000);
-        let by_size = name("staged").with_options(&json!({"groups_by_size": true}));
-        let by_size = by_size.unwrap();
         for (sizes, largest) in [
             (vec![4, 2, 4, 4], 3 * 3),
             (vec![20, 3, 8], 49),
             (vec![2, 2, 2], 2),
         ] {
-            let need = need(&*by_size, &job(sizes)).unwrap();
+            let need = need(&*name("staged"), &job(sizes)).unwrap();
             assert_eq!(need.largest_cell, largest * 1000);
         }
         let wide = need(&*name("one-ways"), &job(vec![3, 400])).unwrap();
@@ -156,31 +159,31 @@ mod tests {
         assert!(!Mechanisms.squares(choice("one-ways")).unwrap());
     }
 
-    /// A larger block needs a longer ladder: options are part of what a need follows from.
+    /// A larger share of the budget for a probe pays for more of its integers: a need follows from options too.
     #[test]
     fn options_are_filled_in_change_the_need_and_are_refused_by_name() {
         let job = Job::new(
             Domain::new(vec![30; 40]),
-            Rho::from_f64_down(0.5).unwrap(),
+            Rho::from_f64_down(0.01).unwrap(),
             1000,
         );
         let some = |text: &str| serde_json::from_str::<Options>(text).unwrap();
-        let (few, wrong, far) = (
-            some(r#"{"block_cells":10}"#),
+        let (more, wrong, far) = (
+            some(r#"{"probe_share":0.3}"#),
             some(r#"{"no_such":1}"#),
-            some(r#"{"block_cells":0}"#),
+            some(r#"{"probe_share":0.01}"#),
         );
-        let all = Mechanisms.options(with(&few)).unwrap();
+        let all = Mechanisms.options(with(&more)).unwrap();
         let default = Mechanisms.options(choice("staged")).unwrap();
         assert_eq!(
-            (all.len(), &all["block_cells"]),
-            (default.len(), &10.into())
+            (all.len(), &all["probe_share"]),
+            (default.len(), &0.3.into())
         );
         let cells = |choice| Mechanisms.need(choice, &job).unwrap().ladder.cells;
-        assert!(cells(with(&few)) < cells(choice("staged")));
-        assert_eq!(cells(with(&few)), cells(with(&all)));
+        assert!(cells(with(&more)) > cells(choice("staged")));
+        assert_eq!(cells(with(&more)), cells(with(&all)));
         assert_eq!(cells(with(&default)), cells(choice("staged")));
-        for (options, named) in [(wrong, "no_such"), (far, "block_cells")] {
+        for (options, named) in [(wrong, "no_such"), (far, "probe_share")] {
             let refused = Mechanisms.start(with(&options), job.clone()).err().unwrap();
             assert!(refused.to_string().contains(named), "{refused}");
         }

@@ -54,7 +54,7 @@ fn run(table: &Table, model_bytes: usize) -> (Expected, Outcome) {
         model_bytes,
         ..Job::new(table.domain().clone(), rho, bound)
     };
-    let mechanism = Staged::recommended();
+    let mechanism = Staged::default();
     let expected = mechanism.expected(&job, table.records()).unwrap();
     let run = Run::new(mechanism.start(job.clone()).unwrap(), job, Vec::new()).unwrap();
     let mut rng = StdRng::seed_from_u64(8);

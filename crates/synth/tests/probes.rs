@@ -4,7 +4,7 @@
 use fhaim_domain::{Clique, Domain, Schema, Table};
 use fhaim_dp::accounting;
 use fhaim_release::Job;
-use fhaim_synth::{Mechanism, MechanismName};
+use fhaim_synth::{Ablations, Mechanism, Outcome, Staged, StagedOptions};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
@@ -46,23 +46,24 @@ fn ordered(records: usize, seed: u64) -> Table {
     .unwrap()
 }
 
-/// Mean L1 error over all pairs and four runs of the default mechanism, with these of new terms' options changed.
-fn error(epsilon: f64, changed: &Value) -> f64 {
-    let mut options = MechanismName::default().options().unwrap();
-    let all = options.as_object_mut().unwrap();
-    all.extend(changed.as_object().unwrap().clone());
-    let mechanism = MechanismName::default().with_options(&options).unwrap();
-    let errors = (0..4).map(|seed| run(&ordered(40_000, seed), mechanism.as_ref(), epsilon, seed));
+/// Mean L1 error over all pairs and four runs of the default mechanism without some of its parts.
+fn error(epsilon: f64, ablations: Ablations) -> f64 {
+    let mechanism = Staged::without(ablations);
+    let errors = (0..4).map(|seed| run(&ordered(40_000, seed), &mechanism, epsilon, seed));
     errors.sum::<f64>() / 4.0
 }
 
-fn run(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> f64 {
+fn outcome(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> Outcome {
     let rho = accounting::rho(epsilon, 1e-9).unwrap();
     let mut job = Job::new(table.domain().clone(), rho, table.records() as u64);
     job.model_bytes = 1_000_000;
     let mut rng = StdRng::seed_from_u64(seed);
     let outcome = mechanism.run_in_the_clear(table, &job, &mut rng, &mut |_| {});
-    let outcome = outcome.unwrap();
+    outcome.unwrap()
+}
+
+fn run(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> f64 {
+    let outcome = outcome(table, mechanism, epsilon, seed);
     let pairs = Domain::pairs(table.domain());
     let model = outcome.model.as_ref();
     let marginals = model.marginals().unwrap().marginals_of(&pairs).unwrap();
@@ -77,17 +78,125 @@ fn run(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> f64
 /// A finer probe of which a look sees nothing is given up, and with it every pair.
 #[test]
 fn order_shows_in_two_groups_where_eight_are_too_blunt() {
-    let with = error(0.1, &json!({}));
-    let without = error(0.1, &json!({"coarse_look": 0.0}));
+    let with = error(0.1, Ablations::default());
+    let without = error(
+        0.1,
+        Ablations {
+            coarse_look: true,
+            ..Ablations::default()
+        },
+    );
     assert!(with < 0.9 * without, "{with} with a coarse look, {without}");
 }
 
 #[test]
 fn more_is_measured_where_a_probe_is_clear() {
-    let clear = error(10.0, &json!({}));
-    let as_ever = error(10.0, &json!({"clear_probe_scale": 0.0}));
+    let clear = error(10.0, Ablations::default());
+    let as_ever = error(
+        10.0,
+        Ablations {
+            clear_probe: true,
+            ..Ablations::default()
+        },
+    );
     assert!(
         clear < 0.98 * as_ever,
         "{clear}, and {as_ever} with one weight of noise"
     );
+}
+
+fn phases(outcome: &Outcome) -> Vec<String> {
+    let mut phases: Vec<String> = outcome
+        .releases
+        .iter()
+        .map(|release| release.phase.to_string())
+        .collect();
+    phases.dedup();
+    phases
+}
+
+#[test]
+fn a_run_without_a_first_look_asks_for_its_probe_at_once() {
+    let table = ordered(20_000, 0);
+    let whole = outcome(&table, &Staged::default(), 1.0, 0);
+    let phases_of_whole = ["1-ways", "look", "probe", "stage 1", "stage 2"];
+    assert_eq!(phases(&whole), phases_of_whole);
+    let first_look = Ablations {
+        first_look: true,
+        ..Ablations::default()
+    };
+    let without = outcome(&table, &Staged::without(first_look), 1.0, 0);
+    assert_eq!(phases(&without), ["1-ways", "probe", "stage 1", "stage 2"]);
+}
+
+#[test]
+fn a_run_without_penalties_or_shrinkage_fits_another_model() {
+    let table = ordered(20_000, 0);
+    let model = |ablations| {
+        let outcome = outcome(&table, &Staged::without(ablations), 1.0, 0);
+        outcome.model.save()
+    };
+    let penalties = Ablations {
+        penalties: true,
+        ..Ablations::default()
+    };
+    let shrinkage = Ablations {
+        shrinkage: true,
+        ..Ablations::default()
+    };
+    let whole = model(Ablations::default());
+    assert_ne!(model(penalties), whole);
+    assert_ne!(model(shrinkage), whole);
+}
+
+/// The model has room for a few of the 36 pairs.
+#[test]
+fn pairs_without_room_are_measured_only_with_extra_pairs() {
+    let table = ordered(20_000, 0);
+    let measured = |extra_pairs| {
+        let options = StagedOptions {
+            extra_pairs,
+            ..StagedOptions::default()
+        };
+        let outcome = outcome(&table, &Staged::new(options).unwrap(), 10.0, 0);
+        let stages = outcome.releases.iter();
+        let stages = stages.filter(|release| release.phase.to_string() == "stage 2");
+        stages
+            .filter(|release| release.request.statistic.clique().len() == 2)
+            .count()
+    };
+    let (with, without) = (measured(true), measured(false));
+    assert!(
+        without < with && with > 30,
+        "{with} pairs, {without} without"
+    );
+}
+
+/// A larger share for a step is spent on it.
+#[test]
+fn shares_of_the_budget_are_spent_on_their_steps() {
+    let table = ordered(20_000, 0);
+    let spent = |options: StagedOptions, phases: [&str; 2]| {
+        let outcome = outcome(&table, &Staged::new(options).unwrap(), 1.0, 0);
+        let releases = outcome.releases.iter();
+        let releases = releases.filter(|r| phases.contains(&r.phase.to_string().as_str()));
+        releases.map(|release| release.rho.to_f64()).sum::<f64>()
+    };
+    let rho = accounting::rho(1.0, 1e-9).unwrap().to_f64();
+    for share in [0.1, 0.3] {
+        let one_ways = StagedOptions {
+            one_way_share: share,
+            ..StagedOptions::default()
+        };
+        let probe = StagedOptions {
+            probe_share: share,
+            ..StagedOptions::default()
+        };
+        for spent in [
+            spent(one_ways, ["1-ways", "1-ways"]),
+            spent(probe, ["look", "probe"]),
+        ] {
+            assert!((spent / rho / share - 1.0).abs() < 0.02, "{spent} of {rho}");
+        }
+    }
 }

@@ -61,9 +61,6 @@ impl Setting {
     pub(crate) fn new(mechanism: MechanismName, runs: u32, encrypted: bool, witness: bool) -> Self {
         let mut terms = Terms::new(schema(), 8.0, 1e-9, 64);
         terms.mechanism = mechanism.to_string();
-        terms.options = mechanism
-            .options_to_name()
-            .expect("options that can be written");
         terms.runs = runs;
         terms.witness = witness;
         // Schedules of two runs have a key of the holder's own, and others the public key, as rosters do.

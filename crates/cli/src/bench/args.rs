@@ -13,6 +13,7 @@ use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
 use super::paper::{PAPER_EXAMPLES, PaperArguments};
 use super::scale::{SCALE_EXAMPLES, ScaleArguments};
+use super::trial::Without;
 use crate::args::megabytes;
 
 /// What to measure.
@@ -146,7 +147,8 @@ Examples:
   FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
   fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
   fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8
-  fhaim bench mechanisms --family tree --mechanism staged --options '{\"additions\": 8}' --seeds 3
+  fhaim bench mechanisms --family tree --mechanism staged --options '{\"probe_share\": 0.15}' --seeds 3
+  fhaim bench mechanisms --family tree --mechanism staged --without first-look,penalties --seeds 3
   fhaim bench mechanisms --family tree --mechanism staged --program \"swift=python3 bench/anchor.py swift\"";
 
 /// Flags of `bench mechanisms`.
@@ -161,6 +163,10 @@ pub struct MechanismsArguments {
     /// every mechanism that has them
     #[arg(long, value_name = "JSON", value_parser = options)]
     pub options: Vec<Options>,
+    /// Also run `staged` without these of its parts, separated by commas (may be repeated): mixture-prior,
+    /// first-look, coarse-look, clear-probe, penalties or shrinkage
+    #[arg(long, value_name = "PARTS")]
+    pub without: Vec<Without>,
     /// A program to run on the same rows, beside --mechanism or instead of all mechanisms (may be
     /// repeated): it reads the rows seen as JSON and writes records and marginals; see bench/anchor.py
     #[arg(long, value_name = "NAME=COMMAND")]

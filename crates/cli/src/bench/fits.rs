@@ -165,7 +165,7 @@ impl Source for Remembering<'_> {
     }
 }
 
-/// The last fit of a run of the default mechanism, as new terms have it, on a whole table in the clear: all that it
+/// The last fit of a run of the default mechanism on a whole table in the clear: all that it
 /// does after its last answers.
 fn last_fit(
     table: &Table,
@@ -177,9 +177,8 @@ fn last_fit(
     let mut job = Job::new(table.domain().clone(), rho, table.records() as u64);
     job.model_bytes = cap;
     let name = MechanismName::default();
-    let mechanism = name.with_options(&name.options()?)?;
-    let run = Run::new(mechanism.start(job.clone())?, job, Vec::new())
-        .map_err(fhaim_synth::Error::from)?;
+    let run =
+        Run::new(name.start(job.clone())?, job, Vec::new()).map_err(fhaim_synth::Error::from)?;
     let mut rng = StdRng::seed_from_u64(0);
     let mut source = Remembering {
         source: PlaintextSource::with_rng(table, &mut rng),

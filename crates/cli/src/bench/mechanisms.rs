@@ -190,6 +190,7 @@ fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> 
         }
         others.extend(with);
     }
+    others.extend(arguments.without.iter().map(Contender::from));
     Ok(rows.into_iter().chain(others).chain(programs).collect())
 }
 

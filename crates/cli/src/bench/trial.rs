@@ -5,13 +5,14 @@
 //! Mhat those of its model. Triples, and a classifier trained on what is drawn, are judged on
 //! records drawn from the model, as its users would.
 
+use std::str::FromStr;
 use std::time::Instant;
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_release::{Holders, Job, Options, Workload};
-use fhaim_synth::{Error, FittedModel, Mechanism, MechanismName};
+use fhaim_synth::{Ablations, Error, FittedModel, Mechanism, MechanismName, Staged};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -77,10 +78,6 @@ impl Contender {
             )
         };
         let default = |mechanism| (mechanism, json!({}));
-        // As new terms name it.
-        let staged = ("staged", MechanismName::default().options()?);
-        // As terms without options mean it: how the first release scored pairs.
-        let landed = ("staged", json!({ "scoring": "normal" }));
         let rows = [
             ("one-ways", default("one-ways")),
             ("aim, T = 16d", aim("l1", 16.0)),
@@ -89,8 +86,7 @@ impl Contender {
             ("l2, T = 4d, winner accounted", aim("squared-l2", 4.0)),
             ("fhaim-l2, T = 4d, view accounted", default("fhaim-l2")),
             ("mst", default("mst")),
-            ("staged, one prior", landed),
-            ("staged", staged),
+            ("staged", default("staged")),
         ];
         let contender = |(name, (mechanism, options)): (&str, (&str, Value))| {
             let mechanism: MechanismName = mechanism.parse()?;
@@ -100,6 +96,52 @@ impl Contender {
             })
         };
         rows.into_iter().map(contender).collect()
+    }
+}
+
+impl From<&Without> for Contender {
+    fn from(without: &Without) -> Self {
+        Self {
+            name: format!("staged without {}", without.parts),
+            means: Means::Mechanism(Box::new(Staged::without(without.ablations))),
+        }
+    }
+}
+
+/// Parts of `staged` that a run leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Without {
+    /// Their names.
+    parts: String,
+    ablations: Ablations,
+}
+
+impl FromStr for Without {
+    type Err = String;
+
+    fn from_str(parts: &str) -> Result<Self, String> {
+        let mut ablations = Ablations::default();
+        for part in parts.split(',') {
+            let left_out = match part {
+                "mixture-prior" => &mut ablations.mixture_prior,
+                "first-look" => &mut ablations.first_look,
+                "coarse-look" => &mut ablations.coarse_look,
+                "clear-probe" => &mut ablations.clear_probe,
+                "penalties" => &mut ablations.penalties,
+                "shrinkage" => &mut ablations.shrinkage,
+                _ => {
+                    return Err(format!(
+                        "staged has no part {part:?}: choose mixture-prior, first-look, coarse-look, \
+                         clear-probe, penalties or shrinkage"
+                    ));
+                }
+            };
+            *left_out = true;
+        }
+        Ok(Self {
+            parts: parts.to_owned(),
+            ablations,
+        })
     }
 }
 
@@ -403,6 +445,19 @@ pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_to_leave_out_are_read_by_name() {
+        let without: Without = "first-look,penalties".parse().unwrap();
+        let expected = Ablations {
+            first_look: true,
+            penalties: true,
+            ..Ablations::default()
+        };
+        assert_eq!(without.ablations, expected);
+        let refused = "first-look,look".parse::<Without>().unwrap_err();
+        assert!(refused.contains("\"look\""), "{refused}");
+    }
 
     #[test]
     fn one_run_has_no_standard_error() {

@@ -100,7 +100,6 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let name = name.unwrap_or_else(|| schema.name().to_owned());
     let terms = Terms {
         mechanism: arguments.mechanism.to_string(),
-        options: arguments.mechanism.options_to_name()?,
         runs: arguments.runs,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,

@@ -89,21 +89,25 @@ fn options_are_resolved_kept_and_refused_by_name() {
         options: Some(serde_json::from_str(text).unwrap()),
         ..terms()
     };
-    let complete = chosen(r#"{"beta":0.7}"#).complete(&Mechanisms).unwrap();
+    let complete = chosen(r#"{"probe_share":0.15}"#)
+        .complete(&Mechanisms)
+        .unwrap();
     let options = complete.options.as_ref().unwrap();
-    assert_eq!(options["beta"], 0.7);
-    assert!(options.len() > 1 && options.contains_key("block_cells"));
+    assert_eq!(options["probe_share"], 0.15);
+    assert!(options.len() > 1 && options.contains_key("one_way_share"));
     let text = serde_json::to_string(&complete).unwrap();
     assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
     assert!(complete.plan().is_ok());
     // The same call again finds the same terms.
-    let again = chosen(r#"{"beta":0.7}"#).resolve(&Mechanisms).unwrap();
+    let again = chosen(r#"{"probe_share":0.15}"#)
+        .resolve(&Mechanisms)
+        .unwrap();
     assert_eq!(again.choices(), complete.choices());
     assert_ne!(complete.choices(), terms());
     for (text, named) in [
-        (r#"{"betta":1}"#, "betta"),
-        (r#"{"beta":-1}"#, "beta"),
-        (r#"{"resolutions":"all"}"#, "staged"),
+        (r#"{"prob_share":1}"#, "prob_share"),
+        (r#"{"probe_share":-1}"#, "probe_share"),
+        (r#"{"extra_pairs":"all"}"#, "staged"),
     ] {
         let refused = chosen(text).complete(&Mechanisms).unwrap_err();
         assert!(matches!(refused, Error::Mechanism(_)), "{refused}");

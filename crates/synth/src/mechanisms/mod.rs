@@ -24,27 +24,24 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use fhaim_release::Options;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use crate::Error;
 use crate::mechanism::Mechanism;
 
-/// All of them with the options that new terms are made with, the default first.
+/// All of them with their default options, the default mechanism first.
 static MECHANISMS: LazyLock<[Box<dyn Mechanism>; 5]> = LazyLock::new(|| {
     [
-        Box::new(staged::Staged::recommended()),
+        Box::new(staged::Staged::default()),
         Box::new(fhaim_l2::FhaimL2::default()),
         Box::new(aim::Aim::default()),
-        Box::new(mst::Mst::default()),
+        Box::new(mst::Mst),
         Box::new(one_ways::OneWaysOnly),
     ]
 });
 
-/// A mechanism of the list, with the options that new terms are made with: written and read as its
-/// name.
+/// A mechanism of the list with its default options, written and read as its name.
 #[derive(Clone, Copy)]
 pub struct MechanismName(&'static dyn Mechanism);
 
@@ -57,23 +54,6 @@ impl MechanismName {
     /// Those that can run under encryption.
     pub fn encrypted() -> impl Iterator<Item = Self> {
         Self::all().filter(|mechanism| !mechanism.clear_only())
-    }
-
-    /// The options that new terms have to name; none where these are what terms without options
-    /// mean.
-    ///
-    /// # Errors
-    /// Never: the options of the list can be written.
-    pub fn options_to_name(self) -> Result<Option<Options>, Error> {
-        let options = self.options()?;
-        let unnamed = self
-            .with_options(&Value::Object(Options::new()))?
-            .options()?;
-        match options {
-            same if same == unnamed => Ok(None),
-            Value::Object(options) => Ok(Some(options)),
-            _ => Err(Error::Internal("a mechanism's options are no object")),
-        }
     }
 
     /// The name as users write it.

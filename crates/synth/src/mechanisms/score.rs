@@ -1,8 +1,6 @@
 //! Scores of pairs outside the model: how far, in L1, their true marginals are expected to lie
 //! from the model's, given noisy probes (docs/MECHANISM.md, C step 4: empirical Bayes).
 
-use serde::{Deserialize, Serialize};
-
 /// sqrt(2 / pi): the mean of |x| for a standard normal x.
 pub const MEAN_ABS: f64 = 0.797_884_560_802_865_4;
 
@@ -19,26 +17,6 @@ pub struct Residual {
     pub cell_factor: f64,
     /// R_q: the share of the pair's variation that the probe resolves; 0 scores 0.
     pub resolved: f64,
-}
-
-/// What is taken to be known of all pairs' residuals beforehand, learnt from all of them together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scoring {
-    /// Entries are normal, of one variance, learnt at the first scoring.
-    #[default]
-    Normal,
-    /// Where many pairs seem to have no signal, a pair's entries are normal of a variance that is
-    /// one of several, none among them, and how many pairs have which is learnt anew at every
-    /// scoring. Elsewhere as [`Scoring::Normal`].
-    Mixture,
-}
-
-impl Scoring {
-    /// Whether it is the one that options without it mean.
-    pub fn is_normal(&self) -> bool {
-        *self == Self::Normal
-    }
 }
 
 /// Variances that residuals' entries may have, and how many pairs have each.
@@ -67,26 +45,30 @@ const MAX_COMPONENTS: usize = 64;
 const NULL_PAIRS: f64 = 0.1;
 
 impl Prior {
-    /// The prior under which the residuals are likeliest.
-    pub fn learn(scoring: Scoring, residuals: &[Residual]) -> Self {
-        if scoring == Scoring::Mixture {
-            let mixture = Self::mixture(residuals);
-            if mixture.null_share() >= LEAST_NULL_SHARE {
-                return mixture;
-            }
+    /// The prior for a first scoring. Where many pairs seem to have no signal, it is a mixture: a pair's entries
+    /// are normal of one of several variances, of which one is 0. Elsewhere it is a single variance.
+    pub fn learn(residuals: &[Residual]) -> Self {
+        let mixture = Self::mixture(residuals);
+        if mixture.null_share() >= LEAST_NULL_SHARE {
+            mixture
+        } else {
+            Self::single(residuals)
         }
+    }
+
+    /// The prior of a single variance for all entries, the mean of what noise does not account for.
+    pub fn single(residuals: &[Residual]) -> Self {
         Self(vec![Component {
             signal: signal_variance(residuals),
             weight: 1.0,
         }])
     }
 
-    /// The prior for a scoring, from that of the one before if there was one: a single variance stays.
-    pub fn next(before: Option<Self>, scoring: Scoring, residuals: &[Residual]) -> Self {
-        match before {
-            None => Self::learn(scoring, residuals),
-            Some(single) if single.0.len() == 1 => single,
-            Some(_) => Self::mixture(residuals),
+    /// The prior for the next scoring: a single variance stays, and a mixture is learnt again.
+    pub fn learn_again(&self, residuals: &[Residual]) -> Self {
+        match self.0.as_slice() {
+            [_] => self.clone(),
+            _ => Self::mixture(residuals),
         }
     }
 
@@ -263,7 +245,7 @@ mod tests {
     }
 
     fn expected_distances(residuals: &[Residual]) -> Vec<f64> {
-        let prior = Prior::learn(Scoring::Normal, residuals);
+        let prior = Prior::single(residuals);
         let distances = residuals.iter().map(|r| prior.expected_distance(r));
         distances.collect()
     }
@@ -329,12 +311,14 @@ mod tests {
                 }
             })
             .collect();
-        let distances = |scoring| {
-            let prior = Prior::learn(scoring, &residuals);
+        let distances = |prior: Prior| {
             let distances = residuals.iter().map(|r| prior.expected_distance(r));
             distances.collect::<Vec<f64>>()
         };
-        let (one, several) = (distances(Scoring::Normal), distances(Scoring::Mixture));
+        let (one, several) = (
+            distances(Prior::single(&residuals)),
+            distances(Prior::learn(&residuals)),
+        );
         assert!(one[4..].iter().all(|&distance| distance > 5.0), "{one:?}");
         assert!(several[4..].iter().sum::<f64>() < 20.0, "{several:?}");
         for (one, several) in one[..4].iter().zip(&several) {
@@ -344,16 +328,16 @@ mod tests {
 
     #[test]
     fn priors_of_nothing_and_of_no_noise_are_no_numbers_that_are_none() {
-        for scoring in [Scoring::Normal, Scoring::Mixture] {
+        for learn in [Prior::single, Prior::learn] {
             assert_eq!(
-                Prior::learn(scoring, &[]).expected_distance(&residual(vec![9.0; 4], 2.0)),
+                learn(&[]).expected_distance(&residual(vec![9.0; 4], 2.0)),
                 0.0
             );
             let exact = [
                 residual(vec![0.0; 4], 1e-9),
                 residual(vec![9.0, -9.0, -9.0, 9.0], 1e-9),
             ];
-            let prior = Prior::learn(scoring, &exact);
+            let prior = learn(&exact);
             for pair in &exact {
                 assert!(prior.expected_distance(pair).is_finite());
             }

@@ -1,10 +1,10 @@
-//! What of AIM may be tuned.
+//! The options of AIM.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::mechanisms::anneal::check_rounds;
-use crate::mechanisms::fitting::{FINAL_STEPS, check, check_fits};
+use crate::mechanisms::fitting::check;
 use fhaim_release::Job;
 
 /// What a candidate's score is.
@@ -36,7 +36,7 @@ pub struct FixedRounds {
     pub epsilon: f64,
 }
 
-/// What may be tuned.
+/// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AimOptions {
@@ -47,12 +47,6 @@ pub struct AimOptions {
     /// A fixed schedule instead of AIM's own: then `rounds_per_attribute` is not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed: Option<FixedRounds>,
-    /// Steps of the fits between.
-    pub fit_steps: usize,
-    /// Tolerance of the fits between.
-    pub fit_tolerance: f64,
-    /// Steps of the last fit.
-    pub final_steps: usize,
 }
 
 impl Default for AimOptions {
@@ -61,9 +55,6 @@ impl Default for AimOptions {
             score: Score::L1,
             rounds_per_attribute: 16.0,
             fixed: None,
-            fit_steps: 100,
-            fit_tolerance: 1e-3,
-            final_steps: FINAL_STEPS,
         }
     }
 }
@@ -76,7 +67,7 @@ impl AimOptions {
             let range = "a schedule with rounds and noise";
             check("fixed", range, f64::from(fixed.rounds), noised)?;
         }
-        check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
+        Ok(())
     }
 
     /// T.

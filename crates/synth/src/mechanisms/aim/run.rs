@@ -2,7 +2,7 @@
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::{MAX_SELECTION_EPSILON, Selection};
-use fhaim_pgm::{Measurement, Model, ModelGraph};
+use fhaim_pgm::{Measurement, Model, ModelGraph, Passes};
 use rand::RngCore;
 
 use super::options::{AimOptions, FixedRounds, Score};
@@ -15,7 +15,9 @@ use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
     l1_distance,
 };
-use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, FIT_MEMORY, Passes, fit_to_total};
+use crate::mechanisms::fitting::{
+    Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_MEMORY, FIT_STEPS, FIT_TOLERANCE, fit_to_total,
+};
 use crate::mechanisms::score::MEAN_ABS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::Job;
@@ -117,15 +119,14 @@ impl<'a> Run<'a> {
             self.schedule.end_round(moved, before.len());
         }
         tell(Phase::FIT, round + 1);
-        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE, Some(&model))?;
+        let model = self.fit(FINAL_STEPS, FINAL_TOLERANCE, Some(&model))?;
         Ok(Outcome::new(model, &self.desk))
     }
 
     fn fit_between(&self, warm: Option<&Model>) -> Result<Model, Error> {
-        self.fit(self.options.fit_steps, self.options.fit_tolerance, warm)
+        self.fit(FIT_STEPS, FIT_TOLERANCE, warm)
     }
 
-    /// No run of it is played again, so the faster way needs no option to be named by.
     fn fit(&self, steps: usize, tolerance: f64, warm: Option<&Model>) -> Result<Model, Error> {
         let effort = Effort {
             steps,

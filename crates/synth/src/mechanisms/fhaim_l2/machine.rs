@@ -12,7 +12,9 @@ use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
     l1_distance,
 };
-use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{
+    Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_STEPS, FIT_TOLERANCE, fit_job,
+};
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};
@@ -93,7 +95,7 @@ impl FhaimL2Machine {
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {
-        let model = self.fit(self.options.fit_steps, self.options.fit_tolerance)?;
+        let model = self.fit(FIT_STEPS, FIT_TOLERANCE)?;
         self.model = Some(model);
         Ok(())
     }
@@ -203,7 +205,7 @@ impl FhaimL2Machine {
     }
 
     fn finish(&mut self) -> Result<Next, Error> {
-        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE)?;
+        let model = self.fit(FINAL_STEPS, FINAL_TOLERANCE)?;
         self.state = State::Done;
         Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
     }

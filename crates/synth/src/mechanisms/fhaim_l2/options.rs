@@ -1,41 +1,30 @@
-//! What of the FHAIM paper's rule may be tuned.
+//! The options of the FHAIM paper's rule.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::mechanisms::anneal::check_rounds;
-use crate::mechanisms::fitting::{FINAL_STEPS, check_fits};
 use fhaim_release::Job;
 
-/// What may be tuned.
+/// The options that terms may name.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FhaimL2Options {
-    /// T over the number of attributes: the budget is cut for so many rounds each.
+    /// Rounds for each column that the budget is divided for: T over the number of attributes.
     pub rounds_per_attribute: f64,
-    /// Steps of the fits between.
-    pub fit_steps: usize,
-    /// Tolerance of the fits between.
-    pub fit_tolerance: f64,
-    /// Steps of the last fit.
-    pub final_steps: usize,
 }
 
 impl Default for FhaimL2Options {
     fn default() -> Self {
         Self {
             rounds_per_attribute: 4.0,
-            fit_steps: 100,
-            fit_tolerance: 1e-3,
-            final_steps: FINAL_STEPS,
         }
     }
 }
 
 impl FhaimL2Options {
     pub(super) fn check(&self) -> Result<(), Error> {
-        check_rounds(self.rounds_per_attribute)?;
-        check_fits(self.fit_steps, self.fit_tolerance, self.final_steps)
+        check_rounds(self.rounds_per_attribute)
     }
 
     /// T.

@@ -10,58 +10,19 @@ mod run;
 
 use fhaim_domain::Table;
 use rand::RngCore;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::run::Run;
 use crate::Error;
 use crate::engine::{AnyMachine, Outcome};
-use crate::mechanism::{Mechanism, parse_options, write_options};
-use crate::mechanisms::fitting::{FINAL_STEPS, check_fits};
+use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
 use fhaim_release::{Job, LadderNeed, Progress};
 
 const NAME: &str = "mst";
 
-/// What may be tuned.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MstOptions {
-    /// Steps of the fit to attributes alone.
-    pub fit_steps: usize,
-    /// Tolerance of the fit to attributes alone.
-    pub fit_tolerance: f64,
-    /// Steps of the last fit.
-    pub final_steps: usize,
-}
-
-impl Default for MstOptions {
-    fn default() -> Self {
-        Self {
-            fit_steps: 100,
-            fit_tolerance: 1e-3,
-            final_steps: FINAL_STEPS,
-        }
-    }
-}
-
-/// MST.
+/// MST. It has no options.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Mst(MstOptions);
-
-impl Mst {
-    /// The mechanism with these options.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for one out of its range.
-    pub fn new(options: MstOptions) -> Result<Self, Error> {
-        check_fits(
-            options.fit_steps,
-            options.fit_tolerance,
-            options.final_steps,
-        )?;
-        Ok(Self(options))
-    }
-}
+pub struct Mst;
 
 impl Mechanism for Mst {
     fn name(&self) -> &'static str {
@@ -81,11 +42,12 @@ impl Mechanism for Mst {
     }
 
     fn options(&self) -> Result<Value, Error> {
-        write_options(NAME, &self.0)
+        write_options(NAME, &NoOptions {})
     }
 
     fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error> {
-        Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
+        let NoOptions {} = parse_options(NAME, options)?;
+        Ok(Box::new(Self))
     }
 
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
@@ -104,6 +66,6 @@ impl Mechanism for Mst {
         rng: &mut dyn RngCore,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Error> {
-        Run::new(table, job, &self.0, rng)?.run(progress)
+        Run::new(table, job, rng)?.run(progress)
     }
 }

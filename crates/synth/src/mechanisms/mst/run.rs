@@ -5,14 +5,15 @@ use fhaim_dp::{MAX_SELECTION_EPSILON, Selection};
 use fhaim_pgm::{Model, ModelGraph};
 use rand::RngCore;
 
-use super::MstOptions;
 use crate::Error;
 use crate::desk::{Desk, shares};
 use crate::engine::Outcome;
 use crate::mechanisms::candidates::{
     CELL_SCALE, cells_measurement, cells_statistic, first_cliques,
 };
-use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{
+    Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_STEPS, FIT_TOLERANCE, fit_job,
+};
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{Job, Phase, Progress, Source};
 
@@ -23,7 +24,6 @@ const PARTS: f64 = 3.0;
 pub(super) struct Run<'a> {
     table: &'a Table,
     job: &'a Job,
-    options: &'a MstOptions,
     rng: &'a mut dyn RngCore,
     desk: Desk,
 }
@@ -41,7 +41,6 @@ impl<'a> Run<'a> {
     pub(super) fn new(
         table: &'a Table,
         job: &'a Job,
-        options: &'a MstOptions,
         rng: &'a mut dyn RngCore,
     ) -> Result<Self, Error> {
         job.check_pairs()?;
@@ -51,7 +50,6 @@ impl<'a> Run<'a> {
         Ok(Self {
             table,
             job,
-            options,
             rng,
             desk: Desk::new(job),
         })
@@ -69,14 +67,14 @@ impl<'a> Run<'a> {
         let third = self.job.rho.to_f64() / PARTS;
         tell(Phase::ONE_WAYS, 1);
         self.measure(Phase::ONE_WAYS, &first_cliques(&self.job.domain), third)?;
-        let alone = self.fit((self.options.fit_steps, self.options.fit_tolerance))?;
+        let alone = self.fit((FIT_STEPS, FIT_TOLERANCE))?;
         tell(Phase::MEASURE, 2);
         let tree = self.choose_tree(&alone, third)?;
         // What rounding left of the first two parts is spent, too.
         let left = self.desk.left().to_f64();
         self.measure(Phase::MEASURE, &tree, left)?;
         tell(Phase::FIT, 3);
-        let model = self.fit((self.options.final_steps, FINAL_TOLERANCE))?;
+        let model = self.fit((FINAL_STEPS, FINAL_TOLERANCE))?;
         Ok(Outcome::new(model, &self.desk))
     }
 
@@ -246,9 +244,8 @@ mod tests {
         let table = chain();
         let rho = Rho::from_f64_down(1.0).unwrap();
         let job = Job::new(table.domain().clone(), rho, 1000);
-        let options = MstOptions::default();
         let mut rng = StdRng::seed_from_u64(3);
-        let mut run = Run::new(&table, &job, &options, &mut rng).unwrap();
+        let mut run = Run::new(&table, &job, &mut rng).unwrap();
         run.measure(Phase::ONE_WAYS, &first_cliques(&job.domain), 0.3)
             .unwrap();
         let alone = run.fit((50, 1e-3)).unwrap();
@@ -261,7 +258,7 @@ mod tests {
             }
             let more = Table::new(table.shared_schema(), columns).unwrap();
             let mut rng = StdRng::seed_from_u64(3);
-            let run = Run::new(&more, &job, &options, &mut rng).unwrap();
+            let run = Run::new(&more, &job, &mut rng).unwrap();
             let after = run.edges(&alone).unwrap();
             for (before, after) in before.iter().zip(after) {
                 largest = largest.max(before.abs_diff(after.score));

@@ -3,7 +3,6 @@
 
 mod machine;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::machine::OneWaysMachine;
@@ -12,7 +11,7 @@ use crate::Error;
 use crate::desk::{Desk, Offer};
 use crate::engine::AnyMachine;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit};
-use crate::mechanism::{Mechanism, parse_options, write_options};
+use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
 use crate::mechanisms::fitting::FINAL_STEPS;
 use fhaim_release::Job;
 use fhaim_release::LadderNeed;
@@ -22,11 +21,6 @@ use fhaim_release::LadderNeed;
 pub struct OneWaysOnly;
 
 const NAME: &str = "one-ways";
-
-/// No options.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct NoOptions {}
 
 impl Mechanism for OneWaysOnly {
     fn name(&self) -> &'static str {

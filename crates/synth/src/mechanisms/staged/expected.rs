@@ -3,12 +3,16 @@
 //! What depends on the records is taken to be as in tables whose columns depend on each other: seven of them, from 286
 //! to 10 million records, are what the constants here are of.
 
-use super::extent::{model_cells, most_groups, stage_cells};
+use super::extent::{
+    FINE_PROBE_SCALE, LARGEST_PROBE_SCALE, PARTS, model_cells, most_groups, stage_cells,
+};
+use super::machine::{ADDITIONS, COARSE_LOOK_SCALE, DIGIT_WEIGHT};
 use super::options::{STAGES, StagedOptions};
 use super::pair::COARSE;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
+use crate::mechanisms::fitting::{FINAL_STEPS, FIT_STEPS};
 use fhaim_release::Job;
 use std::collections::BTreeSet;
 
@@ -70,29 +74,26 @@ impl<'a> Shape<'a> {
     fn new(job: &'a Job, options: &'a StagedOptions, records: usize) -> Self {
         let count = job.workload.pairs().len();
         let cost = count as f64 * pair_cost(COARSE);
-        let scale = (cost / (2.0 * options.probe_share(count) * job.rho.to_f64())).sqrt();
+        let scale = (cost / (2.0 * options.probe_share_of(count) * job.rho.to_f64())).sqrt();
         let seen = records as f64 / (job.holders.inflation() * scale);
         let [first, last] = FILLS;
         let sizes = job.domain.sizes();
         let pairs = job.workload.pairs().iter();
         let wanted: Vec<[usize; 2]> = pairs.map(|p| p.attributes.map(|a| sizes[a])).collect();
-        let fine = most_groups(options, &wanted)
-            .filter(|_| seen * options.fine_probe_scale >= FINER_SCALE);
+        let fine = most_groups(&wanted).filter(|_| seen * FINE_PROBE_SCALE >= FINER_SCALE);
         let widths: BTreeSet<usize> = sizes.iter().copied().collect();
         Self {
             one_ways: ExpectedBatch {
                 statistics: 1 + sizes.len(),
-                sums: OneWays::new(job, options.digit_weight).cells(),
+                sums: OneWays::new(job, DIGIT_WEIGHT).cells(),
                 // The total's, and one for all attributes of one size.
                 variances: 1 + widths.len(),
                 ..ExpectedBatch::default()
             },
             share: ((seen - first) / (last - first)).clamp(0.0, 1.0),
-            probe: (seen * options.largest_probe_scale >= 1.0).then(|| fine.unwrap_or(2)),
+            probe: (seen * LARGEST_PROBE_SCALE >= 1.0).then(|| fine.unwrap_or(2)),
             fine: fine.is_some(),
-            coarse_look: options.coarse_look > 0.0
-                && fine.is_some()
-                && seen * options.coarse_look_scale <= FINER_SCALE,
+            coarse_look: fine.is_some() && seen * COARSE_LOOK_SCALE <= FINER_SCALE,
             job,
             options,
         }
@@ -102,8 +103,8 @@ impl<'a> Shape<'a> {
         let mut batches = vec![self.one_ways];
         let mut stage = self.one_ways;
         if let Some(most) = self.probe {
-            // A fine probe is asked for in two parts of the same blocks, the first of which is the look.
-            let parts = 1 + usize::from(self.fine && self.options.first_look > 0.0);
+            // The first part of a fine probe is the look.
+            let parts = if self.fine { PARTS } else { 1 };
             batches.extend(vec![self.probe(most); parts]);
             if self.coarse_look {
                 let coarse =
@@ -138,7 +139,7 @@ impl<'a> Shape<'a> {
         }
         let blocks = self.blocks(self.measured(), usize::MAX, staged);
         ExpectedBatch {
-            products: blocks.products.min(stage_cells(self.job, self.options)),
+            products: blocks.products.min(stage_cells(self.job)),
             ..blocks
         }
     }
@@ -189,7 +190,7 @@ impl<'a> Shape<'a> {
 
     /// Pairs that stages measure: all that are probed finely, where what the model has no room for is kept beside it.
     fn measured(&self) -> usize {
-        if self.fine && self.options.beside {
+        if self.fine && self.options.extra_pairs {
             return self.job.workload.pairs().len();
         }
         self.members()
@@ -210,7 +211,7 @@ impl<'a> Shape<'a> {
 
     /// Cells of the model at the end.
     fn cells(&self) -> f64 {
-        let most = most_cells(self.job).min(model_cells(self.job, self.options) as f64);
+        let most = most_cells(self.job).min(model_cells(self.job) as f64);
         (most * self.share).max(self.least_cells())
     }
 
@@ -230,7 +231,7 @@ impl<'a> Shape<'a> {
     /// One fit after each batch, the two parts of a probe being one, and those while pairs join. What stages measure is
     /// told apart in the last two.
     fn fits(&self) -> Vec<ExpectedFit> {
-        let (between, last) = (self.options.fit_steps, self.options.final_steps);
+        let (between, last) = (FIT_STEPS, FINAL_STEPS);
         let sums = self.one_ways.sums as f64;
         let [probed, staged] = self.fitted();
         let least = self.least_cells();
@@ -263,11 +264,11 @@ impl<'a> Shape<'a> {
         let coarser = self.mean_logarithm(usize::MAX) - self.mean_logarithm(MAX_CENTRED);
         let least = self.least_cells();
         let last = (self.cells() / (coarser * self.clique()).exp()).max(least);
-        let fits = self.members().div_ceil(self.options.additions.max(1));
+        let fits = self.members().div_ceil(ADDITIONS);
         (1..=fits).map(move |number| {
             let joined = number as f64 / fits as f64;
             let cells = least * (last / least).powf(joined);
-            self.fit(self.options.fit_steps, cells, sums + joined * probed)
+            self.fit(FIT_STEPS, cells, sums + joined * probed)
         })
     }
 

@@ -3,6 +3,7 @@
 use fhaim_dp::{Rho, least_variance_units};
 
 use super::extent::{most_cells, stage_cells};
+use super::machine::{COARSE_LOOK, DIGIT_WEIGHT, FIRST_LOOK};
 use super::options::{STAGES, StagedOptions};
 use crate::Error;
 use crate::desk::{Desk, Offer, SLACK};
@@ -15,7 +16,7 @@ use fhaim_release::LadderNeed;
 /// options.
 pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
     job.check_pairs()?;
-    let one_ways = OneWays::new(job, options.digit_weight);
+    let one_ways = OneWays::new(job, DIGIT_WEIGHT);
     let sizes = job.domain.sizes();
     let over_pairs = |axis_cells: fn(usize) -> usize| {
         let pairs = job.workload.pairs().iter();
@@ -28,7 +29,7 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
     // Only pairs that were probed are measured.
     let blocks = match probe {
         0 => 0,
-        _ => over_pairs(functions).min(stage_cells(job, options)),
+        _ => over_pairs(functions).min(stage_cells(job)),
     };
     let stages = usize::from(STAGES);
     let cells = one_ways
@@ -45,21 +46,6 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
             .max(largest_probe_units(job, options))
             .max(largest_stage_units(job)),
     })
-}
-
-/// The most groups that two attributes are measured centred in. An attribute has no more groups than values, and the
-/// more it has centred, the larger are their functions.
-pub(super) fn most_centred_of_two(job: &Job, options: &StagedOptions) -> [usize; 2] {
-    if !options.groups_by_size {
-        return [MAX_CENTRED; 2];
-    }
-    job.domain
-        .sizes()
-        .iter()
-        .fold([2; 2], |[first, second], &size| {
-            let size = size.clamp(2, MAX_CENTRED);
-            [first.max(size), second.max(size.min(first))]
-        })
 }
 
 /// The most groups of any attribute that are measured centred: those have the largest functions.
@@ -81,16 +67,9 @@ fn axis_sensitivity(k: usize) -> u128 {
 fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
     let pairs = job.workload.pairs().len().max(1) as f64;
     // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
-    let probe = options.probe_share(job.workload.pairs().len());
-    let parts = [
-        options.first_look,
-        probe - options.first_look,
-        options.coarse_look,
-    ];
-    let least = parts
-        .into_iter()
-        .filter(|&part| part > 0.0)
-        .fold(probe, f64::min);
+    let probe = options.probe_share_of(job.workload.pairs().len());
+    let parts = [FIRST_LOOK, probe - FIRST_LOOK, COARSE_LOOK];
+    let least = parts.into_iter().fold(probe, f64::min);
     let scale_share = least * job.rho.to_f64() * (1.0 - 2.0 * SLACK) / pairs;
     let leak = largest_leak(job);
     let groups = 2..=most_centred(job);

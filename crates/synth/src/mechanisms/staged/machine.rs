@@ -5,11 +5,12 @@ mod probe;
 mod stage;
 
 use fhaim_domain::Clique;
-use fhaim_pgm::{Measurement, Model};
+use fhaim_pgm::{Measurement, Model, Passes};
 
+use super::Staged;
 use super::beside::estimate;
 use super::ladder::need;
-use super::options::{STAGES, StagedOptions};
+use super::options::STAGES;
 use super::pair::Pair;
 use super::plan::Standing;
 use super::shrink::shrunk;
@@ -17,12 +18,24 @@ use crate::Error;
 use crate::desk::{Desk, Offer};
 use crate::engine::{Next, Outcome};
 use crate::mechanisms::columns::{Measured, OneWays};
-use crate::mechanisms::fitting::{Effort, FINAL_TOLERANCE, fit_job};
+use crate::mechanisms::fitting::{
+    Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_STEPS, FIT_TOLERANCE, fit_job,
+};
 use crate::mechanisms::merge::Merges;
 use crate::mechanisms::score::Prior;
 use fhaim_release::Job;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, Progress};
+
+pub(super) use self::look::{COARSE_LOOK, COARSE_LOOK_SCALE, FIRST_LOOK};
+pub(super) use self::stage::ADDITIONS;
+
+/// Weight of the noise of a digit's cell, against that of a pair's. What the digits get, pairs of coarse
+/// attributes lose, and a value in the wrong place of its bin is still in its bin.
+pub(super) const DIGIT_WEIGHT: f64 = 0.1;
+
+/// Steps that the search of a fit combines. With 20 it needs fewer steps than with 10.
+const FIT_MEMORY: usize = 20;
 
 /// The probe's blocks are asked for with more noise, to see whether there is anything to see.
 const LOOK: Phase = Phase::new("look");
@@ -59,7 +72,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct StagedMachine {
     job: Job,
-    options: StagedOptions,
+    mechanism: Staged,
     desk: Desk,
     state: State,
     /// The ladder has no larger variances.
@@ -79,12 +92,12 @@ pub(super) struct StagedMachine {
 }
 
 impl StagedMachine {
-    pub(super) fn new(job: Job, options: StagedOptions) -> Result<Self, Error> {
-        let need = need(&job, &options)?;
+    pub(super) fn new(job: Job, mechanism: Staged) -> Result<Self, Error> {
+        let need = need(&job, &mechanism.options)?;
         Ok(Self {
             largest_units: need.largest_variance_units,
             desk: Desk::new(&job),
-            one_ways: OneWays::new(&job, options.digit_weight),
+            one_ways: OneWays::new(&job, DIGIT_WEIGHT),
             state: State::Start,
             purposes: Vec::new(),
             merges: Vec::new(),
@@ -95,7 +108,7 @@ impl StagedMachine {
             pairs: Vec::new(),
             model: None,
             job,
-            options,
+            mechanism,
         })
     }
 
@@ -120,7 +133,7 @@ impl StagedMachine {
 
     /// Step 1: the total and all 1-ways.
     fn ask_one_ways(&mut self) -> Result<Next, Error> {
-        let budget = self.options.one_way_share * self.rho();
+        let budget = self.mechanism.options.one_way_share * self.rho();
         let offers = self.one_ways.offers(&self.desk, budget)?;
         self.purposes = (0..offers.len()).map(Purpose::OneWay).collect();
         self.state = State::OneWays;
@@ -133,8 +146,8 @@ impl StagedMachine {
         let effort = Effort {
             steps,
             tolerance,
-            passes: self.options.passes,
-            memory: self.options.fit_memory,
+            passes: Passes::Contractions,
+            memory: FIT_MEMORY,
         };
         fit_job(
             &self.job,
@@ -146,7 +159,7 @@ impl StagedMachine {
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {
-        let model = self.fit(self.options.fit_steps, self.options.fit_tolerance)?;
+        let model = self.fit(FIT_STEPS, FIT_TOLERANCE)?;
         self.model = Some(model);
         Ok(())
     }
@@ -171,7 +184,7 @@ impl StagedMachine {
     }
 
     fn finish(&mut self) -> Result<Next, Error> {
-        let model = self.fit(self.options.final_steps, FINAL_TOLERANCE)?;
+        let model = self.fit(FINAL_STEPS, FINAL_TOLERANCE)?;
         let beside = self.beside(&model)?;
         let model = model.with_beside(beside)?;
         self.state = State::Done;
@@ -246,7 +259,7 @@ impl Machine for StagedMachine {
     }
 
     fn progress(&self) -> Progress {
-        let looks = usize::from(self.options.first_look > 0.0);
+        let looks = usize::from(!self.mechanism.ablations.first_look);
         let rounds = 3 + looks + usize::from(STAGES);
         let (phase, round) = match self.state {
             State::Start | State::OneWays => (Phase::ONE_WAYS, 1),

@@ -16,8 +16,7 @@ mod shrink;
 
 use serde_json::Value;
 
-pub use self::options::StagedOptions;
-pub use crate::mechanisms::score::Scoring;
+pub use self::options::{Ablations, StagedOptions};
 
 use self::machine::StagedMachine;
 use crate::Error;
@@ -28,24 +27,33 @@ use fhaim_release::Job;
 use fhaim_release::LadderNeed;
 
 /// The staged mechanism.
-#[derive(Clone, Debug, Default)]
-pub struct Staged(StagedOptions);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Staged {
+    options: StagedOptions,
+    ablations: Ablations,
+}
 
 const NAME: &str = "staged";
 
 impl Staged {
-    /// The mechanism as new terms name it.
-    pub fn recommended() -> Self {
-        Self(StagedOptions::recommended())
-    }
-
     /// The mechanism with these options.
     ///
     /// # Errors
     /// [`Error::Option`] for one out of its range.
     pub fn new(options: StagedOptions) -> Result<Self, Error> {
         options.check()?;
-        Ok(Self(options))
+        Ok(Self {
+            options,
+            ablations: Ablations::default(),
+        })
+    }
+
+    /// The mechanism with the default options and without some of its parts.
+    pub fn without(ablations: Ablations) -> Self {
+        Self {
+            ablations,
+            ..Self::default()
+        }
     }
 }
 
@@ -63,7 +71,7 @@ impl Mechanism for Staged {
     }
 
     fn options(&self) -> Result<Value, Error> {
-        write_options(NAME, &self.0)
+        write_options(NAME, &self.options)
     }
 
     fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error> {
@@ -71,18 +79,14 @@ impl Mechanism for Staged {
     }
 
     fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
-        ladder::need(job, &self.0)
-    }
-
-    fn most_centred(&self, job: &Job) -> [usize; 2] {
-        ladder::most_centred_of_two(job, &self.0)
+        ladder::need(job, &self.options)
     }
 
     fn expected(&self, job: &Job, records: usize) -> Result<Expected, Error> {
-        Ok(expected::expected(job, &self.0, records))
+        Ok(expected::expected(job, &self.options, records))
     }
 
     fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
-        Ok(Box::new(StagedMachine::new(job, self.0.clone())?))
+        Ok(Box::new(StagedMachine::new(job, *self)?))
     }
 }

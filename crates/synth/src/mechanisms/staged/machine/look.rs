@@ -6,6 +6,16 @@ use crate::Error;
 use crate::desk::Offer;
 use crate::mechanisms::score::Residual;
 
+/// Share of rho for the first look, the first part of a finer probe. The rest of the probe's share is spent
+/// only where the look sees more than noise.
+pub(in super::super) const FIRST_LOOK: f64 = 0.04;
+
+/// Share of rho, in addition to the probe's, for a block of two groups an attribute of every pair. It is asked
+/// for with the first look of a finer probe with a scale of at least [`COARSE_LOOK_SCALE`] of the records. A
+/// dependence on the order of values shows in that one integer long before it shows in 64.
+pub(in super::super) const COARSE_LOOK: f64 = 0.02;
+pub(in super::super) const COARSE_LOOK_SCALE: f64 = 0.02;
+
 /// More than the noise accounts for is seen in all pairs together from so many standard deviations on.
 const LEAST_SEEN: f64 = 1.0;
 
@@ -13,27 +23,23 @@ impl StagedMachine {
     /// Whether the probe is asked for in two parts. A coarse one is blunt as it is: half of it would take noise for
     /// what there is, and the other way round.
     pub(super) fn looks_first(&self) -> bool {
-        self.options.first_look > 0.0 && self.fine_probe
+        self.fine_probe && !self.mechanism.ablations.first_look
     }
 
-    /// The blocks of two groups an attribute that are asked for beside the look, where its probe has more noise than
-    /// [`StagedOptions::coarse_look_scale`](super::super::options::StagedOptions).
+    /// The blocks of two groups an attribute that are asked for with the look, where its probe is blunt.
     pub(super) fn coarse_look_offers(
         &mut self,
         probe_scale: f64,
         total: f64,
     ) -> Result<Vec<Offer>, Error> {
-        let share = self.options.coarse_look;
-        if share <= 0.0
-            || !self.looks_first()
-            || probe_scale < self.options.coarse_look_scale * total
-        {
+        let blunt = probe_scale >= COARSE_LOOK_SCALE * total;
+        if self.mechanism.ablations.coarse_look || !self.looks_first() || !blunt {
             return Ok(Vec::new());
         }
         let finer: Vec<usize> = (0..self.pairs.len())
             .filter(|&i| self.pairs[i].plan.probe != COARSE)
             .collect();
-        let budget = self.probe_budget(share);
+        let budget = self.probe_budget(COARSE_LOOK);
         let share = budget / finer.len().max(1) as f64;
         let mut offers = Vec::with_capacity(finer.len());
         for index in finer {
@@ -50,7 +56,7 @@ impl StagedMachine {
     /// The rest of the probe; nothing, and no pair any more, where the look saw noise alone.
     pub(super) fn ask_rest_of_probe(&mut self) -> Result<Vec<Offer>, Error> {
         self.leave_noise_alone()?;
-        self.probe_offers(self.probe_share() - self.options.first_look)
+        self.probe_offers(self.probe_share() - FIRST_LOOK)
     }
 
     /// No pair is left where the probes so far saw noise alone.

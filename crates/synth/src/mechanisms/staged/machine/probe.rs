@@ -2,15 +2,25 @@
 
 use fhaim_domain::Clique;
 
-use super::super::extent::{most_groups, records};
+use super::super::extent::{FINE_PROBE_SCALE, LARGEST_PROBE_SCALE, most_groups};
 use super::super::pair::{Pair, probe_scale};
 use super::super::plan::{Candidate, Resolution, Standing};
+use super::look::FIRST_LOOK;
 use super::{NO_MODEL, Purpose, StagedMachine};
 use crate::Error;
 use crate::desk::{Offer, SLACK};
 use crate::mechanisms::block::{MAX_CENTRED, pair_cost};
 use crate::mechanisms::merge::Merges;
 use fhaim_release::WeightedPair;
+
+/// A probe is clear where its scale is at most this share of the records.
+const CLEAR_PROBE_SCALE: f64 = 0.002;
+
+/// Share of an attribute's variation that a finer probe resolves, with at most [`MAX_CENTRED`] groups.
+const FINE_PROBE_RESOLVES: f64 = 0.95;
+
+/// Shares of variation that the blocks on offer resolve.
+const RESOLUTIONS: [f64; 7] = [0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0];
 
 impl StagedMachine {
     /// Step 2 (merges) and step 3 (the probe, or the look before it).
@@ -19,7 +29,8 @@ impl StagedMachine {
         self.merges = (0..self.job.domain.len())
             .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
             .collect::<Result<_, Error>>()?;
-        let total = records(&self.job, &self.options, model.total());
+        // The noise for a probe follows from the bound on the records, which the released total may exceed.
+        let total = model.total().min(self.job.record_bound as f64);
         let budget = self.probe_budget(self.probe_share());
         // What is paid for is the noise of some holders; what a probe can see is limited by all.
         let inflation = self.job.holders.inflation();
@@ -27,17 +38,17 @@ impl StagedMachine {
         self.fine_probe = groups.is_some();
         self.pairs = self.new_pairs(groups);
         let scale = inflation * probe_scale(&self.pairs, budget);
-        if self.fine_probe && scale > self.options.fine_probe_scale * total {
+        if self.fine_probe && scale > FINE_PROBE_SCALE * total {
             self.fine_probe = false;
             self.pairs = self.new_pairs(None);
         }
         let scale = inflation * probe_scale(&self.pairs, budget);
-        if scale > self.options.largest_probe_scale * total {
+        if scale > LARGEST_PROBE_SCALE * total {
             self.pairs.clear();
         }
-        self.clear_probe = scale <= self.options.clear_probe_scale * total;
+        self.clear_probe = scale <= CLEAR_PROBE_SCALE * total;
         let mut offers = self.probe_offers(if self.looks_first() {
-            self.options.first_look
+            FIRST_LOOK
         } else {
             self.probe_share()
         })?;
@@ -47,7 +58,8 @@ impl StagedMachine {
 
     /// The share of rho that the probe has.
     pub(super) fn probe_share(&self) -> f64 {
-        self.options.probe_share(self.job.workload.pairs().len())
+        let pairs = self.job.workload.pairs().len();
+        self.mechanism.options.probe_share_of(pairs)
     }
 
     /// What a share of rho is worth, but for what rounding takes.
@@ -78,7 +90,7 @@ impl StagedMachine {
             .collect();
         let wanted = self.varying_pairs().map(|pair| pair.attributes);
         let wanted: Vec<[usize; 2]> = wanted.map(|pair| pair.map(|a| groups[a])).collect();
-        most_groups(&self.options, &wanted)
+        most_groups(&wanted)
     }
 
     /// The workload's pairs whose attributes both vary; the others have nothing to measure.
@@ -115,7 +127,7 @@ impl StagedMachine {
     fn probe_groups(&self, attribute: usize, fine: Option<usize>) -> usize {
         let wanted = |most: usize| {
             let merges = &self.merges[attribute];
-            let wanted = merges.groups_resolving(self.options.fine_probe_resolves);
+            let wanted = merges.groups_resolving(FINE_PROBE_RESOLVES);
             wanted.min(most)
         };
         fine.map_or(2, wanted)
@@ -129,7 +141,7 @@ impl StagedMachine {
     /// The resolutions on offer to a pair, coarsest first.
     fn resolutions(&self, attributes: [usize; 2]) -> Vec<Resolution> {
         let mut resolutions: Vec<Resolution> = Vec::new();
-        for &share in &self.options.resolutions {
+        for share in RESOLUTIONS {
             let groups = attributes.map(|a| self.merges[a].groups_resolving(share));
             if resolutions.last().is_none_or(|last| last.groups != groups) {
                 resolutions.push(Resolution {

@@ -15,6 +15,28 @@ use crate::desk::{Offer, SLACK};
 use crate::mechanisms::block::freedom;
 use crate::mechanisms::score::{Prior, Residual};
 
+/// Share of what is left of rho for stage 1; stage 2 has the rest.
+const FIRST_STAGE_SHARE: f64 = 0.5;
+
+/// Weight of total and 1-ways against that of pairs, in plans and in what a stage spends on them. An error in
+/// a 1-way is hardly seen in a pair that is further off by itself: at 1 the errors are added up as if it were.
+const ONE_WAY_WEIGHT: f64 = 0.5;
+
+/// beta: weight of noise against dependences outside the model, and the same after a clear probe. There nearly
+/// all pairs are measured, and their errors add up to less than their sum.
+const BETA: f64 = 0.85;
+const CLEAR_BETA: f64 = 0.6;
+
+/// Each stage takes the one of these as gamma whose plan, made to its end, has the lowest J.
+const PENALTIES: [f64; 4] = [0.1, 0.25, 0.5, 0.75];
+
+/// gamma where it is not chosen.
+const PENALTY: f64 = 0.5;
+
+/// Pairs that join the model between two scorings of a stage, after a finer probe. A coarse probe is too blunt
+/// to tell what the new members leave unexplained.
+pub(in super::super) const ADDITIONS: usize = 4;
+
 /// An item that a stage may spend on.
 #[derive(Clone, Copy, Debug)]
 struct StageItem {
@@ -35,7 +57,7 @@ impl StagedMachine {
             self.fit_between()?;
             self.score()?;
         }
-        if self.options.beside {
+        if self.mechanism.options.extra_pairs {
             self.plan_beside(gamma);
         }
         Ok(())
@@ -79,10 +101,9 @@ impl StagedMachine {
 
     /// The distances to be expected of pairs, each from its probe or, where that sees more, from a coarse look.
     fn distances(&mut self, residuals: &[Residual], coarse: &[Option<Residual>]) -> Vec<f64> {
-        let scoring = self.options.scoring;
-        let prior = Prior::next(self.prior.take(), scoring, residuals);
+        let prior = self.next_prior(self.prior.as_ref(), residuals);
         let looks: Vec<Residual> = coarse.iter().flatten().cloned().collect();
-        let coarse_prior = Prior::next(self.coarse_prior.take(), scoring, &looks);
+        let coarse_prior = self.next_prior(self.coarse_prior.as_ref(), &looks);
         let distances = residuals.iter().zip(coarse).map(|(probe, coarse)| {
             let coarse = coarse
                 .as_ref()
@@ -93,6 +114,15 @@ impl StagedMachine {
         self.prior = Some(prior);
         self.coarse_prior = Some(coarse_prior);
         distances
+    }
+
+    /// The prior for a scoring, given that of the one before.
+    fn next_prior(&self, before: Option<&Prior>, residuals: &[Residual]) -> Prior {
+        match before {
+            Some(before) => before.learn_again(residuals),
+            None if self.mechanism.ablations.mixture_prior => Prior::single(residuals),
+            None => Prior::learn(residuals),
+        }
     }
 
     /// Step 4, scores: sets the distance of every pair outside the model.
@@ -107,7 +137,7 @@ impl StagedMachine {
         let total = self.model.as_ref().map_or(0.0, Model::total);
         for ((&i, distance), mut marginal) in outside.iter().zip(distances).zip(marginals) {
             self.pairs[i].plan.distance = distance;
-            if self.options.shrinkage && total > 0.0 {
+            if !self.mechanism.ablations.shrinkage && total > 0.0 {
                 marginal.iter_mut().for_each(|count| *count /= total);
                 self.pairs[i].expected = marginal;
             }
@@ -117,45 +147,37 @@ impl StagedMachine {
 
     /// The exponent of the model's growth in this stage's plan.
     fn gamma(&mut self) -> f64 {
+        if self.mechanism.ablations.penalties {
+            return PENALTY;
+        }
         let candidates = self.candidates();
-        let options = self.plan_options(if self.fine_probe {
-            self.options.gamma_fine
-        } else {
-            self.options.gamma
-        });
-        let penalties = &self.options.penalties;
-        best_gamma(
-            &self.job.domain,
-            &self.fixed(),
-            &options,
-            penalties,
-            &candidates,
-        )
+        let options = self.plan_options(PENALTY);
+        let domain = &self.job.domain;
+        best_gamma(domain, &self.fixed(), &options, &PENALTIES, &candidates)
     }
 
     fn fixed(&self) -> Fixed {
         Fixed {
-            noise_terms: self.options.one_way_weight * self.one_ways.weights.iter().sum::<f64>(),
+            noise_terms: ONE_WAY_WEIGHT * self.one_ways.weights.iter().sum::<f64>(),
             spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
             left: self.desk.left().to_f64(),
         }
     }
 
     fn plan_options(&self, gamma: f64) -> PlanOptions {
-        let beta = if self.clear_probe {
-            self.options.beta_clear
-        } else {
-            self.options.beta
+        let beta = match self.clear_probe && !self.mechanism.ablations.clear_probe {
+            true => CLEAR_BETA,
+            false => BETA,
         };
         PlanOptions {
             // Every term of J that is noise has beta, and grows with what all holders add.
             beta: beta * self.job.holders.inflation(),
             gamma,
-            model_cells: model_cells(&self.job, &self.options),
+            model_cells: model_cells(&self.job),
             beside_cells: self.job.model_cells(),
-            block_cells: stage_cells(&self.job, &self.options),
+            block_cells: stage_cells(&self.job),
             additions: if self.fine_probe {
-                self.options.additions
+                ADDITIONS
             } else {
                 usize::MAX
             },
@@ -197,7 +219,7 @@ impl StagedMachine {
     pub(super) fn ask_stage(&mut self, stage: u8) -> Result<Vec<Offer>, Error> {
         let left = self.desk.left().to_f64() * (1.0 - SLACK);
         let budget = if stage < STAGES {
-            left * self.options.first_stage_share
+            left * FIRST_STAGE_SHARE
         } else {
             left
         };
@@ -231,7 +253,7 @@ impl StagedMachine {
             .enumerate()
             .map(|(i, (item, &weight))| StageItem {
                 purpose: Purpose::OneWay(i),
-                weight: self.options.one_way_weight * weight,
+                weight: ONE_WAY_WEIGHT * weight,
                 spent: item.rho,
             })
             .collect();

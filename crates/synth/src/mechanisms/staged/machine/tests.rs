@@ -1,6 +1,7 @@
 //! Runs on made-up answers: what is asked for, and what not.
 
 use super::*;
+use crate::mechanisms::staged::{Ablations, StagedOptions};
 use fhaim_domain::Domain;
 use fhaim_dp::Rho;
 use fhaim_release::{ReleaseRequest, Statistic, UNIT_VARIANCE};
@@ -19,7 +20,7 @@ fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
 fn asks_about_pairs(rho: f64, records: i64) -> bool {
     let rho = Rho::from_f64_down(rho).unwrap();
     let job = Job::new(Domain::new(vec![3; 6]), rho, records as u64);
-    let mut staged = StagedMachine::new(job, StagedOptions::default()).unwrap();
+    let mut staged = StagedMachine::new(job, Staged::default()).unwrap();
     let (mut given, mut pairs) = (Vec::new(), false);
     while let Next::Release(requests) = staged.step(&given).unwrap() {
         pairs |= (requests.iter()).any(|r| matches!(r.statistic, Statistic::Product(..)));
@@ -41,10 +42,10 @@ fn a_probe_that_could_tell_nothing_is_left_out() {
 
 /// Blocks of pairs that the stages ask for, on counts of a uniform and independent table with
 /// noise of the size that the probe has.
-fn blocks_of_noise(options: StagedOptions, seed: u64) -> usize {
+fn blocks_of_noise(mechanism: Staged, seed: u64) -> usize {
     let rho = Rho::from_f64_down(0.01).unwrap();
     let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
-    let mut staged = StagedMachine::new(job, options).unwrap();
+    let mut staged = StagedMachine::new(job, mechanism).unwrap();
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut given, mut blocks) = (Vec::new(), 0);
     while let Next::Release(requests) = staged.step(&given).unwrap() {
@@ -74,51 +75,22 @@ fn normal(rng: &mut StdRng) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// The largest variance of a pair's block in a run's stages, all pairs being far from independent.
-fn most_units_of_pairs(options: StagedOptions) -> u64 {
-    let rho = Rho::from_f64_down(0.01).unwrap();
-    let job = Job::new(Domain::new(vec![4; 5]), rho, 20_000);
-    let mut staged = StagedMachine::new(job, options).unwrap();
-    let (mut given, mut most) = (Vec::new(), 0);
-    while let Next::Release(requests) = staged.step(&given).unwrap() {
-        given = answers(&requests, 20_000);
-        for (request, answer) in requests.iter().zip(&mut given) {
-            if matches!(request.statistic, Statistic::Product(..)) {
-                answer.fill(-2_000);
-                answer[0] = 6_000;
-                if matches!(staged.state, State::Stage(_)) {
-                    most = most.max(request.variance_units);
-                }
-            }
-        }
-    }
-    most
-}
-
 #[test]
-fn pairs_get_more_of_the_budget_where_one_ways_weigh_less() {
-    let units = |one_way_weight| {
-        most_units_of_pairs(StagedOptions {
-            one_way_weight,
-            ..StagedOptions::default()
-        })
+fn mixture_prior_measures_fewer_blocks_of_noise_than_a_single_one() {
+    // Without a first look, which would end nearly all of these runs before their stages.
+    let blocks = |mixture_prior| {
+        let mechanism = Staged::without(Ablations {
+            mixture_prior,
+            first_look: true,
+            ..Ablations::default()
+        });
+        let runs = (0..8).map(|seed| blocks_of_noise(mechanism, seed));
+        runs.sum::<usize>()
     };
-    let (landed, half) = (units(1.0), units(0.5));
-    assert!(0 < half && half < landed, "{half} units, {landed} before");
-}
-
-#[test]
-fn noise_is_not_taken_for_dependence() {
-    let blocks = |options: fn() -> StagedOptions| {
-        (0..8)
-            .map(|seed| blocks_of_noise(options(), seed))
-            .sum::<usize>()
-    };
-    let few = blocks(StagedOptions::recommended);
-    let many = blocks(StagedOptions::default);
+    let (mixture, single) = (blocks(false), blocks(true));
     assert!(
-        4 * few < many,
-        "{few} blocks of pairs, {many} without the mixture"
+        2 * mixture < single,
+        "{mixture} blocks of pairs, {single} with a single prior"
     );
 }
 
@@ -127,7 +99,7 @@ fn noise_is_not_taken_for_dependence() {
 fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
     let rho = Rho::from_f64_down(0.012).unwrap();
     let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
-    let mut staged = StagedMachine::new(job, StagedOptions::recommended()).unwrap();
+    let mut staged = StagedMachine::new(job, Staged::default()).unwrap();
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut given, mut asked) = (Vec::new(), Vec::new());
     while let Next::Release(requests) = staged.step(&given).unwrap() {
@@ -166,8 +138,8 @@ fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
 }
 
 /// Integers that a run asks for, on a table whose attributes all follow the first, and whether its probe was a fine one.
-fn asked_cells(job: &Job, options: StagedOptions, released: i64) -> (usize, bool) {
-    let mut staged = StagedMachine::new(job.clone(), options).unwrap();
+fn asked_cells(job: &Job, released: i64) -> (usize, bool) {
+    let mut staged = StagedMachine::new(job.clone(), Staged::default()).unwrap();
     let (mut given, mut cells) = (Vec::new(), 0);
     loop {
         let requests = match staged.step(&given) {
@@ -194,22 +166,16 @@ fn a_run_never_asks_for_more_than_there_is_noise_for() {
     let (mut coarse, mut fine, mut nearest) = (0, 0, 0.0_f64);
     for sizes in [vec![2; 9], vec![4; 9], vec![10, 3, 5, 2, 2, 7, 4, 4]] {
         for bound in [200, 400, 800, 1_600, 3_200, 6_400] {
-            for probe_cells in [60, 300, 1 << 20] {
-                let options = StagedOptions {
-                    probe_cells,
-                    ..StagedOptions::recommended()
-                };
-                let job = Job::new(Domain::new(sizes.clone()), rho, bound);
-                let most = need(&job, &options).unwrap().cells;
-                for released in [bound as i64 / 2, bound as i64, 2 * bound as i64] {
-                    let (cells, is_fine) = asked_cells(&job, options.clone(), released);
-                    assert!(
-                        cells <= most,
-                        "{cells} of {most}: {sizes:?}, {bound}, {released}"
-                    );
-                    nearest = nearest.max(cells as f64 / most as f64);
-                    *(if is_fine { &mut fine } else { &mut coarse }) += 1;
-                }
+            let job = Job::new(Domain::new(sizes.clone()), rho, bound);
+            let most = need(&job, &StagedOptions::default()).unwrap().cells;
+            for released in [bound as i64 / 2, bound as i64, 2 * bound as i64] {
+                let (cells, is_fine) = asked_cells(&job, released);
+                assert!(
+                    cells <= most,
+                    "{cells} of {most}: {sizes:?}, {bound}, {released}"
+                );
+                nearest = nearest.max(cells as f64 / most as f64);
+                *(if is_fine { &mut fine } else { &mut coarse }) += 1;
             }
         }
     }
@@ -225,10 +191,9 @@ fn the_record_bound_says_how_much_noise_a_wide_table_takes() {
         let rho = Rho::from_f64_down(0.01).unwrap();
         Job::new(Domain::new(vec![4; 100]), rho, bound)
     };
-    let cells = |options: StagedOptions, bound| need(&job(bound), &options).unwrap().cells;
-    let (landed, recommended) = (StagedOptions::default, StagedOptions::recommended);
-    assert_eq!(cells(landed(), 1_000), cells(landed(), 1_000_000));
+    let options = StagedOptions::default();
+    let cells = |bound| need(&job(bound), &options).unwrap().cells;
     // Without a probe there are the total and the 1-ways alone, three times.
-    assert_eq!(cells(recommended(), 50), 3 * 401);
-    assert!(4 * cells(recommended(), 1_000) < cells(recommended(), 1_000_000));
+    assert_eq!(cells(50), 3 * 401);
+    assert!(4 * cells(1_000) < cells(1_000_000));
 }
