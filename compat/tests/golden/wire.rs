@@ -72,8 +72,8 @@ fn accounts() {
         &Session {
             access_token: secret("a.b.c"),
             witness_token: None,
-            computation_token: None,
-            crypto_token: None,
+            computation_token: secret("d.e.f"),
+            crypto_token: secret("g.h.i"),
             expires_in: 600,
             refresh_token: Some(secret("r")),
         },
@@ -239,23 +239,23 @@ fn batches() {
         ..batch
     };
     json(CHAIN, "batch.json", &with_receipts);
-    let released = |receipt| BatchStatus::Released {
+    let released = || BatchStatus::Released {
         answers: vec![vec![3], vec![-1, i64::MAX]],
         compute_seconds: 0.25,
-        receipt,
+        receipt: receipt(),
     };
     let reason = "why".to_owned();
     let statuses = vec![
         BatchStatus::Queued,
         BatchStatus::Running { seconds: 1.5 },
-        released(None),
+        released(),
         BatchStatus::Refused {
             reason,
             without_run: false,
         },
     ];
     json(LANDED, "batch-statuses.json", &statuses);
-    json(CHAIN, "batch-status.json", &released(Some(receipt())));
+    json(CHAIN, "batch-status.json", &released());
 }
 
 #[test]
@@ -329,17 +329,15 @@ fn keys() {
 
 #[test]
 fn what_was_released_is_shown_to_holders() {
-    let batch = |requests| ReleasedBatch {
+    let batch = ReleasedBatch {
         height: 7,
         job: JOB,
         run: 1,
         entries: Vec::new(),
-        requests,
+        requests: releases(),
         answers: vec![vec![-3, 5], vec![i64::MIN]],
     };
-    let asked = Some(releases());
-    text(KEPT, "released-batch.json", &batch(asked));
-    text(KEPT, "released-batch.unkept.json", &batch(None));
+    text(KEPT, "released-batch.json", &batch);
 }
 
 #[test]

@@ -57,8 +57,6 @@ pub struct Finding {
 pub enum Fault {
     /// The ledger has a debit, and the key service shows no integers for it.
     Unanswered,
-    /// It was released before the key service kept what was asked.
-    Unkept,
     /// The ledger has no such debit.
     Undebited,
     /// What is said to have been asked is not what was debited.
@@ -157,10 +155,6 @@ impl Client {
             reason: OTHER_UPLOAD,
         });
         match kept.manifest() {
-            None if kept.is_of_before_manifests() => Err(Error::Unverifiable {
-                dataset: dataset.id,
-                reason: BEFORE_MANIFESTS,
-            }),
             Some(manifest) if self.is_upload(dataset, kept.part(), manifest).await? => Ok(()),
             _ => refused,
         }
@@ -202,8 +196,6 @@ const BY_COLUMNS: &str = "its holders have columns of the same records: what was
      tables, and no holder can work its share of them out alone";
 
 /// Why nothing is compared by another upload's key.
-const BEFORE_MANIFESTS: &str = "the key of its noise was kept by an earlier release, which did not note of which upload it is: what is \
-    released of it cannot be checked against that. Datasets that are uploaded now can be";
 const OTHER_UPLOAD: &str = "the key of the noise here is not that of the upload that the services have: this one did not \
      come to its end, or another was made since, from elsewhere. Only where that was made can its releases be checked";
 
@@ -346,9 +338,7 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
             kept.derived = false;
             return None;
         }
-        let requests = batch.requests.as_deref();
-        let replayed = requests.and_then(|requests| kept.replay.batch(rules, requests).ok());
-        let Some((placement, entries)) = replayed else {
+        let Ok((placement, entries)) = kept.replay.batch(rules, &batch.requests) else {
             kept.derived = false;
             // Where that cannot be placed either, nothing behind it will be.
             let _ = kept.replay.claimed(&batch.entries);
@@ -367,7 +357,7 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
         for (index, entry) in batch.entries.iter().enumerate() {
             let debit = &entry.debit;
             let known = self.debits.remove(&(batch.job, debit.number));
-            let asked = batch.requests.as_ref().and_then(|all| all.get(index));
+            let asked = batch.requests.get(index);
             let place = derived.as_ref().and_then(|derived| {
                 let same = derived.entries.get(index) == Some(entry);
                 let spans = derived.placement.spans.get(index)?;
@@ -388,7 +378,6 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
                         released,
                     })
                 }
-                _ if batch.requests.is_none() => Some(Fault::Unkept),
                 _ => Some(Fault::Statement),
             };
             match fault {
