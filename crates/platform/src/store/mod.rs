@@ -29,7 +29,7 @@ pub enum OpenError {
     /// The database, or a migration that it refuses.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Other programs than this made its tables.
+    /// Another build made its tables.
     #[error(
         "the database at {address} was made by another build of fhaim, and its tables differ from \
          those of this one ({cause}); run the build that made it, or delete the database (of \
@@ -443,32 +443,33 @@ mod tests {
         postgres: "CREATE TABLE tests (id TEXT PRIMARY KEY)",
     };
 
-    #[tokio::test]
-    async fn steps_run_once_and_later_ones_are_added() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = config::Database {
+    fn in_folder(folder: &tempfile::TempDir) -> config::Database {
+        config::Database {
             url: format!("sqlite://{}/store.db", folder.path().display()),
             connections: 1,
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn later_step_changes_a_table_and_keeps_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = in_folder(&folder);
+        let store = Store::open(&config, &[TABLE]).await.unwrap();
+        let insert = sqlx::query("INSERT INTO tests (id) VALUES ('a')");
+        insert.execute(store.pool()).await.unwrap();
+        store.close().await;
         let later = Step {
             version: TABLE.version + 1,
             name: "later",
-            sqlite: "ALTER TABLE tests ADD COLUMN later TEXT",
+            sqlite: "ALTER TABLE tests ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",
             ..TABLE
         };
-        let insert = "INSERT INTO tests (id) VALUES ('a')";
-        for steps in [&[TABLE][..], &[TABLE], &[TABLE, later]] {
-            let store = Store::open(&config, steps).await.unwrap();
-            if steps.len() == 1 {
-                let insert = format!("{insert} ON CONFLICT DO NOTHING");
-                let insert = sqlx::query(AssertSqlSafe(insert));
-                insert.execute(store.pool()).await.unwrap();
-            } else {
-                let row = sqlx::query("SELECT id, later FROM tests");
-                let row = row.fetch_one(store.pool()).await.unwrap();
-                assert_eq!(row.try_get::<String, _>("id").unwrap(), "a");
-                assert_eq!(row.try_get::<Option<String>, _>("later").unwrap(), None);
-            }
+        for _ in 0..2 {
+            let store = Store::open(&config, &[TABLE, later]).await.unwrap();
+            let row = sqlx::query("SELECT id, note FROM tests");
+            let row = row.fetch_one(store.pool()).await.unwrap();
+            let found: [String; 2] = [row.try_get("id").unwrap(), row.try_get("note").unwrap()];
+            assert_eq!(found, ["a", "none"]);
             store.close().await;
         }
     }
@@ -476,10 +477,7 @@ mod tests {
     #[tokio::test]
     async fn database_of_another_build_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let config = config::Database {
-            url: format!("sqlite://{}/store.db", folder.path().display()),
-            connections: 1,
-        };
+        let config = in_folder(&folder);
         let store = Store::open(&config, &[TABLE]).await.unwrap();
         store.close().await;
         let changed = Step {
