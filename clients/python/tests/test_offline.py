@@ -107,8 +107,8 @@ class Values(unittest.TestCase):
             {},
             [],
             None,
-            {"access_token": 1, "expires_in": 2},
-            {"access_token": "a", "expires_in": True},
+            {**session("a", "r"), "access_token": 1},
+            {**session("a", "r"), "expires_in": True},
         ]
         for value in values:
             with self.assertRaises(fhaim.Error) as caught:
@@ -327,15 +327,20 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.asked, [])
 
     def test_each_service_is_shown_its_own_token(self) -> None:
-        tokens = {"computation_token": "c", "crypto_token": "k"}
-        for given, shown in ((tokens, ["g", "c", "k"]), ({}, ["g", "g", "g"])):
-            self.asked.clear()
-            usage = says(200, {"limits": []})
-            self.answers = [says(201, {**session("g", "r"), **given}), usage, usage, usage]
-            self.client.sign_in("a@b.example", "a password")
-            for service in (self.client.generation, self.client.computation, self.client.crypto):
-                service.show_usage()
-            self.assertEqual([token for _, _, token in self.asked][1:], [f"Bearer {t}" for t in shown])
+        usage = says(200, {"limits": []})
+        self.answers = [says(201, session("g", "r")), usage, usage, usage]
+        self.client.sign_in("a@b.example", "a password")
+        for service in (self.client.generation, self.client.computation, self.client.crypto):
+            service.show_usage()
+        shown = ["Bearer g", "Bearer g-computation", "Bearer g-crypto"]
+        self.assertEqual([token for _, _, token in self.asked][1:], shown)
+
+    def test_a_service_without_a_token_is_shown_none(self) -> None:
+        self.answers = [says(201, session("g", "r"))]
+        self.client.sign_in("a@b.example", "a password")
+        error = self.failure(self.client.witness.show_usage)
+        self.assertEqual(error.kind, "unavailable")
+        self.assertEqual(len(self.asked), 1)
 
     def test_addresses_and_identifiers_that_are_none(self) -> None:
         self.assertEqual(self.failure(lambda: self.client.job("../x")).kind, "not-found")
@@ -374,7 +379,13 @@ def lose(handler: BaseHTTPRequestHandler) -> None:
 
 
 def session(access: str, refresh: str) -> dict[str, object]:
-    return {"access_token": access, "expires_in": 600, "refresh_token": refresh}
+    return {
+        "access_token": access,
+        "computation_token": f"{access}-computation",
+        "crypto_token": f"{access}-crypto",
+        "expires_in": 600,
+        "refresh_token": refresh,
+    }
 
 
 def says(

@@ -69,8 +69,12 @@ export class Session {
   /** Each service has a token of its own, so that none can use it at another. */
   private async token(service: Service): Promise<string> {
     const { access_token, computation_token, witness_token, crypto_token } = await this.current();
-    const own = { generation: null, computation: computation_token, witness: witness_token, crypto: crypto_token };
-    return own[service] ?? access_token;
+    const tokens = {
+      generation: access_token, computation: computation_token, witness: witness_token, crypto: crypto_token,
+    };
+    const token = tokens[service];
+    if (token == null) throw new Error(`the generation service gave no token for the ${service} service`);
+    return token;
   }
 
   /** One renewal at a time: a refresh token is good until what it was exchanged for is used. */

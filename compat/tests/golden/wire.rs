@@ -68,8 +68,8 @@ fn accounts() {
         &Session {
             access_token: secret("a.b.c"),
             witness_token: None,
-            computation_token: None,
-            crypto_token: None,
+            computation_token: secret("d.e.f"),
+            crypto_token: secret("g.h.i"),
             expires_in: 600,
             refresh_token: Some(secret("r")),
         },
@@ -232,23 +232,23 @@ fn batches() {
         ..batch
     };
     json("batch.receipts.json", &with_receipts);
-    let released = |receipt| BatchStatus::Released {
+    let released = || BatchStatus::Released {
         answers: vec![vec![3], vec![-1, i64::MAX]],
         compute_seconds: 0.25,
-        receipt,
+        receipt: receipt(),
     };
     let reason = "why".to_owned();
     let statuses = vec![
         BatchStatus::Queued,
         BatchStatus::Running { seconds: 1.5 },
-        released(None),
+        released(),
         BatchStatus::Refused {
             reason,
             without_run: false,
         },
     ];
     json("batch-statuses.json", &statuses);
-    json("batch-status.json", &released(Some(receipt())));
+    json("batch-status.json", &released());
 }
 
 #[test]
@@ -321,17 +321,15 @@ fn keys() {
 
 #[test]
 fn what_was_released_is_shown_to_holders() {
-    let batch = |requests| ReleasedBatch {
+    let batch = ReleasedBatch {
         height: 7,
         job: JOB,
         run: 1,
         entries: Vec::new(),
-        requests,
+        requests: releases(),
         answers: vec![vec![-3, 5], vec![i64::MIN]],
     };
-    let asked = Some(releases());
-    text("released-batch.json", &batch(asked));
-    text("released-batch.unkept.json", &batch(None));
+    text("released-batch.json", &batch);
 }
 
 #[test]

@@ -56,16 +56,13 @@ pub struct Account {
 pub struct Session {
     /// For the `Authorization: Bearer` header of calls to the generation service.
     pub access_token: Secret,
-    /// The same for the computation service. A generation service of an earlier release sends none:
-    /// its access token is for all three.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub computation_token: Option<Secret>,
+    /// The same for the computation service.
+    pub computation_token: Secret,
     /// The same for the second computation service, where the operator has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness_token: Option<Secret>,
     /// The same for the crypto service.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub crypto_token: Option<Secret>,
+    pub crypto_token: Secret,
     /// Seconds until these tokens expire.
     pub expires_in: u64,
     /// Good for one refresh, and again where its answer was lost; absent for sessions of API keys.
@@ -74,16 +71,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// What a call to a service carries.
-    pub fn token(&self, service: Service) -> &Secret {
-        let own = match service {
-            // A key-share service knows no users.
-            Service::Generation | Service::Keyshare1 | Service::Keyshare2 => None,
-            Service::Computation => self.computation_token.as_ref(),
+    /// What a call to a service carries; none for a service that users do not call.
+    pub fn token(&self, service: Service) -> Option<&Secret> {
+        match service {
+            Service::Generation => Some(&self.access_token),
+            Service::Computation => Some(&self.computation_token),
             Service::Witness => self.witness_token.as_ref(),
-            Service::Crypto => self.crypto_token.as_ref(),
-        };
-        own.unwrap_or(&self.access_token)
+            Service::Crypto => Some(&self.crypto_token),
+            Service::Keyshare1 | Service::Keyshare2 => None,
+        }
     }
 }
 

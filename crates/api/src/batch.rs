@@ -93,8 +93,7 @@ pub enum BatchStatus {
         /// Seconds spent on ciphertexts.
         compute_seconds: f64,
         /// The dataset's ledger with them in it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        receipt: Option<Receipt>,
+        receipt: Receipt,
     },
     /// Never to be released.
     Refused {

@@ -425,10 +425,9 @@ pub struct ReleasedBatch {
     /// Its debits, one a release.
     #[schema(value_type = Vec<Object>)]
     pub entries: Vec<Entry>,
-    /// What was asked, one a release; absent where the service did not keep it yet.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(value_type = Option<Vec<ReleaseRequestDocument>>)]
-    pub requests: Option<Vec<ReleaseRequest>>,
+    /// The requests, one per release.
+    #[schema(value_type = Vec<ReleaseRequestDocument>)]
+    pub requests: Vec<ReleaseRequest>,
     /// The integers of each release.
     pub answers: Vec<Vec<i64>>,
 }

@@ -269,9 +269,8 @@ fn agree(yes: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says which of some datasets, each with its rho, this machine remembers nothing of: it cannot
-/// tell over which records they were made, by another machine or an earlier release of this
-/// program.
+/// Says which of some datasets, each with its rho, this machine does not remember, because another
+/// machine made them: it cannot tell over which records.
 pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
     let Ok(memory) = Memory::open() else {
         return; // the caller was told

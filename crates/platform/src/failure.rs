@@ -11,7 +11,7 @@ use crate::blobs::BlobError;
 use crate::peer::PeerError;
 use crate::seal::SealError;
 use crate::security::{self, Event};
-use crate::store::{self, StoreError, Trouble};
+use crate::store::{self, OpenError, StoreError, Trouble};
 
 /// Seconds after which another try is worth it where nothing better is known.
 const TRY_AGAIN_AFTER: u64 = 5;
@@ -136,6 +136,15 @@ impl From<StoreError> for Failure {
                     .because(error)
             }
             None => Self::internal(error),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => error.into(),
+            OpenError::OtherTables { .. } => Self::internal(error),
         }
     }
 }

@@ -123,7 +123,7 @@ pub fn main<P: Program>() -> ExitCode {
     } else if arguments.ask_healthy {
         ask_healthy::<P>(config)
     } else {
-        serve::<P>(config, async |_| Ok(()))
+        serve::<P>(config)
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -152,15 +152,12 @@ fn runtime() -> std::io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-/// Runs a service until it is told to stop, once `prepare` has brought what it stores up to date.
+/// Runs a service until it is told to stop.
 ///
 /// # Errors
 /// A configuration that cannot be read, an address that is taken, what the service needs and does
-/// not find, what `prepare` fails at.
-pub fn serve<P: Program>(
-    file: Option<&Path>,
-    prepare: impl AsyncFnOnce(&Base) -> Result<(), Failure>,
-) -> Result<(), ProgramError> {
+/// not find.
+pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
     let config: P::Config = config::load(P::SERVICE.as_str(), file)?;
     let common = P::common(&config);
     telemetry::log(&common.log);
@@ -170,7 +167,7 @@ pub fn serve<P: Program>(
         tracing::info!(service = %P::SERVICE, address = %listener.local_addr()?, "listening");
         let (stopper, signal) = shutdown::channel();
         let stopping = stop_when_told(stopper);
-        let served = run::<P>(&config, listener, signal, prepare).await;
+        let served = run::<P>(&config, listener, signal).await;
         stopping.abort();
         Ok(served?)
     });
@@ -192,10 +189,8 @@ async fn run<P: Program>(
     config: &P::Config,
     listener: TcpListener,
     shutdown: Shutdown,
-    prepare: impl AsyncFnOnce(&Base) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let state = P::open(config).await?;
-    prepare(state.base()).await?;
     let working = tokio::spawn(state.clone().work(shutdown.clone()));
     let most = connections::capacity();
     connections::serve(listener, state.clone().router(), most, shutdown).await;

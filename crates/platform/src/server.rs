@@ -70,7 +70,7 @@ pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> R
     health
         .merge(routes)
         .fallback(|| async { Failure::not_found() })
-        .method_not_allowed_fallback(|| async { method_not_allowed() })
+        .method_not_allowed_fallback(|| async { Failure::bare(ProblemKind::MethodNotAllowed) })
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(
             |_: Box<dyn std::any::Any + Send>| {
@@ -79,13 +79,6 @@ pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> R
         ))
         .layer(middleware::from_fn_with_state(service, observe))
         .layer(middleware::from_fn(leftover::read_out))
-}
-
-fn method_not_allowed() -> Failure {
-    // What a program of the release before last gets, whose calls were others.
-    let detail = "a program of another release than this service's may have called: bring it up \
-                  to date";
-    Failure::new(ProblemKind::MethodNotAllowed, detail)
 }
 
 async fn readyz(State(ready): State<Ready>) -> Result<&'static str, Failure> {

@@ -12,7 +12,7 @@ use fhaim_api::token::Service;
 use fhaim_kit::config::{in_folder, sqlite};
 use fhaim_platform::Failure;
 use fhaim_platform::base::Base;
-use fhaim_platform::store::{COMMON, Store, StoreError};
+use fhaim_platform::store::{Store, StoreError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,7 +44,7 @@ fn assert_passing(failure: &Failure) {
 async fn one_full_connection(folder: &Path) -> Store {
     let mut config = sqlite(folder);
     config.connections = 1;
-    let store = Store::open(&config, &[COMMON, TASKS]).await.unwrap();
+    let store = Store::open(&config, &[TASKS]).await.unwrap();
     sqlx::query("PRAGMA max_page_count = 32")
         .execute(store.pool())
         .await
@@ -83,7 +83,7 @@ async fn readiness_writes_to_the_database() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = sqlite(folder.path());
     config.connections = 1;
-    let store = Store::open(&config, &[COMMON, TASKS]).await.unwrap();
+    let store = Store::open(&config, &[TASKS]).await.unwrap();
     store.check().await.unwrap();
     sqlx::query("PRAGMA query_only = ON")
         .execute(store.pool())
@@ -98,7 +98,7 @@ async fn readiness_asked_often_writes_seldom() {
     use sqlx::Row;
     let folder = tempfile::tempdir().unwrap();
     let config = in_folder(folder.path());
-    let base = Base::open(Service::Crypto, &config, &[COMMON], &[]);
+    let base = Base::open(Service::Crypto, &config, &[], &[]);
     let base = base.await.unwrap();
     let ready = base.readiness();
     for _ in 0..500 {
@@ -159,7 +159,7 @@ async fn a_full_disk_is_said_and_got_over() {
         return;
     };
     let config = in_folder(folder.path());
-    let base = Base::open(Service::Crypto, &config, &[COMMON, TASKS], &[])
+    let base = Base::open(Service::Crypto, &config, &[TASKS], &[])
         .await
         .unwrap();
     let ready = base.readiness();

@@ -15,7 +15,7 @@ use fhaim_api::token::{Claims, Role, Service};
 use fhaim_kit::config::{postgres, sqlite};
 use fhaim_platform::peer::{Body, PeerClient, PeerError, http_client};
 use fhaim_platform::seal::Sealer;
-use fhaim_platform::store::{COMMON, Store};
+use fhaim_platform::store::Store;
 use fhaim_platform::token::{Signer, Verifier};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, get_current_timestamp};
 use reqwest::Method;
@@ -131,9 +131,7 @@ struct Crypto {
 impl Crypto {
     async fn trusting(issuers: &[(Service, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&sqlite(folder.path()), &[COMMON])
-            .await
-            .unwrap();
+        let store = Store::open(&sqlite(folder.path()), &[]).await.unwrap();
         let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
         let signer = Signer::open(Service::Crypto, store, sealer).await.unwrap();
         let signer = Arc::new(signer);
@@ -316,7 +314,7 @@ async fn replicas_that_start_together_have_one_key() {
         return;
     };
     let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
-    let store = Store::open(&database, &[COMMON]).await.unwrap();
+    let store = Store::open(&database, &[]).await.unwrap();
     let mut replicas = tokio::task::JoinSet::new();
     for _ in 0..6 {
         let (store, sealer) = (store.clone(), sealer.clone());

@@ -209,7 +209,7 @@ impl Client {
         if let Some((session, until)) = &current.access
             && Instant::now() < *until
         {
-            return Ok(session.token(service).clone());
+            return own(session, service);
         }
         let _exclusive = self.keeper.as_ref().map(|keeper| keeper.exclusive());
         let kept = self.keeper.as_ref().and_then(|keeper| keeper.load());
@@ -227,9 +227,9 @@ impl Client {
                 (session, Some(Login::ApiKey(api_key)))
             }
         };
-        let token = session.token(service).clone();
+        let token = own(&session, service);
         self.keep(&mut current, session, login);
-        Ok(token)
+        token
     }
 
     /// Goes on with a session that the service gave in place of the one before.
@@ -448,20 +448,30 @@ async fn problem(address: &str, response: Response) -> Error {
     }
 }
 
+/// A session's token for a service.
+fn own(session: &Session, service: Service) -> Result<Secret, Error> {
+    let token = session.token(service).cloned();
+    token.ok_or(Error::NoToken(service))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A generation service of an earlier release gives one token for all.
     #[test]
-    fn a_session_of_an_earlier_release_has_one_token() {
-        let one = r#"{"access_token":"a","expires_in":9}"#;
-        let each =
+    fn service_without_a_token_is_shown_none() {
+        let text =
             r#"{"access_token":"a","computation_token":"b","crypto_token":"c","expires_in":9}"#;
-        let services = [Service::Generation, Service::Computation, Service::Crypto];
-        for (text, tokens) in [(one, ["a", "a", "a"]), (each, ["a", "b", "c"])] {
-            let session: Session = serde_json::from_str(text).unwrap();
-            assert_eq!(services.map(|service| &*session.token(service).0), tokens);
+        let session: Session = serde_json::from_str(text).unwrap();
+        let tokens = [Service::Generation, Service::Computation, Service::Crypto]
+            .map(|service| own(&session, service).unwrap().0.clone());
+        assert_eq!(tokens, ["a", "b", "c"]);
+        for service in [Service::Witness, Service::Keyshare1] {
+            let error = own(&session, service).unwrap_err();
+            assert!(
+                matches!(error, Error::NoToken(of) if of == service),
+                "{error}"
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong between a holder and the services.
 
 use fhaim_api::problem::{Problem, ProblemKind};
+use fhaim_api::token::Service;
 use std::path::PathBuf;
 use uuid::Uuid;
 
@@ -36,6 +37,12 @@ pub enum Error {
          `fhaim login --witness URL`"
     )]
     NoWitness(Uuid),
+    /// A service for which the generation service gave no token.
+    #[error(
+        "the generation service gave no token for the {0} service: ask its operator to add `peers.{0}` to its \
+         configuration"
+    )]
+    NoToken(Service),
     /// An upload that the second computation service lacks, where nothing is kept of it.
     #[error(
         "the second computation service has no copy of your part of dataset {0}, and nothing here says what you \

@@ -210,21 +210,9 @@ impl Journal {
         let line = KeyLine {
             holder_key: key_to_text(&key).to_string(),
         };
-        self.seclude()?;
         self.write(&line)?;
         self.key = Some(line);
         Ok(key)
-    }
-
-    /// Makes the file its owner's alone, if an earlier release made it.
-    fn seclude(&self) -> Result<(), Error> {
-        #[cfg(unix)]
-        if let Some(file) = &self.file {
-            let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-            let set = file.set_permissions(own);
-            return set.map_err(|error| self.fault(&error));
-        }
-        Ok(())
     }
 
     /// Objects confirmed, by name.
@@ -371,11 +359,6 @@ mod tests {
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
         let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        let journal = Journal::open(&path, dataset, table).unwrap();
-        assert_eq!(mode(), 0o600);
-        drop(journal);
-        // As an earlier release left it.
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         let mut journal = Journal::open(&path, dataset, table).unwrap();
         journal.holder_key(&params()).unwrap();
         assert_eq!(mode(), 0o600);

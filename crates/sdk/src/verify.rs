@@ -57,8 +57,6 @@ pub struct Finding {
 pub enum Fault {
     /// The ledger has a debit, and the key service shows no integers for it.
     Unanswered,
-    /// It was released before the key service kept what was asked.
-    Unkept,
     /// The ledger has no such debit.
     Undebited,
     /// What is said to have been asked is not what was debited.
@@ -340,9 +338,7 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
             kept.derived = false;
             return None;
         }
-        let requests = batch.requests.as_deref();
-        let replayed = requests.and_then(|requests| kept.replay.batch(rules, requests).ok());
-        let Some((placement, entries)) = replayed else {
+        let Ok((placement, entries)) = kept.replay.batch(rules, &batch.requests) else {
             kept.derived = false;
             // Where that cannot be placed either, nothing behind it will be.
             let _ = kept.replay.claimed(&batch.entries);
@@ -361,7 +357,7 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
         for (index, entry) in batch.entries.iter().enumerate() {
             let debit = &entry.debit;
             let known = self.debits.remove(&(batch.job, debit.number));
-            let asked = batch.requests.as_ref().and_then(|all| all.get(index));
+            let asked = batch.requests.get(index);
             let place = derived.as_ref().and_then(|derived| {
                 let same = derived.entries.get(index) == Some(entry);
                 let spans = derived.placement.spans.get(index)?;
@@ -382,7 +378,6 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
                         released,
                     })
                 }
-                _ if batch.requests.is_none() => Some(Fault::Unkept),
                 _ => Some(Fault::Statement),
             };
             match fault {

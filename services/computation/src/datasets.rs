@@ -106,13 +106,12 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     for part in &parts {
         tables.extend(part.columns(kept).await?);
     }
-    let public = key(state, stored, "public", stored.keys.map(|k| k.public)).await?;
-    let digest = stored.keys.map(|k| k.evaluation);
-    let evaluation = key(state, stored, "evaluation", digest).await?;
+    let public = key(state, stored, "public", stored.keys.public).await?;
+    let evaluation = key(state, stored, "evaluation", stored.keys.evaluation).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
     let backend = state.engine.backend(Place {
         name: format!("{}/evaluation", stored.folder),
-        digest: Digest::of(&evaluation).0,
+        digest: stored.keys.evaluation.0,
     });
     let build = move || {
         let public = PublicKey::from_bytes(&params, &public)?;
@@ -148,19 +147,19 @@ pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
     }
 }
 
-/// One of a dataset's keys: the bytes that the crypto service sent, if their digest was kept.
+/// One of a dataset's keys: the bytes that the crypto service sent.
 async fn key(
     state: &State,
     stored: &Stored,
     name: &'static str,
-    digest: Option<Digest>,
+    digest: Digest,
 ) -> Result<Bytes, Failure> {
     let blob = format!("{}/{name}", stored.folder);
     let bytes = state.base.blobs.get(&blob).await;
     let bytes = bytes.map_err(|error| not_read(error, &blob))?;
-    let check = move || match digest {
-        Some(digest) if Digest::of(&bytes) != digest => Err(damaged(&blob)),
-        _ => Ok(bytes),
+    let check = move || match Digest::of(&bytes) == digest {
+        true => Ok(bytes),
+        false => Err(damaged(&blob)),
     };
     blocking(check).await?
 }

@@ -37,7 +37,7 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::runner::{self, Work};
 use fhaim_platform::shutdown::Shutdown;
-use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::store::Step;
 use fhaim_platform::{Failure, step, telemetry};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -46,17 +46,7 @@ use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 9] = [
-    COMMON,
-    step!("computation", 2, "uploads"),
-    step!("computation", 3, "beats_and_digests"),
-    step!("computation", 4, "sealing"),
-    step!("computation", 5, "owners"),
-    step!("computation", 6, "limits"),
-    step!("computation", 7, "deletion"),
-    step!("computation", 8, "holders"),
-    step!("computation", 20, "taken_back"),
-];
+pub const STEPS: [Step; 1] = [step!(Step::FIRST_OF_SERVICE, "computation")];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -280,7 +270,7 @@ impl State {
         let common = &config.common;
         let trusted = [Service::Generation, Service::Crypto, Service::Witness];
         let base = Base::open(service, common, &STEPS, &trusted).await?;
-        let state = Self {
+        Ok(Self {
             role: match service {
                 Service::Witness => Role::Second {
                     first: base.peer(Service::Computation)?,
@@ -303,10 +293,7 @@ impl State {
             engine,
             common: Arc::new(common.clone()),
             base,
-        };
-        runs::prepare_landed(&state).await?;
-        limits::prepare_landed(&state).await?;
-        Ok(state)
+        })
     }
 
     /// What it keeps of each dataset.

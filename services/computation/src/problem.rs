@@ -3,7 +3,6 @@
 use fhaim_api::problem::ProblemKind;
 use fhaim_domain::counted;
 use fhaim_platform::Failure;
-use fhaim_protocol::crypto::chain::Freeze;
 
 /// A refusal: the same call would be refused again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,9 +130,6 @@ pub enum Refusal {
          to an older copy. Nothing more is sealed for it"
     )]
     OtherRun,
-    /// A dataset with runs of the release before.
-    #[error("{}", Freeze::Adopted.detail())]
-    Landed,
 }
 
 impl Refusal {
@@ -161,7 +157,6 @@ impl Refusal {
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
             Self::NoKeys => ProblemKind::NotFound,
             Self::Stored { .. } => ProblemKind::Quota,
-            Self::Landed => ProblemKind::Frozen,
         }
     }
 }

@@ -38,10 +38,6 @@ pub struct Stored {
 /// What the crypto service refuses; [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict) where it knows the run otherwise
 /// than this service.
 pub async fn window(state: &State, task: &Task, plan: &Outline) -> Result<Stored, Failure> {
-    // Which of the old windows the crypto service has seen is not known here.
-    if runs::has_landed(&state.base.store, task.dataset).await? {
-        return Err(Refusal::Landed.into());
-    }
     let (key, upload) = prepared(state, task.dataset).await?;
     let standing = begin(state, task, &key, upload).await?;
     let text = runs::window(&state.base.store, task.dataset, task.job).await?;
@@ -134,24 +130,6 @@ pub async fn shared_key(state: &State, dataset: Uuid) -> Result<SealingKey, Fail
 
 fn sealing_context(dataset: Uuid) -> String {
     format!("sealing key of {dataset}")
-}
-
-/// Prepares complete uploads of the release before, when the store is opened: before anything of
-/// them is sealed.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn prepare_landed(state: &State) -> Result<(), Failure> {
-    let store = &state.base.store;
-    for dataset in rows::unprepared(store).await? {
-        if rows::is_complete(store, dataset).await? {
-            let manifest = uploads::complete_manifest(state, dataset).await?;
-            let mut tx = store.begin().await?;
-            prepare(state, &mut tx, (dataset, manifest), &new_key()?).await?;
-            tx.commit().await?;
-        }
-    }
-    Ok(())
 }
 
 /// What a dataset's pages are sealed with, and the digest of its upload.

@@ -79,8 +79,6 @@ async fn deleting_stops_batches_and_leaves_no_file() {
     assert_eq!(std::fs::metadata(log).map_or(0, |log| log.len()), 0);
 }
 
-/// What was left of a complete upload was taken for one of an earlier release, which no longer had what it is
-/// prepared from: the service did not start again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_was_killed_during_a_deletion_starts_again() {
     let fixture = Fixture::new().await;
@@ -147,7 +145,7 @@ async fn what_no_row_names_is_an_orphan() {
         format!("uploads/{}/{}/sealed/page", Uuid::new_v4(), Uuid::new_v4()),
         // In the folder of an upload that is there.
         format!("{}/sealed/page", stored.folder),
-        stored.blob(uploads::WHOLE, object, Some(Uuid::new_v4())),
+        stored.blob(uploads::WHOLE, object, Uuid::new_v4()),
     ];
     for name in &lost {
         blobs.put(name, "page".into()).await.unwrap();

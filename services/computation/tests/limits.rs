@@ -12,7 +12,6 @@ use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_computation::{limits, uploads};
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::Blobs;
-use fhaim_platform::store::lock_owner;
 use fhaim_protocol::roster::Contribution;
 use fhaim_protocol::terms::Terms;
 use object_store::local::LocalFileSystem;
@@ -71,24 +70,6 @@ async fn an_account_stores_so_many_bytes() {
         .await
         .unwrap();
     register(&fixture, ana).await.unwrap();
-}
-
-/// Uploads of an earlier release are measured when the service starts.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_measured_is() {
-    let mut fixture = Fixture::new().await;
-    let ana = Uuid::new_v4();
-    register(&fixture, ana).await.unwrap();
-    let (bytes, most) = used(&fixture, ana).await;
-    let store = &fixture.state.base.store;
-    let mut tx = store.begin().await.unwrap();
-    lock_owner(&mut tx, ana).await.unwrap();
-    let forget = sqlx::query("UPDATE uploads SET bytes = NULL");
-    forget.execute(&mut *tx).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(used(&fixture, ana).await.0, 0);
-    fixture.state = fixture.reopened(most).await;
-    assert_eq!(used(&fixture, ana).await, (bytes, most));
 }
 
 /// A caller who hangs up as soon as its object is out left a blob each time, which nobody counted.

@@ -208,40 +208,6 @@ async fn an_object_put_again_replaces_the_first_and_leaves_no_blob() {
     fixture.load(&stored).await.unwrap();
 }
 
-/// An upload as releases before this one left it: one blob an object, no digests of keys.
-#[tokio::test(flavor = "multi_thread")]
-async fn uploads_from_before_still_load_and_go_on() {
-    let fixture = Fixture::new().await;
-    let stored = fixture.register().await;
-    let digests = fixture.put_all(&stored).await;
-    for object in fixture.plan.objects() {
-        let blob = fixture.blob(&stored, &format!("{WHOLE}/{object}"));
-        let before = fixture.blobs().join(&stored.folder);
-        std::fs::rename(blob, before.join(format!("{WHOLE}/{object}"))).unwrap();
-    }
-    for change in [
-        "UPDATE objects SET version = NULL",
-        "UPDATE uploads SET public_key = NULL, evaluation_keys = NULL",
-    ] {
-        let pool = fixture.state.base.store.pool();
-        sqlx::query(change).execute(pool).await.unwrap();
-    }
-    let stored = uploads::find(&fixture.state, stored.dataset).await.unwrap();
-    assert!(stored.keys.is_none());
-    // Goes on where it was.
-    let bytes = fixture.encode(COLUMN, 1);
-    fixture.put(&stored, COLUMN, &bytes).await.unwrap();
-    fixture.blob(&stored, &format!("{WHOLE}/{COLUMN}"));
-    fixture.complete(&stored, &digests).await.unwrap();
-    fixture.load(&stored).await.unwrap();
-    let noise = fixture.blob(&stored, &format!("{WHOLE}/{NOISE}"));
-    assert!(noise.extension().is_none());
-    fixture.answer(&stored, WITH_NOISE).await.unwrap();
-    std::fs::write(noise, fixture.encode(NOISE, 2)).unwrap();
-    let words = fixture.answer(&stored, WITH_NOISE).await.unwrap_err();
-    assert!(words.to_string().contains(&NOISE.name()), "{words}");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_layout_beyond_the_record_bound_is_refused() {
     let fixture = Fixture::new().await;

@@ -56,19 +56,13 @@ impl Stored {
         SecretKey::from_bytes(params, &bytes).map_err(Failure::internal)
     }
 
-    /// Whether receipts can be signed.
-    pub fn has_receipt_key(&self) -> bool {
-        self.receipt_key.is_some()
-    }
-
     /// What signs the dataset's receipts.
     ///
     /// # Errors
     /// A key that cannot be opened.
     pub fn receipt_key(&self, state: &State) -> Result<ReceiptKey, Failure> {
-        let absent = || Failure::internal("the dataset has no receipt key");
-        let sealed = self.receipt_key.as_ref().ok_or_else(absent)?;
-        let bytes = state.base.sealer.open(&receipts(self.dataset), sealed)?;
+        let sealer = &state.base.sealer;
+        let bytes = sealer.open(&receipts(self.dataset), &self.receipt_key)?;
         ReceiptKey::from_bytes(&bytes).map_err(Failure::internal)
     }
 
@@ -392,7 +386,7 @@ fn seal(
         secret: Some(seal_secret(state, dataset, &fresh.secret)?),
         public_key: Digest::of(&fresh.public_key),
         evaluation_keys: Digest::of(&fresh.evaluation_keys),
-        receipt_key: Some(seal_receipt_key(state, dataset, &fresh.receipt_key)?),
+        receipt_key: seal_receipt_key(state, dataset, &fresh.receipt_key)?,
         created_at: clock::now(),
     })
 }

@@ -22,7 +22,7 @@ use crate::keys::{self, Stored};
 use crate::problem::Refusal;
 use crate::store::chain::{self as store, Answered};
 use crate::store::witnessed;
-use crate::{State, decryption, landed};
+use crate::{State, decryption};
 
 /// A job's share of the budget, and what it has spent.
 #[derive(Debug)]
@@ -88,7 +88,6 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
             Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
             Freeze::Witness => "freeze the dataset: the computation services do not agree",
             Freeze::Restored => "freeze the dataset: a receipt is not of the ledger",
-            Freeze::Adopted => "freeze the dataset: its runs began under an earlier release",
         },
         Act::Thawed => "let the dataset go on, for the operator",
         _ => return Ok(()),
@@ -247,7 +246,6 @@ pub async fn show_receipt(
 /// # Errors
 /// A failure of the store, or a stored ledger that breaks its own rules.
 pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run>, Failure> {
-    let mut runs = landed::runs(tx, dataset, run_budget).await?;
     let standing = standing(tx, dataset).await?;
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
     for act in store::releases(tx, dataset).await? {
@@ -261,23 +259,22 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
             restore(ledger, entry)?;
         }
     }
-    runs.extend(standing.jobs().iter().map(|job| {
+    let run = |job: &JobId| {
         let job = Uuid::from_bytes(job.0);
+        let ledger = ledgers.remove(&job);
         Run {
-            ledger: ledgers
-                .remove(&job)
-                .unwrap_or_else(|| Ledger::new(run_budget)),
+            ledger: ledger.unwrap_or_else(|| Ledger::new(run_budget)),
             job,
         }
-    }));
-    Ok(runs)
+    };
+    Ok(standing.jobs().iter().map(run).collect())
 }
 
 /// Debits a stored entry again, so that a stored ledger cannot be looser than its rules.
 ///
 /// # Errors
 /// An entry that its rules refuse.
-pub fn restore(ledger: &mut Ledger, entry: Entry) -> Result<(), Failure> {
+fn restore(ledger: &mut Ledger, entry: Entry) -> Result<(), Failure> {
     ledger.debit(entry.debit).map_err(broken)?;
     Ok(())
 }

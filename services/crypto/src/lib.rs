@@ -9,7 +9,6 @@
 //! | [`witness`] | what a second computation service computed |
 //! | [`shares`] | keys that several services share |
 //! | [`ledger`] | each dataset's chain of acts, and receipts for it |
-//! | [`landed`] | ledgers of the release before |
 //! | [`audit`] | everything that was asked |
 //! | [`store`] | all statements |
 //! | [`problem`] | all refusals |
@@ -22,7 +21,6 @@ pub mod audit;
 pub mod decryption;
 pub mod holders;
 pub mod keys;
-pub mod landed;
 pub mod ledger;
 pub mod limits;
 pub mod problem;
@@ -37,7 +35,7 @@ use fhaim_platform::config::Common;
 use fhaim_platform::housekeeping::{self, Counter, Housekeeping};
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::Shutdown;
-use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::store::Step;
 use fhaim_platform::threads::Shared;
 use fhaim_platform::{Failure, step};
 use serde::Deserialize;
@@ -46,15 +44,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The service's tables.
-pub const STEPS: [Step; 7] = [
-    COMMON,
-    step!("crypto", 2, "key_sets"),
-    step!("crypto", 3, "chain"),
-    step!("crypto", 4, "limits"),
-    step!("crypto", 5, "requests"),
-    step!("crypto", 6, "witnessed"),
-    step!("crypto", 7, "shares"),
-];
+pub const STEPS: [Step; 1] = [step!(Step::FIRST_OF_SERVICE, "crypto")];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -199,7 +189,6 @@ impl State {
             service,
             office: Arc::new(office),
         };
-        landed::adopt(&state).await?;
         Ok(state)
     }
 }

@@ -22,8 +22,7 @@ pub enum Refusal {
     /// Nobody says that there is such a dataset.
     #[error(
         "the generation service does not say that this dataset is there and yours: make it there \
-         first, and send what `/v1/datasets/DATASET/voucher` answers as `voucher`. A program that \
-         sends none is of an earlier release: bring it up to date"
+         first, and send what `/v1/datasets/DATASET/voucher` answers as `voucher`"
     )]
     Voucher,
     /// As many key sets as an account may have.
@@ -94,7 +93,7 @@ impl Refusal {
             | Self::NotFrozen => ProblemKind::Conflict,
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
             Self::Frozen(Freeze::Restored) => ProblemKind::Restored,
-            Self::Frozen(Freeze::Noise | Freeze::Adopted | Freeze::Witness) => ProblemKind::Frozen,
+            Self::Frozen(Freeze::Noise | Freeze::Witness) => ProblemKind::Frozen,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The stored ledger: runs given once, receipts held against it, ledgers of the release before.
+//! The stored ledger: runs given once, receipts held against it.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 mod common;
 
 use bytes::Bytes;
-use common::{OWNER, Place, terms};
+use common::{OWNER, Place};
 use fhaim_api::Digest;
 use fhaim_api::keys::{NewRun, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
@@ -14,17 +14,12 @@ use fhaim_crypto::decryption::{self, Call};
 use fhaim_crypto::keys::Part;
 use fhaim_crypto::store::audit;
 use fhaim_crypto::{STEPS, State, keys, ledger};
-use fhaim_dp::{Debit, Entry, Rho};
-use fhaim_he::SecretKey;
 use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
-use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
 use fhaim_platform::telemetry;
 use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::crypto::chain::Freeze;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 use uuid::Uuid;
 
 async fn begin(
@@ -214,85 +209,6 @@ async fn a_dataset_that_goes_on_again_says_so_in_its_log() {
         "let the dataset go on, for the operator",
     ];
     assert_eq!(frozen_and_thawed(&state, id).await, log);
-}
-
-/// Key sets, runs and debits as the release before stored them.
-async fn landed(place: &Place, dataset: Uuid, runs: u32) {
-    let store = Store::open(&place.config.common.database, &STEPS[..2]).await;
-    let store = store.unwrap();
-    let sealer = Sealer::from_config(&place.config.common.sealing).unwrap();
-    let (terms, mut rng) = (terms(3), ChaCha20Rng::seed_from_u64(4));
-    let params = terms.plan().unwrap().parameters().unwrap();
-    let secret = SecretKey::random(&params, &mut rng).unwrap().to_bytes();
-    let sealed = sealer.seal(&format!("secret key of {dataset}"), &secret);
-    sqlx::query(
-        "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
-         evaluation_keys, created_at) VALUES ($1, $2, $3, 'keys', $4, $5, $5, 0)",
-    )
-    .bind(dataset.to_string())
-    .bind(OWNER.to_string())
-    .bind(serde_json::to_string(&terms).unwrap())
-    .bind(sealed.unwrap())
-    .bind(Digest::of(b"key").to_string())
-    .execute(store.pool())
-    .await
-    .unwrap();
-    for run in 0..runs {
-        let job = Uuid::from_u128(u128::from(run)).to_string();
-        sqlx::query("INSERT INTO runs (dataset, number, job, claimed_at) VALUES ($1, $2, $3, 0)")
-            .bind(dataset.to_string())
-            .bind(i64::from(run))
-            .bind(&job)
-            .execute(store.pool())
-            .await
-            .unwrap();
-        let entry = Entry::price(Debit {
-            number: 0,
-            description: "number of records".to_owned(),
-            digest: [3; 32],
-            delta2_squared: 1,
-            variance_units: 4_000_000,
-            honest: 1,
-            cells: 1,
-            leak: Rho::ratio_up(4, 1 << 30).unwrap(),
-        });
-        sqlx::query(
-            "INSERT INTO debits (dataset, job, number, entry, debited_at) \
-             VALUES ($1, $2, 0, $3, 0)",
-        )
-        .bind(dataset.to_string())
-        .bind(&job)
-        .bind(serde_json::to_string(&entry.unwrap()).unwrap())
-        .execute(store.pool())
-        .await
-        .unwrap();
-    }
-    store.close().await;
-}
-
-#[tokio::test]
-async fn a_ledger_of_the_release_before_goes_on_if_no_run_had_begun() {
-    let place = Place::new().await;
-    let (fresh, begun) = (Uuid::from_u128(11), Uuid::from_u128(12));
-    landed(&place, fresh, 0).await;
-    landed(&place, begun, 2).await;
-    for _ in 0..2 {
-        let state = place.open().await;
-        let standing = begin(&state, fresh, 7, &[]).await.unwrap();
-        assert_eq!((standing.run, standing.receipt.height), (0, 2));
-        let refused = begin(&state, begun, 7, &[]).await.unwrap_err();
-        assert_eq!(refused.kind(), ProblemKind::Frozen);
-        let words = refused.problem.to_string();
-        assert!(
-            words.contains("earlier release") && words.contains("adds its cost"),
-            "{words}"
-        );
-        let shown = ledger::show(&state, begun, OWNER, &[]).await.unwrap();
-        assert_eq!(shown.runs.len(), 2);
-        assert_eq!(shown.runs[1].entries.len(), 1);
-        assert_ne!(shown.spent.exact, "0");
-        assert_eq!(shown.frozen.as_deref(), refused.problem.detail.as_deref());
-    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use fhaim_platform::lease::Tasks;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
-use fhaim_platform::store::{COMMON, Step};
+use fhaim_platform::store::Step;
 use fhaim_platform::threads::Few;
 use fhaim_platform::{Failure, step};
 use std::ops::Deref;
@@ -24,22 +24,7 @@ use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
 /// The service's tables.
-pub const STEPS: [Step; 14] = [
-    COMMON,
-    step!("generation", 2, "accounts"),
-    step!("generation", 3, "jobs"),
-    step!("generation", 4, "beats"),
-    step!("generation", 5, "receipts"),
-    step!("generation", 10, "lost_answers"),
-    step!("generation", 11, "faults"),
-    step!("generation", 12, "limits"),
-    step!("generation", 13, "accounts"),
-    step!("generation", 14, "holders"),
-    step!("generation", 20, "shown"),
-    step!("generation", 21, "links"),
-    step!("generation", 22, "notes"),
-    step!("generation", 23, "link_ends"),
-];
+pub const STEPS: [Step; 1] = [step!(Step::FIRST_OF_SERVICE, "generation")];
 
 /// Plans of new datasets worked out at a time.
 const PLANS_AT_ONCE: usize = 2;

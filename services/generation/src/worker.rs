@@ -124,7 +124,7 @@ struct Attempt<'a> {
 /// A batch that came back.
 struct Released {
     answers: Vec<Vec<i64>>,
-    receipt: Option<Receipt>,
+    receipt: Receipt,
     /// What the job has spent with it.
     spent: Rho,
 }
@@ -217,7 +217,7 @@ impl<'a> Attempt<'a> {
     /// Gets a batch released by the computation service: its integers, and the receipt of the
     /// ledger that has them. It is asked for once, and then looked at; again where that service
     /// no longer knows it, having been set back.
-    async fn ask(&self, batch: &Batch) -> Result<(Vec<Vec<i64>>, Option<Receipt>), Stop> {
+    async fn ask(&self, batch: &Batch) -> Result<(Vec<Vec<i64>>, Receipt), Stop> {
         let first = batch
             .first()
             .ok_or_else(|| failed("a batch without a release"))?;
@@ -334,7 +334,7 @@ impl<'a> Attempt<'a> {
         let (job, releases) = (&self.lease.id, batch.requests.len());
         let mut tx = self.step().await?;
         batches::answer(&mut tx, job, batch.number, &answers).await?;
-        jobs::add_releases(&mut tx, job, releases, spent, receipt.as_ref()).await?;
+        jobs::add_releases(&mut tx, job, releases, spent, &receipt).await?;
         let released = Happening::Released {
             releases,
             cells: batch.cells(),

@@ -492,8 +492,8 @@ async fn check_receipts(w: &W, receipts: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A service that takes the sender's word for positions, as the first release of fhaim did: it
-/// checks that numbers are new, and nothing about where they are.
+/// A service that takes the sender's word for positions: it checks that numbers are new, and nothing
+/// about where they are.
 fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Error> {
     let next = book.window().placed().len();
     let numbers = look.releases.iter().map(|release| release.number as usize);

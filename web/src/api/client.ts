@@ -95,8 +95,12 @@ export async function signOutEverywhere(): Promise<void> {
 /** What a call to a service carries: each has its own, so that none can use it at another. */
 async function token(service: Service): Promise<string> {
   const { access_token, computation_token, witness_token, crypto_token } = await session();
-  const own = { generation: null, computation: computation_token, witness: witness_token, crypto: crypto_token };
-  return own[service] ?? access_token;
+  const tokens = {
+    generation: access_token, computation: computation_token, witness: witness_token, crypto: crypto_token,
+  };
+  const token = tokens[service];
+  if (token == null) throw new Error(`the generation service gave no token for the ${service} service`);
+  return token;
 }
 
 /** Whether the services know a second computation service: then sessions have a token for it. */

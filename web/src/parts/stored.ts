@@ -1,4 +1,4 @@
-// What this browser keeps, read back with care: whoever uses it can change it, and so can an older page.
+// What this browser keeps, read back with care: its user can change it.
 
 /** What is stored under a key, where it is JSON of the shape asked for; otherwise it is as if there were nothing. */
 export function stored<T>(storage: Storage, key: string, isOne: (value: unknown) => value is T): T | undefined {

@@ -129,10 +129,10 @@ class BatchStatusReleased:
     compute_seconds: float
     """Seconds spent on ciphertexts."""
 
-    state: Literal["released"]
-
-    receipt: Receipt | None = None
+    receipt: Receipt
     """The dataset's ledger with them in it."""
+
+    state: Literal["released"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -979,11 +979,11 @@ class ReleasedBatch:
     job: UUID
     """The job."""
 
+    requests: list[ReleaseRequest]
+    """The requests, one per release."""
+
     run: int
     """The job's run: which window of the noise ladder it has."""
-
-    requests: list[ReleaseRequest] | None = None
-    """What was asked, one a release; absent where the service did not keep it yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1066,16 +1066,14 @@ class Session:
     access_token: str = field(repr=False)
     """For the `Authorization: Bearer` header of calls to the generation service."""
 
+    computation_token: str = field(repr=False)
+    """The same for the computation service."""
+
+    crypto_token: str = field(repr=False)
+    """The same for the crypto service."""
+
     expires_in: int
     """Seconds until these tokens expire."""
-
-    computation_token: str | None = field(default=None, repr=False)
-    """The same for the computation service. A generation service of an earlier release sends
-    none: its access token is for all three.
-    """
-
-    crypto_token: str | None = field(default=None, repr=False)
-    """The same for the crypto service."""
 
     refresh_token: str | None = field(default=None, repr=False)
     """Good for one refresh, and again where its answer was lost; absent for sessions of API

@@ -106,11 +106,18 @@ class _Of:
 
 
 def _token(session: Session, service: str) -> str:
-    """What a call to a service carries. A generation service of an earlier release gives one token
-    for all three."""
-    own = {
+    """What a call to a service carries."""
+    tokens = {
+        "generation": session.access_token,
         "computation": session.computation_token,
         "witness": session.witness_token,
         "crypto": session.crypto_token,
     }
-    return own.get(service) or session.access_token
+    token = tokens[service]
+    if token is None:
+        raise Error(
+            "unavailable",
+            f"The generation service gave no token for the {service} service",
+            way_out=f"Ask the operator to add peers.{service} to the generation service's configuration.",
+        )
+    return token

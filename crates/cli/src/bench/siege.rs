@@ -407,11 +407,9 @@ async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<
     let sign_in = serde_json::to_string(&credentials()).map_err(|error| unreadable(&error))?;
     let sign_in = with_body("POST /v1/sessions HTTP/1.1", &sign_in);
     let session: Session = json(&exchange(&generation, &sign_in).await)?;
-    let bearer = |service| session.token(service).0.clone();
     let voucher = format!(
         "GET /v1/datasets/{}/voucher HTTP/1.1\r\nauthorization: Bearer {}",
-        dataset.id,
-        bearer(Service::Generation)
+        dataset.id, session.access_token.0
     );
     let vouched: Voucher = json(&exchange(&generation, &with_body(&voucher, "")).await)?;
     let body = NewKeySet {
@@ -419,7 +417,7 @@ async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<
         voucher: Some(vouched.voucher),
     };
     let body = serde_json::to_string(&body).map_err(|error| unreadable(&error))?;
-    let token = bearer(Service::Crypto);
+    let token = session.crypto_token.0.clone();
     let request = move |_: usize| {
         let id = Uuid::now_v7();
         let head = format!("PUT /v1/datasets/{id} HTTP/1.1\r\nauthorization: Bearer {token}");

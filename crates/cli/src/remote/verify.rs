@@ -116,7 +116,7 @@ fn kept(dataset: &Dataset) -> Result<KeptLadder, Error> {
     KeptLadder::read(&path, dataset.id)?.ok_or_else(|| {
         Error::Usage(format!(
             "this machine has no key of the noise of dataset {} ({}): it was uploaded elsewhere, from \
-             the page, by another program or by a version that kept none. Its releases cannot be \
+             the page or by another program. Its releases cannot be \
              checked; an upload of a new dataset by `fhaim dataset upload` keeps a key",
             dataset.id,
             path.display()
@@ -138,9 +138,6 @@ fn told(found: &Verification) -> String {
 fn line(finding: &Finding) -> String {
     let what = match &finding.fault {
         Fault::Unanswered => "was debited, and the key service shows no integers for it".to_owned(),
-        Fault::Unkept => {
-            "cannot be checked: the key service did not keep what was asked".to_owned()
-        }
         Fault::Undebited => "was released, and the ledger has no debit of it".to_owned(),
         Fault::Statement => "what is said to have been asked is not what was debited".to_owned(),
         Fault::Square => "cannot be checked: a square is no sum over holders".to_owned(),
@@ -173,13 +170,9 @@ fn judge(found: &Verification) -> Result<(), Error> {
     if wrong == 0 {
         return Ok(());
     }
-    let unkept = |finding: &&Finding| {
-        matches!(
-            finding.fault,
-            Fault::Unkept | Fault::Square | Fault::Unshared(_)
-        )
-    };
-    let unchecked = found.findings.iter().filter(unkept).count();
+    let is_unchecked =
+        |finding: &&Finding| matches!(finding.fault, Fault::Square | Fault::Unshared(_));
+    let unchecked = found.findings.iter().filter(is_unchecked).count();
     let of = wrong + found.equal;
     let text = if unchecked == wrong {
         format!("{unchecked} of {of} releases cannot be checked")
@@ -224,7 +217,7 @@ mod tests {
             expected: -3,
             released: 5,
         };
-        let bad = found(vec![cells, Fault::Unkept]);
+        let bad = found(vec![cells, Fault::Square]);
         let text = told(&bad);
         let line = "job 00000000-0000-0000-0000-000000000000, release 7 (attributes 1 and 2): 2 cells \
                     other than the statistic with its noise; cell 4 was released as 5, and \
@@ -239,7 +232,7 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.exit_code(), 1);
-        let unknown = judge(&found(vec![Fault::Unkept])).unwrap_err();
+        let unknown = judge(&found(vec![Fault::Square])).unwrap_err();
         assert_eq!(unknown.to_string(), "1 of 4 releases cannot be checked");
         for fault in [
             Fault::Unanswered,

@@ -3,14 +3,12 @@
 
 mod admin;
 mod backup;
-mod terms;
 mod up;
 mod web;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fhaim_platform::base::Base;
 use fhaim_platform::program::{self, Program, ProgramError};
 
 use crate::{args::Command, error::Error, randomness::Randomness};
@@ -125,8 +123,7 @@ fn one<P: Program>(arguments: &ServeArguments) -> Result<(), Error> {
         let text = text.map_err(|error| Error::Service(error.to_string()))?;
         return crate::output::print(&format!("{text}\n"));
     }
-    let prepare = async |base: &Base| terms::complete(P::SERVICE, base).await;
-    program::serve::<P>(arguments.config.as_deref(), prepare).map_err(|error| match error {
+    program::serve::<P>(arguments.config.as_deref()).map_err(|error| match error {
         ProgramError::Config(error) => Error::Usage(error.to_string()),
         other => Error::Service(other.to_string()),
     })

@@ -24,7 +24,7 @@ use fhaim_platform::shutdown::{self, Shutdown};
 use fhaim_platform::{Failure, connections, telemetry};
 use tokio::task::JoinSet;
 
-use super::{terms, web};
+use super::web;
 use crate::{error::Error, output};
 
 /// Flags of `up`.
@@ -129,13 +129,6 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     };
     let second = keyshare::<1>(&all, &common).await?;
     let third = keyshare::<2>(&all, &common).await?;
-    for (service, base) in [
-        (Service::Crypto, crypto.base()),
-        (Service::Computation, computation.base()),
-        (Service::Generation, generation.base()),
-    ] {
-        terms::complete(service, base).await?;
-    }
     let account = first_account(arguments, &generation).await?;
     let (stopper, signal) = shutdown::channel();
     let mut workers = JoinSet::new();

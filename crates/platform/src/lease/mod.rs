@@ -7,8 +7,8 @@
 //! by its own steady clock, the same token and beat for the length of a lease.
 //!
 //! A table of tasks has the columns `id` (text), `owner` (text: whose task it is), `state` (text:
-//! `queued`, `running`, or anything that is final), `lease_token` (text; none or empty where nobody
-//! has the task), `lease_beat`, `lease_expires` (milliseconds since 1970: when a task that nobody
+//! `queued`, `running`, or anything that is final), `lease_token` (text; empty where nobody has
+//! the task), `lease_beat`, `lease_expires` (milliseconds since 1970: when a task that nobody
 //! has may be taken), `attempts`, `faults` (attempts in a row without a step; the one under way is
 //! one of them), `outages` (in a row) and `created_at`.
 

@@ -126,7 +126,7 @@ impl Tasks {
             .collect();
         let oldest = self.store.locking_free(&format!(
             "SELECT {COLUMNS} FROM {table} AS task WHERE (state = 'queued' OR (state = 'running' \
-             AND (lease_token IS NULL OR lease_token = ''))) \
+             AND lease_token = '')) \
              AND (lease_expires <= $1 OR lease_expires > $2){others} \
              ORDER BY (SELECT COUNT(*) FROM {table} AS other WHERE other.owner = task.owner \
              AND other.state = 'running' AND other.lease_token <> ''), created_at, id LIMIT 1",

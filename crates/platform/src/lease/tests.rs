@@ -7,7 +7,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 const TABLE: &str = "CREATE TABLE tasks (id TEXT PRIMARY KEY, owner TEXT NOT NULL, \
-     state TEXT NOT NULL, lease_token TEXT, lease_expires BIGINT NOT NULL, \
+     state TEXT NOT NULL, lease_token TEXT NOT NULL DEFAULT '', lease_expires BIGINT NOT NULL, \
      lease_beat BIGINT NOT NULL DEFAULT 0, attempts BIGINT NOT NULL, \
      faults BIGINT NOT NULL DEFAULT 0, outages BIGINT NOT NULL DEFAULT 0, \
      created_at BIGINT NOT NULL)";
@@ -25,7 +25,7 @@ async fn store() -> (Store, TempDir) {
         connections: 2,
     };
     let step = Step {
-        version: 1,
+        version: Step::FIRST_OF_SERVICE,
         name: "tasks",
         sqlite: TABLE,
         postgres: TABLE,

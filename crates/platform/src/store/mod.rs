@@ -6,7 +6,7 @@
 //! after any crash.
 
 use sqlx::any::{AnyPoolOptions, AnyRow};
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AnyPool, AssertSqlSafe, Connection, Executor, Row as _, SqlSafeStr, Transaction};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,26 @@ pub use trouble::{Trouble, trouble};
 /// A database error.
 pub type StoreError = sqlx::Error;
 
+/// Why a database was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The database, or a migration that it refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another build made its tables.
+    #[error(
+        "the database at {address} was made by another build of fhaim, and its tables differ from \
+         those of this one ({cause}); run the build that made it, or delete the database (of \
+         `fhaim up`: the data folder) and begin with an empty one"
+    )]
+    OtherTables {
+        /// Where the database is, without a password.
+        address: String,
+        /// Which migration differs.
+        cause: MigrateError,
+    },
+}
+
 /// A row of an answer.
 pub type Row = AnyRow;
 
@@ -36,11 +56,13 @@ enum Dialect {
 }
 
 /// A migration: its version, its name, and its statements for SQLite and for Postgres.
+///
+/// A database runs each version once. Those of the platform are below [`Step::FIRST_OF_SERVICE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// Steps run in ascending order of version.
     pub version: i64,
-    /// What it makes.
+    /// The name of its files.
     pub name: &'static str,
     /// Statements for SQLite.
     pub sqlite: &'static str,
@@ -48,37 +70,36 @@ pub struct Step {
     pub postgres: &'static str,
 }
 
-/// The migration with the file name `<version>_<name>.sql` of `migrations/{sqlite,postgres}/`
-/// and a folder below.
+impl Step {
+    /// The first version of a service's own steps.
+    pub const FIRST_OF_SERVICE: i64 = 1000;
+}
+
+/// The migration of this version in the files `migrations/{sqlite,postgres}/<name>.sql`.
 #[macro_export]
 macro_rules! step {
-    ($folder:literal, $version:literal, $name:literal) => {
+    ($version:expr, $name:literal) => {
         $crate::store::Step {
             version: $version,
             name: $name,
             sqlite: include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/../../migrations/sqlite/",
-                $folder,
-                "/",
-                $version,
-                "_",
                 $name,
                 ".sql"
             )),
             postgres: include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/../../migrations/postgres/",
-                $folder,
-                "/",
-                $version,
-                "_",
                 $name,
                 ".sql"
             )),
         }
     };
 }
+
+/// The tables that every service has.
+const PLATFORM: Step = crate::step!(1, "platform");
 
 /// The database drivers are installed once.
 static DRIVERS: Once = Once::new();
@@ -99,12 +120,12 @@ const LOG_TRIES: usize = 20;
 const LOG_PAUSE: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Connects, and brings the tables up to date. A database that a newer release has changed,
-    /// or whose applied migrations differ from these, is refused.
+    /// Connects, and runs the platform's and the service's steps that the database has not run.
     ///
     /// # Errors
-    /// No connection, or a migration that cannot be applied.
-    pub async fn open(config: &config::Database, steps: &[Step]) -> Result<Self, StoreError> {
+    /// No connection, a step that cannot be run, or [`OpenError::OtherTables`] for a database that
+    /// has run other steps than these.
+    pub async fn open(config: &config::Database, steps: &[Step]) -> Result<Self, OpenError> {
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let dialect = if config.url.starts_with("sqlite:") {
             Dialect::Sqlite
@@ -166,8 +187,8 @@ impl Store {
         Ok(store)
     }
 
-    async fn migrate(&self, steps: &[Step]) -> Result<(), StoreError> {
-        let migrations = steps.iter().chain([&READINESS, &OWNERS]).map(|step| {
+    async fn migrate(&self, steps: &[Step]) -> Result<(), OpenError> {
+        let migrations = [PLATFORM].iter().chain(steps).map(|step| {
             let sql = match self.dialect {
                 Dialect::Sqlite => step.sqlite,
                 Dialect::Postgres => step.postgres,
@@ -181,7 +202,15 @@ impl Store {
             )
         });
         let migrator = Migrator::with_migrations(migrations.collect());
-        Ok(migrator.run(&self.pool).await?)
+        migrator.run(&self.pool).await.map_err(|cause| match cause {
+            MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
+                OpenError::OtherTables {
+                    address: self.address.to_string(),
+                    cause,
+                }
+            }
+            other => OpenError::Store(other.into()),
+        })
     }
 
     /// Where the database is, without a name or a password.
@@ -283,38 +312,6 @@ impl Store {
         Ok(())
     }
 
-    /// Rewrites a text column, row by row, where `change` says how; how many rows changed. A row
-    /// that someone else changes meanwhile keeps what they wrote.
-    ///
-    /// # Errors
-    /// A failure of the database, or of `change`.
-    pub async fn rewrite<E: From<StoreError>>(
-        &self,
-        table: &'static str,
-        key: &'static str,
-        column: &'static str,
-        change: impl Fn(&str) -> Result<Option<String>, E>,
-    ) -> Result<usize, E> {
-        // Safe: names of this code base.
-        let select = AssertSqlSafe(format!("SELECT {key}, {column} FROM {table}"));
-        let update = format!("UPDATE {table} SET {column} = $1 WHERE {key} = $2 AND {column} = $3");
-        let mut changed = 0;
-        for row in sqlx::query(select).fetch_all(&self.pool).await? {
-            let (key, old): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-            let Some(new) = change(&old)? else {
-                continue;
-            };
-            sqlx::query(AssertSqlSafe(update.clone()))
-                .bind(new)
-                .bind(key)
-                .bind(old)
-                .execute(&self.pool)
-                .await?;
-            changed += 1;
-        }
-        Ok(changed)
-    }
-
     /// Forgets what was deleted: SQLite overwrites it in the database itself, and its log is
     /// written back and cut off, which has it too. Whether that was done; not where someone reads
     /// for so long that it has to be tried again. On Postgres what was deleted stays until it
@@ -414,15 +411,6 @@ pub fn is_duplicate(error: &StoreError) -> bool {
         .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// The tables that every service has.
-pub const COMMON: Step = crate::step!("platform", 1, "signing_keys");
-
-/// The table that [`Store::check`] writes to. Services number their own steps below 1000.
-const READINESS: Step = crate::step!("platform", 1000, "readiness");
-
-/// The table of [`lock_owner`].
-const OWNERS: Step = crate::step!("platform", 1001, "owners");
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -448,13 +436,73 @@ mod tests {
         assert!(!error.contains("pw"), "{error}");
     }
 
+    const TABLE: Step = Step {
+        version: Step::FIRST_OF_SERVICE,
+        name: "tests",
+        sqlite: "CREATE TABLE tests (id TEXT PRIMARY KEY)",
+        postgres: "CREATE TABLE tests (id TEXT PRIMARY KEY)",
+    };
+
+    fn in_folder(folder: &tempfile::TempDir) -> config::Database {
+        config::Database {
+            url: format!("sqlite://{}/store.db", folder.path().display()),
+            connections: 1,
+        }
+    }
+
+    #[tokio::test]
+    async fn later_step_changes_a_table_and_keeps_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = in_folder(&folder);
+        let store = Store::open(&config, &[TABLE]).await.unwrap();
+        let insert = sqlx::query("INSERT INTO tests (id) VALUES ('a')");
+        insert.execute(store.pool()).await.unwrap();
+        store.close().await;
+        let later = Step {
+            version: TABLE.version + 1,
+            name: "later",
+            sqlite: "ALTER TABLE tests ADD COLUMN note TEXT NOT NULL DEFAULT 'none'",
+            ..TABLE
+        };
+        for _ in 0..2 {
+            let store = Store::open(&config, &[TABLE, later]).await.unwrap();
+            let row = sqlx::query("SELECT id, note FROM tests");
+            let row = row.fetch_one(store.pool()).await.unwrap();
+            let found: [String; 2] = [row.try_get("id").unwrap(), row.try_get("note").unwrap()];
+            assert_eq!(found, ["a", "none"]);
+            store.close().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn database_of_another_build_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = in_folder(&folder);
+        let store = Store::open(&config, &[TABLE]).await.unwrap();
+        store.close().await;
+        let changed = Step {
+            sqlite: "CREATE TABLE tests (id BIGINT PRIMARY KEY)",
+            ..TABLE
+        };
+        for steps in [&[changed][..], &[]] {
+            let error = Store::open(&config, steps).await.unwrap_err();
+            assert!(matches!(error, OpenError::OtherTables { .. }), "{error}");
+            let words = error.to_string();
+            assert!(
+                words.contains("store.db was made by another build"),
+                "{words}"
+            );
+            assert!(words.contains("delete the database"), "{words}");
+        }
+    }
+
     #[cfg(unix)]
     #[tokio::test]
     async fn a_database_is_its_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        // One that an earlier release made for all to read.
+        // A file that everyone may read.
         std::fs::write(&path, "").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let config = config::Database {

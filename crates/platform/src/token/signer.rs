@@ -247,7 +247,6 @@ fn signing(id: String, seed: &[u8], made: Millis) -> Result<Signing, Failure> {
 mod tests {
     use super::*;
     use crate::config::Database;
-    use crate::store::COMMON;
 
     /// Two replicas of a service over one store.
     async fn replicas(folder: &tempfile::TempDir) -> [Signer; 2] {
@@ -255,7 +254,7 @@ mod tests {
             url: format!("sqlite://{}/store.db", folder.path().display()),
             connections: 2,
         };
-        let store = Store::open(&config, &[COMMON]).await.unwrap();
+        let store = Store::open(&config, &[]).await.unwrap();
         let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
         let open = || Signer::open(Service::Crypto, store.clone(), sealer.clone());
         [open().await.unwrap(), open().await.unwrap()]

@@ -179,8 +179,8 @@ impl Verifier {
         Failure::new(
             ProblemKind::Unauthenticated,
             format!(
-                "the token is not for the {here} service: signing in gives one for each. A program \
-                 that shows one to all is of an earlier release: bring it up to date"
+                "the token is for another service: a sign-in gives one token per service; show the \
+                 one for the {here} service"
             ),
         )
     }

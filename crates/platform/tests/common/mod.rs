@@ -5,14 +5,14 @@ use fhaim_platform::store::{Step, Store};
 
 /// A table of tasks, as a service has one.
 pub const TASKS: Step = Step {
-    version: 2,
+    version: Step::FIRST_OF_SERVICE,
     name: "tasks",
     sqlite: TABLE,
     postgres: TABLE,
 };
 
 const TABLE: &str = "CREATE TABLE tasks (id TEXT PRIMARY KEY, owner TEXT NOT NULL DEFAULT '', \
-     state TEXT NOT NULL, lease_token TEXT, lease_expires BIGINT NOT NULL, \
+     state TEXT NOT NULL, lease_token TEXT NOT NULL DEFAULT '', lease_expires BIGINT NOT NULL, \
      lease_beat BIGINT NOT NULL DEFAULT 0, attempts BIGINT NOT NULL, \
      faults BIGINT NOT NULL DEFAULT 0, outages BIGINT NOT NULL DEFAULT 0, \
      created_at BIGINT NOT NULL)";

@@ -74,14 +74,6 @@ pub enum Act {
     Thawed,
     /// The secret key is gone.
     KeysDestroyed,
-    /// What an earlier format of the ledger held when the chain was begun; no run can be begun.
-    Adopted {
-        /// Runs that had begun.
-        runs: u32,
-        /// Digest of their stored debits.
-        #[serde(with = "hex_digest")]
-        debits: [u8; 32],
-    },
 }
 
 /// Why a dataset was frozen.
@@ -93,8 +85,6 @@ pub enum Freeze {
     Noise,
     /// Someone showed a receipt that this chain does not contain: the store was set back.
     Restored,
-    /// Runs were begun under an earlier release, which did not keep positions here.
-    Adopted,
     /// The second computation service computed another request for a batch: one of the two deviates,
     /// or has lost or damaged what it computes from.
     Witness,
@@ -118,12 +108,6 @@ impl Freeze {
                  its ledger, and cannot know what it released since. Finished tables stay. To go on, \
                  make a new dataset (`fhaim dataset create`): over the same records it adds its cost \
                  to what was spent on this one"
-            }
-            Self::Adopted => {
-                "runs of the dataset were begun under an earlier release, which did not keep \
-                 positions of the noise with the key service: none can be begun or go on any more. \
-                 Finished tables stay. To go on, make a new dataset (`fhaim dataset create`): over \
-                 the same records it adds its cost to what was spent on this one"
             }
         }
     }
@@ -197,15 +181,6 @@ impl ReceiptKey {
     pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(seed.as_mut());
-        Self(SigningKey::from_bytes(&seed))
-    }
-
-    /// The key that follows from a secret of the dataset: the same, however often it is asked for.
-    pub fn derived(secret: &[u8]) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(b"fhaim receipt key 1");
-        hash.update(secret);
-        let seed = Zeroizing::new(<[u8; 32]>::from(hash.finalize()));
         Self(SigningKey::from_bytes(&seed))
     }
 
@@ -316,9 +291,6 @@ mod tests {
         for changed in [higher, elsewhere, flipped] {
             assert!(changed.verify(&key.public()).is_err());
         }
-        let derived = ReceiptKey::derived(b"secret").sign(DATASET, tip);
-        assert_eq!(derived, ReceiptKey::derived(b"secret").sign(DATASET, tip));
-        assert_ne!(derived, ReceiptKey::derived(b"other").sign(DATASET, tip));
         let read = ReceiptKey::from_bytes(&*key.to_bytes()).unwrap();
         assert_eq!(read.sign(DATASET, tip), receipt);
         assert!(ReceiptKey::from_bytes(&[0; 31]).is_err());

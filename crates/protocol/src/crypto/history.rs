@@ -227,7 +227,7 @@ impl Standing {
     pub fn thaw(&mut self) -> Result<Link, Error> {
         match self.frozen {
             Some(Freeze::Noise | Freeze::Witness) => self.append(Act::Thawed),
-            Some(other) => Err(Error::FrozenForGood(other)),
+            Some(reason @ Freeze::Restored) => Err(Error::FrozenForGood(reason)),
             None => Err(Error::NotFrozen),
         }
     }
@@ -276,7 +276,7 @@ impl Standing {
             Act::Withdrawn { member } => {
                 self.withdrawn.insert(*member);
             }
-            Act::Released { .. } | Act::KeysDestroyed | Act::Adopted { .. } => {}
+            Act::Released { .. } | Act::KeysDestroyed => {}
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Setting {
                 job: JOB,
                 run: 0,
                 entries,
-                requests: Some(requests),
+                requests,
                 answers,
             });
         }
@@ -131,7 +131,7 @@ fn every_lie_about_a_release_is_found() {
     // Another statistic, another noise, another place, another debit than was paid for.
     let statement = |number| (number, Fault::Statement);
     let asked = |b: &mut Vec<ReleasedBatch>, change: &dyn Fn(&mut ReleaseRequest)| {
-        change(&mut b[0].requests.as_mut().unwrap()[1]);
+        change(&mut b[0].requests[1]);
     };
     let other = Statistic::OneWay(Axis {
         attribute: 1,
@@ -151,8 +151,7 @@ fn every_lie_about_a_release_is_found() {
         told(&|b| b[1].entries[0].debit.digest = [9; 32]),
         [statement(2)]
     );
-    let unkept = told(&|b| b[1].requests = None);
-    assert_eq!(unkept, [(2, Fault::Unkept)]);
+    assert_eq!(told(&|b| b[1].requests.clear()), [statement(2)]);
 }
 
 /// Which releases a holder of several would share.
@@ -178,9 +177,9 @@ fn nothing_is_shared_that_does_not_follow_from_what_was_asked_and_paid() {
     let setting = Setting::new();
     let (runs, honest) = setting.released();
     assert_eq!(shared(&setting, &runs, &honest), [0, 1, 2]);
-    let mut unkept = honest.clone();
-    unkept[0].requests = None;
-    assert!(shared(&setting, &runs, &unkept).is_empty());
+    let mut unsaid = honest.clone();
+    unsaid[0].requests.clear();
+    assert!(shared(&setting, &runs, &unsaid).is_empty());
 
     let (mut short, mut claimed) = (runs.clone(), honest.clone());
     short[0].entries[0].debit.cells = 2;
@@ -198,12 +197,12 @@ fn nothing_is_shared_that_does_not_follow_from_what_was_asked_and_paid() {
     assert!(shared(&setting, &runs, &beyond).is_empty());
 }
 
-/// Without the positions of a batch that was not kept, no later one could be checked.
+/// Without the positions of a batch whose requests are not shown, no later one could be checked.
 #[test]
-fn what_was_not_kept_has_its_positions_all_the_same() {
+fn batch_without_requests_keeps_its_positions() {
     let setting = Setting::new();
     let (runs, mut batches) = setting.released();
-    batches[0].requests = None;
-    let unkept = [(0, Fault::Unkept), (1, Fault::Unkept)];
-    assert_eq!(setting.faults(&runs, &batches), unkept);
+    batches[0].requests.clear();
+    let statement = [(0, Fault::Statement), (1, Fault::Statement)];
+    assert_eq!(setting.faults(&runs, &batches), statement);
 }

@@ -59,7 +59,7 @@ pub async fn find(store: &Store, name: Name) -> Result<Option<Found>, StoreError
         Ok(Found {
             requests: rows::json(&row, "requests")?,
             status: status(&row)?,
-            shown: shown(&row)?,
+            shown: rows::json(&row, "shown")?,
         })
     };
     row.map(found).transpose()
@@ -75,7 +75,7 @@ fn status(row: &Row) -> Result<BatchStatus, StoreError> {
         "released" => BatchStatus::Released {
             answers: rows::json(row, "answers")?,
             compute_seconds: row.try_get("seconds")?,
-            receipt: rows::some_json(row, "receipt")?,
+            receipt: rows::json(row, "receipt")?,
         },
         _ => BatchStatus::Refused {
             reason: row
@@ -134,11 +134,7 @@ pub async fn lock_shown(
         .bind(name.dataset.to_string())
         .fetch_optional(&mut **tx)
         .await?;
-    row.map(|row| shown(&row)).transpose()
-}
-
-fn shown(row: &Row) -> Result<Vec<Receipt>, StoreError> {
-    Ok(rows::some_json(row, "shown")?.unwrap_or_default())
+    row.map(|row| rows::json(&row, "shown")).transpose()
 }
 
 /// Stores the receipts that whoever asked for a batch has shown.
@@ -215,7 +211,7 @@ pub async fn task(store: &Store, lease: &Lease) -> Result<Task, StoreError> {
         job: rows::parsed(&row, "job")?,
         requests: rows::json(&row, "requests")?,
         sealed: row.try_get("sealed")?,
-        receipts: shown(&row)?,
+        receipts: rows::json(&row, "shown")?,
     })
 }
 

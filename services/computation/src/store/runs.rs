@@ -46,15 +46,3 @@ pub async fn replace_window(
         other => Ok(other?.rows_affected() == 1),
     }
 }
-
-/// Whether a dataset has jobs of the release before, which had their windows from this service.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn has_landed(store: &Store, dataset: Uuid) -> Result<bool, StoreError> {
-    let row = sqlx::query("SELECT COUNT(*) AS n FROM jobs WHERE dataset = $1")
-        .bind(dataset.to_string())
-        .fetch_one(store.pool())
-        .await?;
-    Ok(row.try_get::<i64, _>("n")? > 0)
-}

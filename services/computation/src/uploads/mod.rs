@@ -26,7 +26,7 @@ use crate::store::uploads as store;
 pub(crate) use self::copies::must_be_witnessed;
 pub use self::copies::{listing, object};
 pub use self::deletion::{delete, finish_deletions, take_back};
-pub use self::objects::{complete, complete_manifest, discard, missing, objects, put};
+pub use self::objects::{complete, discard, missing, objects, put};
 pub use self::registration::register;
 pub use crate::store::uploads::{Kept, KeyDigests, Part, Stored};
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
-use super::{Kept, Stored, copies, find, outline, registered, show, store};
+use super::{Kept, Stored, copies, outline, registered, show, store};
 use crate::problem::Refusal;
 use crate::{Role, State, runs};
 
@@ -121,7 +121,7 @@ async fn keep(
     object: Object,
     (digest, bytes): (Digest, Bytes),
 ) -> Result<(), Failure> {
-    let version = Some(Uuid::new_v4());
+    let version = Uuid::new_v4();
     let blob = stored.blob(contribution, object, version);
     state.base.blobs.put(&blob, bytes).await?;
     let kept = Kept { digest, version };
@@ -248,20 +248,6 @@ async fn whole_manifest(tx: &mut Tx, stored: &Stored) -> Result<Digest, Failure>
         hash.update(format!("{number} {manifest}\n"));
     }
     Ok(Digest(hash.finalize().into()))
-}
-
-/// Digest of a complete upload's manifest.
-///
-/// # Errors
-/// A failure of the store, or an upload that is not complete.
-pub async fn complete_manifest(state: &State, dataset: Uuid) -> Result<Digest, Failure> {
-    let store = &state.base.store;
-    if !store::is_complete(store, dataset).await? {
-        let cause = "a batch of an upload that is not complete";
-        return Err(Failure::internal(cause));
-    }
-    let mut tx = store.begin().await?;
-    whole_manifest(&mut tx, &find(state, dataset).await?).await
 }
 
 /// Digest over all objects' names and digests: what a holder and this service agree on.

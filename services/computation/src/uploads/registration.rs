@@ -215,7 +215,7 @@ async fn upload(
         terms,
         layout,
         folder,
-        keys: Some(keys),
+        keys,
     };
     match insert(state, &stored, bytes).await {
         Ok(true) => return Ok(stored),

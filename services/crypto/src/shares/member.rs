@@ -181,7 +181,7 @@ async fn keep(state: &State, dataset: Uuid, attempt: &Attempt) -> Result<(), Fai
         secret: Some(keys::seal_secret(state, dataset, &share.to_bytes())?),
         public_key: Digest::of(&public),
         evaluation_keys: Digest::of(&evaluation.to_bytes()),
-        receipt_key: Some(keys::seal_receipt_key(state, dataset, &receipt_key)?),
+        receipt_key: keys::seal_receipt_key(state, dataset, &receipt_key)?,
         created_at: clock::now(),
     };
     let mut tx = state.base.store.begin().await?;

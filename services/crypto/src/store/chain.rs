@@ -112,7 +112,7 @@ pub struct Ledgers {
 pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
     let count = "SELECT (SELECT COUNT(secret) FROM key_sets) AS key_sets, \
          (SELECT COUNT(*) FROM chain) AS acts, \
-         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind IN ('released', 'adopted')) AS debited, \
+         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'released') AS debited, \
          (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'frozen' AND NOT EXISTS \
          (SELECT 1 FROM chain AS later WHERE later.dataset = chain.dataset \
          AND later.kind = 'thawed' AND later.height > chain.height)) AS frozen";
@@ -218,8 +218,8 @@ pub struct StoredBatch {
     pub height: u64,
     /// Its act.
     pub act: Act,
-    /// What was asked; nothing of a release before this was kept.
-    pub requests: Option<Vec<ReleaseRequest>>,
+    /// What was asked, one request per release.
+    pub requests: Vec<ReleaseRequest>,
     /// The integers of each release.
     pub answers: Vec<Vec<i64>>,
 }
@@ -247,7 +247,7 @@ pub async fn batches(
         Ok(StoredBatch {
             height: rows::number(row, "height")?,
             act: rows::json(row, "act")?,
-            requests: rows::some_json(row, "requests")?,
+            requests: rows::json(row, "requests")?,
             answers: rows::json(row, "answers")?,
         })
     };
@@ -283,7 +283,6 @@ pub async fn append(
         Act::Frozen { .. } => ("frozen", None),
         Act::Thawed => ("thawed", None),
         Act::KeysDestroyed => ("keys-destroyed", None),
-        Act::Adopted { .. } => ("adopted", None),
     };
     let inserted = sqlx::query(
         "INSERT INTO chain (dataset, height, kind, job, act, requests, answers, head, at) \

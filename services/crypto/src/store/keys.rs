@@ -24,8 +24,8 @@ pub struct Stored {
     pub(crate) secret: Option<Vec<u8>>,
     pub(crate) public_key: Digest,
     pub(crate) evaluation_keys: Digest,
-    /// What signs receipts, sealed; absent until the dataset of an earlier release is adopted.
-    pub(crate) receipt_key: Option<Vec<u8>>,
+    /// What signs receipts, sealed.
+    pub(crate) receipt_key: Vec<u8>,
     pub(crate) created_at: Millis,
 }
 
@@ -163,37 +163,6 @@ pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
 /// A failure of the store.
 pub async fn forget_secret(tx: &mut Tx, dataset: Uuid) -> Result<(), StoreError> {
     sqlx::query("UPDATE key_sets SET secret = NULL WHERE dataset = $1")
-        .bind(dataset.to_string())
-        .execute(&mut **tx)
-        .await?;
-    Ok(())
-}
-
-/// Datasets without a key for receipts.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn without_receipts(store: &Store) -> Result<Vec<Uuid>, StoreError> {
-    let found = sqlx::query("SELECT dataset FROM key_sets WHERE receipt_key IS NULL")
-        .fetch_all(store.pool())
-        .await?;
-    found
-        .iter()
-        .map(|row| rows::parsed(row, "dataset"))
-        .collect()
-}
-
-/// Stores what signs a dataset's receipts, sealed.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn set_receipt_key(
-    tx: &mut Tx,
-    dataset: Uuid,
-    sealed: Vec<u8>,
-) -> Result<(), StoreError> {
-    sqlx::query("UPDATE key_sets SET receipt_key = $1 WHERE dataset = $2")
-        .bind(sealed)
         .bind(dataset.to_string())
         .execute(&mut **tx)
         .await?;

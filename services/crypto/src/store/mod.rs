@@ -6,6 +6,5 @@
 pub mod audit;
 pub mod chain;
 pub mod keys;
-pub mod landed;
 pub mod shares;
 pub mod witnessed;

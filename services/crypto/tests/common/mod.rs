@@ -11,7 +11,7 @@ use fhaim_crypto::{Config, Limits, State};
 use fhaim_domain::Schema;
 use fhaim_platform::program::Program;
 use fhaim_platform::seal::Sealer;
-use fhaim_platform::store::{COMMON, Store};
+use fhaim_platform::store::Store;
 use fhaim_platform::token::Signer;
 use fhaim_protocol::terms::Terms;
 use sqlx::{Connection, SqliteConnection};
@@ -44,7 +44,7 @@ impl Generation {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database = fhaim_kit::config::sqlite(folder.path());
-        let store = Store::open(&database, &[COMMON]).await.unwrap();
+        let store = Store::open(&database, &[]).await.unwrap();
         let sealer = Sealer::from_text(&Sealer::new_key().unwrap()).unwrap();
         let signer = Signer::open(Service::Generation, store, Arc::new(sealer)).await;
         let signer = Arc::new(signer.unwrap());

@@ -173,12 +173,12 @@ fn session(state: &State, account: Uuid, refresh: Option<Secret>) -> Result<Sess
     };
     Ok(Session {
         access_token: token(Service::Generation)?,
-        computation_token: Some(token(Service::Computation)?),
+        computation_token: token(Service::Computation)?,
         witness_token: match state.witness {
             Some(_) => Some(token(Service::Witness)?),
             None => None,
         },
-        crypto_token: Some(token(Service::Crypto)?),
+        crypto_token: token(Service::Crypto)?,
         expires_in: ACCESS_LIFETIME.as_secs(),
         refresh_token: refresh,
     })

@@ -229,8 +229,7 @@ pub async fn set_progress(
     events::record(tx, job, &Happening::Phase { progress, releases }).await
 }
 
-/// Adds releases to a job's count, with what it has spent by now and the last receipt, if it is a
-/// new one.
+/// Adds releases to a job's count, with what it has spent by now and the last receipt.
 ///
 /// # Errors
 /// A failure of the store.
@@ -239,17 +238,14 @@ pub async fn add_releases(
     job: &str,
     releases: usize,
     spent: Rho,
-    receipt: Option<&Receipt>,
+    receipt: &Receipt,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "UPDATE jobs SET releases = releases + $1, spent = $2, receipt = COALESCE($3, receipt) \
-         WHERE id = $4",
-    )
-    .bind(rows::stored(releases)?)
-    .bind(spent.count().to_string())
-    .bind(receipt.map(rows::to_json).transpose()?)
-    .bind(job)
-    .execute(&mut **tx)
-    .await?;
+    sqlx::query("UPDATE jobs SET releases = releases + $1, spent = $2, receipt = $3 WHERE id = $4")
+        .bind(rows::stored(releases)?)
+        .bind(spent.count().to_string())
+        .bind(rows::to_json(receipt)?)
+        .bind(job)
+        .execute(&mut **tx)
+        .await?;
     Ok(())
 }

@@ -437,7 +437,7 @@ async fn disabled_accounts_have_no_sessions(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let id = ana.account.id.to_string();
-    // As a replica of the release before did that a session's renewal overtook.
+    // The account's sessions are still there.
     let disable = sqlx::query("UPDATE accounts SET disabled = 1 WHERE id = $1").bind(id);
     disable
         .execute(service.state.base().store.pool())

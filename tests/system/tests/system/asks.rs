@@ -82,8 +82,8 @@ fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
     }
 }
 
-/// Of a dataset that an earlier release or another machine uploaded, nothing is remembered here: it
-/// may be of the same records.
+/// Nothing is remembered here of a dataset that another machine uploaded: it may have the same
+/// records.
 #[test]
 fn what_is_not_remembered_of_a_dataset_with_the_same_schema_is_said() {
     let services = Services::start(PROGRAM, &Backing::Local);

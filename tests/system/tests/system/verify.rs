@@ -112,13 +112,16 @@ fn a_changed_integer_is_named_and_another_table_is_refused() {
     assert!(code == 2 && out.is_empty(), "{out}");
     assert!(words.contains("not the table that was uploaded"), "{words}");
 
-    // What a release of before would have left.
+    // A key service that does not say what was asked.
     edit(
         &services,
-        "UPDATE chain SET requests = NULL WHERE kind = 'released'",
+        "UPDATE chain SET requests = '[]' WHERE kind = 'released'",
     );
-    let (code, _, words) = refused(&services, &dataset, "t.csv");
-    assert!(code == 1 && words.contains("cannot be checked"), "{words}");
+    let (code, out, _) = refused(&services, &dataset, "t.csv");
+    assert!(
+        code == 1 && out.contains("what is said to have been asked is not what was debited"),
+        "{out}"
+    );
 }
 
 /// An upload that kept no key, as all others than the command's, says so; a deleted dataset's key is gone.

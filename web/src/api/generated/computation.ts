@@ -244,7 +244,8 @@ export interface components {
              * @description Seconds spent on ciphertexts.
              */
             compute_seconds: number;
-            receipt?: components["schemas"]["Receipt"] | null;
+            /** @description The dataset's ledger with them in it. */
+            receipt: components["schemas"]["Receipt"];
             /** @enum {string} */
             state: "released";
         } | {

@@ -553,8 +553,8 @@ export interface components {
                  * @description The job.
                  */
                 job: string;
-                /** @description What was asked, one a release; absent where the service did not keep it yet. */
-                requests?: components["schemas"]["ReleaseRequest"][] | null;
+                /** @description The requests, one per release. */
+                requests: components["schemas"]["ReleaseRequest"][];
                 /**
                  * Format: int32
                  * @description The job's run: which window of the noise ladder it has.
@@ -661,8 +661,8 @@ export interface components {
              * @description The job.
              */
             job: string;
-            /** @description What was asked, one a release; absent where the service did not keep it yet. */
-            requests?: components["schemas"]["ReleaseRequest"][] | null;
+            /** @description The requests, one per release. */
+            requests: components["schemas"]["ReleaseRequest"][];
             /**
              * Format: int32
              * @description The job's run: which window of the noise ladder it has.

@@ -1286,8 +1286,10 @@ export interface components {
         Session: {
             /** @description For the `Authorization: Bearer` header of calls to the generation service. */
             access_token: components["schemas"]["Secret"];
-            computation_token?: components["schemas"]["Secret"] | null;
-            crypto_token?: components["schemas"]["Secret"] | null;
+            /** @description The same for the computation service. */
+            computation_token: components["schemas"]["Secret"];
+            /** @description The same for the crypto service. */
+            crypto_token: components["schemas"]["Secret"];
             /**
              * Format: int64
              * @description Seconds until these tokens expire.

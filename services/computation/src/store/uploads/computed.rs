@@ -29,21 +29,6 @@ pub async fn prepare(
     Ok(())
 }
 
-/// Datasets whose upload has no sealing key.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn unprepared(store: &Store) -> Result<Vec<Uuid>, StoreError> {
-    let found =
-        sqlx::query("SELECT dataset FROM uploads WHERE sealing_key IS NULL AND deleting = 0")
-            .fetch_all(store.pool())
-            .await?;
-    found
-        .iter()
-        .map(|row| rows::parsed(row, "dataset"))
-        .collect()
-}
-
 /// What runs over an upload need.
 #[derive(Debug)]
 pub struct Prepared {
@@ -81,7 +66,7 @@ pub async fn receipts(store: &Store, dataset: Uuid) -> Result<Option<Vec<Receipt
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
         .await?;
-    row.map(|row| listed(&row)).transpose()
+    row.map(|row| rows::json(&row, "receipts")).transpose()
 }
 
 /// The same, the upload's row locked.
@@ -98,11 +83,7 @@ pub async fn lock_receipts(
         .bind(dataset.to_string())
         .fetch_optional(&mut **tx)
         .await?;
-    row.map(|row| listed(&row)).transpose()
-}
-
-fn listed(row: &Row) -> Result<Vec<Receipt>, StoreError> {
-    Ok(rows::some_json(row, "receipts")?.unwrap_or_default())
+    row.map(|row| rows::json(&row, "receipts")).transpose()
 }
 
 /// Stores an upload's receipts.

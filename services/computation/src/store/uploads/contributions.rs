@@ -16,16 +16,15 @@ use super::{layout, numbers};
 pub struct Kept {
     /// Of its bytes.
     pub digest: Digest,
-    /// Tells the blob from those of other puts of the object. Releases before this was kept had
-    /// one blob an object.
-    pub version: Option<Uuid>,
+    /// Tells the blob from those of other puts of the object.
+    pub version: Uuid,
 }
 
 impl Kept {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
             digest: rows::parsed(row, "digest")?,
-            version: rows::some_parsed(row, "version")?,
+            version: rows::parsed(row, "version")?,
         })
     }
 }
@@ -53,8 +52,8 @@ pub struct NewPart {
 pub async fn insert_part(tx: &mut Tx, dataset: Uuid, part: &NewPart) -> Result<bool, StoreError> {
     let (chunks, stride) = numbers(part.layout);
     let inserted = sqlx::query(
-        "INSERT INTO contributions (dataset, number, first_chunk, chunks, first_column, columns, \
-         state, owner, stride, bytes) VALUES ($1, $2, 0, $3, 0, $4, 'open', $5, $6, $7)",
+        "INSERT INTO contributions (dataset, number, chunks, columns, state, owner, stride, bytes) \
+         VALUES ($1, $2, $3, $4, 'open', $5, $6, $7)",
     )
     .bind(dataset.to_string())
     .bind(i64::from(part.number))
@@ -110,14 +109,12 @@ async fn parts_by(
     executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
     dataset: Uuid,
 ) -> Result<Vec<Part>, StoreError> {
-    let select = "SELECT contributions.*, \
-         COALESCE(contributions.stride, uploads.stride) AS record_stride, (SELECT COUNT(*) FROM objects \
+    let select = "SELECT contributions.*, (SELECT COUNT(*) FROM objects \
          WHERE objects.dataset = contributions.dataset \
          AND objects.contribution = contributions.number) AS present, (SELECT COUNT(*) FROM objects \
          WHERE objects.dataset = contributions.dataset \
          AND objects.contribution = contributions.number AND objects.name = 'keys') AS holder_keys \
-         FROM contributions JOIN uploads ON uploads.dataset = contributions.dataset \
-         WHERE contributions.dataset = $1 AND contributions.taken_back = 0 ORDER BY number";
+         FROM contributions WHERE dataset = $1 AND taken_back = 0 ORDER BY number";
     let found = sqlx::query(select)
         .bind(dataset.to_string())
         .fetch_all(executor)
@@ -127,7 +124,7 @@ async fn parts_by(
         Ok(Part {
             number: rows::number(row, "number")?,
             owner: rows::some_parsed(row, "owner")?,
-            layout: layout(size("chunks")?, size("record_stride")?),
+            layout: layout(size("chunks")?, size("stride")?),
             columns: size("columns")?,
             state: rows::named(row, "state")?,
             present: rows::number(row, "present")?,
@@ -295,7 +292,7 @@ pub async fn put_object(
     .bind(i64::from(contribution))
     .bind(&name)
     .bind(new.digest.to_string())
-    .bind(new.version.map(|version| version.to_string()))
+    .bind(new.version.to_string())
     .execute(&mut **tx)
     .await?;
     before.as_ref().map(Kept::from_row).transpose()

@@ -17,7 +17,6 @@ pub async fn begin_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreErr
     let statements = [
         "UPDATE uploads SET deleting = 1, sealing_key = NULL WHERE dataset = $1",
         "DELETE FROM batches WHERE dataset = $1",
-        "DELETE FROM jobs WHERE dataset = $1",
         "DELETE FROM windows WHERE dataset = $1",
     ];
     each(store, dataset, &statements).await
@@ -102,7 +101,6 @@ pub async fn begin_taking_back(
         .bind(i64::from(contribution))
         .execute(&mut **tx)
         .await?;
-    // Open, for replicas of the release before, which do not know the mark.
     let update = "UPDATE contributions SET state = 'open', \
          taken_back = CASE WHEN taken_back = 0 THEN $3 ELSE taken_back END \
          WHERE dataset = $1 AND number = $2 RETURNING taken_back";
@@ -120,10 +118,10 @@ pub async fn begin_taking_back(
     Ok(mark)
 }
 
-/// A mark that was never given before: positive, and none of the release before, which were all 1.
+/// A mark that was never given before, which is positive.
 fn new_mark() -> i64 {
     let (high, _) = Uuid::new_v4().as_u64_pair();
-    (high >> 1) as i64 | 2
+    (high >> 1) as i64 | 1
 }
 
 /// Whether a contribution is still being taken back, this time.

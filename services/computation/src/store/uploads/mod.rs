@@ -15,9 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use uuid::Uuid;
 
-pub use self::computed::{
-    Prepared, lock_receipts, prepare, prepared, receipts, set_receipts, unprepared,
-};
+pub use self::computed::{Prepared, lock_receipts, prepare, prepared, receipts, set_receipts};
 pub use self::contributions::{
     Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, lock, object, objects,
     objects_in, parts, parts_in, put_object,
@@ -49,8 +47,8 @@ pub struct Stored {
     pub layout: Option<WireLayout>,
     /// Where its objects and keys are.
     pub folder: String,
-    /// Digests of its keys; releases before this was kept had none.
-    pub keys: Option<KeyDigests>,
+    /// Digests of its keys.
+    pub keys: KeyDigests,
 }
 
 /// How records lie in a part; nothing where it has counts.
@@ -65,23 +63,22 @@ fn numbers(layout: Option<WireLayout>) -> (usize, usize) {
 
 impl Stored {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
-        let digest = |column| rows::some_parsed(row, column);
         Ok(Self {
             dataset: rows::parsed(row, "dataset")?,
             owner: rows::parsed(row, "owner")?,
             terms: rows::json(row, "terms")?,
             layout: layout(rows::number(row, "chunks")?, rows::number(row, "stride")?),
             folder: row.try_get("folder")?,
-            keys: match (digest("public_key")?, digest("evaluation_keys")?) {
-                (Some(public), Some(evaluation)) => Some(KeyDigests { public, evaluation }),
-                _ => None,
+            keys: KeyDigests {
+                public: rows::parsed(row, "public_key")?,
+                evaluation: rows::parsed(row, "evaluation_keys")?,
             },
         })
     }
 
     /// The blob that holds an object. Every put has one of its own, so that none changes what
     /// another stored: the object's row says which it is.
-    pub fn blob(&self, contribution: u32, object: Object, version: Option<Uuid>) -> String {
+    pub fn blob(&self, contribution: u32, object: Object, version: Uuid) -> String {
         blob(&self.folder, contribution, &object.name(), version)
     }
 
@@ -96,12 +93,9 @@ fn part_folder(folder: &str, contribution: impl Display) -> String {
 }
 
 /// The name of an object's blob.
-fn blob(folder: &str, contribution: impl Display, object: &str, version: Option<Uuid>) -> String {
-    let name = format!("{}/{object}", part_folder(folder, contribution));
-    match version {
-        Some(version) => format!("{name}.{version}"),
-        None => name,
-    }
+fn blob(folder: &str, contribution: impl Display, object: &str, version: Uuid) -> String {
+    let folder = part_folder(folder, contribution);
+    format!("{folder}/{object}.{version}")
 }
 
 /// An upload, if there is one that is not being deleted.
@@ -144,8 +138,8 @@ pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, St
     let (chunks, stride) = numbers(stored.layout);
     let inserted = sqlx::query(
         "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at, \
-         public_key, evaluation_keys, bytes, parts) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+         public_key, evaluation_keys, bytes, parts, receipts) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '[]')",
     )
     .bind(&dataset)
     .bind(stored.owner.to_string())
@@ -154,8 +148,8 @@ pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, St
     .bind(rows::stored(stride)?)
     .bind(&stored.folder)
     .bind(clock::now())
-    .bind(stored.keys.map(|keys| keys.public.to_string()))
-    .bind(stored.keys.map(|keys| keys.evaluation.to_string()))
+    .bind(stored.keys.public.to_string())
+    .bind(stored.keys.evaluation.to_string())
     .bind(rows::stored(bytes)?)
     .bind(rows::stored(stored.terms.part_count())?)
     .execute(&mut **tx)
@@ -195,7 +189,6 @@ pub async fn is_used(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
         .await?;
     let row = sqlx::query(
         "SELECT (SELECT COUNT(*) FROM windows WHERE dataset = $1) \
-         + (SELECT COUNT(*) FROM jobs WHERE dataset = $1) \
          + (SELECT COUNT(*) FROM batches WHERE dataset = $1) AS used",
     )
     .bind(&dataset)
@@ -218,33 +211,6 @@ pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
         .fetch_one(&mut **tx)
         .await?;
     rows::number(&row, "bytes")
-}
-
-/// Datasets of whose uploads it is not known what they take.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn unmeasured(store: &Store) -> Result<Vec<Uuid>, StoreError> {
-    let found = sqlx::query("SELECT dataset FROM uploads WHERE bytes IS NULL AND deleting = 0")
-        .fetch_all(store.pool())
-        .await?;
-    found
-        .iter()
-        .map(|row| rows::parsed(row, "dataset"))
-        .collect()
-}
-
-/// Stores what an upload takes.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn set_bytes(store: &Store, dataset: Uuid, bytes: u64) -> Result<(), StoreError> {
-    sqlx::query("UPDATE uploads SET bytes = $1 WHERE dataset = $2")
-        .bind(rows::stored(bytes)?)
-        .bind(dataset.to_string())
-        .execute(store.pool())
-        .await?;
-    Ok(())
 }
 
 /// All datasets whose uploads are not being deleted.
@@ -286,7 +252,7 @@ pub async fn blobs(store: &Store, folder: &str) -> Result<BTreeSet<String>, Stor
     let object = |row: &Row| {
         let (contribution, name): (i64, String) =
             (row.try_get("contribution")?, row.try_get("name")?);
-        let version = rows::some_parsed(row, "version")?;
+        let version = rows::parsed(row, "version")?;
         Ok(blob(folder, contribution, &name, version))
     };
     let pages = sqlx::query(

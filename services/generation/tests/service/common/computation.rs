@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use fhaim_api::Digest;
 use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
@@ -259,8 +260,15 @@ impl Inner {
         if self.manner == Manner::Garble {
             answers[0].pop();
         }
+        // Without a ledger there is no newer receipt than the caller's.
+        let shown = self.asked[&(job, first)].receipts.first().cloned();
         Json(BatchStatus::Released {
-            receipt: None,
+            receipt: shown.unwrap_or_else(|| Receipt {
+                dataset: Uuid::nil(),
+                height: 1,
+                head: Digest::of(b"head"),
+                signature: String::new(),
+            }),
             answers,
             compute_seconds: 0.1,
         })

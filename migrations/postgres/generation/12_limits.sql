@@ -1,2 +1,0 @@
--- Jobs are counted by owner.
-CREATE INDEX jobs_owner ON jobs (owner, state);
