@@ -1,9 +1,9 @@
 """Runs a mechanism of dpsynth (github.com/google/dpsynth, Apache-2.0), which has to be installed, for
-`fhaim bench mechanisms --program`.
+`fhaim-lab bench mechanisms --program`.
 
-    fhaim bench mechanisms --family tree --mechanism staged --program "swift=python3 bench/anchor.py swift"
+    fhaim-lab bench mechanisms --family tree --mechanism staged --program "swift=python3 research/bench/anchor.py swift"
 
-reads from standard input what crates/cli/src/bench/anchor.rs writes: the sizes of the attributes, the rows
+reads from standard input what research/lab/src/bench/anchor.rs writes: the sizes of the attributes, the rows
 seen as codes, the pairs asked for and the budget. It writes the shares of the cells of those pairs in the
 program's model, and as many records of the program's as it saw. The mechanism gets the zCDP budget that ours
 have, or, with --calibrate, what its own accountant allows at the same epsilon and delta. Its workload is all

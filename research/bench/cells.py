@@ -1,11 +1,11 @@
 """`staged` beside its anchors, cell by cell: what is measured stays where a run is stopped, and is not measured again.
 
-    FHAIM_DATA_DIR=data python3 bench/cells.py cells --table compas --family tree --epsilon 1 10 --seeds 3
-    python3 bench/cells.py cells --report
+    FHAIM_DATA_DIR=data python3 research/bench/cells.py cells --table compas --family tree --epsilon 1 10 --seeds 3
+    python3 research/bench/cells.py cells --report
 
 A cell is a table or family at a budget. In it `staged` runs at every --cap, AIM (T = 16d) at --anchor-mb, and the 1-ways
-alone and MST, to whose models no cap matters; with --swift COMMAND so does SWIFT, such as "python3 bench/anchor.py
-swift" (dpsynth has to be installed). Each is a process of `fhaim bench mechanisms --json`, whose rows are kept in the
+alone and MST, to whose models no cap matters; with --swift COMMAND so does SWIFT, such as "python3 research/bench/anchor.py
+swift" (dpsynth has to be installed). Each is a process of `fhaim-lab bench mechanisms --json`, whose rows are kept in the
 folder named; those that are there already are not run again, so a folder is for one number of seeds. With --minutes, a
 process that takes longer is ended, and its file and the report say so.
 
@@ -23,7 +23,7 @@ import signal
 import statistics
 import subprocess
 
-FHAIM = os.environ.get("FHAIM_BIN", "fhaim")
+FHAIM_LAB = os.environ.get("FHAIM_LAB_BIN", "fhaim-lab")
 STAGED = "staged"
 AIM = "aim, T = 16d"
 
@@ -50,7 +50,7 @@ def measure(flags):
                 if path.exists():
                     continue
                 numbers = ["--epsilon", epsilon, "--seeds", flags.seeds, "--model-mb", cap]
-                command = [FHAIM, "bench", "mechanisms", *subject, *chosen, *map(str, numbers), "--json"]
+                command = [FHAIM_LAB, "bench", "mechanisms", *subject, *chosen, *map(str, numbers), "--json"]
                 path.write_text(output(command, flags.minutes))
 
 

@@ -1,6 +1,6 @@
 """From `dataset upload` to the synthetic table, through the services, by records and by counts.
 
-    python3 bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records][+witness][+keys2|+keys3] ...
+    python3 research/bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records][+witness][+keys2|+keys3] ...
 
 FHAIM is the program (a release build), TABLE.csv the records. Starts `FHAIM up` on a folder of its own, makes a
 dataset at epsilon 1 with each contribution in turn, uploads, runs and downloads, and prints seconds by the clock,

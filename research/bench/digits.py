@@ -1,6 +1,6 @@
 """What digits cost the pairs of columns: one table's drafted schema with its digits and without them.
 
-    FHAIM_BIN=target/release/fhaim python3 bench/digits.py adult.csv compas.csv --epsilon 1 --runs 10
+    FHAIM_BIN=target/release/fhaim python3 research/bench/digits.py adult.csv compas.csv --epsilon 1 --runs 10
 
 For each table a schema is drafted, and tables are made in the clear with it and with the same edges without
 `digits`. Both are compared with the records on the coarse attributes, which the two schemas share: mean L1

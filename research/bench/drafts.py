@@ -1,6 +1,6 @@
 """Private drafts of a table beside the draft that is read off its records.
 
-    FHAIM_BIN=target/release/fhaim python3 bench/drafts.py adult.csv compas.csv --epsilon 0.1 1 --runs 5
+    FHAIM_BIN=target/release/fhaim python3 research/bench/drafts.py adult.csv compas.csv --epsilon 0.1 1 --runs 5
 
 For each table and epsilon, over the runs: drafts that were refused as guesses; columns that have the kind of the
 open draft (a column of whole numbers from 0 to 9 may be one of either kind, and counts where it loses nothing);

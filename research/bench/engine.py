@@ -1,7 +1,7 @@
 """Jobs through the engine on real tables, whoever is killed meanwhile, held against a second computation service.
 
     . FOLDER/variables   # of `.ci/servers FOLDER`: Postgres and S3
-    python3 bench/engine.py [--task-mb N] [--least-products N] [--epsilon E] FHAIM ENGINE TABLE.csv SCHEMA.json [CASE ...]
+    python3 research/bench/engine.py [--task-mb N] [--least-products N] [--epsilon E] FHAIM ENGINE TABLE.csv SCHEMA.json [CASE ...]
 
 FHAIM is the program, ENGINE the folder of crates/ballista's three programs. Starts generation, crypto, the second computation
 service (`FHAIM serve witness`, on threads), a scheduler, three executors with a task at a time on one thread each, and
@@ -36,7 +36,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CASES = ["threads", "engine", "multiply", "pack", "scheduler", "memory"]
 EXECUTORS = ["executor0", "executor1", "executor2"]
 # By these the engine's programs are reached, so by these they are certified.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `fhaim run` says before it encrypts, beside what it then takes.
 
-    python3 bench/estimates.py [--times N] FHAIM TABLE.csv SCHEMA.json [TABLE.csv SCHEMA.json ...]
+    python3 research/bench/estimates.py [--times N] FHAIM TABLE.csv SCHEMA.json [TABLE.csv SCHEMA.json ...]
 
 Each table goes by records and by counts, at epsilon 1 and the default cap on models, so often; the run whose ratio is
 the median counts. A ratio of 1 is a right estimate; between 0.67 and 1.5 is what is wanted. Best on a quiet machine:

@@ -1,7 +1,7 @@
 """SDMetrics' quality and diagnostic reports beside the verdict of `fhaim evaluate`.
 
     python3 -m venv env && env/bin/pip install sdmetrics
-    FHAIM_BIN=target/release/fhaim env/bin/python bench/quality_report.py DIR adult compas wine --epsilon 1
+    FHAIM_BIN=target/release/fhaim env/bin/python research/bench/quality_report.py DIR adult compas wine --epsilon 1
 
 For each table of DIR (its CSV; `wine` is that of `fhaim demo`) a schema is drafted, a table is made in the
 clear, and both reports are printed as a line of a table. Numbers are what SDMetrics calls numerical where the

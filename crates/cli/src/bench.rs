@@ -1,22 +1,43 @@
-//! `fhaim bench compute`: every cell of every pair, encrypted under a holder's own key, checked against its
-//! count.
+//! `fhaim bench`: encrypted computation on the user's own table and machine. Every cell of every pair is computed
+//! under a holder's own key, and checked against its count.
 
-use fhaim_files::progress::Progress;
+use std::{hint::black_box, path::PathBuf, time::Instant};
+
+use clap::Args;
+use fhaim_domain::{Table, counted};
+use fhaim_files::{FormatArguments, StrictnessArguments, progress::Progress};
 use fhaim_he::{DEGREE, ParameterSet};
 use fhaim_ntt::{Modulus, Transform};
 use fhaim_protocol::bench::{Compute, compute};
 use serde::Serialize;
-use std::hint::black_box;
-use std::time::Instant;
 
-use super::args::ComputeArguments;
-use super::{Dataset, tables};
-use crate::{error::Error, output, randomness::system, size};
+use crate::{error::Error, input, input::Data, output, randomness::system, size};
+
+pub const BENCH_EXAMPLES: &str = "\
+Examples:
+  fhaim bench --data patients.csv --schema patients.schema.json
+
+Nothing is released, and no budget is spent.";
+
+/// Flags of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// The table
+    #[arg(long, value_name = "CSV")]
+    pub data: Data,
+    /// Its schema
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+}
 
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads, and so are the
 /// limits: what its multiply-accumulates and its transforms take by themselves, in cache, on this machine.
 #[derive(Debug, Serialize)]
-struct Row {
+pub struct Row {
     dataset: String,
     parameter_set: u8,
     seconds: f64,
@@ -41,27 +62,94 @@ struct Row {
     peak_memory_bytes: Option<u64>,
 }
 
-/// Measures the tables named, or all.
-pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Error> {
-    let mut rows = Vec::new();
-    for dataset in tables(&arguments.datasets, &arguments.own)? {
-        let phase = progress.uncounted(format!("compute {}", dataset.name));
-        rows.push(measure(&dataset)?);
-        phase.finish();
-    }
-    if arguments.json {
-        return output::print_json(&rows);
-    }
-    output::print(&table(&rows))
+/// Measures the user's table, and prints one screen.
+pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Error> {
+    let BenchArguments {
+        data,
+        format,
+        strictness,
+        ..
+    } = arguments;
+    let schema = input::schema(&arguments.schema)?;
+    let table = input::table(data, schema, format, strictness)?;
+    let name = table.schema().name().to_owned();
+    let phase = progress.uncounted(format!("compute {name}"));
+    let row = measure(&name, &table)?;
+    phase.finish();
+    output::print(&row.screen(table.domain().len()))
 }
 
-fn measure(dataset: &Dataset) -> Result<Row, Error> {
+/// Computes every cell of every pair of a table's columns under encryption.
+///
+/// # Errors
+/// No parameter set fits, or a decrypted cell differs from its count.
+pub fn measure(name: &str, table: &Table) -> Result<Row, Error> {
     // No count is larger than the number of records.
-    let records = dataset.table.records() as u64;
+    let records = table.records() as u64;
     // Products are of single columns.
     let set = ParameterSet::choose_for_holder(records, records.into(), false, 1, 1)?;
-    let done = compute(&dataset.table, set, &mut system()?)?;
-    Ok(row(&dataset.name, &set, &done))
+    let done = compute(table, set, &mut system()?)?;
+    Ok(row(name, &set, &done))
+}
+
+/// What every measurement ends with: [`measure`] fails where it does not hold.
+const CHECKED: &str = "Every cell was decrypted and equals its count.\n";
+
+impl Row {
+    /// The figures of one table as a screen of text.
+    fn screen(&self, columns: usize) -> String {
+        let pairs = columns * columns.saturating_sub(1) / 2;
+        let megabytes = |bytes: u64| size::megabytes(bytes);
+        let of_all = |seconds: f64| format!("{seconds:9.2} s");
+        let mut text = format!(
+            "{}: {}, {} of {}, {}; {}\n",
+            self.dataset,
+            counted(self.records, "record"),
+            counted(pairs, "pair"),
+            counted(columns, "column"),
+            counted(self.cells, "cell"),
+            counted(self.threads, "thread"),
+        );
+        let mut line = |name: &str, figure: String, note: String| {
+            text.push_str(&format!("{name:28}{figure}{note}\n"));
+        };
+        line(
+            "encrypt the table",
+            of_all(self.encrypt_seconds),
+            format!(", {} MB to upload", megabytes(self.bytes_up)),
+        );
+        line(
+            "expand the upload",
+            of_all(self.expand_seconds),
+            String::new(),
+        );
+        line("compute all pairs", of_all(self.seconds), String::new());
+        line(
+            "  of all threads: products",
+            of_all(self.tensor_seconds),
+            format!(" (arithmetic alone {:.2} s)", self.tensor_limit_seconds),
+        );
+        line(
+            "  key switches",
+            of_all(self.switching_seconds),
+            format!(", {}", self.key_switches),
+        );
+        line("  packing", of_all(self.packing_seconds), String::new());
+        if let Some(seconds) = self.cpu_seconds {
+            line("  processor time", of_all(seconds), String::new());
+        }
+        if let Some(bytes) = self.peak_memory_bytes {
+            let figure = format!("{:9} MB", megabytes(bytes));
+            line("memory at most", figure, String::new());
+        }
+        let figure = format!("{:9.0} bits", self.noise_bits_left);
+        line(
+            "noise margin",
+            figure,
+            format!(", parameter set {}", self.parameter_set),
+        );
+        text + CHECKED
+    }
 }
 
 fn row(dataset: &str, set: &ParameterSet, done: &Compute) -> Row {
@@ -126,7 +214,8 @@ fn limits(set: &ParameterSet) -> (f64, f64) {
     (tensor / (4 * TERMS * STRIP) as f64, transform)
 }
 
-fn table(rows: &[Row]) -> String {
+/// The figures of several tables, a line each.
+pub fn lines(rows: &[Row]) -> String {
     let mut text = String::from(
         "dataset        records  cells set  seconds   cpu s | tensor (limit) switch  pack (thread s) | \
          switches transforms (limit) | encrypt s expand s  MB up | noise bits left  peak MB\n",
@@ -157,6 +246,5 @@ fn table(rows: &[Row]) -> String {
                 .map_or("-".to_owned(), |b| (b / 1_000_000).to_string()),
         ));
     }
-    text.push_str("Every cell was decrypted and equals its count.\n");
-    text
+    text + CHECKED
 }

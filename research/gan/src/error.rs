@@ -32,6 +32,9 @@ pub enum Error {
     /// Attacks and learners.
     #[error(transparent)]
     Evaluation(#[from] fhaim_eval::Error),
+    /// Accounting.
+    #[error(transparent)]
+    Accounting(#[from] fhaim_rdp::Error),
 }
 
 impl Error {

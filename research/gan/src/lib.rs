@@ -11,7 +11,7 @@
 //! | [`attack()`] | which records were networks trained on? |
 //! | [`Model`] | what is written to a file |
 //!
-//! The program `fhaim-gan` is of this crate; `fhaim` has none of it.
+//! `fhaim-lab gan` is the command over it; `fhaim` has none of it.
 //! docs/FEDERATED.md says what each system protects.
 
 #![warn(missing_debug_implementations)]

@@ -3,9 +3,10 @@
 //!
 //! Vectors are scaled to a norm of at most the clip, rounded towards zero to integers in units of clip/[`UNIT`], and
 //! held against [`UNIT`] squared in integers; noise is the exact discrete Gaussian. So what one example, or party, can
-//! move is exact. What a run of many sums costs is the sampled Gaussian's accounting (`fhaim_dp::rdp`), in doubles.
+//! move is exact. What a run of many sums costs is the sampled Gaussian's accounting ([`fhaim_rdp`]), in doubles.
 
-use fhaim_dp::{DiscreteGaussian, rdp::SampledGaussian};
+use fhaim_dp::DiscreteGaussian;
+use fhaim_rdp::SampledGaussian;
 use rand::RngCore;
 
 use crate::Error;

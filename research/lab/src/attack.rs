@@ -1,14 +1,13 @@
-//! `fhaim attack`: which records was a model made from?
+//! `fhaim-lab attack`: which records was a model made from?
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use clap::Args;
 use fhaim_domain::{Schema, Table, counted};
 use fhaim_eval::{Attack, MonteCarlo, ScoreAttacks, monte_carlo, score_attacks};
 use fhaim_files::progress::Progress;
-use fhaim_synth::{FittedModel, load_model};
+use fhaim_synth::FittedModel;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
@@ -22,7 +21,7 @@ use crate::{
 pub const ATTACK_EXAMPLES: &str = "\
 Examples:
   fhaim local --data members.csv --schema a.json --epsilon 1 --out s.csv --model-out a.model
-  fhaim attack --model a.model --schema a.json --members members.csv --others others.csv
+  fhaim-lab attack --model a.model --schema a.json --members members.csv --others others.csv
 
 Members are the records that the model was made from; others are records of the same population.";
 
@@ -84,7 +83,7 @@ pub struct Attacks {
 pub fn run(arguments: &AttackArguments, progress: &Progress) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     size::check_drawn(arguments.drawn.get(), schema.columns().len(), "--drawn")?;
-    let model = model(&arguments.model, arguments.model_mb, &schema)?;
+    let model = input::model(&arguments.model, arguments.model_mb, &schema)?;
     let read = |path: &PathBuf, schema: Schema| {
         input::table(path, schema, &arguments.format, &arguments.strictness)
     };
@@ -114,26 +113,6 @@ pub fn run(arguments: &AttackArguments, progress: &Progress) -> Result<(), Error
         return output::print_json(&attacks);
     }
     output::print(&text(&attacks))
-}
-
-/// Reads a model of tables with a schema.
-pub fn model(path: &Path, most_mb: usize, schema: &Schema) -> Result<Arc<dyn FittedModel>, Error> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let content = |problem: String| Error::Content {
-        path: path.to_owned(),
-        problem,
-    };
-    let model = load_model(&bytes, most_mb.saturating_mul(1_000_000))
-        .map_err(|error| content(error.to_string()))?;
-    // A saved model knows no digits: to it they are attributes like all others.
-    if model.domain().sizes() != schema.domain().sizes() {
-        let problem = "the model is not over the schema's columns";
-        return Err(content(problem.to_owned()));
-    }
-    Ok(model)
 }
 
 /// All attacks on a model, whose randomness is public: from the options' seed.

@@ -6,8 +6,9 @@
 //! party; a record is in its own class's mixes alone, T / Y of them, each with chance l / n; classes are published
 //! as they are; noise is discrete, and among parties who add it together it is masked instead of correlated.
 
-use fhaim_dp::{DiscreteGaussian, rdp::Mixing, rounded_up};
+use fhaim_dp::{DiscreteGaussian, rounded_up};
 use fhaim_federated::{MODULUS, PairKeys, lift};
+use fhaim_rdp::Mixing;
 use rand::CryptoRng;
 
 use crate::{Error, Mixes, Points};
@@ -204,12 +205,6 @@ impl Cda {
     /// What it costs.
     pub fn cost(&self) -> CdaCost {
         self.cost
-    }
-
-    /// What its cost is worked out from, which several runs over the same records compose by
-    /// ([`fhaim_dp::rdp::composed_epsilon`]); nothing without noise, which no cost bounds.
-    pub fn mixing(&self) -> Option<Mixing> {
-        self.mixing
     }
 
     /// Makes the mixes. What is drawn must stay unknown: which records are mixed, too.

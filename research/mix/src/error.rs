@@ -67,6 +67,9 @@ pub enum Error {
     /// Budgets, noise and the ledger.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
+    /// Accounting.
+    #[error(transparent)]
+    Accounting(#[from] fhaim_rdp::Error),
     /// Encryption.
     #[error(transparent)]
     Encryption(#[from] fhaim_he::Error),

@@ -1,5 +1,5 @@
 //! A mechanism that is a program of its own, so that what others publish is measured on the same
-//! rows, by the same measures, in the same table as ours (`bench/anchor.py` drives some).
+//! rows, by the same measures, in the same table as ours (`research/bench/anchor.py` drives some).
 //!
 //! The program is started once for each run. It reads one JSON object from its standard input (see
 //! [`Question`]), writes one to its standard output (see [`Answer`]), and ends with status 0.
@@ -31,7 +31,8 @@ impl FromStr for Program {
 
     /// `NAME=COMMAND ARGUMENT ...`, divided at blanks.
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || "NAME=COMMAND, such as \"swift=python3 bench/anchor.py swift\"".to_owned();
+        let form =
+            || "NAME=COMMAND, such as \"swift=python3 research/bench/anchor.py swift\"".to_owned();
         let (name, command) = text.split_once('=').ok_or_else(form)?;
         let mut words = command.split_whitespace().map(str::to_owned);
         let command = words.next().ok_or_else(form)?;

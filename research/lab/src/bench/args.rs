@@ -1,4 +1,4 @@
-//! Flags of `fhaim bench`.
+//! Flags of `fhaim-lab bench`.
 
 use std::path::PathBuf;
 
@@ -55,8 +55,8 @@ pub enum BenchCommand {
 
 const SIEGE_EXAMPLES: &str = "\
 Examples:
-  fhaim bench siege
-  fhaim bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
+  fhaim-lab bench siege
+  fhaim-lab bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
 
 /// Flags of `bench siege`.
 #[derive(Debug, Args)]
@@ -83,9 +83,9 @@ pub struct SiegeArguments {
 
 const LOAD_EXAMPLES: &str = "\
 Examples:
-  fhaim bench load
-  fhaim bench load --users 500 --jobs 1 --seconds 60 --json
-  fhaim bench load --server https://staging.fhaim.example --seconds 3600";
+  fhaim-lab bench load
+  fhaim-lab bench load --users 500 --jobs 1 --seconds 60 --json
+  fhaim-lab bench load --server https://staging.fhaim.example --seconds 3600";
 
 /// Flags of `bench load`.
 #[derive(Debug, Args)]
@@ -112,9 +112,9 @@ pub struct LoadArguments {
 
 const COMPUTE_EXAMPLES: &str = "\
 Examples:
-  FHAIM_DATA_DIR=data fhaim bench compute
-  FHAIM_DATA_DIR=data fhaim bench compute breast-cancer compas --json
-  fhaim bench compute --data adult.csv --schema adult.schema.json";
+  FHAIM_DATA_DIR=data fhaim-lab bench compute
+  FHAIM_DATA_DIR=data fhaim-lab bench compute breast-cancer compas --json
+  fhaim-lab bench compute --data adult.csv --schema adult.schema.json";
 
 /// Tables of the user's own, instead of the published ones or beside those named.
 #[derive(Debug, Args)]
@@ -141,13 +141,13 @@ pub struct ComputeArguments {
 
 const MECHANISMS_EXAMPLES: &str = "\
 Examples:
-  FHAIM_DATA_DIR=data fhaim bench mechanisms --seeds 10
-  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --seeds 3
-  FHAIM_DATA_DIR=data fhaim bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
-  fhaim bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
-  fhaim bench mechanisms --family tree --family wide --seeds 3 --model-mb 8
-  fhaim bench mechanisms --family tree --mechanism staged --options '{\"additions\": 8}' --seeds 3
-  fhaim bench mechanisms --family tree --mechanism staged --program \"swift=python3 bench/anchor.py swift\"";
+  FHAIM_DATA_DIR=data fhaim-lab bench mechanisms --seeds 10
+  FHAIM_DATA_DIR=data fhaim-lab bench mechanisms adult-32 --mechanism staged --seeds 3
+  FHAIM_DATA_DIR=data fhaim-lab bench mechanisms adult-32 --mechanism staged --holders 10/1 --holders 10/9
+  fhaim-lab bench mechanisms --data a.csv --schema a.json --data b.csv --schema b.json --model-mb 8
+  fhaim-lab bench mechanisms --family tree --family wide --seeds 3 --model-mb 8
+  fhaim-lab bench mechanisms --family tree --mechanism staged --options '{\"additions\": 8}' --seeds 3
+  fhaim-lab bench mechanisms --family tree --mechanism staged --program \"swift=python3 research/bench/anchor.py swift\"";
 
 /// Flags of `bench mechanisms`.
 #[derive(Debug, Args)]
@@ -162,7 +162,7 @@ pub struct MechanismsArguments {
     #[arg(long, value_name = "JSON", value_parser = options)]
     pub options: Vec<Options>,
     /// A program to run on the same rows, beside --mechanism or instead of all mechanisms (may be
-    /// repeated): it reads the rows seen as JSON and writes records and marginals; see bench/anchor.py
+    /// repeated): it reads the rows seen as JSON and writes records and marginals; see research/bench/anchor.py
     #[arg(long, value_name = "NAME=COMMAND")]
     pub program: Vec<Program>,
     /// Privacy budget (may be repeated)
@@ -197,10 +197,10 @@ pub struct MechanismsArguments {
 
 const PGM_EXAMPLES: &str = "\
 Examples:
-  FHAIM_REFERENCE_DIR=reference fhaim bench pgm
-  FHAIM_REFERENCE_DIR=reference fhaim bench pgm --json
-  FHAIM_DATA_DIR=data fhaim bench pgm adult-32 --epsilon 1 --epsilon 10 --model-mb 80
-  fhaim bench pgm --attributes 100 --model-mb 1 --model-mb 80 --steps 300";
+  FHAIM_REFERENCE_DIR=reference fhaim-lab bench pgm
+  FHAIM_REFERENCE_DIR=reference fhaim-lab bench pgm --json
+  FHAIM_DATA_DIR=data fhaim-lab bench pgm adult-32 --epsilon 1 --epsilon 10 --model-mb 80
+  fhaim-lab bench pgm --attributes 100 --model-mb 1 --model-mb 80 --steps 300";
 
 /// Flags of `bench pgm`.
 #[derive(Debug, Args)]

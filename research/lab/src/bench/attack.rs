@@ -1,4 +1,4 @@
-//! `fhaim bench attack`: attacks on mechanisms' models, with little and with no privacy beside.
+//! `fhaim-lab bench attack`: attacks on mechanisms' models, with little and with no privacy beside.
 //!
 //! A model is made from a tenth of the records, at random; the others were not seen. Beside the budgets asked for there
 //! is one at which there is next to no noise: attacks that fail there would show nothing elsewhere.
@@ -28,8 +28,8 @@ use crate::{
 /// What `--help` ends with.
 pub const BENCH_ATTACK_EXAMPLES: &str = "\
 Examples:
-  FHAIM_DATA_DIR=data fhaim bench attack compas diabetes
-  FHAIM_DATA_DIR=data fhaim bench attack compas --mechanism aim --epsilon 0.1 --seeds 20 --json";
+  FHAIM_DATA_DIR=data fhaim-lab bench attack compas diabetes
+  FHAIM_DATA_DIR=data fhaim-lab bench attack compas --mechanism aim --epsilon 0.1 --seeds 20 --json";
 
 /// delta of all budgets.
 const DELTA: f64 = 1e-5;

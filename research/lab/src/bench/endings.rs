@@ -1,4 +1,4 @@
-//! `fhaim bench endings`: how the fits of many runs end on tables that are hard to fit.
+//! `fhaim-lab bench endings`: how the fits of many runs end on tables that are hard to fit.
 //!
 //! Tables come from generators with fixed seeds. They have many zeros, long tails, columns that hardly vary, and a
 //! dominant category. Each run counts its fits whose loss is above the number of measured values: noise accounts for
@@ -23,9 +23,9 @@ use crate::{args::DEFAULT_DELTA, error::Error};
 
 pub const ENDINGS_EXAMPLES: &str = "\
 Examples:
-  fhaim bench endings --seeds 20
-  fhaim bench endings --mechanism staged --family zero-inflated --epsilon 10 --seeds 100
-  fhaim bench endings --mechanism aim --max-columns 10 --seeds 2 --json";
+  fhaim-lab bench endings --seeds 20
+  fhaim-lab bench endings --mechanism staged --family zero-inflated --epsilon 10 --seeds 100
+  fhaim-lab bench endings --mechanism aim --max-columns 10 --seeds 2 --json";
 
 /// Flags of `bench endings`.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `fhaim bench pgm TABLE ...` and `--attributes N`: what fits take beside what this machine can do, and how fast
+//! `fhaim-lab bench pgm TABLE ...` and `--attributes N`: what fits take beside what this machine can do, and how fast
 //! their models are asked for records, densities and files.
 
 use std::{io, time::Instant};

@@ -64,7 +64,7 @@ impl Fleet {
             let config = configure(service, port, &home, &peers).map_err(|error| fault(&error))?;
             let program = std::env::current_exe().map_err(|error| fault(&error))?;
             let child = limited(&program, descriptors)
-                .args(["serve", service.as_str(), "--config"])
+                .args(["fhaim", "serve", service.as_str(), "--config"])
                 .arg(config)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())

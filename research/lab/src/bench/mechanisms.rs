@@ -1,4 +1,4 @@
-//! `fhaim bench mechanisms`: how good mechanisms are on a table, in the clear, at one or more caps of
+//! `fhaim-lab bench mechanisms`: how good mechanisms are on a table, in the clear, at one or more caps of
 //! the model.
 
 use std::borrow::Cow;

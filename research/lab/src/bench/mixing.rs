@@ -1,4 +1,4 @@
-//! `fhaim bench mix`: a learner trained on mixes of images, with the printed figures beside.
+//! `fhaim-lab bench mix`: a learner trained on mixes of images, with the printed figures beside.
 //!
 //! Four fifths of the images are mixed, the rest tests. What the paper's CAPE column shows is central DP-CDA
 //! (docs/FEDERATED.md), so it is printed beside that.
@@ -9,9 +9,9 @@ use std::{path::PathBuf, time::Instant};
 
 use clap::Args;
 use fhaim_dp::{Ladder, Leak, Ledger, accounting};
-use fhaim_eval::{Labelled, Perceptron, PerceptronOptions};
 use fhaim_files::progress::Progress;
 use fhaim_he::SecretKey;
+use fhaim_lab_eval::{Labelled, Perceptron, PerceptronOptions};
 use fhaim_mix::{Cda, CdaNoise, Groups, Mixes, Points, Standard, encrypted, idx};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
@@ -25,9 +25,9 @@ use crate::error::Error;
 /// What `--help` ends with.
 pub const BENCH_MIX_EXAMPLES: &str = "\
 Examples:
-  bench/tables.sh data && FHAIM_DATA_DIR=data fhaim bench mix
-  FHAIM_DATA_DIR=data fhaim bench mix --mix 4 --mix 32 --epsilon 10 --seeds 3 --json
-  FHAIM_DATA_DIR=data fhaim bench mix --encrypted --mix 128
+  research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench mix
+  FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --mix 32 --epsilon 10 --seeds 3 --json
+  FHAIM_DATA_DIR=data fhaim-lab bench mix --encrypted --mix 128
 
 Images are mnist-images.idx3 and mnist-labels.idx1 in FHAIM_DATA_DIR.";
 

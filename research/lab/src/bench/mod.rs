@@ -1,4 +1,4 @@
-//! `fhaim bench`: speed, accuracy and load, beside what they are compared with.
+//! `fhaim-lab bench`: speed, accuracy and load, beside what they are compared with.
 
 mod anchor;
 pub mod args;

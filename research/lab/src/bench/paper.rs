@@ -1,4 +1,4 @@
-//! `fhaim bench paper`: the FHAIM paper's own experiment, with the printed figures beside.
+//! `fhaim-lab bench paper`: the FHAIM paper's own experiment, with the printed figures beside.
 //!
 //! Four fifths of the records are seen; the error is over all pairs, of as many drawn records; a logistic regression is
 //! trained on drawn records and tested on the fifth that was not seen. The paper's first budget is without noise, its
@@ -23,8 +23,8 @@ use crate::error::Error;
 /// What `--help` ends with.
 pub const PAPER_EXAMPLES: &str = "\
 Examples:
-  FHAIM_DATA_DIR=data fhaim bench paper
-  FHAIM_DATA_DIR=data fhaim bench paper compas --seeds 3 --json";
+  FHAIM_DATA_DIR=data fhaim-lab bench paper
+  FHAIM_DATA_DIR=data fhaim-lab bench paper compas --seeds 3 --json";
 
 /// The budget without noise, and the strict one. At the first, measurements have a deviation of a fraction of a count;
 /// with much more AIM would go on for as many rounds as the least noise leaves it to pay for.

@@ -1,4 +1,4 @@
-//! `fhaim bench pgm`: fits of the reference measurements, held against the marginals and the loss
+//! `fhaim-lab bench pgm`: fits of the reference measurements, held against the marginals and the loss
 //! that private-pgm (mirror descent, 20,000 steps) found for them.
 
 use std::{

@@ -1,4 +1,4 @@
-//! `fhaim bench siege`: what callers without rights can take of the services' memory and time.
+//! `fhaim-lab bench siege`: what callers without rights can take of the services' memory and time.
 //!
 //! One attack after the other goes at services that are processes of their own, each allowed the
 //! usual 1,024 descriptors. Meanwhile one legitimate user asks each service for something small,
@@ -34,7 +34,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{args::SiegeArguments, fleet::Fleet, load};
-use crate::{error::Error, output, serve::runtime};
+use crate::{error::Error, output};
 
 /// Descriptors that a service may have: what a system allows unless told otherwise.
 const DESCRIPTORS: u32 = 1024;
@@ -97,7 +97,7 @@ pub fn run(arguments: &SiegeArguments, progress: &Progress) -> Result<(), Error>
     }
     let folder = TempDir::new().map_err(|error| Error::Service(error.to_string()))?;
     let mut fleet = Fleet::start_with(folder.path(), Some(DESCRIPTORS))?;
-    let outcome = runtime()?.block_on(async {
+    let outcome = fhaim_cli::shared::runtime()?.block_on(async {
         fleet.ready().await?;
         siege(&fleet, arguments, progress).await
     })?;

@@ -1,4 +1,4 @@
-//! Flags of `fhaim federate`.
+//! Flags of `fhaim-lab federate`.
 
 use std::{fmt, num::NonZeroUsize, path::PathBuf, str::FromStr};
 
@@ -21,8 +21,8 @@ pub enum FederateCommand<R: Randomness> {
 
 const SPLIT_EXAMPLES: &str = "\
 Examples:
-  fhaim federate split --data a.csv --schema a.json --rule cluster --parties 100 --out parts
-  fhaim federate split --data a.csv --schema a.json --rule dli:0.1 --parties 20 --out parts
+  fhaim-lab federate split --data a.csv --schema a.json --rule cluster --parties 100 --out parts
+  fhaim-lab federate split --data a.csv --schema a.json --rule dli:0.1 --parties 20 --out parts
 
 Rules:
   ns       at random, all parties alike
@@ -33,8 +33,8 @@ Rules:
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  fhaim federate run --parts parts --schema a.json --method aug-private --epsilon 1 --out s.csv
-  fhaim federate run --parts parts --schema a.json --method dist-aim --epsilon 1 --delta 1e-5 \\
+  fhaim-lab federate run --parts parts --schema a.json --method aug-private --epsilon 1 --out s.csv
+  fhaim-lab federate run --parts parts --schema a.json --method dist-aim --epsilon 1 --delta 1e-5 \\
       --rounds 20 --out s.csv --ledger ledger.json
 
 Methods:
@@ -93,7 +93,7 @@ impl FromStr for Federation {
             DIST_AIM => Ok(Self::DistAim),
             _ => match name.parse() {
                 Ok(Method::AugOracle) => Err(
-                    "aug-oracle reads all tables and is not private: `fhaim bench federated` has it"
+                    "aug-oracle reads all tables and is not private: `fhaim-lab bench federated` has it"
                         .to_owned(),
                 ),
                 Ok(method) => Ok(Self::Flaim(method)),

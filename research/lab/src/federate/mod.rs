@@ -1,4 +1,4 @@
-//! `fhaim federate`: one table in many hands.
+//! `fhaim-lab federate`: one table in many hands.
 
 pub mod args;
 mod run;

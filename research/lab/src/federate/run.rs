@@ -1,4 +1,4 @@
-//! `fhaim federate run`: a run among the parties whose tables are in a folder.
+//! `fhaim-lab federate run`: a run among the parties whose tables are in a folder.
 
 use std::{
     num::NonZeroUsize,
@@ -33,6 +33,9 @@ use crate::{
     randomness::{InsecureTestSeed, Purpose, generator},
     size,
 };
+
+/// The name under which the memory of spending keeps what is spent here.
+const PROGRAM: &str = "fhaim-lab federate";
 
 /// Rounds of a party unless another number is asked for.
 const MOST_ROUNDS: u32 = 3;
@@ -332,7 +335,9 @@ fn look_up(
     rho: Rho,
     progress: &Progress,
 ) -> Result<Option<Records>, Error> {
-    let parties = files.iter().map(|path| (path.into(), rho.into()));
+    let parties = files
+        .iter()
+        .map(|path| (path.into(), Cost::zcdp(PROGRAM, rho)));
     let parties: Vec<(Data, Cost)> = parties.collect();
     let how = (arguments.yes, progress.is_quiet());
     Ok(memory::look_up_parties(&parties, arguments.delta, how)?)
@@ -342,7 +347,7 @@ fn remember(known: Option<&Records>, arguments: &FederateArguments, ledgers: &[P
     if let Some(records) = known {
         let out = arguments.out.display().to_string();
         let spent = ledgers.iter().map(PartyLedger::spent);
-        let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| spent.into()));
+        let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| Cost::zcdp(PROGRAM, spent)));
         records.remember_each(&Use::Run { out }, costs);
     }
 }

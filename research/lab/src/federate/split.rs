@@ -1,4 +1,4 @@
-//! `fhaim federate split`: the records of a table, dealt among parties as the file has them.
+//! `fhaim-lab federate split`: the records of a table, dealt among parties as the file has them.
 
 use std::{fs, io, path::Path};
 

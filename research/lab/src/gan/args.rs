@@ -1,17 +1,16 @@
-//! The program's flags.
+//! Flags of `fhaim-lab gan`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use fhaim_federated::partition::Rule;
-use fhaim_files::memory::Unit;
 use fhaim_files::{FormatArguments, StrictnessArguments, delimiter};
 use fhaim_gan::{
     Hidden, MAX_LAYERS, MAX_PAIRS, MAX_WEIGHT, MAX_WIDTH, MIN_PARTICIPATION, Optimiser, Training,
 };
 
-use crate::failure::Failure;
-use crate::method::Method;
+use crate::gan::failure::Failure;
+use crate::gan::method::{Method, Protected};
 
 /// The most steps, or rounds, and the most steps of a party in a round.
 const MAX_STEPS: usize = 1_000_000;
@@ -22,57 +21,34 @@ const MAX_RECORDS: usize = 100_000_000;
 /// The most seeds of a bench.
 const MAX_SEEDS: usize = 1000;
 
-/// GANs, private and federated, to compare fhaim with.
-#[derive(Debug, Parser)]
-#[command(name = "fhaim-gan", version, after_help = EXAMPLES)]
-pub struct Arguments {
-    /// Say nothing of progress
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  fhaim federate split --data a.csv --schema a.json --rule cluster --parties 10 --out parts/
-  fhaim-gan train --parts parts/ --schema a.json --method dp-fedprox --epsilon 64 --out gan.bin
-  fhaim-gan sample gan.bin --schema a.json --records 1000 --out s.csv
-  fhaim-gan attack gan.bin --schema a.json --members m.csv --others o.csv
-  fhaim-gan train --images i.idx3 --labels l.idx1 --rule dli --method dpgan --epsilon 4 --out gan.bin
-  bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-gan bench
-
-Exit code 0 is success, 2 a request that cannot be carried out as it stands, 1 any other failure.";
-
 const TRAIN_EXAMPLES: &str = "\
 Examples:
-  fhaim-gan train --parts parts/ --schema a.json --method central --out gan.bin
-  fhaim-gan train --parts parts/ --schema a.json --method dp-fedprox --epsilon 64 --mu 0.5 --out gan.bin
-  fhaim-gan train --images i.idx3 --labels l.idx1 --rule dli --method dpgan --epsilon 4 --out gan.bin
-  fhaim-gan train --images i.idx3 --labels l.idx1 --method federated --filters 16,32 --out gan.bin
+  fhaim-lab gan train --parts parts/ --schema a.json --method central --out gan.bin
+  fhaim-lab gan train --parts parts/ --schema a.json --method dp-fedprox --epsilon 64 --mu 0.5 --out gan.bin
+  fhaim-lab gan train --images i.idx3 --labels l.idx1 --rule dli --method dpgan --epsilon 4 --out gan.bin
+  fhaim-lab gan train --images i.idx3 --labels l.idx1 --method federated --filters 16,32 --out gan.bin
 
 With a budget it is remembered which records were used, where `fhaim` remembers it too (FHAIM_MEMORY_DIR): before they are used
 again it is said what all of it costs together.";
 
 const SAMPLE_EXAMPLES: &str = "\
 Examples:
-  fhaim-gan sample gan.bin --schema a.json --records 1000 --out s.csv
-  fhaim-gan sample images.bin --records 100 --out drawn.idx3";
+  fhaim-lab gan sample gan.bin --schema a.json --records 1000 --out s.csv
+  fhaim-lab gan sample images.bin --records 100 --out drawn.idx3";
 
 const ATTACK_EXAMPLES: &str = "\
 Examples:
-  fhaim-gan attack gan.bin --schema a.json --members m.csv --others o.csv
-  fhaim-gan attack images.bin --members m.idx3 --others o.idx3 --json";
+  fhaim-lab gan attack gan.bin --schema a.json --members m.csv --others o.csv
+  fhaim-lab gan attack images.bin --members m.idx3 --others o.idx3 --json";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
-  FHAIM_DATA_DIR=data fhaim-gan bench --method dpgan --rule ns --steps 100
-  FHAIM_DATA_DIR=data fhaim-gan bench --table adult --rule cluster --parties 100 --method central";
+  FHAIM_DATA_DIR=data fhaim-lab gan bench --method dpgan --rule ns --steps 100
+  FHAIM_DATA_DIR=data fhaim-lab gan bench --table adult --rule cluster --parties 100 --method central";
 
-/// The commands.
+/// What to do with networks.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum GanCommand {
     /// Train networks on the records of parties, all of them in this process
     #[command(after_help = TRAIN_EXAMPLES)]
     Train(TrainArguments),
@@ -152,7 +128,7 @@ impl NetworkArguments {
             let most = MAX_LAYERS - 2;
             return Err(Failure::Usage(format!("--hidden: at most {most} layers")));
         }
-        let budget = |method: Method| method.unit().is_some();
+        let budget = |method: Method| method.protected().is_some();
         let dp_fedprox = |method: Method| method == Method::DpFedprox;
         let privgan = |method: Method| method == Method::Privgan;
         useful("--clip", self.clip.is_some(), methods, budget)?;
@@ -260,7 +236,7 @@ impl ReadingArguments {
 /// Flags of `train`.
 #[derive(Debug, Args)]
 pub struct TrainArguments {
-    /// Folder of the parties' tables, from `fhaim federate split`
+    /// Folder of the parties' tables, from `fhaim-lab federate split`
     #[arg(
         long,
         value_name = "DIR",
@@ -429,11 +405,11 @@ impl BenchArguments {
     /// Refuses what none of the methods has a use for.
     pub fn check(&self) -> Result<(), Failure> {
         let methods = self.methods();
-        let of = |unit| move |method: Method| method.unit() == Some(unit);
+        let of = |unit| move |method: Method| method.protected() == Some(unit);
         let given = self.record_epsilon.is_some();
-        useful("--record-epsilon", given, methods, of(Unit::Record))?;
+        useful("--record-epsilon", given, methods, of(Protected::Record))?;
         let given = self.party_epsilon.is_some();
-        useful("--party-epsilon", given, methods, of(Unit::Party))?;
+        useful("--party-epsilon", given, methods, of(Protected::Party))?;
         self.network.check(methods)
     }
 }

@@ -1,4 +1,4 @@
-//! `fhaim-gan attack`.
+//! `fhaim-lab gan attack`.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use fhaim_eval::{Attack, MonteCarlo};
 use fhaim_gan::{Attacks, Examples, Model, Shape, attack};
 use rand::{SeedableRng, rngs::StdRng};
 
-use crate::args::AttackArguments;
-use crate::data;
-use crate::failure::Failure;
+use crate::gan::args::AttackArguments;
+use crate::gan::data;
+use crate::gan::failure::Failure;
 
 /// Attacks saved networks with members and others; its randomness is public.
 pub fn run(arguments: &AttackArguments) -> Result<(), Failure> {

@@ -13,8 +13,8 @@ use fhaim_gan::{Examples, Model, Shape};
 use fhaim_mix::idx;
 use rand::RngCore;
 
-use crate::args::ReadingArguments;
-use crate::failure::Failure;
+use crate::gan::args::ReadingArguments;
+use crate::gan::failure::Failure;
 
 /// Classes that images may have.
 pub const CLASSES: usize = 10;

@@ -11,7 +11,7 @@ pub enum Failure {
     Files(#[from] fhaim_files::Error),
     /// A variable of the environment that is not set.
     #[error(
-        "set FHAIM_DATA_DIR to the folder of mnist-images.idx3 and mnist-labels.idx1, or of the table (bench/tables.sh fetches some)"
+        "set FHAIM_DATA_DIR to the folder of mnist-images.idx3 and mnist-labels.idx1, or of the table (research/bench/tables.sh fetches some)"
     )]
     NoData,
     /// Tables and schemas.

@@ -1,7 +1,6 @@
 //! The methods, over the records of parties.
 
 use clap::ValueEnum;
-use fhaim_dp::rdp::SampledGaussian;
 use fhaim_files::memory::Unit;
 use fhaim_files::progress::Progress;
 use fhaim_gan::{
@@ -10,8 +9,8 @@ use fhaim_gan::{
 };
 use rand_chacha::ChaCha20Rng;
 
-use crate::args::NetworkArguments;
-use crate::failure::Failure;
+use crate::gan::args::NetworkArguments;
+use crate::gan::failure::Failure;
 
 /// What flags are where they are not given; their help says so.
 const CLIP: f64 = 0.01;
@@ -38,6 +37,25 @@ pub enum Method {
     DpFedprox,
 }
 
+/// Whom a budget protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protected {
+    /// A record that is there or not.
+    Record,
+    /// A party, with all of its records.
+    Party,
+}
+
+impl Protected {
+    /// The unit in the memory of spending.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Record => Unit::AddedOrRemoved,
+            Self::Party => Unit::Party,
+        }
+    }
+}
+
 impl Method {
     /// The name as users write it.
     pub fn name(self) -> String {
@@ -60,11 +78,11 @@ impl Method {
     }
 
     /// Whose budget it keeps; none where it keeps none.
-    pub fn unit(self) -> Option<Unit> {
+    pub fn protected(self) -> Option<Protected> {
         match self {
             Self::Central | Self::Local | Self::Federated | Self::Privgan => None,
-            Self::Dpgan => Some(Unit::Record),
-            Self::DpFedavg | Self::DpFedprox => Some(Unit::Party),
+            Self::Dpgan => Some(Protected::Record),
+            Self::DpFedavg | Self::DpFedprox => Some(Protected::Party),
         }
     }
 }
@@ -73,18 +91,19 @@ impl Method {
 pub struct Kept {
     /// Of each party that trains alone, or of all that train together.
     noise: Vec<Privacy>,
-    /// What it costs, of each party or of all, as `noise`.
-    pub costs: Vec<SampledGaussian>,
-    /// Epsilon as accounted: of dpgan the largest party's.
+    /// Epsilon as accounted, of each party or of all, as `noise`.
+    epsilons: Vec<f64>,
+    /// The largest of them.
     pub epsilon: f64,
     /// The largest multiplier of noise.
     pub multiplier: f64,
 }
 
 impl Kept {
-    /// What it costs a party, by its number.
-    pub fn cost(&self, party: usize) -> Option<SampledGaussian> {
-        self.costs.get(party).or(self.costs.first()).copied()
+    /// The epsilon of a party, by its number.
+    pub fn party_epsilon(&self, party: usize) -> f64 {
+        let own = self.epsilons.get(party).or(self.epsilons.first());
+        own.copied().unwrap_or(self.epsilon)
     }
 
     fn noise(&self, party: usize) -> Option<&Privacy> {
@@ -100,7 +119,7 @@ pub fn keep(
     budget: Option<(f64, f64)>,
 ) -> Result<Option<Kept>, Failure> {
     let training = arguments.training();
-    let sampled: Vec<Sampling> = match (method.unit(), budget) {
+    let sampled: Vec<Sampling> = match (method.protected(), budget) {
         (Some(_), None) => {
             return Err(Failure::Usage(format!("{} needs --epsilon", method.name())));
         }
@@ -111,11 +130,11 @@ pub fn keep(
             )));
         }
         (None, None) => Vec::new(),
-        (Some(Unit::Record), Some(_)) => {
+        (Some(Protected::Record), Some(_)) => {
             let of = |party| record_sampling(party, &training);
             parties.iter().map(of).collect()
         }
-        (Some(Unit::Party), Some(_)) => {
+        (Some(Protected::Party), Some(_)) => {
             vec![federation(method, arguments, None).sampling(&training)]
         }
     };
@@ -134,7 +153,7 @@ fn with_noise(
 ) -> Result<Kept, Failure> {
     let mut kept = Kept {
         noise: Vec::new(),
-        costs: Vec::new(),
+        epsilons: Vec::new(),
         epsilon: 0.0,
         multiplier: 0.0,
     };
@@ -144,14 +163,12 @@ fn with_noise(
             multiplier: sampling.multiplier(epsilon, delta)?,
         };
         privacy.check()?;
-        let cost = sampling.accountant(privacy.multiplier);
+        let spent = sampling.epsilon(privacy.multiplier, delta)?;
         // Parties' records are not the same ones: the largest epsilon is everyone's bound.
-        kept.epsilon = kept
-            .epsilon
-            .max(sampling.epsilon(privacy.multiplier, delta)?);
+        kept.epsilon = kept.epsilon.max(spent);
         kept.multiplier = kept.multiplier.max(privacy.multiplier);
         kept.noise.push(privacy);
-        kept.costs.push(cost);
+        kept.epsilons.push(spent);
     }
     Ok(kept)
 }

@@ -1,4 +1,4 @@
-//! `fhaim-gan sample`.
+//! `fhaim-lab gan sample`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use fhaim_files::{Staged, check_distinct, shown_path};
 use fhaim_gan::Shape;
 use fhaim_mix::idx::write_images;
 
-use crate::args::SampleArguments;
-use crate::data;
-use crate::failure::Failure;
+use crate::gan::args::SampleArguments;
+use crate::gan::data;
+use crate::gan::failure::Failure;
 
 /// Draws records and writes them: a CSV file of a table, an IDX file of images.
 pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {

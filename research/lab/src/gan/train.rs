@@ -1,18 +1,21 @@
-//! `fhaim-gan train`.
+//! `fhaim-lab gan train`.
 
 use std::path::Path;
 
 use fhaim_domain::counted;
 use fhaim_files::data::Data;
-use fhaim_files::memory::{self, Cost, Noised, Unit, Use};
+use fhaim_files::memory::{self, Cost, Use};
 use fhaim_files::progress::Progress;
 use fhaim_files::{Staged, check_apart, check_distinct, part_files, shown_path};
 use fhaim_gan::{Examples, Model};
 
-use crate::args::TrainArguments;
-use crate::data;
-use crate::failure::Failure;
-use crate::method::{Kept, Method, keep, train_by};
+use crate::gan::args::TrainArguments;
+use crate::gan::data;
+use crate::gan::failure::Failure;
+use crate::gan::method::{Kept, Protected, keep, train_by};
+
+/// The name under which the memory of spending keeps what is spent here.
+const PROGRAM: &str = "fhaim-lab gan";
 
 /// Reads the parties' records, says what they cost before, trains, writes the networks.
 pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failure> {
@@ -27,9 +30,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     let parties = origin.parties(arguments, &mut rng)?;
     let budget = arguments.epsilon.map(|epsilon| (epsilon, arguments.delta));
     let kept = keep(arguments.method, &parties, &arguments.network, budget)?;
-    let costs = kept
-        .as_ref()
-        .map(|kept| origin.costs(arguments.method, kept));
+    let costs = kept.as_ref().map(|kept| origin.costs(arguments, kept));
     let known = match &costs {
         Some(costs) => {
             let how = (arguments.yes, progress.is_quiet());
@@ -59,7 +60,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
 
 /// Says what there is, and what it cost.
 fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
-    let what = match (arguments.method.unit(), kept) {
+    let what = match (arguments.method.protected().map(Protected::unit), kept) {
         (
             Some(unit),
             Some(Kept {
@@ -68,7 +69,7 @@ fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
                 ..
             }),
         ) => format!(
-            "a {unit}'s epsilon {epsilon:.4} at delta {} (noise multiplier {multiplier:.4})",
+            "epsilon {epsilon:.4} for {unit} at delta {} (noise multiplier {multiplier:.4})",
             arguments.delta
         ),
         _ => "no privacy: the networks and what they draw tell of the records".to_owned(),
@@ -125,26 +126,19 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// What a method costs the records of each file. Images are dealt anew by every run: whose one was is not known.
-    fn costs(&self, method: Method, kept: &Kept) -> Vec<(Data, Cost)> {
-        let keeps = method.unit().unwrap_or(Unit::Record);
-        let cost = |one_of| Cost::Gan(Noised { keeps, one_of });
+    /// What training costs the records of each file. Images are dealt anew by every run, so that nobody knows which
+    /// party had one: it costs what it costs the party that pays most.
+    fn costs(&self, arguments: &TrainArguments, kept: &Kept) -> Vec<(Data, Cost)> {
+        let protected = arguments.method.protected().unwrap_or(Protected::Record);
+        let unit = protected.unit();
+        let cost = |epsilon| Cost::approximate(PROGRAM, unit, epsilon, arguments.delta);
         match self {
             Self::Tables { parts, .. } => {
-                let of = |party| kept.cost(party).into_iter().collect();
                 let numbered = parts.iter().enumerate();
-                let costs = numbered.map(|(n, part)| (part.clone(), cost(of(n))));
+                let costs = numbered.map(|(n, part)| (part.clone(), cost(kept.party_epsilon(n))));
                 costs.collect()
             }
-            Self::Images { images, .. } => {
-                let mut distinct = Vec::new();
-                for cost in &kept.costs {
-                    if !distinct.contains(cost) {
-                        distinct.push(*cost);
-                    }
-                }
-                vec![(images.clone(), cost(distinct))]
-            }
+            Self::Images { images, .. } => vec![(images.clone(), cost(kept.epsilon))],
         }
     }
 

@@ -1,4 +1,4 @@
-//! Flags of `fhaim mix`.
+//! Flags of `fhaim-lab mix`.
 
 use std::{
     fmt,
@@ -16,11 +16,11 @@ use crate::input::Data;
 /// What `--help` ends with.
 pub const MIX_EXAMPLES: &str = "\
 Examples:
-  fhaim mix --data a.csv --schema a.json --mix 32 --epsilon 10 --out s.csv
-  fhaim mix --data a.csv --schema a.json --mix 32 --epsilon 10 --encrypted --out s.csv
-  fhaim mix --data a.csv --schema a.json --mix 8 --epsilon 10 --delta 1e-5 --method dp-cda \\
+  fhaim-lab mix --data a.csv --schema a.json --mix 32 --epsilon 10 --out s.csv
+  fhaim-lab mix --data a.csv --schema a.json --mix 32 --epsilon 10 --encrypted --out s.csv
+  fhaim-lab mix --data a.csv --schema a.json --mix 8 --epsilon 10 --delta 1e-5 --method dp-cda \\
       --parties 10 --out s.csv
-  fhaim mix --images train.idx3 --labels train.idx1 --mix 32 --epsilon 10 --out s.idx3 \\
+  fhaim-lab mix --images train.idx3 --labels train.idx1 --mix 32 --epsilon 10 --out s.idx3 \\
       --out-labels s.idx1
 
 Methods:

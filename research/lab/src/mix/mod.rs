@@ -1,4 +1,4 @@
-//! `fhaim mix`: means of a few records with noise, from a table or from images.
+//! `fhaim-lab mix`: means of a few records with noise, from a table or from images.
 
 pub mod args;
 mod output;
@@ -11,9 +11,9 @@ use std::{
 };
 
 use fhaim_domain::{Table, counted};
-use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting, rdp::Mixing};
+use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting};
 use fhaim_files::{
-    memory::{self, Cost, Use},
+    memory::{self, Cost, Unit, Use},
     progress::Progress,
     shown,
 };
@@ -70,13 +70,16 @@ enum Planned {
     Cda(Box<PlannedCda>),
 }
 
-/// DP-CDA among these parties, what its cost is worked out from, and the generator that dealt the records.
+/// DP-CDA among these parties, and the generator that dealt the records.
 struct PlannedCda {
     planned: Cda,
-    mixing: Mixing,
+    delta: f64,
     parties: Vec<Points>,
     rng: ChaCha20Rng,
 }
+
+/// The name under which the memory of spending keeps what is spent here.
+const PROGRAM: &str = "fhaim-lab mix";
 
 /// Mixes, and what they cost.
 struct Made {
@@ -116,10 +119,7 @@ pub fn run(
         features: points.width(),
         epsilon: arguments.epsilon,
         delta: arguments.delta,
-        rho_spent: match made.spent {
-            Cost::Rho(rho) => Some(rho.to_f64()),
-            Cost::Mixing(_) | Cost::Gan(_) => None,
-        },
+        rho_spent: made.spent.rho().map(Rho::to_f64),
         epsilon_spent: made.epsilon,
         encrypted: arguments.encrypted,
         records,
@@ -274,23 +274,28 @@ fn cda(
         arguments.noise.unwrap_or(CdaNoise::Shared),
         Some((arguments.epsilon, arguments.delta)),
     )?;
-    let mixing = planned.mixing();
-    // There is noise wherever there is a budget.
-    let mixing = mixing.ok_or(fhaim_dp::Error::Epsilon(arguments.epsilon))?;
     Ok(Planned::Cda(Box::new(PlannedCda {
         planned,
-        mixing,
+        delta: arguments.delta,
         parties,
         rng,
     })))
+}
+
+impl PlannedCda {
+    /// What it costs: DP-CDA hides which record of its class a record is, and no more.
+    fn cost(&self) -> Cost {
+        let epsilon = self.planned.cost().epsilon;
+        Cost::approximate(PROGRAM, Unit::Replaced, epsilon, self.delta)
+    }
 }
 
 impl Planned {
     /// What it may cost of a budget of `rho`.
     fn cost(&self, rho: Rho) -> Cost {
         match self {
-            Self::Groups(..) | Self::Encrypted(_) => Cost::Rho(rho),
-            Self::Cda(cda) => Cost::Mixing(cda.mixing),
+            Self::Groups(..) | Self::Encrypted(_) => Cost::zcdp(PROGRAM, rho),
+            Self::Cda(cda) => cda.cost(),
         }
     }
 
@@ -315,18 +320,19 @@ impl Planned {
                 Ok(Made::of(mixes, &ledger))
             }
             Self::Cda(cda) => {
+                let spent = cda.cost();
                 let PlannedCda {
                     planned,
-                    mixing,
                     parties,
                     mut rng,
+                    ..
                 } = *cda;
                 let phase = progress.uncounted("mix");
                 let mixes = planned.run(&parties, &mut rng)?;
                 phase.finish();
                 Ok(Made {
                     mixes,
-                    spent: Cost::Mixing(mixing),
+                    spent,
                     epsilon: Some(planned.cost().epsilon),
                 })
             }
@@ -338,7 +344,7 @@ impl Made {
     fn of(mixes: Mixes, ledger: &Ledger) -> Self {
         Self {
             mixes,
-            spent: Cost::Rho(ledger.spent()),
+            spent: Cost::zcdp(PROGRAM, ledger.spent()),
             epsilon: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{fhaim, folder, stderr};
+use crate::{fhaim, folder, lab, stderr};
 
 /// Records of five columns in which nothing goes with anything: a model of them can only learn by heart.
 fn lines(records: u64, seed: u64) -> String {
@@ -105,7 +105,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
             "t.csv",
         ];
         let more = ["--others", "others.csv", "--drawn", "5000", "--json"];
-        let attack = fhaim(folder.path(), &[&files[..], &more].concat());
+        let attack = lab(folder.path(), &[&files[..], &more].concat());
         assert!(attack.status.success(), "{}", stderr(&attack));
         let found: serde_json::Value = serde_json::from_slice(&attack.stdout).unwrap();
         // What takes long of many records says that it goes on.
@@ -149,7 +149,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
         "--others",
         "others.csv",
     ];
-    let none = fhaim(folder.path(), &[&files[..], &["--model", "t.csv"]].concat());
+    let none = lab(folder.path(), &[&files[..], &["--model", "t.csv"]].concat());
     assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
     assert!(
         stderr(&none).contains("not a saved model"),
@@ -173,7 +173,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
         ("--drawn", "0", "a whole number from 1 to "),
         ("--drawn", "18446744073709551615", "(--drawn)"),
     ] {
-        let wrong = fhaim(
+        let wrong = lab(
             folder.path(),
             &[&files[..], &["--model", "m", flag, value]].concat(),
         );
@@ -181,7 +181,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
         assert!(stderr(&wrong).contains(says), "{says}: {}", stderr(&wrong));
     }
     for bench in ["mix", "attack", "mechanisms", "paper"] {
-        let none = fhaim(folder.path(), &["bench", bench, "--seeds", "0"]);
+        let none = lab(folder.path(), &["bench", bench, "--seeds", "0"]);
         assert_eq!(none.status.code(), Some(2), "{bench}: {}", stderr(&none));
         assert!(
             stderr(&none).contains("0 is not in 1.."),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{CONFIG, SCHEMA, fhaim, folder, names, stderr, table};
+use crate::{CONFIG, PROGRAM, SCHEMA, fhaim, folder, lab, names, stderr, table};
 
 const SPLIT: [&str; 10] = [
     "federate",
@@ -32,7 +32,7 @@ const RUN: [&str; 8] = [
 fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
     let csv = table(240);
     let folder = folder(&csv, SCHEMA);
-    let split = fhaim(folder.path(), &[&SPLIT[..], &["--parties", "6"]].concat());
+    let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "6"]].concat());
     assert!(split.status.success(), "{}", stderr(&split));
     let said = String::from_utf8(split.stdout).unwrap();
     assert_eq!(said, "6 parties of 40 to 40 records each in parts\n");
@@ -71,7 +71,7 @@ fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
             "--yes",
             "--json",
         ];
-        let run = fhaim(folder.path(), &[&RUN[..], &more, &files].concat());
+        let run = lab(folder.path(), &[&RUN[..], &more, &files].concat());
         assert!(run.status.success(), "{method}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
         let share = |name: &str| summary[name].as_f64().unwrap();
@@ -95,8 +95,7 @@ fn parties_may_be_more_than_open_files() {
         "ulimit -n 64 && exec \"$0\" {} --parties 200",
         SPLIT.join(" ")
     );
-    let program = env!("CARGO_BIN_EXE_fhaim");
-    let split = fhaim_kit::command::run("sh", folder.path(), &["-c", &script, program]);
+    let split = fhaim_kit::command::run("sh", folder.path(), &["-c", &script, PROGRAM]);
     assert!(split.status.success(), "{}", stderr(&split));
     let parts = names(&folder.path().join("parts"));
     assert_eq!(parts.len(), 200);
@@ -107,7 +106,7 @@ fn parties_may_be_more_than_open_files() {
 fn what_cannot_be_run_is_refused_in_one_line() {
     let folder = folder(table(30), SCHEMA);
     let refused = |arguments: &[&str], says: &str| {
-        let output = fhaim(folder.path(), arguments);
+        let output = lab(folder.path(), arguments);
         let errors = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(says), "{says:?} is not in: {errors}");
@@ -120,7 +119,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     refused(&ruled("dli:-1"), "must be a positive number");
     refused(&ruled("kmeans"), "choose ns, cluster");
 
-    assert!(fhaim(folder.path(), &ruled("ns")).status.success());
+    assert!(lab(folder.path(), &ruled("ns")).status.success());
     refused(&ruled("ns"), "parts is not empty");
     let with = |more: &[&'static str]| [&RUN[..], more].concat();
     refused(&with(&["--epsilon", "0"]), "epsilon must be");
@@ -199,7 +198,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
 fn few_parties_come_to_an_end() {
     for parties in ["1", "2", "3"] {
         let folder = folder(table(60), SCHEMA);
-        let split = fhaim(
+        let split = lab(
             folder.path(),
             &[&SPLIT[..], &["--parties", parties]].concat(),
         );
@@ -208,7 +207,7 @@ fn few_parties_come_to_an_end() {
             let more = ["--epsilon", "1", "--yes", "--method", method];
             let all = ["--participation", "0.9"];
             for more in [&more[..], &[&more[..], &all].concat()] {
-                let run = fhaim(folder.path(), &[&RUN[..], more].concat());
+                let run = lab(folder.path(), &[&RUN[..], more].concat());
                 assert!(run.status.success(), "{parties} {more:?}: {}", stderr(&run));
             }
         }
@@ -219,12 +218,12 @@ fn few_parties_come_to_an_end() {
 #[test]
 fn a_pipe_among_the_parties_is_refused_and_not_waited_for() {
     let folder = folder(table(60), SCHEMA);
-    let split = fhaim(folder.path(), &[&SPLIT[..], &["--parties", "2"]].concat());
+    let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "2"]].concat());
     assert!(split.status.success(), "{}", stderr(&split));
     let pipe = folder.path().join("parts/part-002.csv");
     let made = std::process::Command::new("mkfifo").arg(pipe).status();
     assert!(made.unwrap().success());
-    let run = fhaim(folder.path(), &[&RUN[..], &["--epsilon", "1"]].concat());
+    let run = lab(folder.path(), &[&RUN[..], &["--epsilon", "1"]].concat());
     assert_eq!(run.status.code(), Some(2), "{}", stderr(&run));
     assert!(stderr(&run).contains("name a file, not a pipe"));
 }
@@ -234,11 +233,11 @@ fn a_table_of_one_column_is_refused_by_name() {
     let schema = r#"{"name":"t","target":"c","columns":[
         {"name":"c","kind":"categorical","categories":["no","yes"]}]}"#;
     let folder = folder(format!("c\n{}", "no\nyes\n".repeat(30)), schema);
-    let split = fhaim(folder.path(), &[&SPLIT[..], &["--parties", "4"]].concat());
+    let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "4"]].concat());
     assert!(split.status.success(), "{}", stderr(&split));
     for method in ["aug-private", "naive", "random", "naive-bayes", "dist-aim"] {
         let more = ["--epsilon", "1", "--method", method];
-        let run = fhaim(folder.path(), &[&RUN[..], &more].concat());
+        let run = lab(folder.path(), &[&RUN[..], &more].concat());
         assert_eq!(run.status.code(), Some(2), "{method}: {}", stderr(&run));
         assert!(
             stderr(&run).contains("the schema has one column"),
@@ -261,7 +260,7 @@ fn a_table_in_another_encoding_is_divided_by_its_records() {
     let units = csv.encode_utf16().flat_map(u16::to_le_bytes);
     let bytes: Vec<u8> = [0xff, 0xfe].into_iter().chain(units).collect();
     fs::write(folder.path().join("t.csv"), bytes).unwrap();
-    let split = fhaim(folder.path(), &[&SPLIT[..], &["--parties", "2"]].concat());
+    let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "2"]].concat());
     assert!(split.status.success(), "{}", stderr(&split));
     let parts = folder.path().join("parts");
     let mut records = Vec::new();
@@ -282,7 +281,7 @@ fn a_table_from_a_pipe_is_not_divided_into_nothing() {
     let script = "cat t.csv | \"$0\" federate split --data /dev/stdin --schema t.schema.json --out parts \
                   --rule ns --parties 2";
     let output = std::process::Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_fhaim")])
+        .args(["-c", script, PROGRAM])
         .current_dir(folder.path())
         .output()
         .unwrap();
@@ -296,7 +295,7 @@ fn a_table_from_a_pipe_is_not_divided_into_nothing() {
 fn divided(parties: &str) -> tempfile::TempDir {
     let folder = folder(table(240), SCHEMA);
     let split = [&SPLIT[..], &["--parties", parties]].concat();
-    let split = fhaim(folder.path(), &split);
+    let split = lab(folder.path(), &split);
     assert!(split.status.success(), "{}", stderr(&split));
     folder
 }
@@ -320,7 +319,7 @@ fn many_parties_are_told_of_in_a_few_lines() {
         ]
         .concat();
         run[3] = parts;
-        let run = fhaim(folder.path(), &[&run[..], more].concat());
+        let run = lab(folder.path(), &[&run[..], more].concat());
         assert!(run.status.success(), "{}", stderr(&run));
         stderr(&run)
     };
@@ -336,15 +335,11 @@ fn many_parties_are_told_of_in_a_few_lines() {
 
     let told = run(&["--epsilon", "3", "--json"]);
     assert_eq!(told.matches("note: ").count(), 1, "{told}");
-    let expected = "the records of 6 of 6 parties were used before, and what they cost adds up at delta 1e-9:\n  least \
-                    parts/part-000.csv: together epsilon ";
+    let expected = "the records of 6 of 6 parties were used before, and what they cost adds up:\nfor a record added \
+                    or removed:\n  least parts/part-000.csv: epsilon ";
     assert!(told.contains(expected), "{told}");
     assert!(
-        told.contains("  most parts/part-003.csv: together epsilon 2."),
-        "{told}"
-    );
-    assert!(
-        told.contains("of a record that is added or removed"),
+        told.contains("  most parts/part-003.csv: epsilon 2."),
         "{told}"
     );
     let each = folder.path().join(CONFIG).join("memory.parties.txt");
@@ -352,13 +347,15 @@ fn many_parties_are_told_of_in_a_few_lines() {
     assert!(told.contains(&is_in), "{told}");
     let each = fs::read_to_string(each).unwrap();
     assert_eq!(each.matches("these records were used before").count(), 6);
-    assert_eq!(each.matches("a run here, into s.csv").count(), 7, "{each}");
+    let run_before = "a run of fhaim-lab federate, into s.csv: rho ";
+    assert_eq!(each.matches(run_before).count(), 7, "{each}");
     assert!(each.contains("parts/part-003.csv: these records"), "{each}");
 
     let short = run(&["--epsilon", "1", "--quiet"]);
     assert_eq!(short.lines().count(), 1, "{short}");
     assert!(
-        short.contains("epsilon ") && short.contains(" at most of a record"),
+        short.contains("for a record added or removed: epsilon ")
+            && short.contains(" at most with this;"),
         "{short}"
     );
 }
@@ -369,11 +366,10 @@ fn many_parties_are_told_of_in_a_few_lines() {
 #[test]
 fn what_a_run_costs_is_remembered_of_all_parties_or_of_none() {
     let folder = divided("12");
-    // Twelve uses are some 2,500 bytes, and a block is 512 or 1,024.
+    // Twelve uses are more than 2,500 bytes, and a block is 512 or 1,024.
     let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
-    let program = env!("CARGO_BIN_EXE_fhaim");
     let more = ["--epsilon", "1", "--records", "3", "--method", "dist-aim"];
-    let run = [&["-c", script, program], &RUN[..], &more].concat();
+    let run = [&["-c", script, PROGRAM], &RUN[..], &more].concat();
     let run = fhaim_kit::command::run("sh", folder.path(), &run);
     assert!(run.status.success(), "{}", stderr(&run));
     let told = stderr(&run);
@@ -399,7 +395,7 @@ fn no_result_becomes_a_party() {
         if flag == "--out" {
             run.drain(6..8);
         }
-        let run = fhaim(folder.path(), &run);
+        let run = lab(folder.path(), &run);
         assert_eq!(run.status.code(), Some(2), "{output}: {}", stderr(&run));
         let says = "would take it for a party's table: name a file in another folder";
         assert!(stderr(&run).contains(says), "{}", stderr(&run));
@@ -411,7 +407,7 @@ fn no_result_becomes_a_party() {
         &["--epsilon", "1", "--ledger", "parts/ledger.json"],
     ]
     .concat();
-    let run = fhaim(folder.path(), &run);
+    let run = lab(folder.path(), &run);
     assert!(run.status.success(), "{}", stderr(&run));
 }
 
@@ -430,7 +426,7 @@ fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
                 "--epsilon",
                 epsilon,
             ];
-            fhaim(folder.path(), &[&RUN[..], &more].concat())
+            lab(folder.path(), &[&RUN[..], &more].concat())
         };
         let told = stderr(&run("1e-9"));
         let least = told.trim().rsplit_once("raise --epsilon to ").unwrap().1;
@@ -447,7 +443,7 @@ fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
             "--measure-share",
             share,
         ];
-        fhaim(folder.path(), &[&RUN[..], &more].concat())
+        lab(folder.path(), &[&RUN[..], &more].concat())
     };
     let told = stderr(&run("1e-300"));
     let least = told.split_once("take from ").unwrap().1;

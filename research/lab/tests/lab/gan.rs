@@ -1,25 +1,22 @@
-//! The program `fhaim-gan` as its users see it: training, drawing, attacking, and what it refuses.
-#![allow(clippy::unwrap_used)]
+//! Networks: training, drawing, attacking, and what is refused.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::{CONFIG, PROGRAM};
 use fhaim_mix::idx::{Images, read_images, write_images, write_labels};
-use serde_json::json;
 
 const SCHEMA: &str = r#"{"name":"t","target":"ill","columns":[
     {"name":"smokes","kind":"categorical","categories":["no","yes"]},
     {"name":"age","kind":"categorical","categories":["young","middle","old"]},
     {"name":"ill","kind":"categorical","categories":["no","yes"]}]}"#;
 
-/// Where the tests' programs remember what records were used for.
-const CONFIG: &str = ".config";
-
 fn command(folder: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fhaim-gan"));
+    let mut command = Command::new(PROGRAM);
     command
+        .arg("gan")
         .args(arguments.split_whitespace())
         .current_dir(folder)
         .env_remove("FHAIM_DATA_DIR")
@@ -132,9 +129,9 @@ fn tables_are_learnt_drawn_and_attacked() {
     assert!(attacked["monte_carlo"]["found"].is_number());
 
     for (method, whose) in [
-        ("dpgan", "a record's"),
-        ("dp-fedavg", "a party's"),
-        ("dp-fedprox", "a party's"),
+        ("dpgan", "for a record added or removed"),
+        ("dp-fedavg", "for a party"),
+        ("dp-fedprox", "for a party"),
     ] {
         let said = done(
             folder,
@@ -262,7 +259,7 @@ fn what_cannot_be_is_refused_with_a_way_out() {
     refused(
         folder,
         "train --parts none --schema s.json --method central --out g.bin",
-        "fhaim federate split",
+        "fhaim-lab federate split",
     );
     done(folder, &format!("{train} --method central --hidden 4"));
     refused(folder, "sample g.bin --out x.csv", "--schema");
@@ -361,34 +358,23 @@ fn budgets_that_cannot_be_kept_are_refused() {
     }
 }
 
-/// e(a) of some steps as it is published (Mironov, Talwar and Zhang 2019), in plain sums, from what is remembered.
-fn published(kept: &serde_json::Value, order: u32) -> f64 {
-    let number = |name: &str| kept[name].as_f64().unwrap();
-    let (rate, multiplier) = (number("rate"), number("multiplier"));
-    let (mut choices, mut sum) = (1.0, 0.0);
-    for j in 0..=order {
-        if j > 0 {
-            choices *= f64::from(order + 1 - j) / f64::from(j);
-        }
-        let squares = f64::from(j) * (f64::from(j) - 1.0);
-        let moment = (squares / (2.0 * multiplier * multiplier)).exp();
-        sum += choices * (1.0 - rate).powi((order - j) as i32) * rate.powi(j as i32) * moment;
-    }
-    number("steps") * sum.ln() / f64::from(order - 1)
-}
-
-/// Epsilon at delta 1e-5 of what costs this at an order.
-fn epsilon(cost: impl Fn(u32) -> f64) -> f64 {
-    let at = |order| cost(order) + 1e5f64.ln() / f64::from(order - 1);
-    (2..=40).map(at).fold(f64::INFINITY, f64::min)
-}
-
 fn remembered(folder: &Path) -> Vec<serde_json::Value> {
     let memory = fs::read(folder.join(CONFIG).join("memory.json")).unwrap();
-    serde_json::from_slice(&memory).unwrap()
+    let memory: serde_json::Value = serde_json::from_slice(&memory).unwrap();
+    memory["uses"].as_array().unwrap().clone()
 }
 
-/// A second run over the same records says what both cost together, by the formula; the files' names do not matter, and
+/// The epsilon of a remembered use.
+fn epsilon(entry: &serde_json::Value) -> f64 {
+    entry["epsilon"].as_str().unwrap().parse().unwrap()
+}
+
+/// Three decimals, rounded up.
+fn up(epsilon: f64) -> String {
+    format!("{:.3}", (1000.0 * epsilon).ceil() / 1000.0)
+}
+
+/// A second run over the same records says what both cost together; the files' names do not matter, and
 /// without a budget nothing is remembered.
 #[test]
 fn runs_over_the_same_records_say_what_they_cost_together() {
@@ -407,32 +393,32 @@ fn runs_over_the_same_records_say_what_they_cost_together() {
     let kept = remembered(folder);
     // A file of each party, which is in a step with a chance of 10 in 40.
     assert_eq!(kept.len(), 3);
-    assert_eq!(kept[0]["gan"]["keeps"], "record");
+    assert_eq!(
+        (&kept[0]["program"], &kept[0]["unit"]),
+        (&"fhaim-lab gan".into(), &"added-or-removed".into())
+    );
+    let first = epsilon(&kept[0]);
+    assert!(first <= 8.0 && first > 7.99, "{first}");
     fs::rename(folder.join("parts"), folder.join("moved")).unwrap();
     let again = private.replace("--parts parts", "--parts moved");
     let told = told(folder, &format!("{again} --steps 50"));
     let told_each = fs::read_to_string(folder.join(CONFIG).join("memory.parties.txt")).unwrap();
     let kept = remembered(folder);
     assert_eq!(kept.len(), 6);
-    let [first, second] = [&kept[0], &kept[3]].map(|entry| &entry["gan"]["one_of"][0]);
-    assert_eq!(
-        (&first["rate"], &first["steps"]),
-        (&json!(0.25), &json!(30))
-    );
-    let alone = epsilon(|order| published(first, order));
-    assert!(alone <= 8.0 && alone > 7.99, "{alone}");
-    let both = epsilon(|order| published(first, order) + published(second, order));
+    let both = up(first + epsilon(&kept[3]));
+    let first = up(first);
     let expected = format!(
-        "together epsilon {alone:.3} at delta 1e-5; with this epsilon {both:.3}: of a record that is added or removed"
+        "for a record added or removed: epsilon {first} at delta 1e-5 so far, epsilon {both} at delta 2e-5 with this"
     );
     let each = told_each.matches(&expected);
     assert_eq!(each.count(), 3, "{expected} in {told_each}");
-    let entry =
-        format!("a run here, into g.bin: a GAN, epsilon {alone:.3} of a record at delta 1e-5");
+    let entry = format!(
+        "a run of fhaim-lab gan, into g.bin: epsilon {first} at delta 1e-5 for a record added or removed"
+    );
     assert!(told_each.contains(&entry), "{told_each}");
     let all = format!(
-        "the records of 3 of 3 parties were used before, and what they cost adds up at delta 1e-5: with this epsilon \
-         {both:.3} at most of a record"
+        "the records of 3 of 3 parties were used before, and what they cost adds up: for a record added or removed: \
+         epsilon {both} at delta 2e-5 at most with this;"
     );
     assert!(told.contains(&all), "{all} is not in {told}");
     // Parties' tables are in a folder, and what is made of them is not.
@@ -456,37 +442,28 @@ fn a_partys_budget_and_a_records_are_told_apart() {
     fs::write(folder.join("l.idx1"), write_labels(&[0; 41])).unwrap();
     let train = "--quiet train --images i.idx3 --labels l.idx1 --parties 4 --hidden 4 --batch 5 --steps 20 --yes --out g.bin";
     assert_eq!(
-        told(folder, &format!("{train} --method dp-fedavg --epsilon 20")),
+        told(folder, &format!("{train} --method dp-fedavg --epsilon 4")),
         ""
     );
     let said = told(folder, &format!("{train} --method dpgan --epsilon 8"));
     let kept = remembered(folder);
-    let (party, record) = (&kept[0]["gan"], &kept[1]["gan"]);
     assert_eq!(
-        (&party["keeps"], &record["keeps"]),
-        (&json!("party"), &json!("record"))
+        (&kept[0]["unit"], &kept[1]["unit"]),
+        (&"party".into(), &"added-or-removed".into())
     );
-    // Parties of 10 and of 11.
-    let (party, either) = (&party["one_of"][0], record["one_of"].as_array().unwrap());
-    assert_eq!(either.len(), 2);
-    let largest = |order| {
-        let costs = either.iter().map(|one| published(one, order));
-        costs.fold(0.0, f64::max)
-    };
-    let twice = |order: u32| {
-        let weight = (f64::from(order) - 0.5) / f64::from(order - 1);
-        weight * published(party, 2 * order) + published(party, 2 * order - 1)
-    };
-    let so_far = epsilon(twice);
-    let both = epsilon(|order| twice(order) + largest(order));
+    let (party, record) = (epsilon(&kept[0]), epsilon(&kept[1]));
+    // A party with one record more is one party less and one more.
     let of_records = format!(
-        "together epsilon {so_far:.3} at delta 1e-5; with this epsilon {both:.3}: of a record that is added or removed, \
-         and what keeps a party"
+        "for a record added or removed: epsilon {} at delta ",
+        up(2.0 * party)
     );
     assert!(said.contains(&of_records), "{of_records} is not in {said}");
-    let of_parties = epsilon(|order| published(party, order));
+    let with_this = format!(", epsilon {} at delta ", up(2.0 * party + record));
+    assert!(said.contains(&with_this), "{with_this} is not in {said}");
+    let party = up(party);
     let of_parties = format!(
-        "together epsilon {of_parties:.3} at delta 1e-5; with this epsilon {of_parties:.3}: of a party, in what keeps one"
+        "for a party: epsilon {party} at delta 1e-5 so far, epsilon {party} at delta 1e-5 with this; 1 use of another \
+         unit not counted"
     );
     assert!(said.contains(&of_parties), "{of_parties} is not in {said}");
 }
@@ -535,7 +512,7 @@ fn training_says_how_far_it_is() {
 fn parquet_is_read_as_fhaim_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../files/tests/parquet");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/files/tests/parquet");
     fs::create_dir(folder.join("parts")).unwrap();
     for name in ["pyarrow-zstd", "polars"] {
         let name = format!("{name}.parquet");
@@ -695,7 +672,7 @@ fn flags_that_say_nothing_are_refused() {
     refused(folder, "bench --table t --drawn 5", "--table");
 }
 
-/// Parts as `fhaim federate split` leaves them are read as they are: whatever is between their fields, and with what
+/// Parts as `fhaim-lab federate split` leaves them are read as they are: whatever is between their fields, and with what
 /// `fhaim` lets its users say of values.
 #[test]
 fn tables_are_read_as_they_are_found() {
@@ -743,7 +720,7 @@ fn every_command_shows_examples() {
         let help = done(folder.path(), &format!("{command} --help"));
         let examples = help.split("Examples:\n").nth(1).unwrap();
         assert!(
-            examples.contains(&format!("fhaim-gan {command} ")),
+            examples.contains(&format!("fhaim-lab gan {command} ")),
             "{help}"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{CONFIG, fhaim, folder, names, stderr};
+use crate::{CONFIG, PROGRAM, folder, lab, names, stderr};
 
 /// Two columns and a class; the second follows the class.
 const CLASSED: &str = r#"{"name":"t","target":"c","columns":[
@@ -51,7 +51,7 @@ fn mixes_keep_what_goes_with_a_class() {
     let shared = [&cda[..], &["--parties", "4"]].concat();
     let conventional = [&shared[..], &["--noise", "conventional"]].concat();
     for more in [&groups[..], &encrypted, &cda, &shared, &conventional] {
-        let run = fhaim(folder.path(), &mix(&[more, &["--yes", "--json"]].concat()));
+        let run = lab(folder.path(), &mix(&[more, &["--yes", "--json"]].concat()));
         assert!(run.status.success(), "{more:?}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
         match summary["rho_spent"].as_f64() {
@@ -99,7 +99,7 @@ fn a_bench_goes_on_after_a_seed_that_is_refused() {
     write("mnist-images.idx3", idx(&[50, 1, 1], &images));
     write("mnist-labels.idx1", idx(&[50], &labels));
     let bench = "bench mix --mix 3 --epsilon 20 --parties 1 --seeds 6 --json --quiet";
-    let run = Command::new(env!("CARGO_BIN_EXE_fhaim"))
+    let run = Command::new(PROGRAM)
         .args(bench.split_whitespace())
         .env("FHAIM_DATA_DIR", folder.path())
         .output()
@@ -140,7 +140,7 @@ fn images_are_mixed_into_images() {
     ];
     let budget = ["--mix", "10", "--epsilon", "1000", "--capacity", "30"];
     let all = [&files[..], &budget, &["--out-labels", "sl"]].concat();
-    let run = fhaim(folder.path(), &all);
+    let run = lab(folder.path(), &all);
     assert!(run.status.success(), "{}", stderr(&run));
     let mixed = fs::read(folder.path().join("si")).unwrap();
     let labels = fs::read(folder.path().join("sl")).unwrap();
@@ -149,23 +149,23 @@ fn images_are_mixed_into_images() {
         assert_eq!(image[0] > image[2], *label == 1, "{image:?} {label}");
     }
     let refused = |more: &[&str], says: &str| {
-        let output = fhaim(folder.path(), &[&all[..], more].concat());
+        let output = lab(folder.path(), &[&all[..], more].concat());
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     };
     refused(&["--clamp"], "are of tables");
     let mut many = all.clone();
     many[6] = "257";
-    let many = fhaim(folder.path(), &many);
+    let many = lab(folder.path(), &many);
     assert!(
         stderr(&many).contains("257 is not in 1..=256"),
         "{}",
         stderr(&many)
     );
-    let without = fhaim(folder.path(), &[&files[..], &budget].concat());
+    let without = lab(folder.path(), &[&files[..], &budget].concat());
     assert!(stderr(&without).contains("--out-labels"));
     fs::write(folder.path().join("i"), idx(&[60, 2, 2], &[])).unwrap();
-    let broken = fhaim(folder.path(), &all);
+    let broken = lab(folder.path(), &all);
     assert!(
         stderr(&broken).contains("not an IDX file of images"),
         "{}",
@@ -177,7 +177,7 @@ fn images_are_mixed_into_images() {
 fn what_cannot_be_mixed_is_refused_in_one_line() {
     let folder = folder(classed(40), CLASSED);
     let refused = |more: &[&str], says: &str| {
-        let output = fhaim(folder.path(), &mix(more));
+        let output = lab(folder.path(), &mix(more));
         let errors = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(says), "{says:?} is not in: {errors}");
@@ -287,14 +287,14 @@ fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
         &["--mix", "4", "--method", "dp-cda", "--delta", "1e-5"],
     ] {
         let more = |epsilon| mix(&[more, &["--yes", "--quiet", "--epsilon", epsilon]].concat());
-        let refused = fhaim(folder.path(), &more("1e-9"));
+        let refused = lab(folder.path(), &more("1e-9"));
         let told = stderr(&refused);
         assert_eq!(refused.status.code(), Some(2), "{told}");
         assert_eq!(told.lines().count(), 1, "{told}");
         let (_, least) = told.split_once(" to ").unwrap();
         let (_, least) = least.rsplit_once("to ").unwrap_or(("", least));
         let least = least.split([',', '\n']).next().unwrap();
-        let kept = fhaim(folder.path(), &more(least));
+        let kept = lab(folder.path(), &more(least));
         assert!(kept.status.success(), "{told} {}", stderr(&kept));
     }
 }
@@ -315,7 +315,7 @@ fn no_mixes_replace_records() {
         &format!("{images} s --out-labels ./s"),
     ] {
         let line = format!("{line} --mix 4 --epsilon 10 --yes");
-        let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        let output = lab(folder.path(), &line.split(' ').collect::<Vec<_>>());
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(told.contains("is named for two purposes"), "{told}");
@@ -331,14 +331,13 @@ fn mixes_go_into_pipes_and_to_standard_output() {
     let folder = folder("", CLASSED);
     fs::write(folder.path().join("i"), idx(&[40, 1, 1], &[9; 40])).unwrap();
     fs::write(folder.path().join("l"), idx(&[40], &[1; 40])).unwrap();
-    let program = env!("CARGO_BIN_EXE_fhaim");
     let files = "--images i --labels l --mix 4 --epsilon 10 --yes --quiet";
     // Whoever waited for the other would wait for ever.
     let script = format!(
         "mkfifo one two; (cat one > images; cat two > labels) & \
          timeout 20 \"$0\" mix {files} --out one --out-labels two && wait"
     );
-    let run = fhaim_kit::command::run("sh", folder.path(), &["-c", &script, program]);
+    let run = fhaim_kit::command::run("sh", folder.path(), &["-c", &script, PROGRAM]);
     assert!(run.status.success(), "{}", stderr(&run));
     let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
     let (images, labels) = (read("images"), read("labels"));
@@ -348,65 +347,43 @@ fn mixes_go_into_pipes_and_to_standard_output() {
     );
 
     let line = format!("mix {files} --out /dev/stdout --out-labels labels");
-    let run = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    let run = lab(folder.path(), &line.split(' ').collect::<Vec<_>>());
     assert!(run.status.success(), "{}", stderr(&run));
     // A header of four numbers, an image for each class and nothing more.
     assert_eq!(run.stdout.len(), 16 + read("labels").len() - 8);
     assert!(stderr(&run).contains("labels") || stderr(&run).contains("/dev/stdout"));
 }
 
-/// e(a) of one mix as it is published (Wang, Balle and Kasiviswanathan 2019, Theorem 9), in plain sums.
-fn published(rate: f64, scale: f64, order: u32) -> f64 {
-    let plain = |a: u32| 2.0 * f64::from(a) / (scale * scale);
-    let second = (4.0 * plain(2).exp_m1()).min(2.0 * plain(2).exp());
-    let mut choices = f64::from(order);
-    let mut sum = 1.0;
-    for j in 2..=order {
-        choices *= f64::from(order + 1 - j) / f64::from(j);
-        let moment = match j {
-            2 => second,
-            _ => 2.0 * (f64::from(j - 1) * plain(j)).exp(),
-        };
-        sum += choices * rate.powi(j as i32) * moment;
-    }
-    sum.ln() / f64::from(order - 1)
-}
-
-/// Two runs of DP-CDA over the same records: what the second one is told to cost in all is what the formula says of
-/// all mixes of both, and not the sum of what each is worth in another measure.
+/// DP-CDA is accounted for a replaced record, and the epsilons and deltas of two runs are added.
 #[test]
-fn several_runs_of_dp_cda_cost_what_the_formula_says_of_all_their_mixes() {
+fn runs_of_dp_cda_add_up_for_a_replaced_record() {
     let folder = folder(classed(400), CLASSED);
-    let cda = "--mix 4 --epsilon 20 --delta 1e-5 --method dp-cda --yes --quiet";
+    let cda = "--mix 4 --epsilon 20 --delta 1e-5 --method dp-cda --yes --quiet --json";
     let cda: Vec<&str> = cda.split_whitespace().collect();
     let run = || {
-        let run = fhaim(folder.path(), &mix(&cda));
+        let run = lab(folder.path(), &mix(&cda));
         assert!(run.status.success(), "{}", stderr(&run));
-        stderr(&run)
+        let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        (summary["epsilon_spent"].as_f64().unwrap(), stderr(&run))
     };
-    assert_eq!(run(), "");
-    let told = run();
+    let (spent, told) = run();
+    assert_eq!(told, "");
+    // Noise is rounded up to a whole scale, so a run costs a little less than it may.
+    assert!((18.0..=20.0).contains(&spent), "{spent}");
+    let (_, told) = run();
     let memory = fs::read(folder.path().join(CONFIG).join("memory.json")).unwrap();
     let memory: serde_json::Value = serde_json::from_slice(&memory).unwrap();
-    assert_eq!(memory.as_array().unwrap().len(), 2);
-    // 200 mixes of each class, of 4 of its 200 records.
-    let deviation = memory[0]["mixing"]["deviation"].as_f64().unwrap();
-    let epsilon = |mixes: f64| {
-        let at = |order| {
-            mixes * published(0.02, 4.0 * deviation, order) + 1e5f64.ln() / f64::from(order - 1)
-        };
-        (3..=40).map(at).fold(f64::INFINITY, f64::min)
-    };
-    // Noise is rounded up to a whole scale, so a run costs a little less than it may.
-    assert!(
-        (18.0..=20.0).contains(&epsilon(200.0)),
-        "{}",
-        epsilon(200.0)
+    assert_eq!(memory["uses"].as_array().unwrap().len(), 2);
+    let kept = &memory["uses"][0];
+    assert_eq!(
+        (&kept["program"], &kept["unit"]),
+        (&"fhaim-lab mix".into(), &"replaced".into())
     );
+    let up = |epsilon: f64| (1000.0 * epsilon).ceil() / 1000.0;
     let both = format!(
-        "together epsilon {:.3} at delta 1e-5; with this epsilon {:.3}:",
-        epsilon(200.0),
-        epsilon(400.0)
+        "for a record replaced: epsilon {:.3} at delta 1e-5 so far, epsilon {:.3} at delta 2e-5 with this",
+        up(spent),
+        up(2.0 * spent)
     );
     assert!(told.contains(&both), "{both} is not in: {told}");
 }
@@ -421,7 +398,7 @@ fn records_from_a_pipe_are_known_again() {
         let script = "cat t.csv | \"$0\" mix --data /dev/stdin --schema t.schema.json --out s.csv --mix 20 --epsilon 50 \
                       --yes --quiet";
         let output = Command::new("sh")
-            .args(["-c", script, env!("CARGO_BIN_EXE_fhaim")])
+            .args(["-c", script, PROGRAM])
             .env("FHAIM_CONFIG_DIR", folder.path().join(CONFIG))
             .current_dir(folder.path())
             .output()
@@ -432,7 +409,7 @@ fn records_from_a_pipe_are_known_again() {
     assert_eq!(piped(400), "");
     // Other records are not those.
     assert_eq!(piped(402), "");
-    let again = fhaim(
+    let again = lab(
         folder.path(),
         &mix(&["--mix", "20", "--epsilon", "50", "--yes", "--quiet"]),
     );

@@ -1,4 +1,4 @@
-//! `fhaim bench federated`: FLAIM's tables, with the printed figures beside.
+//! `fhaim-lab bench federated`: FLAIM's tables, with the printed figures beside.
 //!
 //! For each seed nine tenths of the records are divided among parties, the rest is held out; the workload is 64 random
 //! triples. Errors are mean L1 distances of shares, of as many records drawn from the model as were divided.
@@ -26,9 +26,9 @@ use crate::{args::megabytes, error::Error, input};
 /// What `--help` ends with.
 pub const BENCH_FEDERATED_EXAMPLES: &str = "\
 Examples:
-  bench/tables.sh data && FHAIM_DATA_DIR=data fhaim bench federated magic census --seeds 3
-  FHAIM_DATA_DIR=data fhaim bench federated adult --method aug-private --epsilon 5
-  FHAIM_DATA_DIR=data fhaim bench federated adult magic --heterogeneity
+  research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench federated magic census --seeds 3
+  FHAIM_DATA_DIR=data fhaim-lab bench federated adult --method aug-private --epsilon 5
+  FHAIM_DATA_DIR=data fhaim-lab bench federated adult magic --heterogeneity
 
 A table NAME is NAME.csv with NAME.schema.json in FHAIM_DATA_DIR.";
 

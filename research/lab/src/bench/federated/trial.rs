@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Instant};
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::{Rho, accounting};
-use fhaim_eval::{Boosted, BoostingOptions, auc, likelihood, workload_error};
+use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_federated::{
     FederatedSource, Method, PooledRun, Setting, partition::partition, play, random_triples,
 };
+use fhaim_lab_eval::likelihood;
 use fhaim_release::{Holders, Job, Run, Workload};
 use fhaim_synth::{FittedModel, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};

@@ -1,4 +1,4 @@
-//! Jobs of `fhaim bench load`: each over a dataset of its own, and paid once.
+//! Jobs of `fhaim-lab bench load`: each over a dataset of its own, and paid once.
 
 use std::{
     sync::Arc,

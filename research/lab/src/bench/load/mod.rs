@@ -1,4 +1,4 @@
-//! `fhaim bench load`: many users read and download while jobs run.
+//! `fhaim-lab bench load`: many users read and download while jobs run.
 //!
 //! The services are processes of their own on loopback, or run already behind one address. Users
 //! are signed-in clients that ask for something once a second; every job is over a dataset of its
@@ -26,7 +26,7 @@ use super::{
     args::LoadArguments,
     fleet::{Fleet, Usage},
 };
-use crate::{error::Error, output, serve::runtime};
+use crate::{error::Error, output};
 
 /// Accounts that the users share; each has a finished job.
 const ACCOUNTS: usize = 10;
@@ -62,7 +62,7 @@ pub fn run(arguments: &LoadArguments, progress: &Progress) -> Result<(), Error> 
     let outcome = match &arguments.server {
         Some(server) => {
             let endpoints = Endpoints::behind(server);
-            runtime()?.block_on(load(&endpoints, arguments, progress))?
+            fhaim_cli::shared::runtime()?.block_on(load(&endpoints, arguments, progress))?
         }
         None => on_new_services(arguments, progress)?,
     };
@@ -85,7 +85,7 @@ fn on_new_services(arguments: &LoadArguments, progress: &Progress) -> Result<Out
     let folder = TempDir::new().map_err(|error| Error::Service(error.to_string()))?;
     let mut fleet = Fleet::start(folder.path())?;
     let endpoints = fleet.endpoints();
-    let mut outcome = runtime()?.block_on(async {
+    let mut outcome = fhaim_cli::shared::runtime()?.block_on(async {
         fleet.ready().await?;
         load(&endpoints, arguments, progress).await
     })?;

@@ -1,4 +1,4 @@
-//! Users of `fhaim bench load`: each asks for something once a second, mostly how a job is,
+//! Users of `fhaim-lab bench load`: each asks for something once a second, mostly how a job is,
 //! sometimes lists, the ledger, a model, a synthetic table.
 
 use std::{

@@ -67,7 +67,7 @@ impl Kept {
         for line in text.get(..whole).unwrap_or("").lines() {
             let line: Line = serde_json::from_str(line).map_err(|error| Error::Content {
                 path: path.to_owned(),
-                problem: format!("not a run of `fhaim bench scale`: {error}"),
+                problem: format!("not a run of `fhaim-lab bench scale`: {error}"),
             })?;
             if line.setting == setting {
                 rows.push(line.into());

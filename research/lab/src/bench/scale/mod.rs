@@ -1,4 +1,4 @@
-//! `fhaim bench scale`: whole encrypted runs on made-up tables of growing length and width, each in a
+//! `fhaim-lab bench scale`: whole encrypted runs on made-up tables of growing length and width, each in a
 //! process of its own: seconds, bytes and memory, and how they grow.
 
 mod chart;
@@ -14,6 +14,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use fhaim_cli::shared::Upload;
 use fhaim_files::progress::Progress;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -25,17 +26,16 @@ use super::rows::Rows;
 use crate::{
     args::megabytes,
     error::Error,
-    holders::Upload,
     output::{Staged, print},
     size,
 };
 
 pub const SCALE_EXAMPLES: &str = "\
 Examples:
-  fhaim bench scale
-  fhaim bench scale --contribution counts --records 1000 --records 1000000 --picture scale.svg
-  fhaim bench scale --records 1000 --records 100000 --columns 10 --columns 100 --kept scale.jsonl
-  fhaim bench scale --contribution counts --records 10000 --columns 10 --columns 100 --columns 600 --json";
+  fhaim-lab bench scale
+  fhaim-lab bench scale --contribution counts --records 1000 --records 1000000 --picture scale.svg
+  fhaim-lab bench scale --records 1000 --records 100000 --columns 10 --columns 100 --kept scale.jsonl
+  fhaim-lab bench scale --contribution counts --records 10000 --columns 10 --columns 100 --columns 600 --json";
 
 /// Categories of a made-up column.
 const CATEGORIES: [&str; 4] = ["a", "b", "c", "d"];
@@ -276,7 +276,7 @@ fn measure(
     let program = std::env::current_exe().map_err(|source| failed(&source))?;
     let started = Instant::now();
     let mut child = Command::new(program)
-        .args(["run", "--yes", "--quiet", "--json"])
+        .args(["fhaim", "run", "--yes", "--quiet", "--json"])
         .args(["--epsilon", &arguments.epsilon.to_string()])
         .args(["--model-mb", &arguments.model_mb.ceil().to_string()])
         .args(["--contribution", contribution])

@@ -1,4 +1,4 @@
-//! `fhaim-gan bench`: what records of MNIST networks make, and what they tell of those they were trained on.
+//! `fhaim-lab gan bench`: what records of MNIST networks make, and what they tell of those they were trained on.
 //!
 //! Four fifths of the images train networks, and a classifier that judges what they make. For the attacks other networks
 //! are trained on a tenth of these (the members); the other nine tenths are the others, and the fifth that is left tells
@@ -12,17 +12,16 @@ use std::time::Instant;
 
 use fhaim_eval::MonteCarlo;
 use fhaim_federated::partition::Rule;
-use fhaim_files::memory::Unit;
 use fhaim_files::progress::Progress;
 use fhaim_gan::{Attacks, Examples, Judge, Model, Quality, attack};
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
-use crate::args::BenchArguments;
-use crate::data::{self, CLASSES};
-use crate::failure::Failure;
-use crate::method::{Kept, Method, keep, train_by};
+use crate::gan::args::BenchArguments;
+use crate::gan::data::{self, CLASSES};
+use crate::gan::failure::Failure;
+use crate::gan::method::{Kept, Method, Protected, keep, train_by};
 
 /// delta of all budgets.
 const DELTA: f64 = 1e-5;
@@ -194,9 +193,9 @@ fn rules(arguments: &BenchArguments, method: Method) -> impl Iterator<Item = &St
 
 /// (epsilon, delta) of a method that keeps a budget.
 fn budget(arguments: &BenchArguments, method: Method) -> Option<(f64, f64)> {
-    method.unit().map(|unit| match unit {
-        Unit::Record => (arguments.record_epsilon.unwrap_or(RECORD_EPSILON), DELTA),
-        Unit::Party => (arguments.party_epsilon.unwrap_or(PARTY_EPSILON), DELTA),
+    method.protected().map(|unit| match unit {
+        Protected::Record => (arguments.record_epsilon.unwrap_or(RECORD_EPSILON), DELTA),
+        Protected::Party => (arguments.party_epsilon.unwrap_or(PARTY_EPSILON), DELTA),
     })
 }
 

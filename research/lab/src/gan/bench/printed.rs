@@ -1,6 +1,6 @@
 //! What Saleem and Fan print for MNIST, without noise: their classifier, networks and records are others.
 
-use crate::method::Method;
+use crate::gan::method::Method;
 
 /// Inception score and Fréchet distance.
 pub fn quality(method: Method) -> Option<[f64; 2]> {

@@ -1,4 +1,4 @@
-//! `fhaim-gan bench --table`: what tables networks make, by the measures of `fhaim bench federated`.
+//! `fhaim-lab gan bench --table`: what tables networks make, by the measures of `fhaim-lab bench federated`.
 //!
 //! Nine tenths of the records are divided among parties, the rest is held out. The error is the mean L1 distance of
 //! shares over 64 random triples of columns, of as many drawn records as were divided; trees that were trained on drawn
@@ -18,10 +18,10 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use super::{budget, rules};
-use crate::args::{BenchArguments, ReadingArguments};
-use crate::data;
-use crate::failure::Failure;
-use crate::method::{Method, keep, train_by};
+use crate::gan::args::{BenchArguments, ReadingArguments};
+use crate::gan::data;
+use crate::gan::failure::Failure;
+use crate::gan::method::{Method, keep, train_by};
 
 /// Share of the records that are divided among parties.
 const SEEN: f64 = 0.9;
