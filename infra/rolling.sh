@@ -5,16 +5,18 @@
 #   infra/rolling.sh [SECONDS [BETWEEN]]    3600 seconds, 60 from one round to the next
 #
 # At the end it prints what the users saw, what the proxy saw, and whether anything was lost: every
-# job that was accepted is done, once, and paid once (`fhaim bench load`); the services agree and the
+# job that was accepted is done, once, and paid once (`fhaim-lab bench load`); the services agree and the
 # ledgers' chains are whole (`fhaim admin compare`); no service failed or panicked. Ends with 1
-# otherwise. FHAIM_BIN names the program; USERS, JOBS and RECORDS say how much load (20, 2, 2000).
+# otherwise. FHAIM_BIN names the program, FHAIM_LAB_BIN `fhaim-lab`; USERS, JOBS and RECORDS say how much load (20, 2, 2000).
 # Needs nginx; Postgres and S3 are those of FHAIM_TEST_POSTGRES and FHAIM_TEST_S3, or else started by
 # .ci/servers (Debian, as root).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 seconds=${1:-3600} between=${2:-60}
 program=${FHAIM_BIN:-$here/../target/release/fhaim}
+lab=${FHAIM_LAB_BIN:-$here/../research/target/release/fhaim-lab}
 [ -x "$program" ] || { echo "there is no program $program: set FHAIM_BIN" >&2; exit 1; }
+[ -x "$lab" ] || { echo "there is no program $lab: set FHAIM_LAB_BIN" >&2; exit 1; }
 command -v nginx >/dev/null || { echo "there is no nginx: apt-get install nginx-light" >&2; exit 1; }
 command -v psql >/dev/null || { echo "there is no psql: apt-get install postgresql-client" >&2; exit 1; }
 export NO_COLOR=1
@@ -112,7 +114,7 @@ front_process=$!
 for name in "${names[@]}"; do for replica in "${replicas[@]}"; do start "$name-$replica"; done; done
 for name in "${names[@]}"; do for replica in "${replicas[@]}"; do ready "$name-$replica"; done; done
 
-"$program" bench load --server "http://$front" --seconds "$seconds" --users "${USERS:-20}" \
+"$lab" bench load --server "http://$front" --seconds "$seconds" --users "${USERS:-20}" \
     --jobs "${JOBS:-2}" --records "${RECORDS:-2000}" >"$folder/load.out" 2>"$folder/load.log" &
 load=$!
 # Accounts and their first datasets are made in peace.

@@ -42,7 +42,7 @@ export class Job {
     }));
   }
 
-  /** Its model as a file, for `fhaim sample` and `fhaim attack`. */
+  /** Its model as a file, for `fhaim sample` and `fhaim-lab attack`. */
   async model(): Promise<Uint8Array> {
     return bytes(this.session.generation.GET("/v1/jobs/{job}/model/file", {
       params: { path: { job: this.id } }, parseAs: "arrayBuffer",

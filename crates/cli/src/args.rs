@@ -11,12 +11,9 @@ pub use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_synth::MechanismName;
 
 use crate::align::{ALIGN_EXAMPLES, AlignArguments};
-use crate::attack::{ATTACK_EXAMPLES, AttackArguments};
-use crate::bench::args::BenchCommand;
-use crate::federate::args::FederateCommand;
+use crate::bench::{BENCH_EXAMPLES, BenchArguments};
 use crate::holders::HoldersArguments;
 use crate::input::Data;
-use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
     AccountCommand, DatasetCommand, JobCommand, LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES,
@@ -87,18 +84,9 @@ pub enum Command<R: Randomness> {
     /// Find the common rows of two or three holders' tables, and one order of them
     #[command(after_help = ALIGN_EXAMPLES)]
     Align(AlignArguments),
-    /// One table in many hands: divide one, make a synthetic table from the parts
-    #[command(subcommand)]
-    Federate(FederateCommand<R>),
-    /// Means of a few records of one class with noise, of a table or of images
-    #[command(after_help = MIX_EXAMPLES)]
-    Mix(Drawing<MixArguments, R>),
-    /// Try to tell which records a model was made from
-    #[command(after_help = ATTACK_EXAMPLES)]
-    Attack(AttackArguments),
-    /// Measure speed and accuracy
-    #[command(subcommand)]
-    Bench(BenchCommand),
+    /// Measure encrypted computation on your own table and machine
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchArguments),
     /// Run all three services in this process, with a data folder
     #[command(after_help = UP_EXAMPLES)]
     Up(UpArguments),
@@ -422,13 +410,6 @@ pub struct CheckArguments {
     pub strictness: StrictnessArguments,
 }
 
-pub fn megabytes(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(mb) if mb > 0.0 && mb.is_finite() => Ok(mb),
-        _ => Err("a positive number".to_owned()),
-    }
-}
-
 /// What follows the flags of a command that takes a mechanism: examples, and what each of the
 /// mechanisms is.
 pub fn with_mechanisms(examples: &str) -> String {
@@ -447,6 +428,7 @@ pub fn with_mechanisms(examples: &str) -> String {
     text
 }
 
+/// Reads a mechanism by its name.
 pub fn mechanism() -> impl TypedValueParser<Value = MechanismName> {
     PossibleValuesParser::new(MechanismName::all().map(MechanismName::as_str))
         .try_map(|name| name.parse())

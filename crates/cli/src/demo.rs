@@ -43,7 +43,7 @@ pub fn run(
     })?;
     let request = request(arguments);
     let real = folder.join(TABLE);
-    write(&real, &wine::csv())?;
+    write(&real, wine::CSV)?;
     write(&request.schema, wine::SCHEMA)?;
     let run = generate::run_encrypted(&request, seed, progress)?;
     let report = folder.join(REPORT);

@@ -70,12 +70,6 @@ pub enum Error {
     /// Two tables cannot be compared.
     #[error(transparent)]
     Evaluation(#[from] fhaim_eval::Error),
-    /// Parties or their server did not come to an end.
-    #[error(transparent)]
-    Federated(#[from] fhaim_federated::Error),
-    /// Records cannot be mixed.
-    #[error(transparent)]
-    Mix(#[from] fhaim_mix::Error),
     /// The operating system has no randomness to give.
     #[error("the operating system's random generator failed")]
     NoRandomness,
@@ -109,12 +103,7 @@ impl Error {
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
-            Self::Federated(fhaim_federated::Error::TooFewParties { .. }) => {
-                Some("--most-rounds, or --rounds")
-            }
-            Self::Mechanism(_) | Self::Protocol(_) | Self::Federated(_) => {
-                Refused::by(self).and_then(Refused::way_out)
-            }
+            Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
             Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim login` signs in"),
             _ => None,
         }
@@ -132,23 +121,7 @@ impl Error {
             | Self::Encryption(fhaim_he::Error::NoParameters { .. })
             | Self::Evaluation(_)
             | Self::Environment(..) => 2,
-            Self::Mix(fhaim_mix::Error::Encryption(error)) => match error {
-                fhaim_he::Error::NoParameters { .. } => 2,
-                _ => 1,
-            },
-            Self::Mix(_) => 2,
-            Self::Federated(
-                fhaim_federated::Error::Setting { .. }
-                | fhaim_federated::Error::TooFewRecords { .. }
-                | fhaim_federated::Error::TooFewParties { .. }
-                | fhaim_federated::Error::NoTarget
-                | fhaim_federated::Error::OneColumn
-                | fhaim_federated::Error::Digits
-                | fhaim_federated::Error::Privacy(_),
-            ) => 2,
-            Self::Mechanism(_) | Self::Federated(fhaim_federated::Error::Job(_)) => {
-                Refused::by(self).map_or(1, Refused::exit_code)
-            }
+            Self::Mechanism(_) => Refused::by(self).map_or(1, Refused::exit_code),
             Self::Protocol(
                 fhaim_protocol::Error::Records { .. } | fhaim_protocol::Error::Terms(_),
             )
@@ -159,7 +132,6 @@ impl Error {
             Self::Files(error) => error.exit_code(),
             Self::Remote(error) => remote_exit_code(error),
             Self::Model(_)
-            | Self::Federated(_)
             | Self::Job(_)
             | Self::Unequal(_)
             | Self::Service(_)
@@ -213,10 +185,7 @@ impl<'a> Refused<'a> {
         use fhaim_protocol::Error as P;
         let mechanism = match error {
             Error::Mechanism(error) => error,
-            Error::Protocol(P::Release(error))
-            | Error::Federated(fhaim_federated::Error::Job(error)) => {
-                return Some(Self::Job(error));
-            }
+            Error::Protocol(P::Release(error)) => return Some(Self::Job(error)),
             Error::Protocol(P::Mechanism(refusal)) => refusal.downcast_ref()?,
             _ => return None,
         };

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use crate::{
     args::EvaluateArguments,
-    attack,
     error::Error,
     input::{self, Data},
     output::{self, Staged},
@@ -78,7 +77,7 @@ fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Member
     let scores = match &arguments.model {
         None => None,
         Some(path) => {
-            let model = attack::model(path, arguments.model_mb, members.schema())?;
+            let model = input::model(path, arguments.model_mb, members.schema())?;
             let density = model.density().ok_or_else(|| Error::Content {
                 path: path.clone(),
                 problem: "the model cannot tell how likely a record is: leave --model out"

@@ -33,7 +33,7 @@ use crate::{
     input, kept_releases,
     output::{self, Staged, commit_all},
     randomness::{InsecureTestSeed, Purpose, generator, system},
-    size,
+    size, spending,
     summary::{Fit, LedgerFile, Summary, print_summary},
 };
 
@@ -135,7 +135,13 @@ impl<'a> Request<'a> {
         let GenerateArguments {
             data, delta, yes, ..
         } = self.arguments;
-        Ok(memory::look_up(data, self.job.rho, *delta, None, *yes)?)
+        Ok(memory::look_up(
+            data,
+            spending(self.job.rho),
+            *delta,
+            None,
+            *yes,
+        )?)
     }
 
     /// Draws the synthetic table from the model and writes all files.
@@ -324,7 +330,7 @@ impl Request<'_> {
 fn remember(records: Option<&Records>, arguments: &GenerateArguments, spent: Rho) {
     if let Some(records) = records {
         let out = arguments.out.display().to_string();
-        records.remember(&Use::Run { out }, spent);
+        records.remember(&Use::Run { out }, spending(spent));
     }
 }
 

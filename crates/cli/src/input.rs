@@ -1,13 +1,14 @@
 //! What a command reads: schemas and tables.
 
-use std::{fs, io::Read, path::Path};
+use std::{fs, io::Read, path::Path, sync::Arc};
 
 use fhaim_domain::{
     Adjusted, Binning, BrokenConstraint, Kind, ReadOptions, Reading, Schema, Streaming, Table,
     read_csv, stream_csv,
 };
-pub use fhaim_files::data::{Data, delimiter, open, refuse_pipe, text};
+pub use fhaim_files::data::{Data, delimiter, text};
 use fhaim_files::{data, note, read_options, remarks};
+use fhaim_synth::{FittedModel, load_model};
 
 use crate::{
     args::{FormatArguments, StrictnessArguments},
@@ -23,6 +24,26 @@ pub fn schema(path: &Path) -> Result<Schema, Error> {
         source,
     })?;
     Ok(Schema::from_json(&path.to_string_lossy(), &json)?)
+}
+
+/// Reads a model of tables with a schema.
+pub fn model(path: &Path, most_mb: usize, schema: &Schema) -> Result<Arc<dyn FittedModel>, Error> {
+    let bytes = fs::read(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let content = |problem: String| Error::Content {
+        path: path.to_owned(),
+        problem,
+    };
+    let model = load_model(&bytes, most_mb.saturating_mul(1_000_000))
+        .map_err(|error| content(error.to_string()))?;
+    // A saved model knows no digits: to it they are attributes like all others.
+    if model.domain().sizes() != schema.domain().sizes() {
+        let problem = "the model is not over the schema's columns";
+        return Err(content(problem.to_owned()));
+    }
+    Ok(model)
 }
 
 /// Reads a table, and tells its holder on standard error what the reading changed.

@@ -1,7 +1,8 @@
 //! The fhaim command: synthetic data from tables nobody but their holder reads.
 //!
 //! [`main`] is all of the program `fhaim`. [`main_drawing_from`] is the same for a program whose flags
-//! may say where randomness comes from; `tests/system` has one, with which runs are compared.
+//! may say where randomness comes from; `tests/system` has one, with which runs are compared. [`shared`] has what the
+//! research program `fhaim-lab` uses as well.
 //!
 //! Results go to files and, with `--json`, to standard output; progress and remarks to standard
 //! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
@@ -10,9 +11,7 @@
 mod align;
 mod alone;
 mod args;
-mod attack;
 mod bench;
-mod budget;
 mod counting;
 mod demo;
 mod drawing;
@@ -20,38 +19,45 @@ mod encrypted;
 mod error;
 mod estimate;
 mod evaluate;
-mod federate;
 mod generate;
 mod held;
 mod holders;
 pub mod in_process;
 mod input;
 mod kept_releases;
-mod mix;
 mod output;
 mod randomness;
 mod remote;
 mod sample;
 mod schema;
 mod serve;
+pub mod shared;
 mod shell;
 mod size;
 mod spool;
 mod summary;
 mod wine;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, error::ErrorKind};
-use fhaim_files::progress::Progress;
+use fhaim_dp::Rho;
+use fhaim_files::{memory::Cost, progress::Progress};
 
 use crate::{
     args::{Arguments, Command, SchemaCommand},
-    bench::args::BenchCommand,
-    error::Error,
     randomness::OperatingSystem,
 };
+pub use error::Error;
 pub use randomness::{InsecureTestSeed, Randomness};
+
+/// The name under which the memory of spending keeps what this program spends.
+const PROGRAM: &str = "fhaim";
+
+/// What a run of this program's own mechanisms spends, for the memory of spending.
+fn spending(rho: Rho) -> Cost {
+    Cost::zcdp(PROGRAM, rho)
+}
 
 /// Does what the process was called to do, with randomness of the operating system alone.
 pub fn main() -> ExitCode {
@@ -60,24 +66,32 @@ pub fn main() -> ExitCode {
 
 /// As [`main`], with randomness as the flags of `R` have it.
 pub fn main_drawing_from<R: Randomness>() -> ExitCode {
-    let arguments = match Arguments::<R>::try_parse() {
+    main_with::<R>(std::env::args_os())
+}
+
+/// As [`main_drawing_from`], with these arguments, of which the first names the program.
+pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::<R>::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            match error.way_out() {
-                Some(way_out) => eprintln!("error: {error} ({way_out})"),
-                None => eprintln!("error: {error}"),
-            }
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failed(&error, error.way_out(), error.exit_code()),
     }
 }
 
+/// Tells of an error in one line.
+pub fn failed(error: &dyn std::error::Error, way_out: Option<&str>, exit_code: u8) -> ExitCode {
+    match way_out {
+        Some(way_out) => eprintln!("error: {error} ({way_out})"),
+        None => eprintln!("error: {error}"),
+    }
+    ExitCode::from(exit_code)
+}
+
 /// Help and version as they are; an error in one line, like all others.
-fn usage(error: &clap::Error) -> ExitCode {
+pub fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == MISSING_COMMAND {
         // Where standard output is gone there is nobody to tell.
         let _ = error.print();
@@ -108,28 +122,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Sample(drawing) => sample::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
         Command::Align(arguments) => align::run(arguments, &progress),
-        Command::Federate(command) => federate::dispatch(command, &progress),
-        Command::Mix(drawing) => mix::run(&drawing.arguments, drawing.seed(), &progress),
-        Command::Attack(arguments) => attack::run(arguments, &progress),
-        Command::Bench(BenchCommand::Mix(arguments)) => bench::mixing::run(arguments, &progress),
-        Command::Bench(BenchCommand::Attack(arguments)) => bench::attack::run(arguments, &progress),
-        Command::Bench(BenchCommand::Endings(arguments)) => {
-            bench::endings::run(arguments, &progress)
-        }
-        Command::Bench(BenchCommand::Paper(arguments)) => bench::paper::run(arguments, &progress),
-        Command::Bench(BenchCommand::Federated(arguments)) => {
-            bench::federated::run(arguments, &progress)
-        }
-        Command::Bench(BenchCommand::Compute(arguments)) => {
-            bench::compute::run(arguments, &progress)
-        }
-        Command::Bench(BenchCommand::Mechanisms(arguments)) => {
-            bench::mechanisms::run(arguments, &progress)
-        }
-        Command::Bench(BenchCommand::Pgm(arguments)) => bench::pgm::run(arguments, &progress),
-        Command::Bench(BenchCommand::Scale(arguments)) => bench::scale::run(arguments, &progress),
-        Command::Bench(BenchCommand::Load(arguments)) => bench::load::run(arguments, &progress),
-        Command::Bench(BenchCommand::Siege(arguments)) => bench::siege::run(arguments, &progress),
+        Command::Bench(arguments) => bench::run(arguments, &progress),
         Command::Completions(arguments) => shell::completions::<R>(arguments),
         Command::Man(arguments) => shell::man::<R>(arguments),
         command @ (Command::Up(_)

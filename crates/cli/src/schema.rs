@@ -5,12 +5,13 @@ use std::path::Path;
 use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
-    memory::{self, Use},
+    memory::{self, Cost, Use},
     note,
 };
 use serde::Serialize;
 
 use crate::{
+    PROGRAM,
     args::{CheckArguments, InferArguments},
     error::Error,
     input,
@@ -50,10 +51,13 @@ pub fn draft(arguments: &InferArguments) -> Result<Drafted, Error> {
 }
 
 fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, Error> {
-    let budget = accounting::rho(epsilon, arguments.delta / 2.0)?;
+    let half = arguments.delta / 2.0;
+    let budget = accounting::rho(epsilon, half)?;
+    // The texts of single records pass their thresholds with at most the other half.
+    let cost = |rho| Cost::zcdp_but_for(PROGRAM, rho, half);
     let records = memory::look_up(
         &arguments.data,
-        budget,
+        cost(budget),
         arguments.delta,
         None,
         arguments.yes,
@@ -78,7 +82,7 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     if let Some(records) = records.filter(|_| spent > Rho::ZERO) {
         let out = out.unwrap_or(Path::new("standard output"));
         let out = out.display().to_string();
-        records.remember(&Use::Draft { out }, spent);
+        records.remember(&Use::Draft { out }, cost(spent));
     }
     let draft = draft?;
     let statement = format!(

@@ -150,18 +150,6 @@ pub fn linux_bytes(file: &str, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Seconds of all threads of a process, in user mode and in the system, so far.
-pub fn cpu_seconds(stat: &str) -> Option<f64> {
-    /// Linux tells them in hundredths of seconds on every architecture.
-    const TICKS: f64 = 100.0;
-    let text = std::fs::read_to_string(stat).ok()?;
-    // After the name in brackets the third field follows; user and system time are the 14th and 15th.
-    let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(11);
-    let [user, system]: [f64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
-    Some((user + system) / TICKS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,29 +12,6 @@ pub enum Error {
     /// The privacy parameter delta is not strictly between 0 and 1.
     #[error("delta must lie strictly between 0 and 1, not {}", number(*.0))]
     Delta(f64),
-    /// Renyi accounting shows no epsilon as small, whatever the noise.
-    #[error(
-        "no noise keeps epsilon {}: at this delta Renyi accounting shows {floor:.4} or more (raise epsilon, or delta)",
-        number(*epsilon)
-    )]
-    NoNoiseKeeps {
-        /// The epsilon asked for.
-        epsilon: f64,
-        /// What it is with all the noise that is looked at.
-        floor: f64,
-    },
-    /// Noise, or a chance to be drawn, that Renyi accounting has no price for.
-    #[error(
-        "noise must be a positive number, and a chance to be drawn above 0 and at most 1, not {} and {}",
-        number(*noise),
-        number(*rate)
-    )]
-    Sampled {
-        /// The chance.
-        rate: f64,
-        /// The noise.
-        noise: f64,
-    },
     /// The privacy parameter rho is negative, infinite or not a number.
     #[error("rho must be a finite number of at least 0 and below 2^48, not {}", number(*.0))]
     Rho(f64),

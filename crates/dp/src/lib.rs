@@ -21,7 +21,6 @@ mod key;
 mod ladder;
 mod ledger;
 mod number;
-pub mod rdp;
 mod rho;
 mod shares;
 

@@ -35,9 +35,6 @@ pub enum Error {
     /// A marginal or record that the table does not have.
     #[error(transparent)]
     Codes(#[from] CodesProblem),
-    /// Vectors to train on, or to test, that are none.
-    #[error("labelled vectors must be whole, of the same width, and of classes that there are")]
-    Labelled,
     /// An attack that lacks what it goes by.
     #[error("the attack cannot be made: {0}")]
     Attack(&'static str),

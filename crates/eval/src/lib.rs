@@ -10,9 +10,7 @@ mod boosting;
 mod closeness;
 mod error;
 mod html;
-mod likelihood;
 mod membership;
-mod perceptron;
 mod prediction;
 mod regression;
 mod report;
@@ -29,9 +27,7 @@ pub use boosting::{Boosted, BoostingOptions};
 pub use closeness::Closeness;
 pub use error::Error;
 pub use html::{Fact, html_page};
-pub use likelihood::{Likelihood, likelihood};
 pub use membership::{Membership, membership};
-pub use perceptron::{Labelled, Perceptron, PerceptronOptions};
 pub use prediction::{MAX_CLASSES, Prediction, Scores, auc, predict_held_out};
 pub use report::{
     Association, ColumnReport, ConstraintReport, MAX_TRIPLES, REPORT_STATEMENT, Report, SetError,

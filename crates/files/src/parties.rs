@@ -26,7 +26,7 @@ pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
         let path = entry.map_err(refuse)?.path();
         match path.file_name().and_then(OsStr::to_str) {
             Some(name) if name.starts_with(UNFINISHED) => {
-                let problem = "a command was killed while it wrote into this folder: where that was `fhaim federate split`, \
+                let problem = "a command was killed while it wrote into this folder: where that was `fhaim-lab federate split`, \
                                make the tables anew in an empty one, else remove this file";
                 return Err(Error::Content {
                     path,
@@ -52,7 +52,7 @@ pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
     if files.is_empty() {
         return Err(Error::Content {
             path: parts.to_owned(),
-            problem: "there is no table in it: `fhaim federate split` makes some".to_owned(),
+            problem: "there is no table in it: `fhaim-lab federate split` makes some".to_owned(),
         });
     }
     Ok(files)

@@ -142,7 +142,7 @@ impl Client {
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// Writes the model of a finished job as it comes, a file for `fhaim sample` and `fhaim attack`; the number
+    /// Writes the model of a finished job as it comes, a file for `fhaim sample` and `fhaim-lab attack`; the number
     /// of bytes.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ pub async fn fitted(state: &State, job: Job) -> Result<Fitted, Failure> {
     Ok(Fitted { job, terms, model })
 }
 
-/// The model as a file, for programs: `fhaim sample` draws from it, `fhaim attack` tries it.
+/// The model as a file, for programs: `fhaim sample` draws from it, `fhaim-lab attack` tries it.
 ///
 /// # Errors
 /// There is no such job, or it is not done.

@@ -242,8 +242,8 @@ class Generation:
 
     def download_model(self, job: UUID) -> Stream:
         """The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim
-        sample` draws from it, `fhaim attack` tries whom it tells of. It is made from what was
-        released, as synthetic tables are.
+        sample` draws from it, `fhaim-lab attack` tries whom it tells of. It is made from what
+        was released, as synthetic tables are.
         """
         return self._http.stream("GET", path("/v1/jobs/{}/model/file", job))
 

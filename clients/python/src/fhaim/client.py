@@ -671,7 +671,7 @@ class Client:
         return self.generation.show_model(_identifier(job))
 
     def download_model(self, job: JobId, path: str | os.PathLike[str]) -> int:
-        """Writes the model of a finished job to a file, for `fhaim sample` and `fhaim attack`; its bytes.
+        """Writes the model of a finished job to a file, for `fhaim sample` and `fhaim-lab attack`; its bytes.
         The file is there whole or not at all."""
         with self.generation.download_model(_identifier(job)) as saved:
             return _written(saved, Path(path))

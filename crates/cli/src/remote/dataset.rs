@@ -42,6 +42,7 @@ use crate::{
     input::{self, Data},
     output,
     randomness::{InsecureTestSeed, Purpose, Randomness, generator},
+    spending,
 };
 
 pub async fn run<R: Randomness>(
@@ -114,7 +115,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     // Refused here with a reason, before anything is sent.
     let budget = terms.plan()?.budget;
     if let Some(data) = &arguments.data {
-        memory::look_up(data, budget, terms.delta, None, arguments.yes)?;
+        memory::look_up(data, spending(budget), terms.delta, None, arguments.yes)?;
     }
     let client = login::client()?;
     if arguments.data.is_some() {
@@ -212,10 +213,16 @@ pub async fn send(
     };
     let source = Source { records, noise };
     let (data, id) = (&arguments.data, dataset.id);
-    let known = memory::look_up(data, plan.budget, terms.delta, Some(id), arguments.yes)?;
+    let known = memory::look_up(
+        data,
+        spending(plan.budget),
+        terms.delta,
+        Some(id),
+        arguments.yes,
+    )?;
     if let Some(records) = known {
         let server = client.endpoints().generation.clone();
-        records.remember(&Use::Dataset { id, server }, plan.budget);
+        records.remember(&Use::Dataset { id, server }, spending(plan.budget));
     }
     let digest = table_digest(data)?;
     let journal = match folder {

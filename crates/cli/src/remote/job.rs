@@ -265,7 +265,7 @@ Examples:
       --rows 1000000 --where race=Asian --draw-seed 7
   fhaim download 0198c0de-0000-7000-8000-000000000001 --model patients.model
 
-The model is made from what was released, as synthetic tables are: `fhaim sample` draws from it, `fhaim attack`
+The model is made from what was released, as synthetic tables are: `fhaim sample` draws from it, `fhaim-lab attack`
 tries whom it tells of. A link opens no model.";
 
 /// Flags of `download`.

@@ -3,15 +3,12 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 mod align;
-mod attack;
 mod constraints;
 mod draft;
 mod estimates;
-mod federate;
 mod help;
 mod hospital;
 mod memory;
-mod mix;
 mod openapi;
 mod refusals;
 mod runs;

@@ -23,10 +23,22 @@ fn a_second_run_over_the_same_records_says_what_they_cost_together() {
     fs::copy(folder.path().join("u.csv"), folder.path().join("t.csv")).unwrap();
     let told = run(&["--epsilon", "1", "--yes"]);
     assert!(told.contains("these records were used before"), "{told}");
-    assert!(told.contains("a run here, into out.csv"), "{told}");
+    assert!(
+        told.contains("a run of fhaim, into out.csv: rho "),
+        "{told}"
+    );
     // Both together: less than 1 + 1, more than 1.
-    let epsilon = told.trim().rsplit_once("epsilon ").unwrap().1;
-    let epsilon: f64 = epsilon.parse().unwrap();
+    let (_, line) = told.split_once("for a record added or removed: ").unwrap();
+    let with_this = line
+        .trim()
+        .strip_suffix(" at delta 1e-9 with this")
+        .unwrap();
+    let epsilon: f64 = with_this
+        .rsplit_once("epsilon ")
+        .unwrap()
+        .1
+        .parse()
+        .unwrap();
     assert!(epsilon > 1.2 && epsilon < 2.0, "{told}");
 
     let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
@@ -55,7 +67,7 @@ fn what_is_remembered_is_keyed_and_its_owners_alone() {
         }
         let entries = fs::read(config.join("memory.json")).unwrap();
         let entries: Value = serde_json::from_slice(&entries).unwrap();
-        entries[0]["records"].as_str().unwrap().to_owned()
+        entries["uses"][0]["records"].as_str().unwrap().to_owned()
     });
     // The same records, on two machines.
     assert_ne!(digests[0], digests[1]);

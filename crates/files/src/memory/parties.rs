@@ -4,7 +4,8 @@
 use std::{fmt, fmt::Write as _, path::Path, path::PathBuf};
 
 use super::{
-    Account, Cost, Neighbours, Unit, of_a_party, of_a_record, party_epsilon, record_epsilon,
+    account::{Account, Told, left_out, units},
+    cost::Unit,
 };
 use crate::{home, shown, shown_path};
 
@@ -40,76 +41,65 @@ pub(super) fn each(used: &[Used<'_>], folder: &Path) -> Option<PathBuf> {
     Some(path)
 }
 
-/// A party's table, and what its records cost before this run and with it.
-type Told<'a> = (&'a str, f64, f64);
+/// The name of a party's table, and what its records cost.
+type Named<'a> = (&'a str, Told);
 
 impl Summary<'_> {
     /// The parties that pay least and most, this run included.
-    fn ends(&self, epsilon: impl Fn(&[&Cost]) -> f64) -> Option<[Told<'_>; 2]> {
-        let told = self.used.iter().map(|Used { name, account }| {
-            let before: Vec<&Cost> = account.before.iter().map(|entry| &entry.cost).collect();
-            let with_this: Vec<&Cost> = before.iter().copied().chain([&account.next]).collect();
-            (name.as_str(), epsilon(&before), epsilon(&with_this))
-        });
-        let told: Vec<Told<'_>> = told.collect();
-        let least = told.iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
-        let most = told.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    fn ends(&self, unit: Unit) -> Option<[Named<'_>; 2]> {
+        let told = self.used.iter();
+        let told = told.map(|Used { name, account }| (name.as_str(), account.told(unit)));
+        let told: Vec<Named<'_>> = told.collect();
+        let by_epsilon = |a: &&Named<'_>, b: &&Named<'_>| {
+            a.1.with_this.epsilon.total_cmp(&b.1.with_this.epsilon)
+        };
+        let least = told.iter().min_by(by_epsilon)?;
+        let most = told.iter().max_by(by_epsilon)?;
         Some([*least, *most])
     }
 
-    fn write_ends(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        of: &str,
-        ends: Option<[Told<'_>; 2]>,
-    ) -> fmt::Result {
-        let Some(
-            [
-                (least, least_before, least_all),
-                (most, most_before, most_all),
-            ],
-        ) = ends
-        else {
+    fn write_unit(&self, f: &mut fmt::Formatter<'_>, unit: Unit) -> fmt::Result {
+        let Some([least, most]) = self.ends(unit) else {
             return Ok(());
         };
+        let totals = [&least, &most].map(|(_, told)| told.with_this);
+        let uncounted = left_out(
+            totals
+                .iter()
+                .map(|total| total.uncounted)
+                .max()
+                .unwrap_or(0),
+        );
         if self.short {
-            return write!(f, " with this epsilon {most_all:.3} at most {of};");
+            return write!(
+                f,
+                " for {unit}: {} at most with this{uncounted};",
+                totals[1]
+            );
         }
-        let (least, most) = (shown(least), shown(most));
-        write!(
-            f,
-            "\n  least {least}: together epsilon {least_before:.3}, with this {least_all:.3}\
-             \n  most {most}: together epsilon {most_before:.3}, with this {most_all:.3}\
-             \n  {of}"
-        )
+        write!(f, "\nfor {unit}{uncounted}:")?;
+        for (end, (name, Told { before, with_this })) in [("least", least), ("most", most)] {
+            let name = shown(name);
+            write!(
+                f,
+                "\n  {end} {name}: {before} so far, {with_this} with this"
+            )?;
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let delta = self.used.first().map_or(0.0, |used| used.account.delta);
         write!(
             f,
-            "the records of {} of {} parties were used before, and what they cost adds up at delta {delta:e}:",
+            "the records of {} of {} parties were used before, and what they cost adds up:",
             self.used.len(),
             self.parties,
         )?;
-        let accounts = self.used.iter().map(|used| &used.account);
-        let all = accounts.flat_map(|account| {
-            let before = account.before.iter().map(|entry| &entry.cost);
-            before.chain([&account.next])
-        });
-        let all: Vec<&Cost> = all.collect();
-        let keeps = |unit| all.iter().any(|cost| cost.keeps() == unit);
-        // Of one kind of record for all, so that they can be compared.
-        let neighbours = Neighbours::of(&all);
-        if keeps(Unit::Record) {
-            let ends = self.ends(|costs| record_epsilon(costs, neighbours, delta));
-            self.write_ends(f, &of_a_record(&all), ends)?;
-        }
-        if keeps(Unit::Party) {
-            let ends = self.ends(|costs| party_epsilon(costs, delta));
-            self.write_ends(f, of_a_party(&all), ends)?;
+        let costs = self.used.iter().flat_map(|used| used.account.costs());
+        for unit in units(&costs.collect::<Vec<_>>()) {
+            self.write_unit(f, unit)?;
         }
         let gap = if self.short { " " } else { "\n" };
         match &self.each {

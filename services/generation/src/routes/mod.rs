@@ -348,7 +348,7 @@ async fn show_model(
 }
 
 /// The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim sample` draws from it,
-/// `fhaim attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
+/// `fhaim-lab attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
 #[utoipa::path(get, path = "/v1/jobs/{job}/model/file", tag = "results", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses(

@@ -67,7 +67,7 @@ fn whole(services: &Services) {
         answers(&own["releases"], "values")
     );
 
-    attacked(services, &job);
+    same_model(services, &job);
 
     let ledger = services.json("ana", &["ledger", &dataset]);
     let debits = ledger["runs"][0]["entries"].as_array().unwrap();
@@ -85,18 +85,11 @@ fn whole(services: &Services) {
     assert!(!gone.status.success());
 }
 
-/// The model that is downloaded is that of the same run in one process, and can be attacked: here with
-/// records that it drew for those that it was not made from.
-fn attacked(services: &Services, job: &str) {
+/// The model that is downloaded is that of the same run in one process.
+fn same_model(services: &Services, job: &str) {
     services.run("ana", &["download", job, "--model", "served.model"]);
     let file = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
     assert_eq!(file("served.model"), file("own.model"));
-    let records = ["--members", "t.csv", "--others", "synthetic.csv"];
-    let model = ["attack", "--model", "served.model", "--schema"];
-    let how = ["t.schema.json", "--drawn", "2000"];
-    let found = services.json("ana", &[&model[..], &how, &records].concat());
-    let likelihood = found["likelihood"]["found"].as_f64().unwrap();
-    assert!((likelihood - 0.5).abs() < 0.1, "{found}");
 }
 
 #[test]

@@ -8,16 +8,13 @@ use tempfile::TempDir;
 use super::PROGRAM;
 
 /// Commands that draw randomness.
-const DRAWING: [&str; 9] = [
+const DRAWING: [&str; 6] = [
     "run",
     "local",
     "sample",
     "demo",
     "evaluate",
     "dataset upload",
-    "federate run",
-    "federate split",
-    "mix",
 ];
 
 /// Words of a help text, without lines about the seed and whatever the program is called.

@@ -399,7 +399,7 @@ export interface paths {
         };
         /**
          * The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim sample` draws from it,
-         *     `fhaim attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
+         *     `fhaim-lab attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
          */
         get: operations["download_model"];
         put?: never;

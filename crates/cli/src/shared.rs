@@ -1,0 +1,18 @@
+//! What the research program `fhaim-lab` shares with `fhaim`: flags, input and output, randomness, and the size of a run.
+//!
+//! Spending is remembered in [`fhaim_files::memory`], which both programs use. Nothing here is meant for other programs.
+
+pub use crate::{
+    args::{DEFAULT_DELTA, VERSION, count, mechanism},
+    bench::{Row as ComputeRow, lines as compute_lines, measure as measure_compute},
+    failed,
+    holders::Upload,
+    input::{
+        model as read_model, remark_on_constraints, schema as read_schema, table as read_table,
+    },
+    output::to_json,
+    randomness::{Drawing, OperatingSystem, Purpose, generator, system},
+    serve::runtime,
+    size::{check_drawn, limit, linux_bytes, megabytes, most_records},
+    usage,
+};

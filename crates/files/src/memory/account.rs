@@ -1,0 +1,119 @@
+//! The text that tells a holder what some records have cost.
+
+use std::fmt;
+
+use fhaim_domain::counted;
+
+use super::{
+    Entry, Use,
+    cost::{Cost, Total, Unit, decimals_up, digits_up},
+};
+use crate::shown;
+
+/// What some records have cost, and what their next use costs.
+pub(super) struct Account<'a> {
+    pub before: &'a [Entry],
+    pub next: Cost,
+    pub delta: f64,
+}
+
+/// Costs before a use, and with it, for one unit.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    pub before: Total,
+    pub with_this: Total,
+}
+
+impl Account<'_> {
+    /// The costs of all uses, the next one last.
+    pub fn costs(&self) -> impl Iterator<Item = &Cost> {
+        let before = self.before.iter().map(|entry| &entry.cost);
+        before.chain([&self.next])
+    }
+
+    /// What all uses cost together, for one unit.
+    pub fn told(&self, unit: Unit) -> Told {
+        let costs: Vec<&Cost> = self.costs().collect();
+        let before = &costs[..self.before.len()];
+        Told {
+            before: Total::of(before, unit, self.delta),
+            with_this: Total::of(&costs, unit, self.delta),
+        }
+    }
+}
+
+/// The units of some costs, in their order.
+pub(super) fn units(costs: &[&Cost]) -> Vec<Unit> {
+    let is_used = |unit: &Unit| costs.iter().any(|cost| cost.unit == *unit);
+    Unit::ALL.into_iter().filter(is_used).collect()
+}
+
+/// The uses that a total leaves out, in words.
+pub(super) fn left_out(uncounted: usize) -> String {
+    match uncounted {
+        0 => String::new(),
+        _ => format!(
+            "; {} of another unit not counted",
+            counted(uncounted, "use")
+        ),
+    }
+}
+
+impl fmt::Display for Account<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "these records were used before, and what they cost adds up:"
+        )?;
+        for entry in self.before {
+            write!(f, "\n  {entry}")?;
+        }
+        let costs: Vec<&Cost> = self.costs().collect();
+        for unit in units(&costs) {
+            let Told { before, with_this } = self.told(unit);
+            let left_out = left_out(with_this.uncounted);
+            write!(
+                f,
+                "\nfor {unit}: {before} so far, {with_this} with this{left_out}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = shown(&self.cost.program);
+        match &self.used_for {
+            Use::Dataset { id, server } => write!(
+                f,
+                "dataset {id} at {}: {} in all its runs",
+                shown(server),
+                self.cost
+            ),
+            Use::Draft { out } => write!(
+                f,
+                "a schema drafted privately by {program}, {}: {}",
+                shown(out),
+                self.cost
+            ),
+            Use::Run { out } => {
+                write!(f, "a run of {program}, into {}: {}", shown(out), self.cost)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(rho) = self.rho {
+            write!(f, "rho {}", decimals_up(rho.to_f64(), 6))?;
+            return match self.delta > 0.0 {
+                true => write!(f, " and delta {}", digits_up(self.delta)),
+                false => Ok(()),
+            };
+        }
+        let total = Total::of(&[self], self.unit, self.delta);
+        write!(f, "{total} for {}", self.unit)
+    }
+}

@@ -1,0 +1,138 @@
+//! Entries in the file, and what a holder is told of them.
+
+use fhaim_dp::accounting;
+
+use super::*;
+
+fn entry(cost: Cost) -> Entry {
+    Entry {
+        records: Digest::of(b"table"),
+        used_for: Use::Run {
+            out: "a.csv".to_owned(),
+        },
+        cost,
+    }
+}
+
+fn told(before: &[Cost], next: Cost, delta: f64) -> String {
+    let before: Vec<Entry> = before.iter().cloned().map(entry).collect();
+    let account = Account {
+        before: &before,
+        next,
+        delta,
+    };
+    account.to_string()
+}
+
+fn half() -> Rho {
+    Rho::ratio_up(1, 2).unwrap()
+}
+
+/// rho 1/2 and 1/2, and 1/2 more: 1, then 3/2.
+#[test]
+fn uses_and_one_line_for_their_unit_are_told() {
+    let cost = Cost::zcdp("fhaim", half());
+    let found = told(&[cost.clone(), cost.clone()], cost, 1e-9);
+    let epsilon = |halves: u64| {
+        let rho = half().checked_mul(halves).unwrap();
+        cost::decimals_up(accounting::epsilon(rho, 1e-9).unwrap(), 3)
+    };
+    let expected = format!(
+        "these records were used before, and what they cost adds up:\n  a run of fhaim, into a.csv: rho 0.500000\n  \
+         a run of fhaim, into a.csv: rho 0.500000\nfor a record added or removed: epsilon {} at delta 1e-9 so far, \
+         epsilon {} at delta 1e-9 with this",
+        epsilon(2),
+        epsilon(3)
+    );
+    assert_eq!(found, expected);
+}
+
+/// 1 + 2 for a party; for a record twice that, with 1e-6 (1 + e) + 1e-6 (1 + e^2) = 1.2108e-5.
+#[test]
+fn every_unit_of_a_use_has_a_line() {
+    let party = |epsilon| Cost::approximate("fhaim-lab gan", Unit::Party, epsilon, 1e-6);
+    let record = Cost::approximate("fhaim-lab mix", Unit::Replaced, 0.5, 1e-6);
+    let found = told(&[party(1.0), record], party(2.0), 1e-9);
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(
+        lines[1..3],
+        [
+            "  a run of fhaim-lab gan, into a.csv: epsilon 1.000 at delta 1e-6 for a party",
+            "  a run of fhaim-lab mix, into a.csv: epsilon 0.500 at delta 1e-6 for a record replaced",
+        ]
+    );
+    // 2 * 1 + 0.5, and 2 * 2 more; 1e-6 (1 + e + 1) = 4.7183e-6, and 1e-6 (1 + e^2) = 8.389e-6 more.
+    assert_eq!(
+        lines[3..],
+        [
+            "for a record replaced: epsilon 2.500 at delta 4.72e-6 so far, epsilon 6.500 at delta 1.32e-5 with this",
+            "for a party: epsilon 1.000 at delta 1e-6 so far, epsilon 3.000 at delta 2e-6 with this; 1 use of another \
+             unit not counted",
+        ]
+    );
+}
+
+#[test]
+fn a_drafts_delta_is_told() {
+    let draft = Entry {
+        used_for: Use::Draft {
+            out: "s.json".to_owned(),
+        },
+        ..entry(Cost::zcdp_but_for("fhaim", half(), 5e-11))
+    };
+    let said = draft.to_string();
+    assert_eq!(
+        said,
+        "a schema drafted privately by fhaim, s.json: rho 0.500000 and delta 5e-11"
+    );
+}
+
+/// 2^79 units of 2^-80 are 1/2.
+#[test]
+fn entries_are_read_as_they_were_written() {
+    let digest = Digest::of(b"table");
+    let text = format!(
+        r#"{{"version":1,"uses":[{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"program":"fhaim","unit":"added-or-removed","epsilon":"0e0","delta":"0e0","rho":"604462909807314587353088"}},{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"program":"fhaim-lab mix","unit":"replaced","epsilon":"2.0000000000000004e0","delta":"1e-5"}}]}}"#
+    );
+    let entries = decode(text.as_bytes()).unwrap();
+    let expected = [
+        Cost::zcdp("fhaim", half()),
+        Cost::approximate("fhaim-lab mix", Unit::Replaced, 2f64.next_up(), 1e-5),
+    ];
+    assert_eq!(entries, expected.map(entry));
+    let form = FileForm {
+        version: VERSION,
+        uses: entries,
+    };
+    assert_eq!(serde_json::to_string(&form).unwrap(), text);
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let form = FileForm {
+        version: VERSION,
+        uses: vec![entry(Cost::approximate("p", Unit::Party, 1.0, 0.5))],
+    };
+    let text = serde_json::to_string(&form).unwrap();
+    assert!(decode(text.as_bytes()).is_ok());
+    for (old, new, problem) in [
+        (r#""version":1"#, r#""version":2"#, "version 2"),
+        (r#""version":1,"#, "", "missing field `version`"),
+        (r#""program":"p","#, "", "missing field `program`"),
+        (
+            r#""program""#,
+            r#""mixing":1,"program""#,
+            "unknown field `mixing`",
+        ),
+        (r#""party""#, r#""house""#, "unknown variant `house`"),
+        (r#""1e0""#, r#""NaN""#, "epsilon is \"NaN\""),
+        (r#""1e0""#, r#""inf""#, "epsilon is \"inf\""),
+        (r#""1e0""#, r#""-1""#, "epsilon is \"-1\""),
+        (r#""5e-1""#, r#""1.5""#, "delta is \"1.5\""),
+        (r#""5e-1""#, "0.5", "invalid type: floating point"),
+    ] {
+        assert!(text.contains(old), "{text}");
+        let refused = decode(text.replace(old, new).as_bytes()).unwrap_err();
+        assert!(refused.contains(problem), "{problem:?} is not in {refused}");
+    }
+}

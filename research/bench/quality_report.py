@@ -1,0 +1,91 @@
+"""SDMetrics' quality and diagnostic reports beside the verdict of `fhaim evaluate`.
+
+    python3 -m venv env && env/bin/pip install sdmetrics
+    FHAIM_BIN=target/release/fhaim env/bin/python research/bench/quality_report.py DIR adult compas wine --epsilon 1
+
+For each table of DIR (its CSV; `wine` is that of `fhaim demo`) a schema is drafted, a table is made in the
+clear, and both reports are printed as a line of a table. Numbers are what SDMetrics calls numerical where the
+schema's kind is `number`, and categorical elsewhere; identifiers are not compared. SDMetrics scores no pair whose
+real association is below .3: where none is above, the score of pairs is `nan`.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import pandas
+from sdmetrics.reports import DiagnosticReport, QualityReport
+
+FHAIM = os.environ.get("FHAIM_BIN", "fhaim")
+
+
+def fhaim(*arguments):
+    """What the command prints; an error of its own ends this program."""
+    run = subprocess.run([FHAIM, "--quiet", *map(str, arguments)], capture_output=True, text=True)
+    if run.returncode:
+        raise SystemExit(run.stderr)
+    return run.stdout
+
+
+def table(folder, name, work):
+    """The CSV of a table."""
+    if name == "wine":
+        fhaim("demo", "--out", work / "demo", "--epsilon", 10)
+        return work / "demo" / "wine-quality.csv"
+    return folder / f"{name}.csv"
+
+
+def metadata(schema):
+    """A schema as SDMetrics has it."""
+    kinds = {}
+    for column in schema["columns"]:
+        if column["kind"] not in ("identifier", "left-out"):
+            is_number = column["kind"] in ("number", "numeric")
+            kinds[column["name"]] = {"sdtype": "numerical" if is_number else "categorical"}
+    return {"columns": kinds}
+
+
+def read(path, kinds):
+    """A CSV whose categories are texts, with the columns that are compared."""
+    texts = {name: str for name, kind in kinds.items() if kind["sdtype"] == "categorical"}
+    return pandas.read_csv(path, dtype=texts)[list(kinds)]
+
+
+def compare(real_path, epsilon, work):
+    """SDMetrics' scores and our verdict."""
+    schema, made = work / "schema.json", work / "synthetic.csv"
+    fhaim("schema", "infer", "--data", real_path, "--out", schema)
+    fhaim("local", "--data", real_path, "--schema", schema, "--epsilon", epsilon, "--out", made, "--yes")
+    report = json.loads(
+        fhaim("evaluate", "--real", real_path, "--synthetic", made, "--schema", schema, "--json")
+    )
+    of = metadata(json.loads(schema.read_text()))
+    tables = [{"table": read(path, of["columns"])} for path in (real_path, made)]
+    quality, diagnostic = QualityReport(), DiagnosticReport()
+    for one in (quality, diagnostic):
+        one.generate(*tables, {"tables": {"table": of}}, verbose=False)
+    scores = quality.get_properties().set_index("Property")["Score"]
+    shapes, pairs = scores["Column Shapes"], scores["Column Pair Trends"]
+    return quality.get_score(), shapes, pairs, diagnostic.get_score(), report["verdict"]["sentences"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("tables", nargs="+")
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    arguments = parser.parse_args()
+    print("| table | quality | column shapes | column pairs | diagnostic | our verdict |\n|---|---|---|---|---|---|")
+    for name in arguments.tables:
+        with tempfile.TemporaryDirectory() as work:
+            work = pathlib.Path(work)
+            *scores, sentences = compare(table(arguments.folder, name, work), arguments.epsilon, work)
+        numbers = " | ".join(f"{score:.3f}" for score in scores)
+        print(f"| {name} | {numbers} | {' '.join(sentences)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+//! `fhaim-lab bench federated`: FLAIM's tables, with the printed figures beside.
+//!
+//! For each seed nine tenths of the records are divided among parties, the rest is held out; the workload is 64 random
+//! triples. Errors are mean L1 distances of shares, of as many records drawn from the model as were divided.
+
+mod contender;
+mod printed;
+mod trial;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fhaim_domain::{Clique, ReadOptions, Table, read_csv};
+use fhaim_federated::{heterogeneity, partition::Rule, partition::partition};
+use fhaim_files::progress::Progress;
+use rand::{SeedableRng, rngs::StdRng};
+use serde::Serialize;
+
+use self::contender::Contender;
+use self::trial::{Trial, trial};
+use super::FOLDER;
+use super::rows::{Rows, bracketed};
+use super::trial::mean_and_error;
+use crate::{args::megabytes, error::Error, input};
+
+/// What `--help` ends with.
+pub const BENCH_FEDERATED_EXAMPLES: &str = "\
+Examples:
+  research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench federated magic census --seeds 3
+  FHAIM_DATA_DIR=data fhaim-lab bench federated adult --method aug-private --epsilon 5
+  FHAIM_DATA_DIR=data fhaim-lab bench federated adult magic --heterogeneity
+
+A table NAME is NAME.csv with NAME.schema.json in FHAIM_DATA_DIR.";
+
+/// delta of all of FLAIM's figures.
+const DELTA: f64 = 1e-5;
+
+/// Flags of `bench federated`.
+#[derive(Debug, Args)]
+pub struct FederatedArguments {
+    /// Tables
+    #[arg(required = true, value_name = "NAME")]
+    pub tables: Vec<String>,
+    /// Measure how unlike the parties are, by rule, and run nothing
+    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "model_mb"])]
+    pub heterogeneity: bool,
+    /// Run only this method, by its whole name (may be repeated)
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<Contender>,
+    /// Privacy budget (may be repeated)
+    #[arg(long, value_name = "E", default_values_t = [1.0], allow_negative_numbers = true)]
+    pub epsilon: Vec<f64>,
+    /// Runs of each: seeds 0, 1, ...
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+    /// How records are dealt among parties
+    #[arg(long, value_name = "RULE", default_value = "cluster")]
+    pub rule: Rule,
+    /// Parties
+    #[arg(long, value_name = "K", default_value_t = 100)]
+    pub parties: usize,
+    /// A party's chance to take part in a round
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.1,
+        allow_negative_numbers = true
+    )]
+    pub participation: f64,
+    /// Rounds
+    #[arg(long, value_name = "T", default_value_t = 10)]
+    pub rounds: u32,
+    /// Most rounds that one party takes part in
+    #[arg(long, value_name = "R", default_value_t = 3)]
+    pub most_rounds: u32,
+    /// Choices that a party makes in a round
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub local_steps: u32,
+    /// Share of the budget that is for measurements, the rest being for choices
+    #[arg(
+        long,
+        value_name = "R",
+        default_value_t = 0.9,
+        allow_negative_numbers = true
+    )]
+    pub measure_share: f64,
+    /// Most memory a model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = 80.0, value_parser = megabytes)]
+    pub model_mb: f64,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A method on a table at one budget.
+#[derive(Debug, Serialize)]
+struct Row {
+    table: String,
+    method: &'static str,
+    epsilon: f64,
+    seeds: usize,
+    /// Mean L1 over the workload, and its standard error.
+    error: f64,
+    error_standard_error: Option<f64>,
+    /// The same over all subsets of the workload's triples.
+    error_subsets: f64,
+    /// Mean negative log-likelihood of held-out records, and its standard error.
+    nll: f64,
+    nll_standard_error: Option<f64>,
+    /// Area under the ROC curve of trees that were trained on synthetic records, if the target is binary.
+    auc: Option<f64>,
+    /// Printed error and NLL, where there are any.
+    printed_error: Option<f64>,
+    printed_nll: Option<f64>,
+    seconds: f64,
+    trials: Vec<Trial>,
+}
+
+/// How unlike the parties of a rule are.
+#[derive(Debug, Serialize)]
+struct Skew {
+    table: String,
+    rule: &'static str,
+    seeds: u64,
+    heterogeneity: f64,
+    standard_error: Option<f64>,
+    printed: Option<f64>,
+}
+
+/// Runs every method on every table, or measures the partitions.
+pub fn run(arguments: &FederatedArguments, progress: &Progress) -> Result<(), Error> {
+    if arguments.heterogeneity {
+        return measure_partitions(arguments, progress);
+    }
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
+    for name in &arguments.tables {
+        let table = read(name)?;
+        for contender in Contender::ALL {
+            if !wanted(arguments, contender) {
+                continue;
+            }
+            for &epsilon in &arguments.epsilon {
+                let label = format!("{name} {} e{epsilon}", contender.name());
+                let phase = progress.counted(label, arguments.seeds, "runs");
+                let mut trials = Vec::new();
+                for seed in 0..arguments.seeds {
+                    trials.push(trial(&table, contender, arguments, epsilon, seed)?);
+                    phase.reach(seed + 1);
+                }
+                phase.finish();
+                rows.push(&row(name, contender, epsilon, trials))?;
+            }
+        }
+    }
+    rows.end("")
+}
+
+fn wanted(arguments: &FederatedArguments, contender: Contender) -> bool {
+    arguments.method.is_empty() || arguments.method.contains(&contender)
+}
+
+fn read(name: &str) -> Result<Table, Error> {
+    let folder = std::env::var_os(FOLDER)
+        .map(PathBuf::from)
+        .ok_or(Error::Environment(FOLDER, "of the tables"))?;
+    let schema = input::schema(&folder.join(format!("{name}.schema.json")))?;
+    let path = folder.join(format!("{name}.csv"));
+    let options = ReadOptions::new(path.to_string_lossy());
+    Ok(read_csv(schema, input::open(&path)?, &options)?.table)
+}
+
+fn row(table: &str, contender: Contender, epsilon: f64, trials: Vec<Trial>) -> Row {
+    let of = |value: fn(&Trial) -> f64| {
+        let values: Vec<f64> = trials.iter().map(value).collect();
+        mean_and_error(&values)
+    };
+    let (error, error_standard_error) = of(|trial| trial.error);
+    let (nll, nll_standard_error) = of(|trial| trial.nll);
+    let aucs: Vec<f64> = trials.iter().filter_map(|trial| trial.auc).collect();
+    let printed = printed::figures(table, contender.name(), epsilon);
+    Row {
+        table: table.to_owned(),
+        method: contender.name(),
+        epsilon,
+        seeds: trials.len(),
+        error,
+        error_standard_error,
+        error_subsets: of(|trial| trial.error_subsets).0,
+        nll,
+        nll_standard_error,
+        auc: (!aucs.is_empty()).then(|| mean_and_error(&aucs).0),
+        printed_error: printed.and_then(|(error, _)| error),
+        printed_nll: printed.map(|(_, nll)| nll),
+        seconds: of(|trial| trial.seconds).0,
+        trials,
+    }
+}
+
+const HEADING: &str = "table      method        epsilon  error (s.e.)    printed  subsets  NLL (s.e.)       printed    AUC  \
+     seconds  seeds\n";
+
+fn line(row: &Row) -> String {
+    let optional = |value: Option<f64>, digits| match value {
+        Some(value) => format!("{value:.digits$}"),
+        None => String::new(),
+    };
+    format!(
+        "{:10} {:13} {:>7}  {:.3} {} {:>10}  {:>7.3}  {:>7.2} {} {:>10}  {:>5} {:>8.1} {:>6}\n",
+        row.table,
+        row.method,
+        row.epsilon,
+        row.error,
+        bracketed(row.error_standard_error, 3),
+        optional(row.printed_error, 2),
+        row.error_subsets,
+        row.nll,
+        bracketed(row.nll_standard_error, 2),
+        optional(row.printed_nll, 2),
+        optional(row.auc, 3),
+        row.seconds,
+        row.seeds
+    )
+}
+
+/// The rules that FLAIM prints figures of.
+const RULES: [(&str, Rule); 4] = [
+    ("ns", Rule::Equal),
+    ("cluster", Rule::Cluster),
+    ("dli:0.1", Rule::ClassShares(0.1)),
+    ("dli:0.8", Rule::ClassShares(0.8)),
+];
+
+fn measure_partitions(arguments: &FederatedArguments, progress: &Progress) -> Result<(), Error> {
+    let heading = "table      rule      heterogeneity (s.e.)  printed\n";
+    let mut skews = Rows::begin(arguments.json, heading, skew_line)?;
+    for name in &arguments.tables {
+        let table = read(name)?;
+        let cliques: Vec<Clique> = (1..=3).flat_map(|k| table.domain().subsets(k)).collect();
+        for (rule_name, rule) in RULES {
+            let phase = progress.counted(format!("{name} {rule_name}"), arguments.seeds, "draws");
+            let mut found = Vec::new();
+            for seed in 0..arguments.seeds {
+                let mut rng = StdRng::seed_from_u64(seed);
+                let parties = partition(&table, arguments.parties, &rule, &mut rng)?;
+                found.push(heterogeneity(&table, &parties, &cliques)?);
+                phase.reach(seed + 1);
+            }
+            phase.finish();
+            let (mean, standard_error) = mean_and_error(&found);
+            skews.push(&Skew {
+                table: name.clone(),
+                rule: rule_name,
+                seeds: arguments.seeds,
+                heterogeneity: mean,
+                standard_error,
+                printed: printed::heterogeneity(name, rule_name),
+            })?;
+        }
+    }
+    skews.end("")
+}
+
+fn skew_line(skew: &Skew) -> String {
+    let printed = skew.printed.map(|figure| format!("{figure:.3}"));
+    format!(
+        "{:10} {:9} {:>13.3} {} {:>8}\n",
+        skew.table,
+        skew.rule,
+        skew.heterogeneity,
+        bracketed(skew.standard_error, 3),
+        printed.unwrap_or_default()
+    )
+}

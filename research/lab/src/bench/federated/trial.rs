@@ -1,0 +1,241 @@
+//! One run of one contender.
+
+use std::{sync::Arc, time::Instant};
+
+use fhaim_domain::{Clique, Table};
+use fhaim_dp::{Rho, accounting};
+use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
+use fhaim_federated::{
+    FederatedSource, Method, PooledRun, Setting, partition::partition, play, random_triples,
+};
+use fhaim_lab_eval::likelihood;
+use fhaim_release::{Holders, Job, Run, Workload};
+use fhaim_synth::{FittedModel, MechanismName};
+use rand::{SeedableRng, rngs::StdRng};
+use rand_chacha::ChaCha20Rng;
+use serde::Serialize;
+
+use super::{Contender, DELTA, FederatedArguments};
+use crate::error::Error;
+
+/// Share of the records that are divided among parties.
+const SEEN: f64 = 0.9;
+
+/// Triples of the workload.
+const TRIPLES: usize = 64;
+
+/// What a mechanism is not told of its budget: room for the gaps of sums of noise.
+const GAPS: f64 = 1e-6;
+
+/// The figures of one run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Trial {
+    pub seed: u64,
+    pub error: f64,
+    pub error_subsets: f64,
+    pub nll: f64,
+    /// Held-out records that the model deems impossible.
+    pub impossible: usize,
+    pub auc: Option<f64>,
+    /// What the record that paid most did, as a share of the budget.
+    pub spent: f64,
+    /// Mean megabytes of masked cells that a party sent; absent where nothing is masked.
+    pub sent_mb: Option<f64>,
+    pub dropped: usize,
+    pub seconds: f64,
+}
+
+/// A model and what it took.
+struct Made {
+    model: Arc<dyn FittedModel>,
+    spent: Rho,
+    sent_mb: Option<f64>,
+    dropped: usize,
+}
+
+/// Runs a contender once: the seed decides the split, the workload, the partition and all draws.
+pub fn trial(
+    table: &Table,
+    contender: Contender,
+    arguments: &FederatedArguments,
+    epsilon: f64,
+    seed: u64,
+) -> Result<Trial, Error> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let seen_records = (table.records() as f64 * SEEN).round() as usize;
+    let split = table.split(seen_records, &mut rng);
+    let (seen, unseen) = split.map_err(fhaim_domain::Error::from)?;
+    let workload = random_triples(table.domain(), TRIPLES, &mut rng)?;
+    let rows = partition(&seen, arguments.parties, &arguments.rule, &mut rng)?;
+    let parties = rows.iter().map(|rows| seen.select(rows));
+    let parties: Vec<Table> = parties
+        .collect::<Result<_, _>>()
+        .map_err(fhaim_domain::Error::from)?;
+    let rho = accounting::rho(epsilon, DELTA)?;
+    let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
+    job.model_bytes = (arguments.model_mb * 1e6) as usize;
+    job.workload = workload.clone();
+    let mut noise = ChaCha20Rng::seed_from_u64(seed);
+    let started = Instant::now();
+    let made = make(contender, arguments, job, (&seen, &parties), &mut noise)?;
+    let seconds = started.elapsed().as_secs_f64();
+    figures(&made, (&seen, &unseen), &workload, seed, &mut rng).map(|trial| Trial {
+        spent: made.spent.to_f64() / rho.to_f64(),
+        seconds,
+        ..trial
+    })
+}
+
+fn make(
+    contender: Contender,
+    arguments: &FederatedArguments,
+    job: Job,
+    (pooled, parties): (&Table, &[Table]),
+    rng: &mut ChaCha20Rng,
+) -> Result<Made, Error> {
+    let setting = |method| Setting {
+        rounds: arguments.rounds,
+        local_steps: arguments.local_steps,
+        participation: arguments.participation,
+        most_rounds: arguments.most_rounds.min(arguments.rounds),
+        measure_share: arguments.measure_share,
+        ..Setting::new(job.clone(), method)
+    };
+    match contender {
+        Contender::Flaim(method) => federate(setting(method), parties, rng),
+        Contender::Aim => {
+            let alone = Setting {
+                participation: 1.0,
+                most_rounds: arguments.rounds,
+                local_steps: 1,
+                ..setting(Method::Naive)
+            };
+            federate(alone, std::slice::from_ref(pooled), rng)
+        }
+        Contender::DistAim => {
+            let run = PooledRun::new(&setting(Method::Naive), parties, rng)?;
+            let (outcome, ledgers) = run.run(&mut |_| {})?;
+            let spent = ledgers.iter().map(|ledger| ledger.spent()).max();
+            Ok(Made {
+                model: Arc::new(outcome.model),
+                spent: spent.unwrap_or(Rho::ZERO),
+                sent_mb: None,
+                dropped: outcome.dropped,
+            })
+        }
+        Contender::Staged => stage(job, parties, (parties.len() as u32 - 1).max(1), rng),
+        Contender::StagedAlone => stage(job, parties, 1, rng),
+    }
+}
+
+fn federate(setting: Setting, parties: &[Table], rng: &mut ChaCha20Rng) -> Result<Made, Error> {
+    let mut server = fhaim_dp::fork(rng);
+    let run = play(&Arc::new(setting), parties, rng, &mut server, &mut |_| {})?;
+    let spent = run.ledgers.iter().map(|ledger| ledger.spent()).max();
+    let sent: u64 = run.sent.iter().sum();
+    Ok(Made {
+        model: Arc::new(run.outcome.model),
+        spent: spent.unwrap_or(Rho::ZERO),
+        sent_mb: Some(sent as f64 / 1e6 / parties.len() as f64),
+        dropped: run.outcome.dropped,
+    })
+}
+
+/// The default mechanism, asked for the pairs of the workload, over the sums of all parties, of whom so many are relied
+/// upon.
+fn stage(
+    mut job: Job,
+    parties: &[Table],
+    honest: u32,
+    rng: &mut ChaCha20Rng,
+) -> Result<Made, Error> {
+    let rho = job.rho;
+    job.workload = job.workload.within_pairs();
+    job.rho = Rho::from_f64_down(rho.to_f64() * (1.0 - GAPS))?;
+    // As many parties as there are records at most, which fit.
+    let count = parties.len() as u32;
+    if honest == 1 {
+        // Each adds all of the noise that is paid for: the fit has to know how much there is.
+        job.holders = Holders::of_records(count, 1).map_err(fhaim_synth::Error::from)?;
+    }
+    let machine = MechanismName::default().start(job.clone())?;
+    let colluders = count - honest;
+    let mut source = FederatedSource::new(parties, colluders, rng);
+    let run = Run::new(machine, job, Vec::new()).map_err(fhaim_synth::Error::from)?;
+    let outcome = fhaim_synth::drive(run, &mut source, &mut |_| {})?;
+    let spent = outcome.spent.checked_add(source.gaps());
+    let spent = spent.filter(|&spent| spent <= rho);
+    Ok(Made {
+        model: outcome.model,
+        spent: spent.ok_or(Error::Job("the gaps of noise passed the budget".to_owned()))?,
+        sent_mb: None,
+        dropped: 0,
+    })
+}
+
+fn figures(
+    made: &Made,
+    (seen, unseen): (&Table, &Table),
+    workload: &Workload,
+    seed: u64,
+    rng: &mut StdRng,
+) -> Result<Trial, Error> {
+    let model = made.model.as_ref();
+    let columns = model.sample(seen.records(), rng);
+    let drawn = Table::new(seen.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
+    let sets: Vec<Clique> = workload
+        .sets()
+        .map(|(attributes, _)| Clique::new(attributes.iter().copied()))
+        .collect();
+    let mut subsets: Vec<Clique> = sets.iter().flat_map(subsets).collect();
+    subsets.sort_unstable();
+    subsets.dedup();
+    let density = model
+        .density()
+        .ok_or(Error::Job("the model has no density".to_owned()))?;
+    let densities = density
+        .log_densities(unseen.columns())
+        .map_err(fhaim_synth::Error::from)?;
+    let nll = likelihood(&densities);
+    Ok(Trial {
+        seed,
+        error: workload_error(seen, &drawn, &sets)?,
+        error_subsets: workload_error(seen, &drawn, &subsets)?,
+        nll: nll.mean,
+        impossible: nll.impossible,
+        auc: predicted(&drawn, unseen)?,
+        spent: 0.0,
+        sent_mb: made.sent_mb,
+        dropped: made.dropped,
+        seconds: 0.0,
+    })
+}
+
+/// All subsets of a set but the empty one.
+fn subsets(set: &Clique) -> Vec<Clique> {
+    let attributes = set.attributes();
+    let chosen = |mask: u32| {
+        let numbered = attributes.iter().enumerate();
+        let kept = numbered.filter(move |(bit, _)| mask >> bit & 1 == 1);
+        Clique::new(kept.map(|(_, &a)| a))
+    };
+    (1..1u32 << attributes.len()).map(chosen).collect()
+}
+
+/// Trees trained on synthetic records, tested on held-out ones, where the target has two classes.
+fn predicted(drawn: &Table, unseen: &Table) -> Result<Option<f64>, Error> {
+    let Some(target) = drawn
+        .schema()
+        .target()
+        .filter(|&t| drawn.domain().size(t) == 2)
+    else {
+        return Ok(None);
+    };
+    let trees = Boosted::fit(drawn, target, 1, &BoostingOptions::default())?;
+    let positive: Vec<bool> = unseen
+        .column(target)
+        .iter()
+        .map(|&code| code == 1)
+        .collect();
+    Ok(auc(&positive, &trees.margins(unseen)))
+}

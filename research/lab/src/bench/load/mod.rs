@@ -1,0 +1,218 @@
+//! `fhaim-lab bench load`: many users read and download while jobs run.
+//!
+//! The services are processes of their own on loopback, or run already behind one address. Users
+//! are signed-in clients that ask for something once a second; every job is over a dataset of its
+//! own, and held against its ledger when it has ended.
+
+mod jobs;
+mod users;
+
+use std::time::{Duration, Instant};
+
+use fhaim_api::account::{Credentials, Secret};
+use fhaim_files::progress::Progress;
+use fhaim_sdk::{Client, Endpoints};
+use serde::Serialize;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+pub use self::jobs::terms;
+use self::{
+    jobs::{Ended, Writer},
+    users::Row,
+};
+use super::{
+    args::LoadArguments,
+    fleet::{Fleet, Usage},
+};
+use crate::{error::Error, output};
+
+/// Accounts that the users share; each has a finished job.
+const ACCOUNTS: usize = 10;
+
+/// Attributes of the jobs' tables.
+const COLUMNS: usize = 12;
+
+/// An account with a finished job.
+#[derive(Clone)]
+struct Owned {
+    credentials: Credentials,
+    dataset: Uuid,
+    job: Uuid,
+}
+
+/// What came out.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    users: usize,
+    seconds: f64,
+    requests_per_second: f64,
+    reads: Vec<Row>,
+    /// What the first errors of the users said.
+    read_errors: Vec<String>,
+    /// Jobs that ran meanwhile.
+    jobs: Vec<Ended>,
+    /// Empty where the services ran already.
+    services: Vec<Usage>,
+}
+
+/// Starts services, or finds them, prepares, loads, prints.
+pub fn run(arguments: &LoadArguments, progress: &Progress) -> Result<(), Error> {
+    let outcome = match &arguments.server {
+        Some(server) => {
+            let endpoints = Endpoints::behind(server);
+            fhaim_cli::shared::runtime()?.block_on(load(&endpoints, arguments, progress))?
+        }
+        None => on_new_services(arguments, progress)?,
+    };
+    match arguments.json {
+        true => output::print_json(&outcome)?,
+        false => output::print(&table(&outcome))?,
+    }
+    match outcome
+        .jobs
+        .iter()
+        .filter(|job| job.wrong.is_some())
+        .count()
+    {
+        0 => Ok(()),
+        count => Err(Error::Service(format!("{count} jobs did not end well"))),
+    }
+}
+
+fn on_new_services(arguments: &LoadArguments, progress: &Progress) -> Result<Outcome, Error> {
+    let folder = TempDir::new().map_err(|error| Error::Service(error.to_string()))?;
+    let mut fleet = Fleet::start(folder.path())?;
+    let endpoints = fleet.endpoints();
+    let mut outcome = fhaim_cli::shared::runtime()?.block_on(async {
+        fleet.ready().await?;
+        load(&endpoints, arguments, progress).await
+    })?;
+    outcome.services = fleet.usage();
+    Ok(outcome)
+}
+
+async fn load(
+    endpoints: &Endpoints,
+    arguments: &LoadArguments,
+    progress: &Progress,
+) -> Result<Outcome, Error> {
+    let phase = progress.counted("accounts with a finished job", ACCOUNTS as u64, "accounts");
+    let mut owned = Vec::new();
+    for account in 0..ACCOUNTS {
+        owned.push(prepare(endpoints, account).await?);
+        phase.reach(account as u64 + 1);
+    }
+    phase.finish();
+    let phase = progress.uncounted(format!("sign in {} users", arguments.users));
+    let users = users::sign_in(endpoints, &owned, arguments.users).await?;
+    phase.finish();
+    let phase = progress.counted("datasets for the jobs", arguments.jobs as u64, "datasets");
+    let mut writers = Vec::new();
+    for number in 0..arguments.jobs {
+        // Accounts in turn: one has no more than its share of the workers.
+        let Some(owned) = owned.get(number % ACCOUNTS) else {
+            break; // there are ACCOUNTS of them
+        };
+        let client = client(endpoints, &owned.credentials).await?;
+        writers.push(Writer::prepare(client, arguments.records, number as u64).await?);
+        phase.reach(number as u64 + 1);
+    }
+    phase.finish();
+
+    let phase = progress.uncounted("load");
+    let started = Instant::now();
+    let until = started + Duration::from_secs(arguments.seconds);
+    let mut writing = JoinSet::new();
+    for writer in writers {
+        writing.spawn(writer.write(until));
+    }
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut running = JoinSet::new();
+    for (number, (client, owned)) in users.into_iter().enumerate() {
+        running.spawn(users::user(client, owned, number as u64, stopped.clone()));
+    }
+    let mut jobs = Vec::new();
+    while let Some(written) = writing.join_next().await {
+        jobs.extend(written.map_err(|error| Error::Service(error.to_string()))?);
+    }
+    tokio::time::sleep_until(until.into()).await;
+    // Fails only where no user is left to tell.
+    let _ = stop.send(true);
+    let mut samples = Vec::new();
+    while let Some(user) = running.join_next().await {
+        samples.extend(user.map_err(|error| Error::Service(error.to_string()))?);
+    }
+    phase.finish();
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Outcome {
+        users: arguments.users,
+        seconds,
+        requests_per_second: samples.len() as f64 / seconds,
+        reads: users::rows(&samples),
+        read_errors: users::errors(&samples),
+        jobs,
+        services: Vec::new(),
+    })
+}
+
+async fn client(endpoints: &Endpoints, credentials: &Credentials) -> Result<Client, Error> {
+    let client = Client::new(endpoints.clone())?;
+    client.sign_in(credentials).await?;
+    Ok(client)
+}
+
+/// Signs up, and takes a small dataset through a whole job.
+async fn prepare(endpoints: &Endpoints, account: usize) -> Result<Owned, Error> {
+    // A name that is new, also where the services ran already.
+    let name = Uuid::new_v4().simple();
+    let credentials = Credentials {
+        email: format!("load-{account}-{name}@example.org"),
+        password: Secret(format!("a password for measurements {account}")),
+    };
+    Client::new(endpoints.clone())?
+        .sign_up(&credentials)
+        .await?;
+    let client = client(endpoints, &credentials).await?;
+    let dataset = jobs::dataset(&client, 500, 4, account as u64).await?;
+    let job = jobs::finish(&client, dataset, Uuid::now_v7()).await?;
+    Ok(Owned {
+        credentials,
+        dataset,
+        job,
+    })
+}
+
+fn table(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "{} users, {:.0} requests a second for {:.1} s\n{:10} {:>8} {:>7} {:>8} {:>8} {:>8}\n",
+        outcome.users,
+        outcome.requests_per_second,
+        outcome.seconds,
+        "request",
+        "number",
+        "errors",
+        "p50 ms",
+        "p99 ms",
+        "max ms"
+    );
+    for row in &outcome.reads {
+        text.push_str(&format!(
+            "{:10} {:>8} {:>7} {:>8.1} {:>8.1} {:>8.1}\n",
+            row.request, row.requests, row.errors, row.p50_ms, row.p99_ms, row.max_ms
+        ));
+    }
+    for error in &outcome.read_errors {
+        text.push_str(&format!("an error: {error}\n"));
+    }
+    text.push_str(&jobs::lines(&outcome.jobs));
+    for usage in &outcome.services {
+        let peak = match usage.peak_bytes {
+            Some(bytes) => format!("{:.0} MB", bytes as f64 / 1e6),
+            None => "unknown".to_owned(),
+        };
+        text.push_str(&format!("{}: peak memory {peak}\n", usage.service));
+    }
+    text
+}

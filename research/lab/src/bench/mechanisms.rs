@@ -1,0 +1,288 @@
+//! `fhaim-lab bench mechanisms`: how good mechanisms are on a table, in the clear, at one or more caps of
+//! the model.
+
+use std::borrow::Cow;
+
+use fhaim_domain::Table;
+use fhaim_files::progress::Progress;
+
+use super::families::Family;
+use super::trial::{Contender, MAX_TRIPLES, Setting, TreeScores, Trial, mean_and_error, trial};
+use serde::Serialize;
+
+use super::rows::{Rows, bracketed};
+use super::{Dataset, own_tables, tables};
+use crate::{args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error};
+
+/// A mean over the seeds, and its standard error: none where there is one seed.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Figure {
+    mean: f64,
+    standard_error: Option<f64>,
+}
+
+/// A contender on a table at one budget and one cap.
+#[derive(Debug, Serialize)]
+struct Row {
+    dataset: String,
+    mechanism: String,
+    epsilon: f64,
+    seeds: u64,
+    /// Cap of the model.
+    model_bytes: usize,
+    /// Holders who have the records together, and those whose noise is relied upon.
+    holders: [u32; 2],
+    /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
+    pairs: Figure,
+    /// The same against the rows not seen.
+    pairs_unseen: Figure,
+    /// The worst pair's, against the rows seen.
+    worst_pair: Figure,
+    /// Of as many records drawn from the model as it saw, against those: mean over the pairs.
+    sampled_pairs: Figure,
+    /// The same over triples, all or the same ones for everybody.
+    sampled_triples: Figure,
+    /// The same against the rows not seen.
+    sampled_triples_unseen: Figure,
+    /// Accuracy on the rows not seen of a classifier trained on drawn records, where the schema
+    /// names a target, and of the same one trained on the rows seen.
+    accuracy: Option<[Figure; 2]>,
+    /// Accuracy and area under the ROC curve of boosted trees trained on drawn records, then of those
+    /// trained on the rows seen, where they were asked for and the target has two classes.
+    trees: Option<[Figure; 4]>,
+    /// Mean seconds of a run.
+    seconds: Figure,
+    trials: Vec<Trial>,
+}
+
+/// Runs every contender on every table.
+pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
+    let contenders = contenders(arguments)?;
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
+    for subject in subjects(arguments)? {
+        for contender in &contenders {
+            for &epsilon in &arguments.epsilon {
+                for (&megabytes, &holders) in settings(arguments) {
+                    let setting = Setting {
+                        epsilon,
+                        delta: DEFAULT_DELTA,
+                        model_bytes: (megabytes * 1e6) as usize,
+                        holders,
+                        trees: arguments.trees,
+                        target_weight: arguments.target_weight,
+                    };
+                    let seeds = arguments.seeds;
+                    rows.push(&measure(&subject, contender, setting, seeds, progress)?)?;
+                }
+            }
+        }
+    }
+    rows.end(&format!(
+        "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the rows held out. \
+         Triples: all, or {MAX_TRIPLES} of them, the same for everybody.\n"
+    ))
+}
+
+/// Every cap of the model with every number of holders.
+fn settings(arguments: &MechanismsArguments) -> impl Iterator<Item = (&f64, &[u32; 2])> {
+    let caps = arguments.model_mb.iter();
+    caps.flat_map(|cap| arguments.holders.iter().map(move |holders| (cap, holders)))
+}
+
+/// What mechanisms are tried on.
+enum Subject {
+    /// One table, of which every seed takes other rows.
+    Table(Dataset),
+    /// Another table of the family for every seed.
+    Family(Family),
+}
+
+impl Subject {
+    fn name(&self) -> &str {
+        match self {
+            Self::Table(dataset) => &dataset.name,
+            Self::Family(family) => family.as_str(),
+        }
+    }
+
+    fn table(&self, seed: u64) -> Result<Cow<'_, Table>, Error> {
+        match self {
+            Self::Table(dataset) => Ok(Cow::Borrowed(&dataset.table)),
+            Self::Family(family) => Ok(Cow::Owned(family.table(seed)?)),
+        }
+    }
+}
+
+/// The tables given with their schemas and the families named, or else the published tables.
+fn subjects(arguments: &MechanismsArguments) -> Result<Vec<Subject>, Error> {
+    let all = if arguments.datasets.is_empty() && !arguments.family.is_empty() {
+        own_tables(&arguments.own)?
+    } else {
+        tables(&arguments.datasets, &arguments.own)?
+    };
+    let families = arguments.family.iter().copied().map(Subject::Family);
+    Ok(all
+        .into_iter()
+        .map(Subject::Table)
+        .chain(families)
+        .collect())
+}
+
+fn measure(
+    subject: &Subject,
+    contender: &Contender,
+    setting: Setting,
+    seeds: u64,
+    progress: &Progress,
+) -> Result<Row, Error> {
+    let (epsilon, megabytes) = (setting.epsilon, setting.model_bytes as f64 / 1e6);
+    let name = format!(
+        "{} {} e{epsilon} {megabytes} MB",
+        subject.name(),
+        contender.name
+    );
+    let phase = progress.counted(name, seeds, "runs");
+    let mut trials = Vec::new();
+    for seed in 0..seeds {
+        let table = subject.table(seed)?;
+        trials.push(trial(&table, contender, &setting, seed)?);
+        phase.reach(seed + 1);
+    }
+    phase.finish();
+    let name = subject.name().to_owned();
+    Ok(row(name, contender.name.clone(), setting, trials))
+}
+
+/// The mechanisms of the names that were given, or with these texts in their names, all without
+/// any, and the programs; programs alone where they come without a text.
+fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> {
+    let programs = arguments.program.iter().cloned().map(Contender::from);
+    let mut rows = Contender::table_rows()?;
+    match arguments.mechanism.as_slice() {
+        [] if programs.len() > 0 => rows.clear(),
+        [] => {}
+        wanted => {
+            let names: Vec<_> = rows.iter().map(|row| row.name.clone()).collect();
+            for text in wanted {
+                if !names.iter().any(|name| name.contains(text.as_str())) {
+                    let known = names.join("\", \"");
+                    return Err(Error::Usage(format!(
+                        "no mechanism has {text:?} in its name: there are \"{known}\""
+                    )));
+                }
+            }
+            // A whole name is its mechanism's alone, though others have it in theirs.
+            let means = |text: &String, name: &str| match names.contains(text) {
+                true => text == name,
+                false => name.contains(text.as_str()),
+            };
+            rows.retain(|row| wanted.iter().any(|text| means(text, &row.name)));
+        }
+    }
+    let mut others = Vec::new();
+    for options in &arguments.options {
+        let with: Vec<_> = rows.iter().filter_map(|row| row.with(options)).collect();
+        if with.is_empty() {
+            let options = serde_json::Value::from(options.clone());
+            return Err(Error::Usage(format!(
+                "none of these mechanisms has options {options}"
+            )));
+        }
+        others.extend(with);
+    }
+    others.extend(arguments.without.iter().map(Contender::from));
+    Ok(rows.into_iter().chain(others).chain(programs).collect())
+}
+
+fn row(dataset: String, mechanism: String, setting: Setting, trials: Vec<Trial>) -> Row {
+    let figure = |value: &dyn Fn(&Trial) -> f64| {
+        let (mean, standard_error) = mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
+        Figure {
+            mean,
+            standard_error,
+        }
+    };
+    let predicted = trials.iter().all(|trial| trial.accuracy.is_some());
+    let accuracy = |k: usize| {
+        let of = |trial: &Trial| trial.accuracy.map_or(0.0, |accuracy| accuracy[k]);
+        figure(&of)
+    };
+    let boosted = trials.iter().all(|trial| trial.trees.is_some());
+    let trees = |value: &dyn Fn(&TreeScores) -> f64| {
+        figure(&|trial: &Trial| trial.trees.as_ref().map_or(0.0, value))
+    };
+    let trees = boosted.then(|| {
+        [
+            trees(&|scores| scores.accuracy),
+            trees(&|scores| scores.auc),
+            trees(&|scores| scores.real_accuracy),
+            trees(&|scores| scores.real_auc),
+        ]
+    });
+    Row {
+        dataset,
+        mechanism,
+        epsilon: setting.epsilon,
+        seeds: trials.len() as u64,
+        model_bytes: setting.model_bytes,
+        holders: setting.holders,
+        pairs: figure(&|trial| trial.pairs),
+        pairs_unseen: figure(&|trial| trial.pairs_unseen),
+        worst_pair: figure(&|trial| trial.worst_pair),
+        sampled_pairs: figure(&|trial| trial.sampled_pairs),
+        sampled_triples: figure(&|trial| trial.sampled_triples),
+        sampled_triples_unseen: figure(&|trial| trial.sampled_triples_unseen),
+        accuracy: predicted.then(|| [accuracy(0), accuracy(1)]),
+        trees,
+        seconds: figure(&|trial| trial.seconds),
+        trials,
+    }
+}
+
+/// The mechanism's name, and the holders if there are several.
+fn of_holders(row: &Row) -> String {
+    match row.holders {
+        [1, _] => row.mechanism.clone(),
+        [count, honest] => format!("{}, {count} holders, h = {honest}", row.mechanism),
+    }
+}
+
+const HEADING: &str = "dataset        mechanism                          epsilon     MB  pairs (s.e.)       \
+     unseen   worst  drawn: pairs triples unseen  accuracy   real  seconds seeds\n";
+
+fn line(row: &Row) -> String {
+    let accuracy = row.accuracy.map_or_else(
+        || format!("{:>9} {:>6}", "-", "-"),
+        |[drawn, real]| format!("{:>9.3} {:>6.3}", drawn.mean, real.mean),
+    );
+    let mut text = format!(
+        "{:14} {:34} {:>7} {:>6.1}  {:.5} {}  {:>7.4} {:>7.4}       {:>7.4} {:>7.4} \
+         {:>6.4} {accuracy} {:>8.2} {:>5}\n",
+        row.dataset,
+        of_holders(row),
+        row.epsilon,
+        row.model_bytes as f64 / 1e6,
+        row.pairs.mean,
+        bracketed(row.pairs.standard_error, 5),
+        row.pairs_unseen.mean,
+        row.worst_pair.mean,
+        row.sampled_pairs.mean,
+        row.sampled_triples.mean,
+        row.sampled_triples_unseen.mean,
+        row.seconds.mean,
+        row.seeds,
+    );
+    if let Some([accuracy, auc, real_accuracy, real_auc]) = row.trees {
+        text.push_str(&format!(
+            "{:49} trees: accuracy {:.4} {}, AUC {:.4} {}; of the rows seen: {:.4}, {:.4}\n",
+            "",
+            accuracy.mean,
+            bracketed(accuracy.standard_error, 4).trim_end(),
+            auc.mean,
+            bracketed(auc.standard_error, 4).trim_end(),
+            real_accuracy.mean,
+            real_auc.mean,
+        ));
+    }
+    text
+}

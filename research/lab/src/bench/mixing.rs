@@ -1,0 +1,398 @@
+//! `fhaim-lab bench mix`: a learner trained on mixes of images, with the printed figures beside.
+//!
+//! Four fifths of the images are mixed, the rest tests. What the paper's CAPE column shows is central DP-CDA
+//! (docs/FEDERATED.md), so it is printed beside that.
+
+mod printed;
+
+use std::{path::PathBuf, time::Instant};
+
+use clap::Args;
+use fhaim_dp::{Ladder, Leak, Ledger, accounting};
+use fhaim_files::progress::Progress;
+use fhaim_he::SecretKey;
+use fhaim_lab_eval::{Labelled, Perceptron, PerceptronOptions};
+use fhaim_mix::{Cda, CdaNoise, Groups, Mixes, Points, Standard, encrypted, idx};
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use rand_chacha::ChaCha20Rng;
+use serde::Serialize;
+
+use super::FOLDER;
+use super::rows::{Rows, bracketed};
+use super::trial::mean_and_error;
+use crate::error::Error;
+
+/// What `--help` ends with.
+pub const BENCH_MIX_EXAMPLES: &str = "\
+Examples:
+  research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench mix
+  FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --mix 32 --epsilon 10 --seeds 3 --json
+  FHAIM_DATA_DIR=data fhaim-lab bench mix --encrypted --mix 128
+
+Images are mnist-images.idx3 and mnist-labels.idx1 in FHAIM_DATA_DIR.";
+
+/// delta of all of the paper's figures, as far as it can be told.
+const DELTA: f64 = 1e-5;
+
+/// Classes of the images.
+const CLASSES: usize = 10;
+
+/// Share of the images that are mixed.
+const SEEN: f64 = 0.8;
+
+/// Steps that the learner is trained for, however many mixes there are.
+const STEPS: usize = 1500;
+
+/// Flags of `bench mix`.
+#[derive(Debug, Args)]
+pub struct BenchMixArguments {
+    /// Records of a mix (may be repeated) [default: 1, 2, 4, ... 512]
+    #[arg(long, value_name = "L")]
+    pub mix: Vec<usize>,
+    /// Privacy budgets beside none at all (may be repeated)
+    #[arg(long, value_name = "E", default_values_t = [20.0, 10.0], allow_negative_numbers = true)]
+    pub epsilon: Vec<f64>,
+    /// Parties of federated methods
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub parties: usize,
+    /// Runs of each: seeds 0, 1, ...
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+    /// Time public groups under encryption, hold them against those in the clear, and train nothing
+    #[arg(long, conflicts_with_all = ["parties", "seeds"])]
+    pub encrypted: bool,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How images are mixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Central,
+    Conventional,
+    Shared,
+    Groups,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [
+        Self::Central,
+        Self::Conventional,
+        Self::Shared,
+        Self::Groups,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Central => "central",
+            Self::Conventional => "conventional",
+            Self::Shared => "shared",
+            Self::Groups => "groups",
+        }
+    }
+}
+
+/// A way at one budget.
+#[derive(Debug, Serialize)]
+struct Row {
+    way: &'static str,
+    mix: usize,
+    /// Nothing where there is no noise.
+    epsilon: Option<f64>,
+    /// Seeds that there are figures of, and those at which there are too few images for mixes of that many, or no noise
+    /// keeps the budget.
+    seeds: usize,
+    refused: usize,
+    /// Accuracy on images that were not mixed, in percent, and its standard error, which one run has none of; nothing
+    /// where every seed was refused.
+    accuracy: Option<f64>,
+    standard_error: Option<f64>,
+    printed: Option<f64>,
+    mixes: usize,
+    seconds: f64,
+}
+
+/// An encrypted release.
+#[derive(Debug, Serialize)]
+struct Encrypted {
+    mix: usize,
+    mixes: usize,
+    features: usize,
+    ciphertexts: usize,
+    equal_to_clear: bool,
+    encrypt_seconds: f64,
+    compute_seconds: f64,
+    decrypt_seconds: f64,
+}
+
+/// Mixes and trains, or times encryption.
+pub fn run(arguments: &BenchMixArguments, progress: &Progress) -> Result<(), Error> {
+    let (images, labels) = read()?;
+    let usual: Vec<usize> = (0..10).map(|power| 1 << power).collect();
+    let mixes = if arguments.mix.is_empty() {
+        &usual
+    } else {
+        &arguments.mix
+    };
+    if arguments.encrypted {
+        return time_encryption(arguments, &images, &labels, mixes, progress);
+    }
+    let mut rows = Rows::begin(arguments.json, HEADING, line)?;
+    for &mix in mixes {
+        for way in Way::ALL {
+            let budgets = std::iter::once(None).chain(arguments.epsilon.iter().copied().map(Some));
+            for epsilon in budgets {
+                let images = (&images, labels.as_slice());
+                rows.push(&measure(arguments, images, (mix, way, epsilon), progress)?)?;
+            }
+        }
+    }
+    rows.end("")
+}
+
+fn read() -> Result<(idx::Images, Vec<u8>), Error> {
+    let folder = std::env::var_os(FOLDER)
+        .map(PathBuf::from)
+        .ok_or(Error::Environment(FOLDER, "of the images"))?;
+    let bytes = |name: &str| {
+        let path = folder.join(name);
+        let bytes = std::fs::read(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        Ok::<_, Error>((path, bytes))
+    };
+    let content = |path: PathBuf| {
+        move |error: fhaim_mix::Error| Error::Content {
+            path,
+            problem: error.to_string(),
+        }
+    };
+    let (path, images) = bytes("mnist-images.idx3")?;
+    let images = idx::read_images(&images).map_err(content(path))?;
+    let (path, labels) = bytes("mnist-labels.idx1")?;
+    let labels = idx::read_labels(&labels).map_err(content(path))?;
+    Ok((images, labels))
+}
+
+fn measure(
+    arguments: &BenchMixArguments,
+    (images, labels): (&idx::Images, &[u8]),
+    (mix, way, epsilon): (usize, Way, Option<f64>),
+    progress: &Progress,
+) -> Result<Row, Error> {
+    let started = Instant::now();
+    let label = format!(
+        "{} l {mix} e{}",
+        way.name(),
+        epsilon.unwrap_or(f64::INFINITY)
+    );
+    let phase = progress.counted(label, arguments.seeds, "runs");
+    let mut accuracies = Vec::new();
+    let (mut made, mut refused) = (0, 0);
+    for seed in 0..arguments.seeds {
+        let sized = way == Way::Groups;
+        let points = Points::from_images(images, labels, CLASSES, Standard::MNIST, sized)?;
+        let (seen, unseen) = split(&points, seed);
+        // Whether a seed is refused depends on its division: the next may not be.
+        match mixes(arguments, &seen, (mix, way, epsilon), seed)? {
+            Some(mixes) => {
+                made = mixes.len();
+                accuracies.push(100.0 * train_and_test(&mixes, &seen, &unseen, seed)?);
+            }
+            None => refused += 1,
+        }
+        phase.reach(seed + 1);
+    }
+    phase.finish();
+    let figures = (!accuracies.is_empty()).then(|| mean_and_error(&accuracies));
+    Ok(Row {
+        way: way.name(),
+        mix,
+        epsilon,
+        seeds: accuracies.len(),
+        refused,
+        accuracy: figures.map(|(mean, _)| mean),
+        standard_error: figures.and_then(|(_, error)| error),
+        printed: printed::mnist(way.name(), mix, epsilon),
+        mixes: made,
+        seconds: started.elapsed().as_secs_f64() / accuracies.len().max(1) as f64,
+    })
+}
+
+fn split(points: &Points, seed: u64) -> (Points, Points) {
+    let mut numbers: Vec<usize> = (0..points.len()).collect();
+    numbers.shuffle(&mut StdRng::seed_from_u64(seed));
+    let (seen, unseen) = numbers.split_at((points.len() as f64 * SEEN).round() as usize);
+    (points.select(seen), points.select(unseen))
+}
+
+/// The mixes of a way; none where a party has fewer images of a class than a mix takes, or no noise keeps the budget.
+fn mixes(
+    arguments: &BenchMixArguments,
+    seen: &Points,
+    (mix, way, epsilon): (usize, Way, Option<f64>),
+    seed: u64,
+) -> Result<Option<Mixes>, Error> {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let (parties, noise) = match way {
+        Way::Central => (1, CdaNoise::Conventional),
+        Way::Conventional => (arguments.parties, CdaNoise::Conventional),
+        Way::Shared => (arguments.parties, CdaNoise::Shared),
+        Way::Groups => return groups(seen, mix, epsilon, &mut rng).map(Some),
+    };
+    let parts = seen.deal(parties, &mut rng)?;
+    let budget = epsilon.map(|epsilon| (epsilon, DELTA));
+    match Cda::plan(&parts, mix, seen.len(), noise, budget) {
+        Ok(planned) => Ok(Some(planned.run(&parts, &mut rng)?)),
+        Err(fhaim_mix::Error::SmallClass { .. } | fhaim_mix::Error::OutOfReach { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Public groups over classes whose numbers of images are public, too.
+fn groups(
+    seen: &Points,
+    mix: usize,
+    epsilon: Option<f64>,
+    rng: &mut ChaCha20Rng,
+) -> Result<Mixes, Error> {
+    let groups = grouped(seen, mix)?;
+    let placed = groups.place(seen, rng)?;
+    // Without a budget there is as little noise as there can be: variance 4, of sums in units of 1/4096.
+    let rho = match epsilon {
+        Some(epsilon) => accounting::rho(epsilon, DELTA)?,
+        None => fhaim_dp::Rho::from_f64_down(1e9)?,
+    };
+    let priced = groups.price(seen, rho, &Leak::NONE)?;
+    Ok(groups.release(&placed, &priced, &mut Ledger::new(rho), rng)?)
+}
+
+fn grouped(seen: &Points, mix: usize) -> Result<Groups, Error> {
+    let capacities: Vec<usize> = seen.by_class().iter().map(Vec::len).collect();
+    Ok(Groups::new(mix, 1, &capacities, 0)?)
+}
+
+/// Accuracy on images that were not mixed.
+fn train_and_test(mixes: &Mixes, seen: &Points, unseen: &Points, seed: u64) -> Result<f64, Error> {
+    let width = seen.features();
+    // Norms of 1 become deviations of about 1.
+    let scale = (width as f64).sqrt();
+    let scaled = |x: f64| (x * scale) as f32;
+    let values: Vec<f32> = (0..mixes.len())
+        .flat_map(|number| mixes.mean(number, seen))
+        .map(scaled)
+        .collect();
+    let options = PerceptronOptions {
+        epochs: (STEPS * 64).div_ceil(mixes.len()),
+        seed,
+        ..PerceptronOptions::default()
+    };
+    let train = Labelled {
+        width,
+        values: &values,
+        labels: &mixes.labels,
+    };
+    let learner = Perceptron::fit(train, CLASSES, &options)?;
+    let values: Vec<f32> = (0..unseen.len())
+        .flat_map(|number| &unseen.record(number)[..width])
+        .map(|&x| scaled(f64::from(x) / unseen.unit()))
+        .collect();
+    Ok(learner.accuracy(Labelled {
+        width,
+        values: &values,
+        labels: unseen.labels(),
+    })?)
+}
+
+const HEADING: &str =
+    "way             l  epsilon  accuracy (s.e.)  printed    mixes  seconds  seeds  refused\n";
+
+fn line(row: &Row) -> String {
+    let accuracy = match row.accuracy {
+        Some(accuracy) => format!("{accuracy:>8.2} {}", bracketed(row.standard_error, 2)),
+        None => "not possible".to_owned(),
+    };
+    let epsilon = row
+        .epsilon
+        .map_or("none".to_owned(), |epsilon| epsilon.to_string());
+    let printed = row
+        .printed
+        .map_or(String::new(), |printed| format!("{printed:.2}"));
+    format!(
+        "{:12} {:>4} {epsilon:>8}  {accuracy:>15}  {printed:>7} {:>8} {:>8.1} {:>6} {:>8}\n",
+        row.way, row.mix, row.mixes, row.seconds, row.seeds, row.refused
+    )
+}
+
+fn time_encryption(
+    arguments: &BenchMixArguments,
+    images: &idx::Images,
+    labels: &[u8],
+    mixes: &[usize],
+    progress: &Progress,
+) -> Result<(), Error> {
+    let points = Points::from_images(images, labels, CLASSES, Standard::MNIST, true)?;
+    let (seen, _) = split(&points, 0);
+    let rho = accounting::rho(arguments.epsilon.last().copied().unwrap_or(10.0), DELTA)?;
+    let heading = "   l    mixes  ciphertexts  equal  encrypt s  compute s  decrypt s\n";
+    let mut timed = Rows::begin(arguments.json, heading, timed_line)?;
+    for &mix in mixes {
+        let phase = progress.uncounted(format!("encrypted, l {mix}"));
+        let row = encrypt(grouped(&seen, mix)?, &seen, rho, mix)?;
+        phase.finish();
+        timed.push(&row)?;
+    }
+    timed.end("")
+}
+
+fn timed_line(row: &Encrypted) -> String {
+    format!(
+        "{:>4} {:>8} {:>12} {:>6} {:>10.1} {:>10.1} {:>10.1}\n",
+        row.mix,
+        row.mixes,
+        row.ciphertexts,
+        row.equal_to_clear,
+        row.encrypt_seconds,
+        row.compute_seconds,
+        row.decrypt_seconds
+    )
+}
+
+fn encrypt(
+    groups: Groups,
+    seen: &Points,
+    rho: fhaim_dp::Rho,
+    mix: usize,
+) -> Result<Encrypted, Error> {
+    let setup = encrypted::Setup::new(groups, seen, rho)?;
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let placed = setup.groups().place(seen, &mut rng)?;
+    let ladder = Ladder::draw(setup.ladder(), &mut rng);
+    let mut ledger = Ledger::new(rho);
+    let clear = setup
+        .groups()
+        .release_with(&placed, setup.priced(), &mut ledger, &ladder)?;
+    let secret = SecretKey::random(setup.params(), &mut rng)?;
+    let public = secret.public_key(&mut rng)?;
+    let keys = secret.evaluation_keys(&mut rng)?;
+    let started = Instant::now();
+    let upload = encrypted::encrypt(&setup, &placed, &ladder, &public, &mut rng)?;
+    let encrypt_seconds = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let sealed = encrypted::compute(&setup, &upload, &keys, &public, &mut rng)?;
+    let compute_seconds = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let released = encrypted::decrypt(&setup, &sealed, &secret, &mut Ledger::new(rho))?;
+    Ok(Encrypted {
+        mix,
+        mixes: released.len(),
+        features: seen.width(),
+        ciphertexts: setup.ciphertexts(),
+        equal_to_clear: released == clear,
+        encrypt_seconds,
+        compute_seconds,
+        decrypt_seconds: started.elapsed().as_secs_f64(),
+    })
+}

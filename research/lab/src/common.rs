@@ -1,0 +1,57 @@
+//! What this program shares with `fhaim`, by what it is for.
+
+/// Schemas, tables and models.
+pub mod input {
+    pub use fhaim_cli::shared::{
+        read_model as model, read_schema as schema, read_table as table, remark_on_constraints,
+    };
+    pub use fhaim_files::data::{Data, delimiter, open, refuse_pipe};
+}
+
+/// Files, and standard output.
+pub mod output {
+    pub use fhaim_files::{Staged, check_distinct, commit_all, rename_all};
+    use serde::Serialize;
+
+    use crate::error::Error;
+
+    /// Prints a text to standard output; to standard error where a result goes to standard output.
+    pub fn print(text: &str) -> Result<(), Error> {
+        Ok(fhaim_files::print(text)?)
+    }
+
+    /// Prints a value to standard output as indented JSON.
+    pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
+        print(&to_json(value)?)
+    }
+
+    /// A value as indented JSON with a newline at the end.
+    pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
+        Ok(fhaim_cli::shared::to_json(value)?)
+    }
+}
+
+/// Generators, and the seeds of tests.
+pub mod randomness {
+    pub use fhaim_cli::{
+        InsecureTestSeed, Randomness,
+        shared::{Drawing, Purpose, generator, system},
+    };
+}
+
+/// What a run needs, and what a process has taken.
+pub mod size {
+    pub use fhaim_cli::shared::{check_drawn, limit, linux_bytes, megabytes, most_records};
+
+    /// Seconds of all threads of a process, in user mode and in the system, so far.
+    pub fn cpu_seconds(stat: &str) -> Option<f64> {
+        /// Linux tells them in hundredths of seconds on every architecture.
+        const TICKS: f64 = 100.0;
+        let text = std::fs::read_to_string(stat).ok()?;
+        // After the name in brackets the third field follows; user and system time are the 14th and 15th.
+        let (_, rest) = text.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace().skip(11);
+        let [user, system]: [f64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
+        Some((user + system) / TICKS)
+    }
+}

@@ -1,0 +1,21 @@
+//! `fhaim-lab federate`: one table in many hands.
+
+pub mod args;
+mod run;
+mod split;
+
+use fhaim_files::progress::Progress;
+
+use self::args::FederateCommand;
+use crate::{error::Error, randomness::Randomness};
+
+/// Runs a command of it.
+pub fn dispatch<R: Randomness>(
+    command: &FederateCommand<R>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    match command {
+        FederateCommand::Split(drawing) => split::run(&drawing.arguments, drawing.seed()),
+        FederateCommand::Run(drawing) => run::run(&drawing.arguments, drawing.seed(), progress),
+    }
+}

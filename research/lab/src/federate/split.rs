@@ -1,0 +1,124 @@
+//! `fhaim-lab federate split`: the records of a table, dealt among parties as the file has them.
+
+use std::{fs, io, path::Path};
+
+use fhaim_domain::counted;
+use fhaim_federated::partition::partition;
+use fhaim_files::{data::dialect_text, shown_path};
+
+use super::args::SplitArguments;
+use crate::{
+    error::Error,
+    input,
+    output::{self, Staged, rename_all},
+    randomness::{InsecureTestSeed, Purpose, generator},
+};
+
+/// Reads and checks the table, deals its records, writes a file for each party.
+pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
+    let SplitArguments {
+        data,
+        format,
+        strictness,
+        out,
+        ..
+    } = arguments;
+    input::refuse_pipe(data)?;
+    let schema = input::schema(&arguments.schema)?;
+    let table = input::table(data, schema, format, strictness)?;
+    let mut rng = generator(seed, Purpose::Records)?;
+    let parties = partition(&table, arguments.parties.get(), &arguments.rule, &mut rng)?;
+    let mut owners = vec![0; table.records()];
+    for (party, rows) in parties.iter().enumerate() {
+        rows.iter().for_each(|&row| owners[row] = party);
+    }
+    make_folder(out)?;
+    let (text, dialect) = dialect_text(&input::Data::from(data), format)?;
+    let text = csv::ReaderBuilder::new()
+        .delimiter(dialect.delimiter)
+        .from_reader(text);
+    write(data, text, dialect.delimiter, &owners, parties.len(), out)?;
+    let sizes = parties.iter().map(Vec::len);
+    let (least, most) = (sizes.clone().min(), sizes.max());
+    output::print(&format!(
+        "{} of {} to {} each in {}\n",
+        counted(parties.len(), "party"),
+        least.unwrap_or(0),
+        counted(most.unwrap_or(0), "record"),
+        shown_path(out)
+    ))
+}
+
+/// The folder is new, or has nothing in it that a run would take for a party's table.
+fn make_folder(out: &Path) -> Result<(), Error> {
+    let refuse = |source| Error::Write {
+        path: out.to_owned(),
+        source,
+    };
+    fs::create_dir_all(out).map_err(refuse)?;
+    if fs::read_dir(out).map_err(refuse)?.next().is_some() {
+        let name = shown_path(out);
+        return Err(Error::Usage(format!(
+            "{name} is not empty: name another folder, or empty it first"
+        )));
+    }
+    Ok(())
+}
+
+/// Copies each record of the table, as it is but in UTF-8, to its owner's file.
+fn write(
+    data: &Path,
+    mut reader: csv::Reader<impl io::Read>,
+    delimiter: u8,
+    owners: &[usize],
+    parties: usize,
+    out: &Path,
+) -> Result<(), Error> {
+    let unread = |error: csv::Error| Error::Content {
+        path: data.to_owned(),
+        problem: error.to_string(),
+    };
+    let unwritten = |error: csv::Error| Error::Write {
+        path: out.to_owned(),
+        source: io::Error::other(error),
+    };
+    let header = reader.byte_headers().map_err(unread)?.clone();
+    let writer = || {
+        let mut writer = csv::WriterBuilder::new()
+            .delimiter(delimiter)
+            .from_writer(Vec::new());
+        writer.write_byte_record(&header).map(|()| writer)
+    };
+    let mut writers = (0..parties)
+        .map(|_| writer())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unwritten)?;
+    let mut read = 0;
+    for (record, &owner) in reader.byte_records().zip(owners) {
+        let record = record.map_err(unread)?;
+        writers[owner]
+            .write_byte_record(&record)
+            .map_err(unwritten)?;
+        read += 1;
+    }
+    // The table was read from the same file, which has as many records unless it was written to meanwhile.
+    if read < owners.len() {
+        return Err(Error::Content {
+            path: data.to_owned(),
+            problem: "it had more records when it was first read: leave it alone meanwhile"
+                .to_owned(),
+        });
+    }
+    let width = parties.to_string().len().max(3);
+    let mut files = Vec::with_capacity(parties);
+    for (party, writer) in writers.into_iter().enumerate() {
+        let bytes = writer
+            .into_inner()
+            .map_err(|error| unwritten(error.into_error().into()))?;
+        let mut file = Staged::create(&out.join(format!("part-{party:0width$}.csv")))?;
+        file.write_bytes(&bytes)?;
+        // There may be more parties than files that a process may have open.
+        files.push(file.finish()?);
+    }
+    Ok(rename_all(files)?)
+}

@@ -1,0 +1,309 @@
+//! The methods, over the records of parties.
+
+use clap::ValueEnum;
+use fhaim_files::memory::Unit;
+use fhaim_files::progress::Progress;
+use fhaim_gan::{
+    Examples, Federation, Gan, MAX_PAIRS, MAX_VALUES, Model, PrivGan, Privacy, Sampling, Training,
+    federate, record_sampling, train, train_parts,
+};
+use rand_chacha::ChaCha20Rng;
+
+use crate::gan::args::NetworkArguments;
+use crate::gan::failure::Failure;
+
+/// What flags are where they are not given; their help says so.
+const CLIP: f64 = 0.01;
+const PARTICIPATION: f64 = 0.1;
+const MU: f32 = 0.5;
+const LAMBDA: f32 = 1.0;
+
+/// How networks are trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// All records in one place, in the clear
+    Central,
+    /// Each party alone, in the clear
+    Local,
+    /// DP-FedAvg GAN without noise
+    Federated,
+    /// privGAN: each party alone, its records in two parts; no guarantee
+    Privgan,
+    /// DPGAN: each party alone, every record clipped and noised
+    Dpgan,
+    /// DP-FedAvg GAN: every party's change clipped and noised
+    DpFedavg,
+    /// DP-FedProx GAN: the same, parties held back
+    DpFedprox,
+}
+
+/// Whom a budget protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protected {
+    /// A record that is there or not.
+    Record,
+    /// A party, with all of its records.
+    Party,
+}
+
+impl Protected {
+    /// The unit in the memory of spending.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Record => Unit::AddedOrRemoved,
+            Self::Party => Unit::Party,
+        }
+    }
+}
+
+impl Method {
+    /// The name as users write it.
+    pub fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Whether parties train one pair of networks together.
+    pub fn is_federated(self) -> bool {
+        matches!(self, Self::Federated | Self::DpFedavg | Self::DpFedprox)
+    }
+
+    /// Pairs of networks that it trains among so many parties.
+    fn pairs(self, parties: usize) -> usize {
+        match self {
+            Self::Central | Self::Federated | Self::DpFedavg | Self::DpFedprox => 1,
+            Self::Local | Self::Dpgan => parties,
+            Self::Privgan => parties.saturating_mul(2),
+        }
+    }
+
+    /// Whose budget it keeps; none where it keeps none.
+    pub fn protected(self) -> Option<Protected> {
+        match self {
+            Self::Central | Self::Local | Self::Federated | Self::Privgan => None,
+            Self::Dpgan => Some(Protected::Record),
+            Self::DpFedavg | Self::DpFedprox => Some(Protected::Party),
+        }
+    }
+}
+
+/// Noise that keeps a budget, and what it costs: worked out before anything is trained.
+pub struct Kept {
+    /// Of each party that trains alone, or of all that train together.
+    noise: Vec<Privacy>,
+    /// Epsilon as accounted, of each party or of all, as `noise`.
+    epsilons: Vec<f64>,
+    /// The largest of them.
+    pub epsilon: f64,
+    /// The largest multiplier of noise.
+    pub multiplier: f64,
+}
+
+impl Kept {
+    /// The epsilon of a party, by its number.
+    pub fn party_epsilon(&self, party: usize) -> f64 {
+        let own = self.epsilons.get(party).or(self.epsilons.first());
+        own.copied().unwrap_or(self.epsilon)
+    }
+
+    fn noise(&self, party: usize) -> Option<&Privacy> {
+        self.noise.get(party).or(self.noise.first())
+    }
+}
+
+/// The noise with which a method keeps (epsilon, delta); none where it keeps no budget. What cannot be trained is refused.
+pub fn keep(
+    method: Method,
+    parties: &[Examples],
+    arguments: &NetworkArguments,
+    budget: Option<(f64, f64)>,
+) -> Result<Option<Kept>, Failure> {
+    let training = arguments.training();
+    let sampled: Vec<Sampling> = match (method.protected(), budget) {
+        (Some(_), None) => {
+            return Err(Failure::Usage(format!("{} needs --epsilon", method.name())));
+        }
+        (None, Some(_)) => {
+            return Err(Failure::Usage(format!(
+                "{} keeps no budget: leave out --epsilon",
+                method.name()
+            )));
+        }
+        (None, None) => Vec::new(),
+        (Some(Protected::Record), Some(_)) => {
+            let of = |party| record_sampling(party, &training);
+            parties.iter().map(of).collect()
+        }
+        (Some(Protected::Party), Some(_)) => {
+            vec![federation(method, arguments, None).sampling(&training)]
+        }
+    };
+    check_size(method, parties, &training)?;
+    match budget {
+        Some(budget) => Ok(Some(with_noise(&sampled, arguments, budget)?)),
+        None => Ok(None),
+    }
+}
+
+/// The least noise for each: one that no noise protects keeps all of them from being trained.
+fn with_noise(
+    sampled: &[Sampling],
+    arguments: &NetworkArguments,
+    (epsilon, delta): (f64, f64),
+) -> Result<Kept, Failure> {
+    let mut kept = Kept {
+        noise: Vec::new(),
+        epsilons: Vec::new(),
+        epsilon: 0.0,
+        multiplier: 0.0,
+    };
+    for sampling in sampled {
+        let privacy = Privacy {
+            clip: arguments.clip.unwrap_or(CLIP),
+            multiplier: sampling.multiplier(epsilon, delta)?,
+        };
+        privacy.check()?;
+        let spent = sampling.epsilon(privacy.multiplier, delta)?;
+        // Parties' records are not the same ones: the largest epsilon is everyone's bound.
+        kept.epsilon = kept.epsilon.max(spent);
+        kept.multiplier = kept.multiplier.max(privacy.multiplier);
+        kept.noise.push(privacy);
+        kept.epsilons.push(spent);
+    }
+    Ok(kept)
+}
+
+/// Trains by a method, with the noise that keeps its budget.
+pub fn train_by(
+    method: Method,
+    parties: &[Examples],
+    arguments: &NetworkArguments,
+    kept: Option<&Kept>,
+    (rng, progress): (&mut ChaCha20Rng, &Progress),
+) -> Result<Model, Failure> {
+    let training = arguments.training();
+    let steps = u64::from(training.steps);
+    let count = match method {
+        Method::Central | Method::Federated | Method::DpFedavg | Method::DpFedprox => 1,
+        Method::Local | Method::Privgan | Method::Dpgan => parties.len() as u64,
+    };
+    let unit = if method.is_federated() {
+        "rounds"
+    } else {
+        "steps"
+    };
+    let phase = progress.counted(format!("train {}", method.name()), count * steps, unit);
+    // Parties who train alone do so one after the other.
+    let tell = |party: usize| {
+        let phase = &phase;
+        move |step: u32| phase.reach(party as u64 * steps + u64::from(step))
+    };
+    let model = match method {
+        Method::Central => {
+            let all = pool(parties)?;
+            let gan = train(&all, &training, None, rng, &tell(0))?;
+            saved(vec![gan], &[all.len()])
+        }
+        Method::Local | Method::Dpgan => {
+            let noise = |party| kept.and_then(|kept| kept.noise(party));
+            let gans = parties
+                .iter()
+                .enumerate()
+                .map(|(number, party)| train(party, &training, noise(number), rng, &tell(number)));
+            saved(gans.collect::<Result<_, _>>()?, &sizes(parties))
+        }
+        Method::Privgan => in_parts(parties, &training, arguments, rng, tell),
+        Method::Federated | Method::DpFedavg | Method::DpFedprox => {
+            let federation = federation(method, arguments, kept.and_then(|kept| kept.noise(0)));
+            let mut participation = fhaim_dp::fork(rng);
+            let all = sizes(parties).iter().sum();
+            let drawn = (&mut participation, rng);
+            let gan = federate(parties, &training, &federation, drawn, &tell(0))?;
+            saved(vec![gan], &[all])
+        }
+    }?;
+    phase.finish();
+    Ok(model)
+}
+
+/// Refuses more networks than may be in memory, or in a file.
+fn check_size(method: Method, parties: &[Examples], training: &Training) -> Result<(), Failure> {
+    let Some(first) = parties.first() else {
+        return Ok(());
+    };
+    let (pairs, parameters) = (
+        method.pairs(parties.len()),
+        training.parameters(first.shape())?,
+    );
+    if pairs <= MAX_PAIRS && pairs.saturating_mul(parameters) <= MAX_VALUES {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{pairs} pairs of networks of {parameters} parameters each are too many: there may be {MAX_PAIRS} pairs, and \
+         {MAX_VALUES} parameters together; take fewer --parties, or smaller --hidden or --filters"
+    )))
+}
+
+fn saved(gans: Vec<Gan>, records: &[usize]) -> Result<Model, Failure> {
+    let records = records
+        .iter()
+        .map(|&n| u32::try_from(n).unwrap_or(u32::MAX))
+        .collect();
+    Ok(Model::new(gans, records)?)
+}
+
+fn sizes(parties: &[Examples]) -> Vec<usize> {
+    parties.iter().map(Examples::len).collect()
+}
+
+/// All records in one list.
+pub fn pool(parties: &[Examples]) -> Result<Examples, Failure> {
+    let (first, others) = parties
+        .split_first()
+        .ok_or_else(|| Failure::Usage("there is no party".to_owned()))?;
+    let joined = others.iter().try_fold(first.clone(), Examples::join);
+    Ok(joined?)
+}
+
+/// Each party's records in two halves; a party with one record has it in both.
+fn in_parts<T: Fn(u32)>(
+    parties: &[Examples],
+    training: &Training,
+    arguments: &NetworkArguments,
+    rng: &mut ChaCha20Rng,
+    tell: impl Fn(usize) -> T,
+) -> Result<Model, Failure> {
+    let options = PrivGan {
+        lambda: arguments.lambda.unwrap_or(LAMBDA),
+        ..PrivGan::default()
+    };
+    let (mut gans, mut records) = (Vec::new(), Vec::new());
+    for (number, party) in parties.iter().enumerate() {
+        let half = |odd: usize| -> Vec<usize> {
+            (0..party.len())
+                .filter(|n| n % 2 == odd % party.len())
+                .collect()
+        };
+        let parts = [party.select(&half(0))?, party.select(&half(1))?];
+        gans.extend(train_parts(&parts, training, &options, rng, &tell(number))?);
+        records.extend(parts.iter().map(Examples::len));
+    }
+    saved(gans, &records)
+}
+
+/// How parties train together.
+fn federation(
+    method: Method,
+    arguments: &NetworkArguments,
+    privacy: Option<&Privacy>,
+) -> Federation {
+    Federation {
+        rate: arguments.participation.unwrap_or(PARTICIPATION),
+        local_steps: arguments.local_steps.unwrap_or(1),
+        mu: match method {
+            Method::DpFedprox => arguments.mu.unwrap_or(MU),
+            _ => 0.0,
+        },
+        privacy: privacy.copied(),
+    }
+}

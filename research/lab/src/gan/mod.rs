@@ -1,0 +1,25 @@
+//! `fhaim-lab gan`: GANs, private and federated, to compare fhaim with.
+
+pub mod args;
+mod attack;
+mod bench;
+mod data;
+mod failure;
+mod method;
+mod sample;
+mod train;
+
+use fhaim_files::progress::Progress;
+
+use self::args::GanCommand;
+pub use self::failure::Failure;
+
+/// Runs a command of it.
+pub fn run(command: &GanCommand, progress: &Progress) -> Result<(), Failure> {
+    match command {
+        GanCommand::Train(arguments) => train::run(arguments, progress),
+        GanCommand::Sample(arguments) => sample::run(arguments),
+        GanCommand::Attack(arguments) => attack::run(arguments),
+        GanCommand::Bench(arguments) => bench::run(arguments, progress),
+    }
+}
