@@ -78,10 +78,10 @@ export function openBrowser() {
 }
 
 /**
- * A browser that can be let go of and attached to again. While a client is attached, the browser tells
- * it of every byte that a page sends: an upload takes some four times as long then.
+ * A browser that a client can detach from and attach to again. While a client is attached, the browser reports
+ * every byte that a page sends, and an upload takes about four times as long.
  */
-export class LooseBrowser {
+export class DetachableBrowser {
   folder = mkdtempSync(join(tmpdir(), "fhaim-chromium-"));
 
   async start() {

@@ -9,7 +9,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
-  LooseBrowser, PASSWORD, SIZES, Server, TICKS, TIMEOUT_MS, confirmColumns, dataFile, longestFrame, measureFrames, program,
+  DetachableBrowser, PASSWORD, SIZES, Server, TICKS, TIMEOUT_MS, confirmColumns, dataFile, longestFrame, measureFrames, program,
   run, signUp,
 } from "./support.mjs";
 
@@ -19,7 +19,7 @@ const TABLES = [
 ];
 
 const server = await new Server().start();
-const browser = await new LooseBrowser().start();
+const browser = await new DetachableBrowser().start();
 
 function fhaim(...given) {
   const env = { ...process.env, FHAIM_CONFIG_DIR: join(server.folder, "login"), FHAIM_PASSWORD: PASSWORD };

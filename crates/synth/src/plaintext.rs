@@ -60,7 +60,7 @@ impl<'a> PlaintextSource<'a> {
         Self { holders, ..self }
     }
 
-    /// As [`PlaintextSource::with_rng`], after earlier releases: the first of `requests` comes
+    /// As [`PlaintextSource::with_rng`], after other releases: the first of `requests` comes
     /// next.
     pub(crate) fn continuing(
         table: &'a dyn Counted,

@@ -1,7 +1,7 @@
 //! `staged`: residual contrasts and a staged plan, the default mechanism (docs/MECHANISM.md, C).
 //!
 //! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
-//! stages of contrast blocks. Merges, scores, plans and scales are functions of earlier releases.
+//! stages of contrast blocks. Merges, scores, plans and scales are functions of the releases before them.
 
 mod beside;
 mod expected;
