@@ -166,7 +166,7 @@ export FHAIM_PASSWORD='correct horse battery'
 fhaim() { "$PROGRAMS/fhaim" -q "$@"; }
 python3 -c 'print("a,b"); [print(f"{i % 2},{i % 3}") for i in range(200)]' >table.csv
 fhaim schema infer --data table.csv --out table.schema.json
-fhaim login --sign-up --email ana@hospital.example --generation "$(at generation 8081)" \
+fhaim account login --sign-up --email ana@hospital.example --generation "$(at generation 8081)" \
     --computation "$(at computation 8082)" --crypto "$(at crypto 8083)"
 dataset=$(fhaim dataset create --schema table.schema.json --data table.csv --epsilon 1)
 fhaim dataset upload "$dataset" --data table.csv --yes

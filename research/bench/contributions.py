@@ -47,7 +47,7 @@ class Services:
         address = self.wait_for(r"http://[\d.]+:\d+")
         password = (folder / "data/first-account").read_text().splitlines()[-1]
         self.environment["FHAIM_PASSWORD"] = password
-        self.run("login", "--server", address, "--email", "holder@fhaim.local")
+        self.run("account", "login", "--server", address, "--email", "holder@fhaim.local")
 
     def wait_for(self, pattern: str) -> str:
         for _ in range(600):

@@ -202,7 +202,7 @@ class Holder:
         self.environment = {**os.environ, "FHAIM_CONFIG_DIR": str(cluster.folder / "config"), "NO_COLOR": "1",
                             "FHAIM_PASSWORD": secrets.token_hex(16)}
         services = [f"--{name}=http://{at}" for name, at in cluster.addresses.items()]
-        self.run("login", *services, "--email", "holder@engine.test", "--sign-up")
+        self.run("account", "login", *services, "--email", "holder@engine.test", "--sign-up")
 
     def start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen([self.program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -112,7 +112,7 @@ async function budget() {
 function theCommandsTerms() {
   const env = { ...process.env, FHAIM_CONFIG_DIR: folder, FHAIM_PASSWORD: PASSWORD };
   const fhaim = (...given) => execFileSync(program, given, { env, stdio: ["ignore", "pipe", "pipe"] }).toString();
-  fhaim("login", "--server", server.address, "--email", email);
+  fhaim("account", "login", "--server", server.address, "--email", email);
   const made = JSON.parse(fhaim("dataset", "show", page.url().split("/").at(-1), "--json")).terms;
   const schema = join(folder, "schema.json");
   writeFileSync(schema, JSON.stringify(made.schema));

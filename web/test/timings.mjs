@@ -126,7 +126,7 @@ async function compare(table) {
 
 await run(server, browser, undefined, [
   function login() {
-    fhaim("login", "--server", server.address, "--email", "timings@example.org", "--sign-up");
+    fhaim("account", "login", "--server", server.address, "--email", "timings@example.org", "--sign-up");
   },
   ...TABLES.filter(({ data, schema }) => data && schema).map((table) => () => compare(table)),
 ]);

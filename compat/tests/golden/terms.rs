@@ -173,7 +173,9 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
     assert_eq!(read.clone().complete(&Mechanisms).unwrap(), read);
     assert_eq!(read.options.unwrap()["probe_share"], 0.15);
     // An unknown option is refused by its name.
-    let unknown = String::from_utf8(text).unwrap().replacen("probe_share", "zeta", 1);
+    let unknown = String::from_utf8(text)
+        .unwrap()
+        .replacen("probe_share", "zeta", 1);
     let unknown: Terms = serde_json::from_str(&unknown).unwrap();
     let refused = unknown.complete(&Mechanisms).unwrap_err().to_string();
     assert!(refused.contains("zeta"), "{refused}");

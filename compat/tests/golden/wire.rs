@@ -93,7 +93,7 @@ fn accounts() {
     json("claims.json", &claims);
 }
 
-/// What `fhaim login` keeps has both.
+/// What `fhaim account login` keeps has both.
 #[test]
 fn logins() {
     let endpoints = Endpoints::behind("https://fhaim.example/");

@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{
-    Args, Parser, Subcommand,
+    Args, CommandFactory, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use fhaim_files::delimiter;
@@ -16,17 +16,13 @@ use crate::holders::HoldersArguments;
 use crate::input::Data;
 use crate::randomness::{Drawing, Randomness};
 use crate::remote::args::{
-    AccountCommand, DatasetCommand, JobCommand, LEDGER_EXAMPLES, LOGIN_EXAMPLES, LOGOUT_EXAMPLES,
-    LoginArguments, LogoutArguments, ShowArguments,
+    AccountCommand, DatasetCommand, JobCommand, LEDGER_EXAMPLES, ShowArguments,
 };
 use crate::remote::job::{DOWNLOAD_EXAMPLES, DownloadArguments};
 use crate::remote::link::LinkCommand;
 use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
-use crate::serve::{
-    AdminCommand, BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments,
-    ServeCommand, UP_EXAMPLES, UpArguments,
-};
-use crate::shell::{COMPLETIONS_EXAMPLES, CompletionsArguments, MAN_EXAMPLES, ManArguments};
+use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
+use crate::shell::ShellCommand;
 
 /// delta unless another is asked for.
 pub const DEFAULT_DELTA: f64 = 1e-9;
@@ -48,11 +44,11 @@ pub fn count(text: &str) -> Result<NonZeroUsize, String> {
         .map_err(|_| format!("a whole number from 1 to {}", usize::MAX))
 }
 
-/// Synthetic data from tables nobody but their holder reads.
+/// Make differentially private synthetic tables from encrypted data.
 #[derive(Debug, Parser)]
 #[command(name = "fhaim", version = VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Arguments<R: Randomness> {
-    /// Say nothing of progress
+    /// Print no progress
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// What to do.
@@ -60,81 +56,100 @@ pub struct Arguments<R: Randomness> {
     pub command: Command<R>,
 }
 
-/// What to do.
+/// What to do. [`GROUPS`] has the order in which `fhaim --help` lists these.
 #[derive(Debug, Subcommand)]
 pub enum Command<R: Randomness> {
-    /// Encrypt a real table, compute on it, and write a synthetic one with a report
+    /// Try everything: encrypt a table that comes with fhaim, and make a synthetic one with a report
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(Drawing<DemoArguments, R>),
-    /// Draft or check the public description of a table
+    /// Draft or check the schema of your table: its public description
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Make a synthetic table under encryption, all four entities in this process
+    /// Make a synthetic table under encryption, with all four entities in this process
     #[command(after_help = with_mechanisms(RUN_EXAMPLES))]
     Run(Drawing<GenerateArguments, R>),
-    /// Make a synthetic table in the clear: the same releases as `run`, without encryption
+    /// Make a synthetic table without encryption: the same releases as `run`
     #[command(after_help = with_mechanisms(LOCAL_EXAMPLES))]
     Local(Drawing<GenerateArguments, R>),
-    /// Draw records from a model that a run has left
+    /// Draw records from the model of a run
     #[command(after_help = SAMPLE_EXAMPLES)]
     Sample(Drawing<SampleArguments, R>),
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
-    /// Find the common rows of two or three holders' tables, and one order of them
+    /// Find the common rows of two or three holders' tables
     #[command(after_help = ALIGN_EXAMPLES)]
     Align(AlignArguments),
     /// Measure encrypted computation on your own table and machine
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArguments),
-    /// Run all three services in this process, with a data folder
+    /// Run all services in this process, with one data folder
     #[command(after_help = UP_EXAMPLES)]
     Up(UpArguments),
-    /// Run one service from its own configuration
+    /// Run one service with its own configuration
     #[command(subcommand)]
     Serve(ServeCommand),
-    /// What an operator does to a service's own store
+    /// Back up and restore services, and manage accounts, jobs and frozen datasets
     #[command(subcommand)]
     Admin(AdminCommand),
-    /// Copy what `fhaim up` keeps, also while it runs
-    #[command(after_help = BACKUP_EXAMPLES)]
-    Backup(BackupArguments),
-    /// Put a copy of `fhaim backup` where `fhaim up` finds it
-    #[command(after_help = RESTORE_EXAMPLES)]
-    Restore(RestoreArguments),
-    /// Sign in to the services
-    #[command(after_help = LOGIN_EXAMPLES)]
-    Login(LoginArguments),
-    /// End the session and forget the login
-    #[command(after_help = LOGOUT_EXAMPLES)]
-    Logout(LogoutArguments),
-    /// The account that is signed in
+    /// Sign in or out, and manage your account
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Datasets at the services: create, upload, list, show, rename, delete
+    /// Create, upload, list, show, sign, rename or delete datasets
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),
-    /// Jobs at the services: run, watch, list, show, releases, note, cancel, retry
+    /// Run, watch, list, show, note, cancel or retry jobs
     #[command(subcommand)]
     Job(JobCommand),
-    /// Draw a synthetic table from a finished job
+    /// Download a synthetic table of a finished job
     #[command(after_help = DOWNLOAD_EXAMPLES)]
     Download(DownloadArguments),
-    /// Links to results for other accounts: make, list, revoke, show
+    /// Make, list, show or revoke links to results for other accounts
     #[command(subcommand)]
     Link(LinkCommand),
-    /// A dataset's privacy ledger, itemised
+    /// Print the privacy ledger of a dataset
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),
-    /// Compare every integer that was released with what this table and its noise come to
+    /// Compare every released integer with your table and its noise
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
-    /// Print a shell's completions of these commands
-    #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions(CompletionsArguments),
-    /// Write manual pages of these commands into a folder
-    #[command(after_help = MAN_EXAMPLES)]
-    Man(ManArguments),
+    /// Print completions for a shell, or write manual pages
+    #[command(subcommand, hide = true)]
+    Shell(ShellCommand),
+}
+
+/// The commands of `fhaim --help`, by group.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Start here", &["demo", "schema", "run"]),
+    ("Make a table", &["local", "sample", "evaluate", "align"]),
+    (
+        "Work with a server",
+        &[
+            "account", "dataset", "job", "download", "link", "ledger", "verify",
+        ],
+    ),
+    ("Run a server", &["up", "serve", "admin"]),
+    ("Tools", &["bench"]),
+];
+
+/// The command line of the program, with its help by [`GROUPS`].
+pub fn command<R: Randomness>() -> clap::Command {
+    let command = Arguments::<R>::command();
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        groups.push_str(&format!("{title}:\n"));
+        for name in names {
+            let about = command
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            groups.push_str(&format!("  {name:<9} {about}\n"));
+        }
+        groups.push('\n');
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
+    ))
 }
 
 /// What to do with a schema.

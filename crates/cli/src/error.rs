@@ -104,7 +104,7 @@ impl Error {
         match self {
             Self::Table(error) => table_way_out(error),
             Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
-            Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim login` signs in"),
+            Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim account login` signs in"),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The fhaim command: synthetic data from tables nobody but their holder reads.
+//! The command `fhaim`: differentially private synthetic tables from encrypted data.
 //!
 //! [`main`] is all of the program `fhaim`. [`main_drawing_from`] is the same for a program whose flags
 //! may say where randomness comes from; `tests/system` has one, with which runs are compared. [`shared`] has what the
@@ -40,7 +40,7 @@ mod wine;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{Parser, error::ErrorKind};
+use clap::{FromArgMatches, error::ErrorKind};
 use fhaim_dp::Rho;
 use fhaim_files::{memory::Cost, progress::Progress};
 
@@ -71,7 +71,8 @@ pub fn main_drawing_from<R: Randomness>() -> ExitCode {
 
 /// As [`main_drawing_from`], with these arguments, of which the first names the program.
 pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::<R>::try_parse_from(arguments) {
+    let matches = args::command::<R>().try_get_matches_from(arguments);
+    let arguments = match matches.and_then(|found| Arguments::<R>::from_arg_matches(&found)) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -123,13 +124,8 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
         Command::Align(arguments) => align::run(arguments, &progress),
         Command::Bench(arguments) => bench::run(arguments, &progress),
-        Command::Completions(arguments) => shell::completions::<R>(arguments),
-        Command::Man(arguments) => shell::man::<R>(arguments),
-        command @ (Command::Up(_)
-        | Command::Serve(_)
-        | Command::Admin(_)
-        | Command::Backup(_)
-        | Command::Restore(_)) => serve::run(command),
+        Command::Shell(command) => shell::run::<R>(command),
+        command @ (Command::Up(_) | Command::Serve(_) | Command::Admin(_)) => serve::run(command),
         command => remote::run(command, &progress),
     }
 }

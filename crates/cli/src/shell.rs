@@ -1,63 +1,80 @@
-//! What shells and readers of manuals want to know of the commands: completions, manual pages.
+//! Completions for shells, and manual pages.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
 use crate::{
-    args::{Arguments, VERSION},
+    args::{VERSION, command},
     error::Error,
     output,
     randomness::Randomness,
 };
 
-pub const COMPLETIONS_EXAMPLES: &str = "\
+/// What to print or write.
+#[derive(Debug, Subcommand)]
+pub enum ShellCommand {
+    /// Print completions of all commands for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArguments),
+    /// Write manual pages of all commands to a folder
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManArguments),
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
-  fhaim completions bash > ~/.local/share/bash-completion/completions/fhaim
-  fhaim completions zsh > ~/.zfunc/_fhaim
-  fhaim completions fish > ~/.config/fish/completions/fhaim.fish";
+  fhaim shell completions bash > ~/.local/share/bash-completion/completions/fhaim
+  fhaim shell completions zsh > ~/.zfunc/_fhaim
+  fhaim shell completions fish > ~/.config/fish/completions/fhaim.fish";
 
-pub const MAN_EXAMPLES: &str = "\
+const MAN_EXAMPLES: &str = "\
 Examples:
-  fhaim man ~/.local/share/man/man1
-  fhaim man man && man -l man/fhaim-dataset-create.1
+  fhaim shell man ~/.local/share/man/man1
+  fhaim shell man man && man -l man/fhaim-dataset-create.1
 
-A page a command: fhaim.1, fhaim-dataset.1, fhaim-dataset-create.1 and so on.";
+Each command has a page: fhaim.1, fhaim-dataset.1, fhaim-dataset-create.1 and so on.";
 
-/// Flags of `man`.
+/// Flags of `shell man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// The folder; it is made where there is none
+    /// The folder. It is created if it does not exist
     pub folder: PathBuf,
 }
 
-/// Flags of `completions`.
+/// Flags of `shell completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
     /// The shell
     pub shell: Shell,
 }
 
-/// Prints what a shell needs to complete commands and flags.
-pub fn completions<R: Randomness>(arguments: &CompletionsArguments) -> Result<(), Error> {
+/// Runs `fhaim shell`.
+///
+/// # Errors
+/// Standard output or the folder cannot be written to.
+pub fn run<R: Randomness>(command: &ShellCommand) -> Result<(), Error> {
+    match command {
+        ShellCommand::Completions(arguments) => completions::<R>(arguments),
+        ShellCommand::Man(arguments) => man::<R>(arguments),
+    }
+}
+
+/// Prints a shell's completions of commands and flags.
+fn completions<R: Randomness>(arguments: &CompletionsArguments) -> Result<(), Error> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Arguments::<R>::command(),
-        "fhaim",
-        &mut script,
-    );
+    clap_complete::generate(arguments.shell, &mut command::<R>(), "fhaim", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }
 
 /// Writes a manual page for every command.
-pub fn man<R: Randomness>(arguments: &ManArguments) -> Result<(), Error> {
+fn man<R: Randomness>(arguments: &ManArguments) -> Result<(), Error> {
     let folder = &arguments.folder;
-    let mut command = Arguments::<R>::command().disable_help_subcommand(true);
+    let mut command = command::<R>().disable_help_subcommand(true);
     command.build();
     let written = fs::create_dir_all(folder).and_then(|()| pages(&command, folder));
     written.map_err(|source| Error::Write {

@@ -34,7 +34,7 @@ pub enum Error {
     /// A dataset with a second computation service, whose address is not known.
     #[error(
         "dataset {0} has a second computation service, and its address is not known: sign in again with \
-         `fhaim login --witness URL`"
+         `fhaim account login --witness URL`"
     )]
     NoWitness(Uuid),
     /// A service for which the generation service gave no token.
@@ -119,7 +119,7 @@ pub enum Error {
     /// A link of another server than the one that is signed in to.
     #[error(
         "the link is of {0}, and its secret is shown to no other server: sign in there, with \
-         `fhaim login --server`"
+         `fhaim account login --server`"
     )]
     OtherServer(String),
     /// Encryption or planning failed.

@@ -371,7 +371,7 @@ impl Services {
 
     fn login(&self, user: &str, how: &[&str], bases: &[String; 3]) -> Output {
         let email = format!("{user}@example.org");
-        let who = [&["login", "--email", &email], how].concat();
+        let who = [&["account", "login", "--email", &email], how].concat();
         let [generation, computation, crypto] = bases;
         let at = [
             "--generation",

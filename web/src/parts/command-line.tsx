@@ -3,7 +3,7 @@ import { Copyable } from "./ui";
 /** What to paste into a shell to do here what the pages do. */
 export function CommandLine() {
   const commands = [
-    `fhaim login --server ${window.location.origin} --email you@example.org`,
+    `fhaim account login --server ${window.location.origin} --email you@example.org`,
     "fhaim schema infer --data table.csv --out table.schema.json",
     "# correct table.schema.json: everything in it becomes public",
     "dataset=$(fhaim dataset create --schema table.schema.json --data table.csv --epsilon 1)",

@@ -81,7 +81,7 @@ class Program:
             with tempfile.NamedTemporaryFile("w", dir=self._folder) as file:  # its owner's alone
                 file.write(api_key)
                 file.flush()
-                self.run("login", *endpoints, "--api-key-file", file.name)
+                self.run("account", "login", *endpoints, "--api-key-file", file.name)
             yield
         finally:
             (self._folder / "login.json").unlink(missing_ok=True)

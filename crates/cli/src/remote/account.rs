@@ -14,6 +14,8 @@ use crate::{error::Error, output};
 
 pub async fn run(command: &AccountCommand) -> Result<(), Error> {
     match command {
+        AccountCommand::Login(arguments) => login::login(arguments).await,
+        AccountCommand::Logout(arguments) => login::logout(arguments).await,
         AccountCommand::Usage(arguments) => usage(arguments).await,
         AccountCommand::Password => change_password().await,
         AccountCommand::Delete(arguments) => close(arguments).await,

@@ -14,16 +14,16 @@ use crate::holders::Upload;
 use crate::input::Data;
 use crate::randomness::{Drawing, Randomness};
 
-pub const LOGIN_EXAMPLES: &str = "\
+const LOGIN_EXAMPLES: &str = "\
 Examples:
-  fhaim login --server http://127.0.0.1:8080 --email ana@hospital.example
-  fhaim login --server https://fhaim.example --email ana@hospital.example --sign-up
-  fhaim login --server https://fhaim.example --api-key-file key.txt
+  fhaim account login --server http://127.0.0.1:8080 --email ana@hospital.example
+  fhaim account login --server https://fhaim.example --email ana@hospital.example --sign-up
+  fhaim account login --server https://fhaim.example --api-key-file key.txt
 
 The password is asked for, or read from FHAIM_PASSWORD. The login is kept in FHAIM_CONFIG_DIR
 (by default ~/.config/fhaim), readable by its owner alone.";
 
-/// Flags of `login`.
+/// Flags of `account login`.
 #[derive(Debug, Args)]
 pub struct LoginArguments {
     /// Address that the three services are behind
@@ -55,6 +55,12 @@ pub struct LoginArguments {
 /// What to do with the account.
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
+    /// Sign in to the services
+    #[command(after_help = LOGIN_EXAMPLES)]
+    Login(LoginArguments),
+    /// Sign out, and forget the login
+    #[command(after_help = LOGOUT_EXAMPLES)]
+    Logout(LogoutArguments),
     /// What the account has at each service, and what it may have
     #[command(after_help = USAGE_EXAMPLES)]
     Usage(ListArguments),
@@ -470,14 +476,14 @@ pub struct JobArguments {
     pub json: bool,
 }
 
-pub const LOGOUT_EXAMPLES: &str = "\
+const LOGOUT_EXAMPLES: &str = "\
 Examples:
-  fhaim logout
-  fhaim logout --everywhere
+  fhaim account logout
+  fhaim account logout --everywhere
 
 API keys stay, and a token that is out is good for a quarter of an hour at most.";
 
-/// Flags of `logout`.
+/// Flags of `account logout`.
 #[derive(Debug, Args)]
 pub struct LogoutArguments {
     /// End all sessions of the account, on whatever machine

@@ -166,7 +166,7 @@ pub async fn with_api_key(endpoints: Endpoints, api_key: Secret) -> Result<Clien
     Ok(client)
 }
 
-/// `fhaim login`.
+/// `fhaim account login`.
 pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
     let behind = Endpoints::behind(&arguments.server);
     let endpoints = Endpoints {
@@ -203,7 +203,7 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
     ))
 }
 
-/// `fhaim logout`.
+/// `fhaim account logout`.
 pub async fn logout(arguments: &LogoutArguments) -> Result<(), Error> {
     let client = client()?;
     if arguments.everywhere {

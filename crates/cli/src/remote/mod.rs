@@ -19,8 +19,6 @@ pub fn run<R: Randomness>(command: &Command<R>, progress: &Progress) -> Result<(
     let runtime = super::serve::runtime()?;
     runtime.block_on(async {
         match command {
-            Command::Login(arguments) => login::login(arguments).await,
-            Command::Logout(arguments) => login::logout(arguments).await,
             Command::Account(command) => account::run(command).await,
             Command::Dataset(command) => dataset::run(command, progress).await,
             Command::Job(command) => job::run(command, progress).await,

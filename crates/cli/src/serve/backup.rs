@@ -1,4 +1,4 @@
-//! `fhaim backup` and `fhaim restore`: what `fhaim up` keeps, copied while it runs, and put back.
+//! `fhaim admin backup` and `fhaim admin restore`: copies the data of `fhaim up` while it runs, and puts it back.
 //!
 //! Each service's database is copied before its blobs: a blob is there before the row that names it.
 //! The crypto service goes last: the others catch up with a ledger that is ahead of them, and refuse
@@ -22,7 +22,7 @@ use crate::{error::Error, output};
 
 pub const BACKUP_EXAMPLES: &str = "\
 Examples:
-  fhaim backup --data fhaim-data --out /backup/2026-11-22
+  fhaim admin backup --data fhaim-data --out /backup/2026-11-22
 
 Databases and blobs go to OUT/SERVICE, sealing keys to OUT/keys: keep those apart from the rest, or
 the copy is as good as the tables. `fhaim up` may run meanwhile. For Postgres and S3 use their own
@@ -30,31 +30,31 @@ tools: infra/README.md says in which order.";
 
 pub const RESTORE_EXAMPLES: &str = "\
 Examples:
-  fhaim restore --from /backup/2026-11-22 --data fhaim-data
+  fhaim admin restore --from /backup/2026-11-22 --data fhaim-data
   fhaim admin compare --data fhaim-data
 
 A restored ledger forgets what was spent after it was copied. A dataset that has moved on since is
 frozen for good at the first request that carries a later receipt: its finished tables stay. Where no
 program has one, nothing is noticed: restore only what is lost, and as late a copy as there is.";
 
-/// Flags of `backup`.
+/// Flags of `admin backup`.
 #[derive(Debug, Args)]
 pub struct BackupArguments {
     /// Folder of `fhaim up`
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
     pub data: PathBuf,
-    /// Folder for the copy, which must not be there
+    /// Folder for the copy. It must not exist
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }
 
-/// Flags of `restore`.
+/// Flags of `admin restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
     /// Folder of the copy
     #[arg(long, value_name = "DIR")]
     pub from: PathBuf,
-    /// Folder for `fhaim up`, which must not be there
+    /// Folder for `fhaim up`. It must not exist
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
     pub data: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `fhaim serve`, `fhaim up`, `fhaim admin`, `fhaim backup` and `fhaim restore`: the services as
+//! `fhaim serve`, `fhaim up` and `fhaim admin`: the services as
 //! programs, and what their operators do.
 
 mod admin;
@@ -13,7 +13,6 @@ use fhaim_platform::program::{self, Program, ProgramError};
 
 use crate::{args::Command, error::Error, randomness::Randomness};
 pub use admin::args::AdminCommand;
-pub use backup::{BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments};
 pub use up::UpArguments;
 
 /// Which service to serve.
@@ -97,8 +96,6 @@ pub fn run<R: Randomness>(command: &Command<R>) -> Result<(), Error> {
         }
         Command::Serve(command) => serve(command),
         Command::Admin(command) => admin::run(command),
-        Command::Backup(arguments) => runtime()?.block_on(backup::backup(arguments)),
-        Command::Restore(arguments) => runtime()?.block_on(backup::restore(arguments)),
         _ => Ok(()),
     }
 }

@@ -312,7 +312,7 @@ fn say(
     if let Some(path) = account {
         text.push_str(&format!(
             "first account: {} (its password is in {})\n  \
-             FHAIM_PASSWORD=$(tail -1 {}) fhaim login --server http://{address} --email {}\n",
+             FHAIM_PASSWORD=$(tail -1 {}) fhaim account login --server http://{address} --email {}\n",
             arguments.email,
             path.display(),
             path.display(),

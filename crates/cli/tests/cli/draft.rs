@@ -107,7 +107,7 @@ fn a_kept_model_gives_more_records_with_digits_and_conditions() {
 fn completions_know_commands_and_flags() {
     let folder = TempDir::new().unwrap();
     for shell in ["bash", "zsh", "fish"] {
-        let output = fhaim(folder.path(), &["completions", shell]);
+        let output = fhaim(folder.path(), &["shell", "completions", shell]);
         assert!(output.status.success());
         let script = String::from_utf8(output.stdout).unwrap();
         for word in ["evaluate", "held-out", "infer"] {

@@ -98,7 +98,7 @@ fn passwords_and_sessions() {
     let (well, told) = with_password(&services, "ana", [new, PASSWORD], &change);
     assert!(well, "{told}");
     copy("after");
-    services.run("ana", &["logout", "--everywhere"]);
+    services.run("ana", &["account", "logout", "--everywhere"]);
     assert!(is_out("laptop") && is_out("ana"));
 }
 

@@ -31,6 +31,7 @@ fn a_copy_is_put_back() {
     };
     let login = |up: &Up| {
         run(&[
+            "account",
             "login",
             "--server",
             &up.address,
@@ -63,20 +64,20 @@ fn a_copy_is_put_back() {
     // While a job runs.
     let under_way = run(&["job", "run", &moved, "--yes"]);
     let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
-    run(&["backup", "--data", from, "--out", to]);
+    run(&["admin", "backup", "--data", from, "--out", to]);
     run(&["job", "watch", under_way.lines().next().unwrap()]);
     job(&moved);
     run(&["dataset", "delete", &gone, "--yes"]);
     let (again, words) = fhaim(
         folder.path(),
         &data,
-        &["backup", "--data", from, "--out", to],
+        &["admin", "backup", "--data", from, "--out", to],
     );
     assert!(!again && words.contains("there already"), "{words}");
     drop(up);
     fs::remove_dir_all(&data).unwrap();
 
-    run(&["restore", "--from", to, "--data", from]);
+    run(&["admin", "restore", "--from", to, "--data", from]);
     let (compared, words) = fhaim(folder.path(), &data, &["admin", "compare", "--data", from]);
     assert!(compared, "{words}");
     let up = Up::start(&data, &listen);
@@ -108,7 +109,14 @@ impl Holder {
     }
 
     fn log_in(&self, up: &Up, more: &[&str]) {
-        let login = ["login", "--server", &up.address, "--email", &self.email];
+        let login = [
+            "account",
+            "login",
+            "--server",
+            &up.address,
+            "--email",
+            &self.email,
+        ];
         self.run(&[&login[..], more].concat());
     }
 
@@ -173,12 +181,12 @@ fn a_copy_is_put_back_of_two_holders() {
     let [ana, ben] = &holders;
     let (still, moved) = (dataset_of(&holders), dataset_of(&holders));
     let done = ana.job(&still);
-    ana.run(&["backup", "--data", from, "--out", to]);
+    ana.run(&["admin", "backup", "--data", from, "--out", to]);
     ben.job(&moved);
     drop(up);
     fs::remove_dir_all(&data).unwrap();
 
-    ana.run(&["restore", "--from", to, "--data", from]);
+    ana.run(&["admin", "restore", "--from", to, "--data", from]);
     ana.run(&["admin", "compare", "--data", from]);
     let up = Up::start(&data, &listen);
     for holder in &holders {

@@ -64,6 +64,7 @@ fn all_three_end_with_work_and_half_a_request_under_way() {
     };
     let login = |up: &Up| {
         run(&[
+            "account",
             "login",
             "--server",
             &up.address,

@@ -5,9 +5,17 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
+use crate::serve::backup::{BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments};
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
+    /// Copy the data of `fhaim up`, also while it runs
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(BackupArguments),
+    /// Put a backup where `fhaim up` finds it
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArguments),
     /// Let a dataset go on that the crypto service froze: over a page it could not decrypt, or computation services
     /// that do not agree
     #[command(after_help = THAW_EXAMPLES)]

@@ -17,13 +17,15 @@ use serde::de::DeserializeOwned;
 use self::args::{
     AccountArguments, AdminCommand, BatchArguments, LeaseArguments, Named, Place, ThawArguments,
 };
-use super::{runtime, up};
+use super::{backup, runtime, up};
 use crate::{error::Error, output};
 
 /// Runs a command of an operator.
 pub fn run(command: &AdminCommand) -> Result<(), Error> {
     runtime()?.block_on(async {
         match command {
+            AdminCommand::Backup(arguments) => backup::backup(arguments).await,
+            AdminCommand::Restore(arguments) => backup::restore(arguments).await,
             AdminCommand::Thaw(arguments) => thaw(arguments).await,
             AdminCommand::Release(arguments) => release_lease(arguments).await,
             AdminCommand::Reopen(arguments) => reopen_batch(arguments).await,
