@@ -37,7 +37,7 @@ fn terms_with_key_services_are_written_as_they_were_read() {
     let text = String::from_utf8(stored("terms.shared.json")).unwrap();
     let twice = text.replacen("hospital 2", "hospital 1", 1);
     let twice: Terms = serde_json::from_str(&twice).unwrap();
-    assert!(matches!(twice.plan(), Err(fhaim_protocol::Error::Terms(_))));
+    assert!(matches!(twice.plan(), Err(fhaim_protocol::Error::Panel(_))));
     let squares = Terms {
         mechanism: "fhaim-l2".to_owned(),
         need: None,

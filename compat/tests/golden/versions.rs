@@ -29,8 +29,9 @@ const UNVERSIONED: [&str; 10] = [
 ];
 
 /// The constants of the source that are versions of formats.
-const CONSTANTS: [(&str, &str); 10] = [
+const CONSTANTS: [(&str, &str); 11] = [
     ("crates/domain/src/schema.rs", "FORMAT_VERSION"),
+    ("crates/files/src/memory.rs", "VERSION"),
     ("crates/he/src/wire.rs", "VERSION"),
     ("crates/pgm/src/saved.rs", "VERSION"),
     ("crates/protocol/src/align/wire.rs", "VERSION"),
@@ -99,7 +100,7 @@ fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
         "secret-key.p1" => (SecretKey::from_bytes(&params, bytes).is_ok(), 6),
         "seeded-ciphertext.p1" => (SeededCiphertext::from_bytes(&params, bytes).is_ok(), 6),
         "decrypt-request" => (DecryptRequest::from_bytes(&params, bytes).is_ok(), 6),
-        "align.round" | "align.whole" => (Message::from_bytes(bytes).is_ok(), 6),
+        "align.round" | "align.whole" => (Message::from_bytes(bytes).is_ok(), 7),
         "model" | "model.beside" => (Model::load(bytes, 1 << 20).is_ok(), 8),
         _ => return None,
     })
