@@ -257,10 +257,8 @@ class Client:
             runs=runs,
             model_bytes=model_bytes,
             target_weight=target_weight,
-            ladder="dense",
             roster=roster,
             contribution=None if contribution == "records" else contribution,
-            counts="dense" if contribution == "counts" else None,
             witness=witness or None,
         )
         name = name or str(schema.get("name") or "dataset")

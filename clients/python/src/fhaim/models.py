@@ -1129,20 +1129,9 @@ class Terms:
     contribution: ContributionKind | None = None
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
-    counts: CountsForm | None = None
-    """How counts lie in ciphertexts, where they are uploaded: `loose` where it is left out, or
-    `dense`, which new datasets of counts name: fewer ciphertexts, of wide tables many times
-    fewer.
-    """
-
     encryption: Encryption | None = None
     """Under which key the holder encrypts: the dataset's public key, or, as new terms of one
     holder name, a key of its own, under which an upload takes half the bytes.
-    """
-
-    ladder: LadderForm | None = None
-    """How every holder's noise is laid out: `loose` where it is left out, or `dense`, which new
-    datasets name: the same noise in two thirds of the bytes or fewer.
     """
 
     need: Need | None = None
@@ -1157,9 +1146,7 @@ class Terms:
     """
 
     parameter_set: int | None = None
-    """Number of the parameter set, which terms with a holder's own key name: filled in where it
-    is left out.
-    """
+    """Number of the parameter set. The generation service fills it in where it is left out."""
 
     roster: Roster | None = None
     """The holders, where there are several. The first made the dataset; each names its account
@@ -1167,11 +1154,7 @@ class Terms:
     """
 
     version: int | None = None
-    """The version that the terms are written in: 9 with a dense form of counts, 8 with a
-    holder's own key, 7 with key services that share keys, 6 with a second computation
-    service, 5 with a dense ladder, 4 with a roster or another contribution than records, 3
-    with `need` and `options`, 2 with `need` alone, 1 without.
-    """
+    """The version of this format."""
 
     witness: bool | None = None
     """Whether a second computation service computes every batch as well, and nothing is
@@ -1262,10 +1245,6 @@ ContributionKind = Literal["records", "counts"]
 """What a holder uploads beside its noise."""
 
 
-CountsForm = Literal["loose", "dense"]
-"""How counts lie in ciphertexts."""
-
-
 DatasetState = Literal["uploading", "ready"]
 """How far a dataset is."""
 
@@ -1280,10 +1259,6 @@ Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningR
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 """Where a job is."""
-
-
-LadderForm = Literal["loose", "dense"]
-"""How every holder's noise is laid out."""
 
 
 Partition = Literal["records", "columns"]

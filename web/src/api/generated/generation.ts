@@ -666,11 +666,6 @@ export interface components {
              */
             rho: number;
         };
-        /**
-         * @description How counts lie in ciphertexts.
-         * @enum {string}
-         */
-        CountsForm: "loose" | "dense";
         /** @description Who signs up or in. */
         Credentials: {
             /**
@@ -840,11 +835,6 @@ export interface components {
             /** @description The key, as it was shown once. */
             api_key: components["schemas"]["Secret"];
         };
-        /**
-         * @description How every holder's noise is laid out.
-         * @enum {string}
-         */
-        LadderForm: "loose" | "dense";
         /** @description How a [`fhaim_release::LadderNeed`] is written. */
         LadderNeed: {
             /** @description Integers released over the whole run. */
@@ -1332,7 +1322,6 @@ export interface components {
         /** @description The fields of [`WireTerms`]. */
         Terms: {
             contribution?: components["schemas"]["ContributionKind"] | null;
-            counts?: components["schemas"]["CountsForm"] | null;
             /**
              * Format: double
              * @description Its delta.
@@ -1346,7 +1335,6 @@ export interface components {
              * @example 1
              */
             epsilon: number;
-            ladder?: components["schemas"]["LadderForm"] | null;
             /**
              * @description Name of a mechanism that runs under encryption, such as `staged`.
              * @example staged
@@ -1362,7 +1350,7 @@ export interface components {
             options?: Record<string, never> | null;
             /**
              * Format: int32
-             * @description Number of the parameter set, which terms with a holder's own key name: filled in where it is left out.
+             * @description Number of the parameter set. The generation service fills it in where it is left out.
              */
             parameter_set?: number | null;
             /**
@@ -1385,9 +1373,7 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version that the terms are written in: 9 with a dense form of counts, 8 with a holder's own key, 7 with key
-             *     services that share keys, 6 with a second computation service, 5 with a dense ladder, 4 with a roster or another
-             *     contribution than records, 3 with `need` and `options`, 2 with `need` alone, 1 without.
+             * @description The version of this format.
              */
             version?: number;
             /**
