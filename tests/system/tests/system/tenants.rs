@@ -206,7 +206,7 @@ fn what_one_service_is_shown_opens_no_other() {
             let (status, words) = call(service, token, (method, path));
             assert_eq!(status, 401, "{place}: {words}");
             assert!(
-                words.contains("signing in gives one for each"),
+                words.contains("a sign-in gives one token per service"),
                 "{place}: {words}"
             );
         }
