@@ -2,10 +2,41 @@
 
 /// Schemas, tables and models.
 pub mod input {
-    pub use fhaim_cli::shared::{
-        read_model as model, read_schema as schema, read_table as table, remark_on_constraints,
-    };
+    use std::{path::Path, sync::Arc};
+
+    use fhaim_cli::shared::{read_model, read_schema, read_table};
+    use fhaim_domain::{Schema, Table};
+    use fhaim_files::{FormatArguments, StrictnessArguments};
+    use fhaim_synth::FittedModel;
+
+    pub use fhaim_cli::shared::remark_on_constraints;
     pub use fhaim_files::data::{Data, delimiter, open, refuse_pipe};
+
+    use crate::error::Error;
+
+    /// Reads a schema.
+    pub fn schema(path: &Path) -> Result<Schema, Error> {
+        Ok(read_schema(path)?)
+    }
+
+    /// Reads a table, and tells its holder on standard error what the reading changed.
+    pub fn table(
+        data: impl Into<Data>,
+        schema: Schema,
+        format: &FormatArguments,
+        strictness: &StrictnessArguments,
+    ) -> Result<Table, Error> {
+        Ok(read_table(data, schema, format, strictness)?)
+    }
+
+    /// Reads a model of tables with a schema.
+    pub fn model(
+        path: &Path,
+        most_mb: usize,
+        schema: &Schema,
+    ) -> Result<Arc<dyn FittedModel>, Error> {
+        Ok(read_model(path, most_mb, schema)?)
+    }
 }
 
 /// Files, and standard output.

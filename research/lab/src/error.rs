@@ -11,7 +11,7 @@ use crate::gan;
 pub enum Error {
     /// What `fhaim` refuses as well.
     #[error(transparent)]
-    Product(#[from] fhaim_cli::Error),
+    Product(Box<fhaim_cli::Error>),
     /// Arguments that do not go together.
     #[error("{0}")]
     Usage(String),
@@ -47,7 +47,7 @@ pub enum Error {
     Mix(#[from] fhaim_mix::Error),
     /// Networks cannot be trained, or drawn from.
     #[error(transparent)]
-    Gan(#[from] gan::Failure),
+    Gan(Box<gan::Failure>),
     /// An attack or a learner lacks what it needs.
     #[error(transparent)]
     Measure(#[from] fhaim_lab_eval::Error),
@@ -128,12 +128,24 @@ fn job_way_out(error: &fhaim_release::Error) -> Option<&'static str> {
     }
 }
 
+impl From<fhaim_cli::Error> for Error {
+    fn from(error: fhaim_cli::Error) -> Self {
+        Self::Product(Box::new(error))
+    }
+}
+
+impl From<gan::Failure> for Error {
+    fn from(failure: gan::Failure) -> Self {
+        Self::Gan(Box::new(failure))
+    }
+}
+
 /// Errors of the product's libraries are the product's errors.
 macro_rules! product {
     ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for Error {
             fn from(error: $error) -> Self {
-                Self::Product(error.into())
+                fhaim_cli::Error::from(error).into()
             }
         })+
     };
