@@ -378,11 +378,7 @@ async fn store(w: &W, lease: &Lease, batch: &Batch) -> Result<(), Stop> {
 
 /// Gets a batch released by the computation service. It is asked for once, and then looked at;
 /// again where that service no longer knows it, having been set back.
-async fn ask(
-    w: &W,
-    lease: &Lease,
-    batch: &Batch,
-) -> Result<(Vec<Vec<i64>>, Option<Receipt>, Known), Stop> {
+async fn ask(w: &W, lease: &Lease, batch: &Batch) -> Result<(Vec<Vec<i64>>, Receipt, Known), Stop> {
     let contradiction = || Stop::Failed("a batch without a release".to_owned());
     let (job, number) = (lease.id, batch.first().ok_or_else(contradiction)?);
     let put = |again| {
@@ -494,7 +490,7 @@ async fn store_answers(
     lease: &Lease,
     batch: &Batch,
     answers: &[Vec<i64>],
-    receipt: Option<Receipt>,
+    receipt: Receipt,
     known: Known,
 ) -> Result<(), Stop> {
     w.tx(&w.generation, |db| {
@@ -502,10 +498,8 @@ async fn store_answers(
         job.batches[batch.number].1 = Some(text(&answers));
         job.releases += batch.requests.len();
         job.known |= known;
-        if let Some(receipt) = &receipt {
-            job.receipt = Some(text(&[receipt]));
-            db.highest = receipts::keep(w, &db.highest, &[], receipt);
-        }
+        job.receipt = Some(text(&[&receipt]));
+        db.highest = receipts::keep(w, &db.highest, &[], &receipt);
         Ok(())
     })
     .await
