@@ -69,7 +69,7 @@ test("encrypts, runs and downloads", async () => {
   const options = { schema, epsilon: 10, runs: 2, name: "from Node", onProgress: (progress) => told.push(progress) };
   const dataset = await client.upload(table, options);
   assert.equal(dataset.state, "ready");
-  assert.ok(dataset.terms.options, "new terms name their mechanism's options");
+  assert.ok(dataset.terms.need, "complete terms name what their mechanism needs");
   assert.equal(told.length, told.at(-1).objects);
   assert.equal(told.at(-1).done, told.length);
   const job = await client.run(dataset);

@@ -71,7 +71,7 @@ pub struct TermsDocument {
     /// the two do not agree on.
     #[serde(default)]
     pub witness: bool,
-    /// Under which key the holder encrypts: the dataset's public key, or, as new terms of one holder name,
+    /// Under which key the holder encrypts: the dataset's public key, or, as terms of one holder name,
     /// a key of its own, under which an upload takes half the bytes.
     #[schema(value_type = Option<EncryptionDocument>)]
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Kinds of columns of the second version: what is accepted, what is refused and in which words.
+//! Kinds of columns: which are accepted, which are refused, and with which words.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{

@@ -4,10 +4,9 @@
 //! (1, rows, columns for images; 2, how many attributes, their sizes for codes), how many pairs of networks there are,
 //! and of each how many records it stands for, then its generator and its discriminator. Nothing follows.
 //!
-//! In version 1 all layers are dense, and a network is how many widths it has, the widths, the parameters. In version 2
-//! some layer is none, and a network is how many layers it has, of each its kind (1: inputs, outputs; 2 for a
-//! convolution and 3 for a transposed one: rows, columns, channels, side, stride, padding, filters), and the
-//! parameters. A file is read back to the same bytes.
+//! A network is its number of layers, for each layer its kind (1, dense: inputs, outputs; 2, a convolution, and 3, a
+//! transposed one: rows, columns, channels, side, stride, padding, filters), and the parameters. A file is read back to
+//! the same bytes.
 
 use rand::Rng;
 
@@ -19,13 +18,12 @@ use crate::network::{MAX_WIDTH, Network, parameter_count};
 use crate::window::Window;
 
 const MAGIC: &[u8; 8] = b"FHAIMGAN";
-/// Of files whose networks have dense layers alone, and of all others.
-const DENSE: usize = 1;
-const LAYERED: usize = 2;
+/// The version of the format.
+const VERSION: usize = 1;
 
 /// The most pairs of networks in a file.
 pub const MAX_PAIRS: usize = 10_000;
-/// The most widths that a network of a file has: one more than its layers.
+/// The most layers of a network.
 pub const MAX_LAYERS: usize = 64;
 /// The most attributes of a table.
 const MAX_ATTRIBUTES: usize = 10_000;
@@ -95,24 +93,11 @@ impl Model {
         sample.ok_or_else(|| Error::Shape("no records were asked for".to_owned()))
     }
 
-    fn version(&self) -> usize {
-        let networks = self
-            .gans
-            .iter()
-            .flat_map(|gan| [&gan.generator().network, &gan.discriminator]);
-        let dense = |layer: &Layer| matches!(layer, Layer::Dense { .. });
-        match networks.flat_map(Network::layers).all(dense) {
-            true => DENSE,
-            false => LAYERED,
-        }
-    }
-
     /// The bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let mut number = |value: usize| bytes.extend((value as u32).to_le_bytes());
-        let version = self.version();
-        number(version);
+        number(VERSION);
         match self.shape() {
             Shape::Image { rows, columns } => {
                 [1, *rows, *columns].into_iter().for_each(&mut number);
@@ -127,7 +112,7 @@ impl Model {
         for (gan, &records) in self.gans.iter().zip(&self.records) {
             bytes.extend(records.to_le_bytes());
             for network in [&gan.generator().network, &gan.discriminator] {
-                let layout = layout(network, version);
+                let layout = layout(network);
                 bytes.extend(layout.iter().flat_map(|&n| (n as u32).to_le_bytes()));
                 bytes.extend(network.parameters().iter().flat_map(|p| p.to_le_bytes()));
             }
@@ -144,8 +129,7 @@ impl Model {
             return Err(Error::Saved("it begins otherwise"));
         };
         let mut reader = Reader(rest);
-        let version = reader.number()?;
-        if ![DENSE, LAYERED].contains(&version) {
+        if reader.number()? != VERSION {
             return Err(Error::Saved(
                 "it is of a version that this program does not know",
             ));
@@ -155,30 +139,19 @@ impl Model {
         let (mut gans, mut records) = (Vec::new(), Vec::new());
         for _ in 0..pairs {
             records.push(reader.number()? as u32);
-            let (generator, discriminator) = (reader.network(version)?, reader.network(version)?);
+            let (generator, discriminator) = (reader.network()?, reader.network()?);
             gans.push(Gan::new(shape.clone(), generator, discriminator)?);
         }
         if !reader.0.is_empty() {
             return Err(Error::Saved("bytes follow its end"));
         }
-        let model = Self::new(gans, records)?;
-        match model.version() == version {
-            true => Ok(model),
-            false => Err(Error::Saved("its version is that of other layers")),
-        }
+        Self::new(gans, records)
     }
 }
 
 /// What is written of a network's layers.
-fn layout(network: &Network, version: usize) -> Vec<usize> {
+fn layout(network: &Network) -> Vec<usize> {
     let layers = network.layers();
-    if version == DENSE {
-        let outputs = layers.iter().map(Layer::outputs);
-        return [layers.len() + 1, network.inputs()]
-            .into_iter()
-            .chain(outputs)
-            .collect();
-    }
     let numbers = |layer: &Layer| match *layer {
         Layer::Dense { inputs, outputs } => vec![1, inputs, outputs],
         Layer::Convolution { window, filters } => windowed(2, window, filters),
@@ -240,15 +213,10 @@ impl Reader<'_> {
         }
     }
 
-    fn network(&mut self, version: usize) -> Result<Network, Error> {
+    fn network(&mut self) -> Result<Network, Error> {
         let count = self.up_to(MAX_LAYERS)?;
-        let layers = if version == DENSE {
-            let widths = (0..count).map(|_| self.up_to(MAX_WIDTH));
-            Layer::dense(&widths.collect::<Result<Vec<_>, _>>()?)
-        } else {
-            let layers = (0..count).map(|_| self.layer());
-            layers.collect::<Result<Vec<_>, _>>()?
-        };
+        let layers = (0..count).map(|_| self.layer());
+        let layers = layers.collect::<Result<Vec<_>, _>>()?;
         // At most 2^26 of them.
         let count = parameter_count(&layers)?;
         let (values, rest) = self
@@ -307,14 +275,19 @@ mod tests {
     fn files_come_back_and_broken_ones_are_refused() {
         let image = |rows, columns| Shape::Image { rows, columns };
         let dense = || Hidden::Dense(vec![3]);
-        for (shape, hidden, version) in [
-            (image(2, 3), dense(), 1),
-            (Shape::Codes(vec![2, 3]), dense(), 1),
-            (image(4, 2), Hidden::Convolutions(vec![3]), 2),
+        for (shape, hidden) in [
+            (image(2, 3), dense()),
+            (Shape::Codes(vec![2, 3]), dense()),
+            (image(4, 2), Hidden::Convolutions(vec![3])),
         ] {
             let model = model(&shape, hidden);
             let bytes = model.to_bytes();
-            assert_eq!(bytes[8], version);
+            for version in [0, 2, 255] {
+                let mut other = bytes.clone();
+                other[8] = version;
+                let refused = Model::from_bytes(&other);
+                assert!(matches!(refused, Err(Error::Saved(reason)) if reason.contains("version")));
+            }
             let read = Model::from_bytes(&bytes).unwrap();
             assert!(read == model && read.to_bytes() == bytes);
             for end in 0..bytes.len() {
@@ -334,9 +307,9 @@ mod tests {
         }
     }
 
-    /// The bytes that the first version wrote, number by number.
+    /// The bytes of a file, number by number.
     #[test]
-    fn files_of_dense_networks_are_as_they_were() {
+    fn files_of_dense_networks_are_unchanged() {
         let numbers =
             |numbers: &[u32]| -> Vec<u8> { numbers.iter().flat_map(|n| n.to_le_bytes()).collect() };
         let parameters = |parameters: &[f32]| -> Vec<u8> {
@@ -347,9 +320,9 @@ mod tests {
             // Version 1; images of one pixel; one pair, of seven records.
             numbers(&[1, 1, 1, 1, 1, 7]),
             // A generator from two values to one, and a discriminator from one to one.
-            numbers(&[2, 2, 1]),
+            numbers(&[1, 1, 2, 1]),
             parameters(&[0.5, -1.0, 0.25]),
-            numbers(&[2, 1, 1]),
+            numbers(&[1, 1, 1, 1]),
             parameters(&[2.0, 1.0]),
         ];
         let model = Model::from_bytes(&bytes.concat()).unwrap();

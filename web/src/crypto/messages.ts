@@ -37,8 +37,8 @@ export interface Column {
 }
 
 export interface Schema {
-  /** 1 where it is absent: categories and even bins alone. */
-  version?: number;
+  /** 1, or absent. */
+  format?: number;
   claim?: { epsilon: number; delta: number; rho: string };
   name: string;
   source?: string | null;

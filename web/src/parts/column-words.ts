@@ -13,11 +13,6 @@ export const KINDS: Record<Kind, string> = {
   "left-out": "left out",
 };
 
-/** Whether a kind came with the second version of schemas. */
-export function isLater(kind: Kind): boolean {
-  return kind !== "categorical" && kind !== "numeric";
-}
-
 /** Whether records of the column are encrypted. */
 export function isEncrypted({ kind }: Column): boolean {
   return kind !== "identifier" && kind !== "left-out";

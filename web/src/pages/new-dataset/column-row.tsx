@@ -29,7 +29,7 @@ function short(sample: string): string {
   return sample.length > MAX_SAMPLE ? `${sample.slice(0, MAX_SAMPLE - 1)}…` : sample;
 }
 
-/** The kinds that can be chosen; that of the first version only where the schema has it. */
+/** The kinds that can be chosen; `numeric` only where the schema has it. */
 function kinds({ kind }: Column): Kind[] {
   return (Object.keys(KINDS) as Kind[]).filter((other) => other !== "numeric" || kind === "numeric");
 }

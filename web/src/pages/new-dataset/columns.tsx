@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import type { Checked, Column, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { useReading, useSession } from "../../crypto/session";
-import { inWords, isEncrypted, isLater, isTime } from "../../parts/column-words";
+import { inWords, isEncrypted, isTime } from "../../parts/column-words";
 import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
 import { ColumnRow } from "./column-row";
 import { Estimate } from "./estimate";
@@ -46,14 +46,13 @@ function useCheck(schema: Schema) {
   return state;
 }
 
-/** The schema with a column changed, of the version that has its kinds. */
+/** The schema with a column changed. */
 function edited(schema: Schema, index: number, column: Column): Schema {
   const columns = schema.columns.map((old, i) => (i === index ? column : old));
-  const { target, version = 1, ...rest } = schema;
+  const { target, ...rest } = schema;
   const isKept = columns.some((other) => other.name === target && isEncrypted(other));
-  const needed = Math.max(version, columns.some(({ kind }) => isLater(kind)) ? 2 : 1);
-  const versioned = needed > 1 ? { ...rest, version: needed, columns } : { ...rest, columns };
-  return isKept && target ? { ...versioned, target } : versioned;
+  const changed = { ...rest, columns };
+  return isKept && target ? { ...changed, target } : changed;
 }
 
 /** The dates before a column that it may be relative to. */
