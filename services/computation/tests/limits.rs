@@ -121,7 +121,7 @@ async fn counts_that_would_not_fit_into_memory_are_refused() {
     let counts = Terms {
         contribution: Contribution::Counts,
         need: None,
-        version: 1,
+        version: fhaim_domain::Version,
         ..terms(1000)
     };
     let counts = counts.complete(&fhaim_synth::Mechanisms).unwrap();

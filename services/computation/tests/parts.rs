@@ -62,7 +62,7 @@ impl Two {
                 holders: (0..2).map(member).collect(),
             }),
             need: None,
-            version: 1,
+            version: fhaim_domain::Version,
             ..terms(1000)
         };
         let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();

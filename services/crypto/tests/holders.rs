@@ -41,7 +41,7 @@ fn of_two() -> Terms {
     let terms = Terms {
         roster: Some(roster),
         need: None,
-        version: 1,
+        version: fhaim_domain::Version,
         ..terms(1)
     };
     terms.complete(&fhaim_synth::Mechanisms).unwrap()

@@ -41,7 +41,7 @@ fn of(accounts: &[Uuid]) -> Terms {
         roster: Some(roster),
         runs: 2,
         need: None,
-        version: 1,
+        version: fhaim_domain::Version,
         ..terms()
     }
 }
