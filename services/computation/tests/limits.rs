@@ -120,9 +120,7 @@ async fn counts_that_would_not_fit_into_memory_are_refused() {
     let mut fixture = Fixture::new().await;
     let counts = Terms {
         contribution: Contribution::Counts,
-        need: None,
-        version: fhaim_domain::Version,
-        ..terms(1000)
+        ..terms(1000).choices()
     };
     let counts = counts.complete(&fhaim_synth::Mechanisms).unwrap();
     let register = async |fixture: &Fixture| {

@@ -61,9 +61,7 @@ impl Two {
                 honest: 1,
                 holders: (0..2).map(member).collect(),
             }),
-            need: None,
-            version: fhaim_domain::Version,
-            ..terms(1000)
+            ..terms(1000).choices()
         };
         let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
         let fixture = Fixture::new().await;

@@ -40,9 +40,7 @@ fn of_two() -> Terms {
     };
     let terms = Terms {
         roster: Some(roster),
-        need: None,
-        version: fhaim_domain::Version,
-        ..terms(1)
+        ..terms(1).choices()
     };
     terms.complete(&fhaim_synth::Mechanisms).unwrap()
 }

@@ -40,9 +40,7 @@ fn of(accounts: &[Uuid]) -> Terms {
     Terms {
         roster: Some(roster),
         runs: 2,
-        need: None,
-        version: fhaim_domain::Version,
-        ..terms()
+        ..terms().choices()
     }
 }
 
