@@ -194,12 +194,9 @@ mod tests {
         }
         assert_eq!(*ladder.release_noise(&spans, 27).unwrap(), *noise);
         let outside = ladder.release_noise(&[span(2, 0, 1)], 27);
-        assert!(matches!(
-            outside,
-            Err(crate::Error::OutsideLadder { page: 2, .. })
-        ));
+        assert!(matches!(outside, Err(Error::OutsideLadder { page: 2, .. })));
         let large = ladder.release_noise(&spans, 1 << 20);
-        assert!(matches!(large, Err(crate::Error::VarianceTooLarge { .. })));
+        assert!(matches!(large, Err(Error::VarianceTooLarge { .. })));
     }
 
     /// No vector is another's, of this key, another key or another dataset.

@@ -151,7 +151,7 @@ fn complete_terms_name_a_parameter_set_that_fits_their_key() {
         ..terms()
     };
     let complete = own.clone().complete(&Mechanisms).unwrap();
-    let (plan, under_public) = (complete.plan().unwrap(), self::plan(&public).unwrap());
+    let (plan, under_public) = (complete.plan().unwrap(), plan(&public).unwrap());
     assert_eq!(complete.parameter_set, Some(plan.set.id));
     assert_eq!([plan.set, under_public.set], [fhaim_he::P5, fhaim_he::P1]);
     assert_eq!(plan.encryption, Encryption::HolderKey);
