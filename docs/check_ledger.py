@@ -3,7 +3,7 @@
     python3 docs/check_ledger.py LEDGER.json RECORD_BOUND
 
 The formulas are those of PRIVACY.md, in fractions and in other words than the program's; the gap
-alone is in floating point. Prints one release of each kind, and fails where a price differs.
+alone is in floating point. Prints the first release of each kind in each phase, and fails where a price differs.
 """
 
 import json
@@ -33,6 +33,11 @@ def measure(statistic, bound):
         return "block", norm(a) * norm(b), len(a["functions"]) * len(b["functions"])
     terms = statistic["SquaredScores"]
     return "scores", (2 * bound + 1) ** 2 * sum(t["weight"] ** 2 for t in terms), len(terms)
+
+
+def phase_name(phase):
+    """A phase in words: some have a number."""
+    return phase if isinstance(phase, str) else " ".join(map(str, next(iter(phase.items()))))
 
 
 def gap(sensitivity, units, cells):
@@ -65,10 +70,11 @@ def main(path, bound):
         expected = beyond / float(COUNT)
         assert 0 <= rest and 0.999 * expected <= rest <= 1.001 * expected + 1, request["number"]
         spent += rho + leak + rest
-        if kind not in shown:
-            shown.add(kind)
+        what = f"{phase_name(release['phase'])}, {kind}"
+        if what not in shown:
+            shown.add(what)
             print(
-                f"release {request['number']}, {kind}: D^2 {sensitivity}, cells {cells}, "
+                f"release {request['number']}, {what}: D^2 {sensitivity}, cells {cells}, "
                 f"m {units}, sigma {sqrt(UNIT * units):.2f}, rho {float(rho * COUNT):.6g}, "
                 f"gap {float(rest * COUNT):.3g}, leak {float(leak * COUNT):.3g}"
             )

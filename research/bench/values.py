@@ -1,7 +1,7 @@
 """How close the values of synthetic tables are to the records', not their bins: drafted, made in the clear, read back.
 
     FHAIM_BIN=target/release/fhaim python3 research/bench/values.py adult.csv --epsilon 1 10 --runs 5
-    fhaim demo --out demo && python3 research/bench/values.py demo/wine-quality.csv --columns "citric acid"
+    python3 research/bench/values.py wine-quality.csv --columns "citric acid"   # red wines: UCI, doi 10.24432/C56S3T
     cargo run -p fhaim-kit --example hospital > export.csv && python3 research/bench/values.py export.csv --columns crp
 
 For each column, as means over the runs with their standard errors: total variation of the two tables' values, each

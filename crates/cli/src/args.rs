@@ -166,11 +166,11 @@ pub enum SchemaCommand {
 const DEMO_EXAMPLES: &str = "\
 Examples:
   fhaim demo
-  fhaim demo --out wine --epsilon 10
-  fhaim demo --holders 3                # three holders of a part of the wines each
-  fhaim demo --holders 3 --by columns   # three holders of a part of what is known of each wine
+  fhaim demo --out census --epsilon 10
+  fhaim demo --holders 3                # three holders, each with some of the people
+  fhaim demo --holders 3 --by columns   # three holders, each with some of the columns
 
-The table is Wine Quality (red): 1,599 wines, 12 columns. It comes with this program.";
+The table is Adult: 48,842 people of the US census of 1994, 15 columns. It comes with this program.";
 
 /// Flags of `demo`.
 #[derive(Debug, Args)]

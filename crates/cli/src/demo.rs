@@ -1,12 +1,16 @@
 //! `fhaim demo`: a real table through the whole protocol, with nothing to prepare.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
 
 use fhaim_files::progress::Progress;
 use fhaim_synth::MechanismName;
 use serde::Serialize;
 
 use crate::{
+    adult,
     args::{
         DEFAULT_DELTA, DEFAULT_MODEL_MB, DemoArguments, FormatArguments, GenerateArguments,
         StrictnessArguments,
@@ -16,7 +20,6 @@ use crate::{
     output::{self, Staged},
     randomness::InsecureTestSeed,
     summary::Summary,
-    wine,
 };
 
 /// What the demo leaves behind.
@@ -43,8 +46,8 @@ pub fn run(
     })?;
     let request = request(arguments);
     let real = folder.join(TABLE);
-    write(&real, wine::CSV)?;
-    write(&request.schema, wine::SCHEMA)?;
+    write(&real, adult::csv())?;
+    write(&request.schema, adult::SCHEMA.as_bytes())?;
     let run = generate::run_encrypted(&request, seed, progress)?;
     let report = folder.join(REPORT);
     let demo = Demo {
@@ -67,7 +70,7 @@ pub fn run(
     ))
 }
 
-const TABLE: &str = "wine-quality.csv";
+const TABLE: &str = "adult.csv";
 const LEDGER: &str = "ledger.json";
 const REPORT: &str = "report.html";
 
@@ -75,7 +78,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
     let folder = &arguments.out;
     GenerateArguments {
         data: folder.join(TABLE).into(),
-        schema: folder.join("wine-quality.schema.json"),
+        schema: folder.join("adult.schema.json"),
         epsilon: arguments.epsilon,
         delta: DEFAULT_DELTA,
         mechanism: MechanismName::default(),
@@ -97,9 +100,12 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
     }
 }
 
-fn write(path: &Path, content: &str) -> Result<(), Error> {
+fn write(path: &Path, mut content: impl Read) -> Result<(), Error> {
     let mut file = Staged::create(path)?;
-    file.write_bytes(content.as_bytes())?;
+    io::copy(&mut content, &mut file).map_err(|source| Error::Write {
+        path: path.to_owned(),
+        source,
+    })?;
     Ok(file.commit()?)
 }
 

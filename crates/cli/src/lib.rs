@@ -8,6 +8,7 @@
 //! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
 //! schema, table, size), 1 any other failure.
 
+mod adult;
 mod align;
 mod alone;
 mod args;
@@ -36,7 +37,6 @@ mod shell;
 mod size;
 mod spool;
 mod summary;
-mod wine;
 
 use std::{ffi::OsString, process::ExitCode};
 

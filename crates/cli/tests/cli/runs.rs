@@ -87,32 +87,60 @@ fn the_demo_leaves_a_table_and_a_page() {
     let check = [
         "schema",
         "check",
-        "d/wine-quality.schema.json",
+        "d/adult.schema.json",
         "--data",
         "d/synthetic.csv",
     ];
     assert!(fhaim(folder.path(), &check).status.success());
 }
 
-/// Each holder of a part is told what it would have got alone, and each of the releases names the
-/// holders that its price relies on.
+/// Six columns of two values, for three holders of two columns each.
+const SIX: &str = r#"{"name": "six", "columns": [
+    {"name": "a", "kind": "categorical", "categories": ["0", "1"]},
+    {"name": "b", "kind": "categorical", "categories": ["0", "1"]},
+    {"name": "c", "kind": "categorical", "categories": ["0", "1"]},
+    {"name": "d", "kind": "categorical", "categories": ["0", "1"]},
+    {"name": "e", "kind": "categorical", "categories": ["0", "1"]},
+    {"name": "f", "kind": "categorical", "categories": ["0", "1"]}]}"#;
+
+/// A table of [`SIX`] as CSV.
+fn six(records: usize) -> String {
+    let row = |i: usize| {
+        let values = [2, 3, 5, 7, 11, 13].map(|prime| (i / prime % 2).to_string());
+        values.join(",") + "\n"
+    };
+    let rows: String = (0..records).map(row).collect();
+    format!("a,b,c,d,e,f\n{rows}")
+}
+
+/// Each of several holders is told what it would have got alone.
 #[test]
-fn the_demo_of_three_holders_says_what_each_would_have_got_alone() {
-    let folder = TempDir::new().unwrap();
-    for (by, pairs) in [("records", [66; 3]), ("columns", [6; 3])] {
-        let demo = ["demo", "--out", by, "--holders", "3", "--by", by, "--json"];
-        let output = fhaim(folder.path(), &demo);
+fn three_holders_are_told_what_each_would_have_got_alone() {
+    for (by, records, pairs) in [
+        ("records", [100.0; 3], [15.0; 3]),
+        ("columns", [300.0; 3], [1.0; 3]),
+    ] {
+        let folder = folder(six(300), SIX);
+        let more = ["--epsilon", "1", "--report", "r.html", "--json"];
+        let holders = ["--holders", "3", "--by", by];
+        let output = fhaim(
+            folder.path(),
+            &generate("run", &[&more[..], &holders].concat()),
+        );
         assert!(output.status.success(), "{by}: {}", stderr(&output));
-        let demo: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let alone = demo["run"]["alone"].as_array().unwrap();
-        let shown: Vec<u64> = alone.iter().map(|a| a["pairs"].as_u64().unwrap()).collect();
-        assert_eq!(shown, pairs, "{by}");
-        let records: u64 = alone.iter().map(|a| a["records"].as_u64().unwrap()).sum();
-        assert_eq!(records, if by == "records" { 1599 } else { 3 * 1599 });
-        let error = |name: &str| alone.iter().map(|a| a[name].as_f64().unwrap()).sum::<f64>();
-        assert!(error("error") > 0.0 && error("together") > 0.0);
-        let page = fs::read_to_string(folder.path().join(by).join("report.html")).unwrap();
-        assert!(page.contains("Holder 3") && page.contains("alone"));
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let alone = summary["alone"].as_array().unwrap();
+        let of_each = |name: &str| -> Vec<f64> {
+            let numbers = alone.iter().map(|alone| alone[name].as_f64());
+            numbers.map(Option::unwrap).collect()
+        };
+        assert_eq!(of_each("pairs"), pairs, "{by}");
+        assert_eq!(of_each("records"), records, "{by}");
+        for name in ["error", "together"] {
+            assert!(of_each(name).iter().sum::<f64>() > 0.0, "{by}: {name}");
+        }
+        let page = fs::read_to_string(folder.path().join("r.html")).unwrap();
+        assert!(page.contains("Holder 3") && page.contains("alone"), "{by}");
     }
 }
 
