@@ -53,7 +53,7 @@ fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
     });
 }
 
-/// Terms that name their parameter set, whichever set new terms take.
+/// Terms that name a parameter set other than the chosen one.
 fn own() -> Terms {
     let own = Terms {
         encryption: Encryption::HolderKey,

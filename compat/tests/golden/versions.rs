@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
-/// Golden files without a version of their own: hashes and texts that are compared with computed ones, sealed values,
+/// Golden files without a version: hashes and texts that are compared with computed ones, sealed values,
 /// and bodies of requests to an address that begins with `/v1/`.
 const UNVERSIONED: [&str; 10] = [
     "chain",
