@@ -175,7 +175,7 @@ fn a_skewed_laboratory_value_keeps_its_quartiles() {
     assert!(distance < 0.05, "{distance}");
 }
 
-/// An acid in hundredths, which every twelfth of the records lacks, and a grade that falls with it.
+/// An acid in hundredths, which is 0 in every twelfth record, and a grade that falls with it.
 fn acids(records: usize) -> String {
     let row = |i: usize| {
         let hundredths = if i % 12 == 0 { 0 } else { 1 + i * 37 % 100 };
