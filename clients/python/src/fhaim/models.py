@@ -1130,8 +1130,8 @@ class Terms:
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
     encryption: Encryption | None = None
-    """Under which key the holder encrypts: the dataset's public key, or, as new terms of one
-    holder name, a key of its own, under which an upload takes half the bytes.
+    """Under which key the holder encrypts: the dataset's public key, or, as terms of one holder
+    name, a key of its own, under which an upload takes half the bytes.
     """
 
     need: Need | None = None

@@ -50,7 +50,7 @@ fn a_private_draft_says_what_it_cost_and_is_remembered() {
         "local --data t.csv --schema s.json --epsilon 1 --out new.csv --ledger l.json --use-other --clamp --yes",
     );
     assert!(
-        told.contains("a schema drafted privately, s.json: rho"),
+        told.contains("a schema drafted privately by fhaim, s.json: rho"),
         "{told}"
     );
     assert_eq!(json("l.json")["draft"], schema["claim"]);
