@@ -28,10 +28,10 @@ const COLUMN: Object = Object::Column {
 const NOISE: Object = Object::Noise {
     page: 0,
     level: 1,
-    index: 2,
+    index: 1,
 };
 
-/// Variances in the ladder's units: [`NOISE`] is the third vector of its second level, which a digit 3 takes.
+/// Variances in the ladder's units: [`NOISE`] is the second vector of its second level, which a digit of 3 takes.
 const WITH_NOISE: u64 = 3 << 2;
 const WITHOUT_NOISE: u64 = 3;
 
