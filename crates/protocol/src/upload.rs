@@ -364,7 +364,7 @@ mod tests {
         let plan = plan();
         let objects: Vec<Object> = plan.objects().collect();
         assert_eq!(objects.len(), plan.object_count());
-        assert_eq!(objects.len(), 5 * 2 + 2 * 4 * 3);
+        assert_eq!(objects.len(), 5 * 2 + 2 * 4 * LEVEL_VECTORS);
         assert_eq!(plan.ciphertext_count(), 2 * objects.len());
         let mut names: Vec<String> = objects.iter().map(Object::name).collect();
         for (object, name) in objects.iter().zip(&names) {
@@ -377,7 +377,7 @@ mod tests {
         for (column, chunk) in [(5, 0), (0, 2)] {
             assert!(!plan.contains(Object::Column { column, chunk }));
         }
-        for (page, level, index) in [(2, 0, 0), (0, 4, 0), (0, 0, 3)] {
+        for (page, level, index) in [(2, 0, 0), (0, 4, 0), (0, 0, LEVEL_VECTORS)] {
             assert!(!plan.contains(Object::Noise { page, level, index }));
         }
     }

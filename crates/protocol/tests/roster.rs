@@ -39,8 +39,8 @@ fn of_two(partition: Partition, columns: [&[&str]; 2]) -> Terms {
     }
 }
 
-/// The plan's job, its prices and its ladder are those of the roster; columns may cost four times
-/// as much, which takes a level more of the ladder.
+/// The plan's job, prices and ladder are those of the roster. Columns may cost four times as much, which takes one
+/// more level of the ladder. (With the noise of two holders, fewer contrasts are worth a release.)
 #[test]
 fn a_roster_is_part_of_the_plan() {
     let one = plan(&terms()).unwrap();
@@ -48,7 +48,7 @@ fn a_roster_is_part_of_the_plan() {
     let columns = plan(&of_two(Partition::Columns, [&["b"], &["a"]])).unwrap();
     assert!(one.job.holders.is_one() && one.members.is_empty());
     assert_eq!((records.job.holders.count(), records.members.len()), (2, 2));
-    assert_eq!(records.run_ladder, one.run_ladder);
+    assert_eq!(records.run_ladder.levels(), one.run_ladder.levels());
     assert_eq!(columns.job.holders.owners(), Some(&[1, 0][..]));
     assert_eq!(columns.run_ladder.levels(), one.run_ladder.levels() + 1);
     for terms in [of_two(Partition::Records, [&[], &[]]), terms()] {

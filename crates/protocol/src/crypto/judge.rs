@@ -415,8 +415,7 @@ mod tests {
         }
     }
 
-    /// Two columns of 150 categories: six ciphertexts. It was accepted in the plan, paid for as
-    /// four by the mechanism, and refused for ever.
+    /// Two columns of 150 categories may take part in four pages, of two ciphertexts each.
     #[test]
     fn a_release_over_many_pages_is_paid_for_and_granted() {
         let rules = rules(vec![150, 150]);
@@ -428,7 +427,7 @@ mod tests {
             panic!("refused");
         };
         let paid = grant.entries()[0].debit.leak;
-        assert_eq!(Some(paid), ciphertext_leak().unwrap().checked_mul(6));
+        assert_eq!(Some(paid), ciphertext_leak().unwrap().checked_mul(8));
     }
 
     #[test]
