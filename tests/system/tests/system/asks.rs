@@ -63,7 +63,9 @@ fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
 
     let (second, told) = quiet(&create(&[]));
     assert!(told.contains(&format!("dataset {first} at http")), "{told}");
-    let epsilon = told.trim().rsplit_once("epsilon ").unwrap().1;
+    // "... so far, epsilon E at delta D with this".
+    let (_, together) = told.rsplit_once("epsilon ").unwrap();
+    let (epsilon, _) = together.split_once(" at delta").unwrap();
     let epsilon: f64 = epsilon.parse().unwrap();
     assert!(epsilon > 1.2 && epsilon < 2.0, "{told}");
     let second = second.trim();
