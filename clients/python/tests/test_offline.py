@@ -68,7 +68,7 @@ A_DATASET = {
         "target_weight": 1,
     },
 }
-GOLDEN = Path(__file__).parents[3] / "compat" / "fb48e3e"
+GOLDEN = Path(__file__).parents[3] / "compat" / "v1"
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
