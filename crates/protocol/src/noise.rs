@@ -154,10 +154,7 @@ impl EncryptedLadder {
         page: usize,
         variances: impl IntoIterator<Item = u64>,
     ) -> Result<PageVectors<'a>, Error> {
-        let wanted: BTreeSet<(usize, usize)> = variances
-            .into_iter()
-            .flat_map(|units| places(units))
-            .collect();
+        let wanted: BTreeSet<(usize, usize)> = variances.into_iter().flat_map(places).collect();
         let numbers = wanted
             .iter()
             .map(|&(level, index)| self.plan.vector(page, level, index));

@@ -212,7 +212,7 @@ fn a_service_that_was_set_back_is_held_by_the_other() {
     for service in [0, 1] {
         services.kill(service);
     }
-    on_database(&services, 1, "UPDATE uploads SET receipts = NULL");
+    on_database(&services, 1, "UPDATE uploads SET receipts = '[]'");
     for service in 0..3 {
         services.launch(service);
     }
