@@ -178,7 +178,11 @@ fn a_skewed_laboratory_value_keeps_its_quartiles() {
 /// An acid in hundredths, which is 0 in every twelfth record, and a grade that falls with it.
 fn acids(records: usize) -> String {
     let row = |i: usize| {
-        let hundredths = if i % 12 == 0 { 0 } else { 1 + i * 37 % 100 };
+        let hundredths = if i.is_multiple_of(12) {
+            0
+        } else {
+            1 + i * 37 % 100
+        };
         let acid = f64::from(hundredths as u32) / 100.0;
         format!("{acid},{}\n", 8 - (hundredths + i % 40) / 28)
     };
