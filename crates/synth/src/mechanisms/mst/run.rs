@@ -217,7 +217,7 @@ mod tests {
             let rho = Rho::from_f64_down(rho).unwrap();
             let job = Job::new(table.domain().clone(), rho, 900);
             let mut rng = StdRng::seed_from_u64(seed);
-            let outcome = Mst::default()
+            let outcome = Mst
                 .run_in_the_clear(&table, &job, &mut rng, &mut |_| {})
                 .unwrap();
             assert!(outcome.spent <= rho);
@@ -275,7 +275,7 @@ mod tests {
         let mut job = Job::new(table.domain().clone(), rho, 900);
         let mut pairs = |cells: usize| {
             job.model_bytes = 8 * cells;
-            let outcome = Mst::default()
+            let outcome = Mst
                 .run_in_the_clear(&table, &job, &mut StdRng::seed_from_u64(3), &mut |_| {})
                 .unwrap();
             let cliques = outcome
