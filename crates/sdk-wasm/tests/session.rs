@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::Schema;
-use fhaim_dp::{generator};
+use fhaim_dp::generator;
 use fhaim_he::{Layout, SecretKey};
 use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::panel::{KeyService, ServiceKey};
