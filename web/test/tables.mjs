@@ -121,7 +121,7 @@ function theCommandsTerms() {
   const { terms } = JSON.parse(fhaim("dataset", "show", id, "--json"));
   fhaim("dataset", "delete", id, "--yes");
   assert.deepEqual(made, terms);
-  check("the terms are the command’s, options and all", made.options !== undefined, JSON.stringify(made.options));
+  check("the terms are the command’s, and complete", made.need && made.parameter_set, JSON.stringify(made.need));
 }
 
 async function job() {
