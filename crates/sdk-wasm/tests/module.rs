@@ -57,14 +57,15 @@ fn assert_column(secret: &SecretKey, holder: &Holder, object: Object, values: &[
     assert_eq!(values, native.as_slice(), "{object}");
 }
 
-/// Squares of a noise vector's samples in units of its level's variance. The samples are at
-/// coefficients of the ladder's choosing; the others are zero.
+/// Squares of a noise vector's integers in units of the variance that they should have: that of the
+/// level, or twice that in vector 1, which is the sum of two samples. Noise is at coefficients that
+/// the ladder chooses; the other coefficients are zero.
 fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f64> {
-    let Object::Noise { page, level, .. } = object else {
-        panic!("{object} is no noise");
+    let Object::Noise { page, level, index } = object else {
+        panic!("{object} is not noise");
     };
     let used = PAGE.min(ladder.positions() - page * PAGE);
-    let variance = (UNIT_VARIANCE << (2 * level)) as f64;
+    let variance = (UNIT_VARIANCE << (2 * level)) as f64 * (1 + index) as f64;
     let square = |&value: &i128| (value * value) as f64 / variance;
     let mut squares: Vec<f64> = values.iter().map(square).collect();
     squares.sort_by(|a, b| b.total_cmp(a));
