@@ -60,7 +60,8 @@ impl Fixture {
             right: p / side % side,
         };
         let page = (0..cells).map(|p| (p, cell(p))).collect();
-        let plan = Plan::new(&self.table, 0, factors, &[page]).unwrap();
+        let context = EvaluationContext::new(&self.keys, self.layout);
+        let plan = Plan::new(&context, &self.table, 0, factors, &[page]).unwrap();
         plan.tasks(usize::MAX).remove(0)
     }
 
@@ -139,7 +140,7 @@ fn contrasts(c: &mut Criterion) {
     ] as [(&str, fn(usize) -> Cell); 2]
     {
         let page = (0..left.len()).map(|p| (p, cell(p))).collect();
-        let plan = Plan::new(&fixture.table, 0, factors, &[page]).unwrap();
+        let plan = Plan::new(&context, &fixture.table, 0, factors, &[page]).unwrap();
         let task = plan.tasks(usize::MAX).remove(0);
         group.throughput(Throughput::Elements(left.len() as u64));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));

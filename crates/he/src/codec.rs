@@ -2,13 +2,14 @@
 //! has what all encoded objects share).
 
 use crate::ciphertext::Ciphertext;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::holder::{HolderKeyId, HolderKeys, KeyKinds, RosterKeys, RosterShape};
 use crate::keys::{
-    ERROR_VARIANCE, EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, SecretKey,
-    expand,
+    EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, SecretKey, expand,
 };
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
+use crate::root::Root;
 use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
 use zeroize::Zeroizing;
 
@@ -53,9 +54,12 @@ impl Ciphertext {
 impl SecretKey {
     /// Encodes the key. The bytes are the secret: seal them before they rest anywhere.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        let body: Zeroizing<Vec<u8>> =
-            Zeroizing::new(self.coefficients().iter().map(|&c| c as i8 as u8).collect());
-        Zeroizing::new(frame(Kind::SecretKey, self.params(), 0, &body))
+        Zeroizing::new(frame(
+            Kind::SecretKey,
+            self.params(),
+            0,
+            self.root().bytes(),
+        ))
     }
 
     /// Decodes a key of the given parameter set.
@@ -63,11 +67,10 @@ impl SecretKey {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let (_, body) = unframe(Kind::SecretKey, params, bytes, DEGREE..=DEGREE)?;
-        // Coefficients lie within twice the variance: one signed byte each.
-        const { assert!(2 * ERROR_VARIANCE < 128) };
-        let coefficients = body.rest().iter().map(|&b| i64::from(b as i8)).collect();
-        Self::from_coefficients(params, Zeroizing::new(coefficients))
+        let (_, mut body) = unframe(Kind::SecretKey, params, bytes, 32..=32)?;
+        let root = Root::from_bytes(body.bytes()?);
+        body.end()?;
+        Self::from_root(params, root)
     }
 }
 
@@ -104,6 +107,12 @@ impl EvaluationKeys {
             .into_iter()
             .chain(&self.packing)
             .chain(&self.squares)
+            .chain(
+                self.roster
+                    .iter()
+                    .flat_map(RosterKeys::each)
+                    .flat_map(HolderKeys::switch_keys),
+            )
     }
 
     /// Encodes the keys: of each, a seed for the uniform half and the other half. Under a split key
@@ -118,6 +127,7 @@ impl EvaluationKeys {
                 Kind::SplitEvaluationKeys
             }
         };
+        put_shape(&self.roster, &mut body);
         for key in self.keys() {
             match &key.seed {
                 Some(seed) => body.extend_from_slice(seed),
@@ -133,18 +143,21 @@ impl EvaluationKeys {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let half = digits_bytes(params);
-        let (linear, squares) = (1 + LEVELS, 1 + FIRST_LEVELS);
         let split = params.shares() > 1;
-        let (kind, length) = if split {
-            let length = 1 + linear * (32 + half) + squares * 2 * half;
-            (Kind::SplitEvaluationKeys, length)
-        } else {
-            (Kind::EvaluationKeys, (linear + squares) * (32 + half))
+        let kind = match split {
+            true => Kind::SplitEvaluationKeys,
+            false => Kind::EvaluationKeys,
         };
-        let (_, mut body) = unframe(kind, params, bytes, length..=length)?;
+        let (_, mut body) = unframe(kind, params, bytes, 0..=MAX_KEYS_BYTES)?;
         if split && body.bytes::<1>()?.map(usize::from) != [params.shares()] {
             return Err(body.malformed("another number of shares"));
+        }
+        let shape = take_shape(&mut body)?;
+        let ids = shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len());
+        let ids = (0..ids).map(|_| Ok(HolderKeyId(body.bytes()?)));
+        let ids = ids.collect::<Result<Vec<_>>>()?;
+        if body.rest().len() != keys_bytes(params, shape) {
+            return Err(body.malformed("truncated or too long"));
         }
         let mut key = |explicit: bool| -> Result<KeySwitchKey> {
             let (seed, a) = if explicit {
@@ -160,6 +173,20 @@ impl EvaluationKeys {
         let packing = (0..LEVELS).map(|_| key(false)).collect::<Result<_>>()?;
         let squares = (0..FIRST_LEVELS).map(|_| key(split));
         let squares = squares.collect::<Result<_>>()?;
+        let roster = shape.map(|shape| {
+            let mut ids = ids.into_iter();
+            let mut keys = |kinds| {
+                let id = ids.next().unwrap_or(HolderKeyId([0; 16]));
+                HolderKeys::assemble(params, id, kinds, |kind| key(split && kind.squared))
+            };
+            let uploads = (0..shape.holders()).map(|_| keys(shape.of_holder()));
+            Ok::<_, Error>(RosterKeys {
+                shape,
+                uploads: uploads.collect::<Result<_>>()?,
+                joint: shape.joint().map(&mut keys).transpose()?,
+            })
+        });
+        let roster = roster.transpose()?;
         body.end()?;
         Ok(Self {
             params: params.clone(),
@@ -167,8 +194,68 @@ impl EvaluationKeys {
             inversion,
             packing,
             squares,
+            roster,
         })
     }
+}
+
+/// Upper bound on the bytes of encoded evaluation keys: 128 holders of records, under the largest set.
+const MAX_KEYS_BYTES: usize = 1 << 31;
+
+/// Bytes of all switching keys of a dataset with a roster of this shape.
+fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
+    let half = digits_bytes(params);
+    let seeded = 32 + half;
+    let square = match params.shares() {
+        1 => seeded,
+        _ => 2 * half,
+    };
+    let of_kinds = |kinds: KeyKinds| -> usize {
+        let switches = kinds.switches();
+        switches
+            .map(|kind| if kind.squared { square } else { seeded })
+            .sum()
+    };
+    let of_roster = |shape: RosterShape| {
+        let joint = shape.joint().map_or(0, of_kinds);
+        shape.holders() * of_kinds(shape.of_holder()) + joint
+    };
+    (1 + LEVELS) * seeded + (1 + FIRST_LEVELS) * square + shape.map_or(0, of_roster)
+}
+
+/// Appends the shape of a roster, the number of its holders, and the names of its upload keys.
+fn put_shape(roster: &Option<RosterKeys>, body: &mut Vec<u8>) {
+    let Some(roster) = roster else {
+        return body.push(0);
+    };
+    let tag = match roster.shape {
+        RosterShape::Counts(_) => 1,
+        RosterShape::Records(_) => 2,
+        RosterShape::Columns(_) => 3,
+    };
+    // A roster has at most 128 holders.
+    body.extend([tag, roster.shape.holders() as u8]);
+    roster
+        .each()
+        .for_each(|keys| body.extend_from_slice(&keys.id().0));
+}
+
+fn take_shape(body: &mut Reader<'_>) -> Result<Option<RosterShape>> {
+    let [tag] = body.bytes()?;
+    if tag == 0 {
+        return Ok(None);
+    }
+    let [holders] = body.bytes()?;
+    let shape = match tag {
+        1 => RosterShape::Counts,
+        2 => RosterShape::Records,
+        3 => RosterShape::Columns,
+        _ => return Err(body.malformed("no kind of roster")),
+    };
+    let shape = shape(usize::from(holders));
+    let checked = shape.check();
+    checked.map_err(|_| body.malformed("a roster has 1 to 128 holders"))?;
+    Ok(Some(shape))
 }
 
 /// Bytes of one polynomial a digit of a key switch, each over all primes.

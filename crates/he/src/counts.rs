@@ -167,7 +167,8 @@ impl EncryptedCounts {
             let all = all.iter().map(|one| keys.switch(one));
             switched.push(all.collect::<Result<_>>()?);
         }
-        let variance = noise::switched_variance(keys.params(), noise::HOLDERS_FRESH.total);
+        let fresh = noise::UPLOAD_FRESH.total;
+        let variance = noise::switched_variance(keys.params(), keys.origin, fresh);
         let counts = Self::with_variance(keys.params(), layout, variance, switched);
         Ok(counts?)
     }
@@ -222,7 +223,6 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Option<Page>>> {
         self.context()
             .check(&counts.params, counts.layout.packing()?)?;
-        self.context().check_holder(None)?;
         if residue >= counts.params.residues() {
             return Err(Error::OutOfRange("plaintext modulus"));
         }
@@ -244,7 +244,8 @@ impl Evaluator<'_> {
             return Ok(None);
         };
         let noisiest = leaves.values().map(energy).fold(0.0, f64::max);
-        let packing = noise::packing_variance(&counts.params, counts.layout.stride);
+        let merge = noise::linear_merge_variance(&counts.params);
+        let packing = noise::packing_variance(&counts.params, counts.layout.stride, merge);
         let deviation = (counts.variance * noisiest + packing).sqrt();
 
         let tiles = (0..=last / TILE_LEAVES).collect();

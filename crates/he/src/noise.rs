@@ -22,9 +22,11 @@
 //! (Mills' ratio), and 14 are left for the rest: 2^18 of its own deviations.
 
 use crate::error::{Error, Result};
+use crate::holder::Origin;
 use crate::keys::ERROR_VARIANCE;
 use crate::layout::Layout;
 use crate::params::{DEGREE, ParameterSet, Parameters};
+use crate::table::ProductKey;
 use crate::task::TILE_HEIGHT;
 
 /// Every coefficient lies within so many deviations, but for a probability below 2^-128.
@@ -51,6 +53,12 @@ pub(crate) struct Variance {
 }
 
 impl Variance {
+    /// No noise.
+    pub(crate) const NONE: Self = Self {
+        total: 0.0,
+        secret: 0.0,
+    };
+
     /// The variance of a noise times a public polynomial of squared norm `energy`.
     pub(crate) fn times(self, energy: f64) -> Self {
         Self {
@@ -73,11 +81,7 @@ impl std::ops::Add for Variance {
 
 impl std::iter::Sum for Variance {
     fn sum<I: Iterator<Item = Self>>(variances: I) -> Self {
-        let none = Self {
-            total: 0.0,
-            secret: 0.0,
-        };
-        variances.fold(none, std::ops::Add::add)
+        variances.fold(Self::NONE, std::ops::Add::add)
     }
 }
 
@@ -134,87 +138,107 @@ pub(crate) fn switch_variance(params: &Parameters) -> Variance {
     digits + rounding_variance(params)
 }
 
-/// Variance that packing trees over `leaves` leaves add to the cells (see `packing`).
+/// Variance that packing trees over `leaves` leaves add to the cells (see `packing`). `merge` is the variance that the
+/// digits of a merge of two leaves add, of all sections together.
 ///
 /// A merge doubles the noise of the coefficients that sigma fixes, and those that every level
 /// fixes are the cells: an error of level l, counted from 1 at the leaves, ends up leaves / 2^l
-/// times as large. Level 1 switches three polynomials, two of them from squares, each other level one.
-pub(crate) fn packing_variance(params: &Parameters, leaves: usize) -> f64 {
-    let digits = digit_variance(params, drawn_variance(params));
-    let squares = digit_variance(params, square_key_variance(params));
-    tree_variance(params, leaves, digits + 2.0 * squares)
-}
-
-/// The same for a first level whose digits add `first` to a merge.
-///
-/// Products come undivided. From the second level on a merge divides what it switches, a tile's root is divided
+/// times as large. From the second level on a merge switches one polynomial and divides it; a tile's root is divided
 /// behind the level that made it ([`TILE_HEIGHT`]), and the tree's root at the end.
-fn tree_variance(params: &Parameters, leaves: usize, first: f64) -> f64 {
+pub(crate) fn packing_variance(params: &Parameters, leaves: usize, merge: f64) -> f64 {
     let digits = digit_variance(params, drawn_variance(params));
     let rounding = rounding_variance(params).total;
     // The sum of 4^-l over the levels from 2 on is below 1/12.
     let others = (digits + rounding) / 12.0;
     let roots = rounding / 4f64.powi(TILE_HEIGHT as i32);
-    (leaves as f64).powi(2) * (first / 4.0 + others + roots) + rounding
+    (leaves as f64).powi(2) * (merge / 4.0 + others + roots) + rounding
 }
 
-/// Variance of a sum of digits of one switched polynomial times errors of a key that a holder made with
-/// the service's public key: e u + e1 + e2 s, e the public key's error.
-fn holders_digit_variance(params: &Parameters) -> f64 {
-    let drawn = ERROR_VARIANCE as f64;
-    digit_variance(params, 2.0 * N * drawn * drawn_variance(params) + drawn)
+/// Variance of the digits of a merge of two leaves that are under (1, s): one polynomial is switched.
+pub(crate) fn linear_merge_variance(params: &Parameters) -> f64 {
+    digit_variance(params, drawn_variance(params))
 }
 
-/// Variance of a ciphertext's noise that is of variance `before` under a holder's key, once it is switched
+/// Variances of the errors of an upload key's switching keys: those whose source is linear in the key, and those of its
+/// square.
+fn upload_key_variances(params: &Parameters, origin: Origin) -> [f64; 2] {
+    match origin {
+        // e u + e1 + e2 s, e the public key's error.
+        Origin::Holder => {
+            let drawn = ERROR_VARIANCE as f64;
+            [2.0 * N * drawn * drawn_variance(params) + drawn; 2]
+        }
+        Origin::KeyServices => [drawn_variance(params), square_key_variance(params)],
+    }
+}
+
+/// Variance of a ciphertext's noise that is of variance `before` under an upload key, once it is switched
 /// to the service's.
-pub(crate) fn switched_variance(params: &Parameters, before: f64) -> f64 {
-    before + holders_digit_variance(params) + rounding_variance(params).total
+pub(crate) fn switched_variance(params: &Parameters, origin: Origin, before: f64) -> f64 {
+    let [linear, _] = upload_key_variances(params, origin);
+    before + digit_variance(params, linear) + rounding_variance(params).total
 }
 
-/// Variance of a fresh noise under a holder's key: that of the drawn error.
-pub(crate) const HOLDERS_FRESH: Variance = Variance {
+/// Variance of a fresh noise under an upload key: that of the drawn error.
+pub(crate) const UPLOAD_FRESH: Variance = Variance {
     total: ERROR_VARIANCE as f64,
     secret: 0.0,
 };
 
 /// Variances of noise that depend on the key that a table's columns are under. The secret in them is
-/// that key.
+/// the key of their products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColumnNoise {
     /// Of a fresh column.
     pub(crate) fresh: Variance,
-    /// What making a right form adds.
+    /// What making a left factor adds.
+    pub(crate) left: Variance,
+    /// What making a right factor adds.
     pub(crate) right: Variance,
-    /// Of what packing adds to the cells.
-    pub(crate) packing: f64,
+    /// Of the digits of a merge of two leaves.
+    pub(crate) merge: f64,
 }
 
 impl ColumnNoise {
-    /// Of columns under the service's key, packed by trees over `leaves` leaves.
-    pub(crate) fn of_service(params: &Parameters, leaves: usize) -> Self {
+    /// Of columns under the service's key.
+    pub(crate) fn of_service(params: &Parameters) -> Self {
+        let digits = digit_variance(params, drawn_variance(params));
+        let squares = digit_variance(params, square_key_variance(params));
         Self {
             fresh: fresh_variance(params),
+            left: Variance::NONE,
             right: switch_variance(params),
-            packing: packing_variance(params, leaves),
+            merge: digits + 2.0 * squares,
         }
     }
 
-    /// Of columns under a holder's own key.
-    pub(crate) fn of_holder(params: &Parameters, leaves: usize) -> Self {
+    /// Of columns under upload keys, whose products are under `key`.
+    pub(crate) fn uploaded(params: &Parameters, origin: Origin, key: ProductKey) -> Self {
+        let shares = match origin {
+            Origin::Holder => 1.0,
+            Origin::KeyServices => params.shares() as f64,
+        };
         let drawn = ERROR_VARIANCE as f64;
-        let key = if params.set().holder_key_is_ternary() {
+        let coefficient = if params.set().holder_key_is_ternary() {
             2.0 / 3.0
         } else {
             drawn
         };
-        let secret = N * key / 12.0;
+        let secret = N * shares * coefficient / 12.0;
+        let factor = Variance {
+            total: digit_variance(params, shares * drawn) + 1.0 / 12.0 + secret,
+            secret,
+        };
+        let [linear, square] =
+            upload_key_variances(params, origin).map(|key| digit_variance(params, key));
         Self {
-            fresh: HOLDERS_FRESH,
-            right: Variance {
-                total: digit_variance(params, drawn) + 1.0 / 12.0 + secret,
-                secret,
+            fresh: UPLOAD_FRESH,
+            left: match key {
+                ProductKey::Joint => factor,
+                ProductKey::Service | ProductKey::Upload(_) => Variance::NONE,
             },
-            packing: tree_variance(params, leaves, 4.0 * holders_digit_variance(params)),
+            right: factor,
+            merge: 2.0 * linear + 2.0 * square,
         }
     }
 }
@@ -255,12 +279,14 @@ pub(crate) fn hides_holders(params: &Parameters, records: u64, energy: f64) -> b
         return false;
     };
     let products = layout.chunks() as f64 * layout.slots() as f64;
-    let noise = ColumnNoise::of_holder(params, DEGREE);
-    let left = noise.fresh.times(energy);
+    // A sole holder's keys have the larger errors.
+    let noise = ColumnNoise::uploaded(params, Origin::Holder, ProductKey::Joint);
+    let packing = packing_variance(params, DEGREE, noise.merge);
+    let fresh = noise.fresh.times(energy);
     let moduli = params.set().plaintext_moduli.iter();
-    let product = |&t: &u64| product_variance(t, left, left + noise.right);
+    let product = |&t: &u64| product_variance(t, fresh + noise.left, fresh + noise.right);
     let largest = moduli.map(product).fold(0.0, f64::max);
-    (products * largest + noise.packing).sqrt() <= largest_page_deviation(params.set())
+    (products * largest + packing).sqrt() <= largest_page_deviation(params.set())
 }
 
 /// Refuses a page whose noise the flood would not hide.
@@ -564,7 +590,9 @@ pub(crate) mod tests {
                 let left = fresh_variance(&params).times(energy);
                 let right = left + switch_variance(&params);
                 let products = chunks * product_variance(set.plaintext_moduli[0], left, right);
-                let page = (products + packing_variance(&params, DEGREE)).sqrt();
+                let page = (products
+                    + packing_variance(&params, DEGREE, ColumnNoise::of_service(&params).merge))
+                .sqrt();
                 let largest = largest_page_deviation(&set);
                 eprintln!(
                     "set {}, {shares} shares: {:.4} of the largest",
@@ -579,7 +607,13 @@ pub(crate) mod tests {
                 let right = fresh_variance(&params) + switch_variance(&params);
                 let products = chunks * product_variance(t, fresh_variance(&params), right);
                 // A page full of cells, in a clique of that weight.
-                let norm_squared = N * (products + packing_variance(&params, DEGREE));
+                let norm_squared = N
+                    * (products
+                        + packing_variance(
+                            &params,
+                            DEGREE,
+                            ColumnNoise::of_service(&params).merge,
+                        ));
                 let square = weight * square_deviation(&params, t, norm_squared);
                 let largest = largest_page_deviation(&P2);
                 eprintln!(

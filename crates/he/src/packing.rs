@@ -15,8 +15,8 @@
 )]
 
 use crate::ciphertext::Ciphertext;
-use crate::holder::ProductKeys;
-use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS};
+use crate::holder::MergeKeys;
+use crate::keys::{EvaluationKeys, LEVELS};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Pair, Poly, Ring};
@@ -110,12 +110,11 @@ impl<'a> Packer<'a> {
         merged
     }
 
-    /// The same for leaves under (1, h) or (1, h, h^2), h a holder's key, of which `linear` is that to s:
-    /// the second polynomial of the sums is switched, too.
-    pub(crate) fn merge_holders_leaves(
+    /// The same for leaves under (1, x) or (1, x, x^2), x the key of their products: the second polynomial of the sums
+    /// is switched, too.
+    pub(crate) fn merge_uploaded_leaves(
         &self,
-        linear: &KeySwitchKey,
-        keys: &ProductKeys,
+        keys: MergeKeys<'_>,
         [sum, difference]: [Pair; 2],
         squares: Option<[Poly; 2]>,
         scratch: &mut Scratch,
@@ -124,14 +123,14 @@ impl<'a> Packer<'a> {
         let [mut c0, c1] = sum;
         self.add_image(level, &difference[0], &mut c0);
         let image = difference[1].permuted(&level.permutation);
-        let terms = [(linear, &c1), (&keys.image, &image)];
+        let terms = [(keys.linear, &c1), (&keys.images.linear, &image)];
         match squares {
             None => self.switcher.switch(c0, &terms, scratch),
             Some([sum, difference]) => {
                 let [linear, image] = terms;
-                let squares = (&keys.square, &sum);
+                let squares = (keys.square, &sum);
                 let images = difference.permuted(&level.permutation);
-                let terms = [linear, image, squares, (&keys.square_image, &images)];
+                let terms = [linear, image, squares, (&keys.images.square, &images)];
                 self.switcher.switch(c0, &terms, scratch)
             }
         }

@@ -103,7 +103,8 @@ impl Evaluator<'_> {
             leaves.push(sum);
         }
         work.tensor += started.seconds();
-        let packing = noise::packing_variance(context.params(), DEGREE);
+        let merge = noise::linear_merge_variance(context.params());
+        let packing = noise::packing_variance(context.params(), DEGREE, merge);
         let deviation = (noisiest + packing).sqrt();
         let started = Clock::start();
         let packed = self.trace(leaves, work);

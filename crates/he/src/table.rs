@@ -14,24 +14,47 @@ use std::sync::Arc;
 /// them: whoever has them knows under which key.
 pub(crate) type Operand = Vec<Arc<Ciphertext>>;
 
-/// Consecutive record chunks of a column: under the service's key, or all under one holder's.
+/// Consecutive record chunks of a column: under the service's key, or all under one upload key.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    holder: Option<HolderKeyId>,
+    key: Option<HolderKeyId>,
     ciphertexts: Operand,
+}
+
+/// Consecutive record chunks of a table whose products are under one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The record chunks.
+    pub chunks: Range<usize>,
+    /// The key that products of their columns are under.
+    pub key: ProductKey,
+}
+
+/// A table has at most so many sections: one a holder of a roster.
+pub(crate) const MAX_SECTIONS: usize = 128;
+
+/// The key that products of columns are under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProductKey {
+    /// The service's.
+    Service,
+    /// The upload key of the columns' holder.
+    Upload(HolderKeyId),
+    /// The joint key of several holders of columns.
+    Joint,
 }
 
 impl FromIterator<Arc<Ciphertext>> for Chunks {
     fn from_iter<I: IntoIterator<Item = Arc<Ciphertext>>>(chunks: I) -> Self {
         Self {
-            holder: None,
+            key: None,
             ciphertexts: chunks.into_iter().collect(),
         }
     }
 }
 
 impl Chunks {
-    /// Chunks under a holder's key.
+    /// Chunks under an upload key.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for none, and for those under several keys.
@@ -43,14 +66,23 @@ impl Chunks {
                 (key, Arc::new(ciphertext))
             })
             .unzip();
-        let holder = keys.first().copied();
-        if holder.is_none() || keys.iter().any(|&key| Some(key) != holder) {
+        let key = keys.first().copied();
+        if key.is_none() || keys.iter().any(|&other| Some(other) != key) {
             return Err(OTHER_KEY);
         }
-        Ok(Self {
-            holder,
-            ciphertexts,
-        })
+        Ok(Self { key, ciphertexts })
+    }
+
+    /// Appends chunks under the same key.
+    pub(crate) fn append(&mut self, more: Self) -> Result<()> {
+        if self.ciphertexts.is_empty() {
+            self.key = more.key;
+        }
+        if self.key != more.key {
+            return Err(OTHER_KEY);
+        }
+        self.ciphertexts.extend(more.ciphertexts);
+        Ok(())
     }
 
     /// How many there are.
@@ -58,17 +90,14 @@ impl Chunks {
         self.ciphertexts.len()
     }
 
-    /// The ciphertexts, if they are under the key that is named: a holder's, or the service's.
-    pub(crate) fn under(self, holder: Option<HolderKeyId>) -> Result<Operand> {
-        if self.holder == holder {
-            Ok(self.ciphertexts)
-        } else {
-            Err(OTHER_KEY)
-        }
+    /// The upload key that they are under, and the ciphertexts.
+    pub(crate) fn into_parts(self) -> (Option<HolderKeyId>, Operand) {
+        (self.key, self.ciphertexts)
     }
 }
 
-const OTHER_KEY: Error = Error::Mismatch("columns under another key than is computed with");
+pub(crate) const OTHER_KEY: Error =
+    Error::Mismatch("columns under another key than is computed with");
 
 /// Where the ciphertexts of a table's one-hot columns are found: in memory, or wherever a service
 /// keeps them. An evaluator asks for a few record chunks at a time.
@@ -89,10 +118,8 @@ pub trait Columns: fmt::Debug + Send + Sync {
     /// [`Error::Unavailable`] where one cannot be read.
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>>;
 
-    /// The holder's key that all columns are under; `None` for the service's.
-    fn holder(&self) -> Option<HolderKeyId> {
-        None
-    }
+    /// The record chunks by the key that their products are under, in order: each chunk in one section.
+    fn sections(&self) -> Vec<Section>;
 
     /// Where that holder's [`crate::HolderKeys`] are kept, for a backend that reads them on another machine.
     fn holder_keys(&self) -> Option<Place> {
@@ -223,7 +250,7 @@ impl Columns for EncryptedTable {
         let read = |&column: &usize| {
             let column = self.columns.get(residue)?.get(column)?;
             Some(Chunks {
-                holder: self.holder,
+                key: self.holder,
                 ciphertexts: column.get(chunks.clone())?.to_vec(),
             })
         };
@@ -231,8 +258,10 @@ impl Columns for EncryptedTable {
         read.ok_or(Error::OutOfRange("a column or a record chunk"))
     }
 
-    fn holder(&self) -> Option<HolderKeyId> {
-        self.holder
+    fn sections(&self) -> Vec<Section> {
+        let key = self.holder.map_or(ProductKey::Service, ProductKey::Upload);
+        let chunks = 0..self.layout.chunks();
+        vec![Section { chunks, key }]
     }
 }
 

@@ -68,7 +68,14 @@ impl Fixture {
     /// The tasks of a batch.
     fn tasks(&self, batch: &Batch, memory: usize) -> Vec<TileTask> {
         let residue = self.params().residues() - 1;
-        let plan = Plan::new(&self.table, residue, batch.factors(), &batch.pages);
+        let context = EvaluationContext::new(&self.keys, self.table.layout());
+        let plan = Plan::new(
+            &context,
+            &self.table,
+            residue,
+            batch.factors(),
+            &batch.pages,
+        );
         plan.unwrap().tasks(memory)
     }
 }

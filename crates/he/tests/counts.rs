@@ -4,7 +4,8 @@
 
 use fhaim_he::{
     Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Threads, Work, coefficient,
+    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Section, Threads, Work,
+    coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
@@ -228,6 +229,10 @@ impl Columns for Watched {
 
     fn count(&self) -> usize {
         self.table.count()
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        self.table.sections()
     }
 
     fn read(

@@ -6,11 +6,11 @@ use crate::evaluate::Evaluator;
 use crate::keys::SecretKey;
 use crate::layout::{Layout, coefficient};
 use crate::noise::tests::{measured, product};
-use crate::noise::{ColumnNoise, HOLDERS_FRESH, product_variance, switched_variance};
+use crate::noise::{ColumnNoise, UPLOAD_FRESH, product_variance, switched_variance};
 use crate::page::Page;
 use crate::params::{P1, P1_LARGE, P5, SETS};
 use crate::plan::Cell;
-use crate::table::{Combination, EncryptedTable, Factors};
+use crate::table::{Combination, EncryptedTable, Factors, ProductKey};
 use crate::work::Work;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -150,7 +150,8 @@ fn noise_under_a_holders_key_is_as_large_as_expected() {
                 let noise = measured(&secret, c);
                 noise.iter().map(|e| e * e).sum::<f64>()
             };
-            let expected = switched_variance(&params, HOLDERS_FRESH.total) * DEGREE as f64;
+            let expected =
+                switched_variance(&params, Origin::Holder, UPLOAD_FRESH.total) * DEGREE as f64;
             sums[0] += squared(&switched) / expected;
             sums[1] += squared(&pages[0].ciphertext) / pages[0].noise.norm_squared;
         }
@@ -169,13 +170,17 @@ fn right_forms_and_products_under_a_holders_key_are_as_noisy_as_expected() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     for set in [P1, P5] {
         let params = Parameters::new(set).unwrap();
-        let noise = ColumnNoise::of_holder(&params, DEGREE);
+        let noise = ColumnNoise::uploaded(
+            &params,
+            Origin::Holder,
+            ProductKey::Upload(HolderKeyId([0; 16])),
+        );
         let right_variance = noise.fresh + noise.right;
         let expected = product_variance(set.plaintext_moduli[0], noise.fresh, right_variance);
         let mut sums = [0.0; 2];
         for _ in 0..KEYS {
             let key = HolderKey::random(&params, &mut rng).unwrap();
-            let secret = SecretKey::from_coefficients(&params, key.coefficients.clone()).unwrap();
+            let secret = SecretKey::from_coefficients(&params, key.coefficients()).unwrap();
             let keys = secret.evaluation_keys(&mut rng).unwrap();
             let evaluator = Evaluator::new(&keys, Layout::for_records(64).unwrap());
             let [left, right] = [0; 2].map(|_| {
@@ -184,7 +189,7 @@ fn right_forms_and_products_under_a_holders_key_are_as_noisy_as_expected() {
             });
             let context = evaluator.context();
             let right = context.with_scratch(&mut Work::default(), |scratch| {
-                context.invert_column(&right, scratch)
+                context.right_factor(&right, None, scratch).unwrap()
             });
             let variance = |c: &Ciphertext| {
                 let noise = measured(&secret, c);
@@ -244,7 +249,7 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     let [one, other] = [0; 2].map(|_| HolderKey::random(&params, &mut rng).unwrap());
     let layout = Layout::for_records(64).unwrap();
     let again = HolderKey::from_bytes(&params, &one.to_bytes()).unwrap();
-    assert!(again.coefficients == one.coefficients && again.id() == one.id());
+    assert!(again.coefficients() == one.coefficients() && again.id() == one.id());
     let seeded = again.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
     let bytes = seeded.to_bytes(&params);
     assert_eq!(bytes.len(), P1.seeded_bytes());

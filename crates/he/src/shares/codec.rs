@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::keys::{FIRST_LEVELS, LEVELS};
 use crate::layout::PAGE;
 use crate::params::Parameters;
+use crate::root::Root;
 use crate::wire::{Kind, Reader, frame, limb_bytes, unframe};
 use zeroize::Zeroizing;
 
@@ -25,7 +26,7 @@ impl KeyShare {
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut body = Zeroizing::new(Vec::with_capacity(1 + 32));
         body.push(self.params.shares() as u8);
-        body.extend_from_slice(self.root.as_ref());
+        body.extend_from_slice(self.root.bytes());
         Zeroizing::new(frame(Kind::KeyShare, &self.params, 0, &body))
     }
 
@@ -35,7 +36,7 @@ impl KeyShare {
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let mut body = open(Kind::KeyShare, params, bytes, 1 + 32)?;
-        let root = Zeroizing::new(body.bytes()?);
+        let root = Root::from_bytes(body.bytes()?);
         body.end()?;
         Self::from_root(params, root)
     }

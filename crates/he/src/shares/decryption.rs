@@ -10,7 +10,7 @@
 //! shares would show s_i. **A flood does not hide s_i from whoever chooses c1.** At c1 = q / 64 each
 //! coefficient of s_i is read off the share; that a page is one that was computed is for others to show.
 
-use super::{KeyShare, digest, generator};
+use super::KeyShare;
 use crate::ciphertext::{Ciphertext, recombine};
 use crate::error::{Error, Result};
 use crate::layout::{PAGE, coefficient};
@@ -18,6 +18,7 @@ use crate::noise;
 use crate::params::{DEGREE, Parameters};
 use crate::release::flood;
 use crate::ring::Limb;
+use crate::root::digest;
 use fhaim_ntt::Modulus;
 use zeroize::Zeroizing;
 
@@ -107,7 +108,7 @@ impl KeyShare {
         let seen = digest(b"fhaim second half 1", &[&bytes]);
         let (number, residue) = (number.to_le_bytes(), [sealed.residue as u8]);
         let context: [&[u8]; 4] = [request, &number, &residue, &seen];
-        let rng = &mut generator(&self.root, b"flood", &context);
+        let rng = &mut self.root.generator(b"flood", &context);
         let flood = Zeroizing::new(flood(params.set().flood_bits, rng)?);
         let places = Places::of(params, sealed.residue, positions, |j, limb| {
             let m = limb.modulus;

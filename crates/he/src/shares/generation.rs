@@ -21,7 +21,7 @@
 //!
 //! so (b, k) is the key. It cannot be expanded from a seed: k is a sum of errors, too.
 
-use super::{Common, KeyLabel, KeyShare, digest, generator};
+use super::{Common, KeyLabel, KeyShare};
 use crate::error::{Error, Result};
 use crate::keys::{
     EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, cover, full_transform, plain,
@@ -29,6 +29,7 @@ use crate::keys::{
 };
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
+use crate::root::digest;
 use zeroize::Zeroizing;
 
 /// One polynomial a digit of a key switch, each its transform over all primes in Montgomery form.
@@ -67,7 +68,7 @@ impl KeyShare {
     /// What drawing refuses: never, under sound parameters.
     pub fn first_round(&self, common: &Common) -> Result<FirstRound> {
         let ring = self.params.ring();
-        let rng = &mut generator(&self.root, b"first round", &[&common.seed]);
+        let rng = &mut self.root.generator(b"first round", &[&common.seed]);
         // The public key's own digit is the first of what its seed expands to.
         let uniform: Digits = common.uniform(ring, KeyLabel::Public);
         let public = uniform.into_iter().take(1).collect::<Digits>();
@@ -95,7 +96,7 @@ impl KeyShare {
 
     /// The u_i of every square's key.
     fn ephemerals(&self, common: &Common) -> Result<Vec<Zeroizing<Vec<u64>>>> {
-        let rng = &mut generator(&self.root, b"ephemerals", &[&common.seed]);
+        let rng = &mut self.root.generator(b"ephemerals", &[&common.seed]);
         let ring = self.params.ring();
         (0..=FIRST_LEVELS)
             .map(|_| Ok(full_transform(ring, &small(rng)?)))
@@ -111,7 +112,9 @@ impl KeyShare {
         self.params.check_same(&sums.params)?;
         let ring = self.params.ring();
         let seen = sums.digest();
-        let rng = &mut generator(&self.root, b"second round", &[&sums.common.seed, &seen]);
+        let rng = &mut self
+            .root
+            .generator(b"second round", &[&sums.common.seed, &seen]);
         let ephemerals = self.ephemerals(&sums.common)?;
         let mut squares = Vec::with_capacity(1 + FIRST_LEVELS);
         let keys = KeyLabel::squares().zip(&sums.sums.squares);
@@ -229,6 +232,7 @@ impl RoundSums {
             inversion: linear.next().ok_or(SHAPE)?,
             packing: linear.collect(),
             squares: squares.collect(),
+            roster: None,
         })
     }
 }

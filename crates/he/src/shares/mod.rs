@@ -31,16 +31,14 @@ use crate::error::{Error, Result};
 use crate::keys::{FIRST_LEVELS, LEVELS, expand, full_transform, permuted, small};
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
-use hkdf::Hkdf;
-use rand::{CryptoRng, RngCore, SeedableRng};
-use rand_chacha::ChaCha20Rng;
-use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use crate::root::{Root, digest};
+use rand::{CryptoRng, RngCore};
+use zeroize::Zeroizing;
 
 /// What one service holds of a split secret key. Wiped on drop.
 pub struct KeyShare {
     params: Parameters,
-    root: Zeroizing<[u8; 32]>,
+    root: Root,
     /// The transform of s_i over all primes.
     secret: Zeroizing<Vec<u64>>,
 }
@@ -60,16 +58,14 @@ impl KeyShare {
     /// # Errors
     /// [`Error::Mismatch`] where that is a whole key.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
-        let mut root = Zeroizing::new([0; 32]);
-        rng.fill_bytes(root.as_mut());
-        Self::from_root(params, root)
+        Self::from_root(params, Root::random(rng))
     }
 
-    fn from_root(params: &Parameters, root: Zeroizing<[u8; 32]>) -> Result<Self> {
+    fn from_root(params: &Parameters, root: Root) -> Result<Self> {
         if params.shares() < 2 {
             return Err(Error::Mismatch("a whole key has no shares"));
         }
-        let drawn = small(&mut generator(&root, b"secret", &[&[params.set().id]]))?;
+        let drawn = small(&mut root.generator(b"secret", &[&[params.set().id]]))?;
         Ok(Self {
             secret: full_transform(params.ring(), &drawn),
             params: params.clone(),
@@ -85,47 +81,14 @@ impl KeyShare {
     /// What this service puts into the seed of all common polynomials: to be committed to, and
     /// revealed when all have.
     pub fn contribution(&self) -> [u8; 32] {
-        let mut contribution = [0; 32];
-        generator(&self.root, b"contribution", &[]).fill_bytes(&mut contribution);
-        contribution
+        *self.root.bytes_for(b"contribution", &[])
     }
 
     /// The share's coefficients: for tests, which add them up.
     #[cfg(test)]
     pub(crate) fn coefficients(&self) -> Zeroizing<Vec<i64>> {
-        small(&mut generator(
-            &self.root,
-            b"secret",
-            &[&[self.params.set().id]],
-        ))
-        .unwrap()
+        small(&mut self.root.generator(b"secret", &[&[self.params.set().id]])).unwrap()
     }
-}
-
-/// A generator for one purpose: ChaCha20 under HKDF-SHA256 (RFC 5869) of the purpose and a digest of
-/// all that it depends on, each part with its length.
-#[expect(
-    clippy::expect_used,
-    reason = "32 bytes are one block of the 255 that expansion is limited to"
-)]
-fn generator(root: &[u8; 32], purpose: &[u8], context: &[&[u8]]) -> ChaCha20Rng {
-    let mut seed = [0; 32];
-    Hkdf::<Sha256>::new(Some(b"fhaim key share 1"), root)
-        .expand(&digest(purpose, context), &mut seed)
-        .expect("32 bytes are one block");
-    let generator = ChaCha20Rng::from_seed(seed);
-    seed.zeroize();
-    generator
-}
-
-/// SHA-256 of a purpose and of parts, each with its length.
-fn digest(purpose: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in [purpose].iter().chain(parts) {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().into()
 }
 
 /// What the uniform halves of all keys are expanded from: a hash of what every service contributed.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 fn bytes_are_golden_and_damage_is_refused() {
     let panel = panel(P1, 2, 70);
     let params = &panel.params;
-    let share = KeyShare::from_root(params, Zeroizing::new([3; 32])).unwrap();
+    let share = KeyShare::from_root(params, Root::from_bytes([3; 32])).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(71);
     let page = panel.encrypt(&[4, 5, 6], &mut rng);
     let opening = Opening::new(params, &page[0], &[0, 5]).unwrap();

@@ -19,6 +19,8 @@ use crate::release::seal;
 use crate::square::SquaredScore;
 use crate::table::{Combination, EncryptedTable, Factors};
 use crate::work::Work;
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
 
 const N: f64 = DEGREE as f64;
 
