@@ -127,7 +127,7 @@ impl EvaluationKeys {
                 Kind::SplitEvaluationKeys
             }
         };
-        put_shape(&self.roster, &mut body);
+        put_names(self.roster.as_ref(), &mut body);
         for key in self.keys() {
             match &key.seed {
                 Some(seed) => body.extend_from_slice(seed),
@@ -173,18 +173,13 @@ impl EvaluationKeys {
         let packing = (0..LEVELS).map(|_| key(false)).collect::<Result<_>>()?;
         let squares = (0..FIRST_LEVELS).map(|_| key(split));
         let squares = squares.collect::<Result<_>>()?;
+        let mut ids = ids.into_iter();
+        let mut id = || {
+            ids.next()
+                .ok_or(Error::Mismatch("an upload key without a name"))
+        };
         let roster = shape.map(|shape| {
-            let mut ids = ids.into_iter();
-            let mut keys = |kinds| {
-                let id = ids.next().unwrap_or(HolderKeyId([0; 16]));
-                HolderKeys::assemble(params, id, kinds, |kind| key(split && kind.squared))
-            };
-            let uploads = (0..shape.holders()).map(|_| keys(shape.of_holder()));
-            Ok::<_, Error>(RosterKeys {
-                shape,
-                uploads: uploads.collect::<Result<_>>()?,
-                joint: shape.joint().map(&mut keys).transpose()?,
-            })
+            RosterKeys::assemble(params, shape, &mut id, |kind| key(split && kind.squared))
         });
         let roster = roster.transpose()?;
         body.end()?;
@@ -223,24 +218,26 @@ fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
     (1 + LEVELS) * seeded + (1 + FIRST_LEVELS) * square + shape.map_or(0, of_roster)
 }
 
-/// Appends the shape of a roster, the number of its holders, and the names of its upload keys.
-fn put_shape(roster: &Option<RosterKeys>, body: &mut Vec<u8>) {
-    let Some(roster) = roster else {
-        return body.push(0);
-    };
-    let tag = match roster.shape {
-        RosterShape::Counts(_) => 1,
-        RosterShape::Records(_) => 2,
-        RosterShape::Columns(_) => 3,
-    };
-    // A roster has at most 128 holders.
-    body.extend([tag, roster.shape.holders() as u8]);
-    roster
-        .each()
-        .for_each(|keys| body.extend_from_slice(&keys.id().0));
+/// Appends the shape of a roster, and the names of its upload keys.
+fn put_names(roster: Option<&RosterKeys>, body: &mut Vec<u8>) {
+    put_shape(roster.map(RosterKeys::shape), body);
+    let keys = roster.into_iter().flat_map(RosterKeys::each);
+    keys.for_each(|keys| body.extend_from_slice(&keys.id().0));
 }
 
-fn take_shape(body: &mut Reader<'_>) -> Result<Option<RosterShape>> {
+/// Appends the shape of a roster, and the number of its holders.
+pub(crate) fn put_shape(shape: Option<RosterShape>, body: &mut Vec<u8>) {
+    let tag = match shape {
+        None => return body.push(0),
+        Some(RosterShape::Counts(_)) => 1,
+        Some(RosterShape::Records(_)) => 2,
+        Some(RosterShape::Columns(_)) => 3,
+    };
+    // A roster has at most 128 holders.
+    body.extend([tag, shape.map_or(0, RosterShape::holders) as u8]);
+}
+
+pub(crate) fn take_shape(body: &mut Reader<'_>) -> Result<Option<RosterShape>> {
     let [tag] = body.bytes()?;
     if tag == 0 {
         return Ok(None);

@@ -6,7 +6,7 @@
 
 use crate::encryption::Prepared;
 use crate::error::{Error, Result};
-use crate::holder::{HolderKey, HolderKeyId, HolderKeys, RosterKeys, RosterSecrets, RosterShape};
+use crate::holder::{HolderKeyId, HolderKeys, RosterKeys, RosterSecrets, RosterShape, upload_seed};
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
@@ -124,21 +124,7 @@ impl SecretKey {
 
     /// The seed of a holder's upload key, by the holder's number. Only that holder may see it.
     pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
-        let number = (holder as u64).to_le_bytes();
-        self.root.bytes_for(b"upload key", &[&number])
-    }
-
-    /// The upload keys of a roster.
-    fn roster_secrets(&self, shape: RosterShape) -> Result<RosterSecrets> {
-        shape.check()?;
-        let key = |seed| HolderKey::from_seeds(&self.params, vec![seed]);
-        let uploads = (0..shape.holders()).map(|holder| key(self.upload_seed(holder)));
-        let joint = shape.joint();
-        let joint = joint.map(|_| key(self.root.bytes_for(b"joint key", &[])));
-        Ok(RosterSecrets {
-            uploads: uploads.collect::<Result<_>>()?,
-            joint: joint.transpose()?,
-        })
+        upload_seed(&self.root, holder)
     }
 
     /// The keys that the computation service evaluates the uploads of a roster with.
@@ -151,7 +137,7 @@ impl SecretKey {
         rng: &mut R,
     ) -> Result<EvaluationKeys> {
         let ring = self.params.ring();
-        let secrets = self.roster_secrets(shape)?;
+        let secrets = RosterSecrets::of(&self.params, &self.root, shape)?;
         let secret = full_transform(ring, &self.coefficients);
         let roster = secrets.keys(shape, &secret, |source, target| {
             KeySwitchKey::generate(ring, target, source, rng)
@@ -279,7 +265,7 @@ impl EvaluationKeys {
     /// The switching keys of an upload key of the roster.
     pub(crate) fn upload(&self, id: HolderKeyId) -> Option<&HolderKeys> {
         let mut uploads = self.roster.iter().flat_map(|roster| &roster.uploads);
-        uploads.find(|keys| keys.id == id)
+        uploads.find(|keys| keys.id == id).map(Arc::as_ref)
     }
 
     /// The switching keys of the joint key of holders of columns.

@@ -271,15 +271,11 @@ pub(crate) fn largest_page_deviation(set: &ParameterSet) -> f64 {
     (moves - N.sqrt()) * granularity / (2.0 * NORM_MARGIN * N.sqrt())
 }
 
-/// Whether the flood hides every page of products of a holder's columns, of combinations whose squared norm is at most
-/// `energy`, over so many records: each leaf has as many products as it can have.
-pub(crate) fn hides_holders(params: &Parameters, records: u64, energy: f64) -> bool {
-    let layout = usize::try_from(records).ok();
-    let Some(layout) = layout.and_then(|records| Layout::for_records(records.max(1)).ok()) else {
-        return false;
-    };
+/// Whether the flood hides every page of products of uploaded columns, of combinations whose squared norm is at most
+/// `energy`, over the record chunks of a layout: each leaf has as many products as it can have.
+pub(crate) fn hides_uploads(params: &Parameters, layout: Layout, energy: f64) -> bool {
     let products = layout.chunks() as f64 * layout.slots() as f64;
-    // A sole holder's keys have the larger errors.
+    // A sole holder's keys have the larger errors, and left factors under a joint key the larger noise.
     let noise = ColumnNoise::uploaded(params, Origin::Holder, ProductKey::Joint);
     let packing = packing_variance(params, DEGREE, noise.merge);
     let fresh = noise.fresh.times(energy);
@@ -303,7 +299,7 @@ pub(crate) fn released_bits(set: &ParameterSet) -> f64 {
     f64::from(set.flood_bits) + (FLOOD_SCALE as f64 * TAIL).log2() + 1.0
 }
 
-/// The same for what decryption shares add up to: each has a flood of its own beside the page's.
+/// The same for a sealed page that the key services have flooded: each adds one flood to the page's own.
 pub(crate) fn joint_released_bits(params: &Parameters) -> f64 {
     let floods = (params.shares() + 1) as f64;
     released_bits(params.set()) + floods.log2() / 2.0
@@ -538,7 +534,7 @@ pub(crate) mod tests {
 
     /// As many shares as a set's secret keys may have.
     fn most_shares(set: &ParameterSet) -> usize {
-        if set.holder_only { 1 } else { MAX_SHARES }
+        if set.whole_key_only { 1 } else { MAX_SHARES }
     }
 
     #[test]
@@ -559,6 +555,7 @@ pub(crate) mod tests {
     /// Of a holder's columns, under every set; P5 is for these alone.
     #[test]
     fn the_widest_statistics_of_a_holders_columns_fit_the_flood() {
+        let layout = |records: u64| Layout::for_records(records as usize).unwrap();
         for (set, energies) in [
             (P1, [8_925.0, 1e9]),
             (P1_LARGE, [8_925.0, 1e18]),
@@ -567,12 +564,12 @@ pub(crate) mod tests {
             (P5, [676.0, 1_252.0]),
         ] {
             let params = Parameters::new(set).unwrap();
-            let hides = energies.map(|energy| hides_holders(&params, set.max_records, energy));
+            let hides = energies.map(|energy| hides_uploads(&params, layout(set.max_records), energy));
             assert_eq!(hides, [true, false], "set {}", set.id);
         }
         // Fewer records than a stride share a leaf with others.
         let params = Parameters::new(P5).unwrap();
-        let hides = |records| hides_holders(&params, records, 1_252.0);
+        let hides = |records| hides_uploads(&params, layout(records), 1_252.0);
         assert_eq!([64, 8_192, 8_192 * 16].map(hides), [false, true, true]);
     }
 

@@ -11,6 +11,7 @@
 //! `tensor`). `examples/search_parameters.rs` finds the primes; a test there compares.
 
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::noise;
 use crate::ring::Ring;
 use fhaim_ntt::Modulus;
@@ -47,8 +48,8 @@ pub struct ParameterSet {
     pub flood_bits: u32,
     /// Whether packed statistics may be multiplied once more (squared scores).
     pub squares: bool,
-    /// Whether it is for columns under a holder's own key alone, and a secret key of one service.
-    pub holder_only: bool,
+    /// Whether it is for secret keys of one service alone.
+    pub whole_key_only: bool,
 }
 
 /// P1: statistics of up to 2^18 records (the largest contrast is 49 N), t of 26 bits.
@@ -61,7 +62,7 @@ pub const P1: ParameterSet = ParameterSet {
     max_records: 1 << 18,
     flood_bits: 59,
     squares: false,
-    holder_only: false,
+    whole_key_only: false,
 };
 
 /// P1 for up to 2^22 records: t of 30 bits, a third ciphertext prime for its noise.
@@ -78,7 +79,7 @@ pub const P1_LARGE: ParameterSet = ParameterSet {
     max_records: 1 << 22,
     flood_bits: 90,
     squares: false,
-    holder_only: false,
+    whole_key_only: false,
 };
 
 /// P2: squared scores. Values live modulo a product of 51 bits, as residues under two plaintext
@@ -96,7 +97,7 @@ pub const P2: ParameterSet = ParameterSet {
     max_records: 1 << 18,
     flood_bits: 96,
     squares: true,
-    holder_only: false,
+    whole_key_only: false,
 };
 
 /// P3: up to 2^30 records. The primes of P2, and its two plaintext moduli in place of P1 large's single one: a
@@ -111,7 +112,7 @@ pub const P3: ParameterSet = ParameterSet {
     max_records: 1 << 30,
     flood_bits: 90,
     squares: false,
-    holder_only: false,
+    whole_key_only: false,
 };
 
 /// P5: up to 2^20 records under their holder's own key, which leaves a fresh noise of 3.2 where the public
@@ -127,7 +128,7 @@ pub const P5: ParameterSet = ParameterSet {
     max_records: 1 << 20,
     flood_bits: 45,
     squares: false,
-    holder_only: true,
+    whole_key_only: true,
 };
 
 /// Every set, in order of preference: a choice takes the first one that fits.
@@ -145,7 +146,7 @@ impl ParameterSet {
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
     pub fn choose(records: u64, largest: u128, squares: bool) -> Result<Self> {
-        let fits = |set: &Self| !set.holder_only && set.fits(records, largest, squares);
+        let fits = |set: &Self| !set.whole_key_only && set.fits(records, largest, squares);
         SETS.into_iter().find(fits).ok_or(Error::NoParameters {
             records,
             largest,
@@ -153,24 +154,24 @@ impl ParameterSet {
         })
     }
 
-    /// Chooses a set for columns under a holder's own key and a secret key that `shares` services share. Takes a set
-    /// that is for such keys alone if one fits, else the choice of [`ParameterSet::choose`]. `energy` is the largest
-    /// squared norm of a combination of columns that is multiplied; a set for holders' keys leaves less room for its
-    /// noise. A later release may choose another set, so a plan must record the set's identifier.
+    /// Chooses a set for uploads of at most `records` records, whose releases, noise included, stay below `largest` in
+    /// absolute value, and a secret key that `shares` services share. `layout` is that of all record chunks, and `energy`
+    /// the largest squared norm of a combination of columns that is multiplied. A small set leaves less room for the
+    /// noise of both. A later release may choose another set, so a plan must record the set's identifier.
     ///
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
-    pub fn choose_for_holder(
+    pub fn choose_for_uploads(
         records: u64,
         largest: u128,
         squares: bool,
-        energy: u64,
+        (layout, energy): (Layout, u64),
         shares: usize,
     ) -> Result<Self> {
-        let fits = |set: &Self| set.holder_only && set.fits(records, largest, squares);
+        let fits = |set: &Self| set.whole_key_only && set.fits(records, largest, squares);
         let hides = |set: &Self| {
             let params = Parameters::shared(*set)?;
-            Ok::<_, Error>(noise::hides_holders(&params, records, energy as f64))
+            Ok::<_, Error>(noise::hides_uploads(&params, layout, energy as f64))
         };
         for set in SETS.into_iter().filter(fits).filter(|_| shares == 1) {
             if hides(&set)? {
@@ -190,7 +191,7 @@ impl ParameterSet {
     }
 
     /// Whether the set is for up to `records` records whose releases, noise included, stay below `largest` in absolute
-    /// value; one for a holder's own key alone says so beside ([`ParameterSet::holder_only`]).
+    /// value; one for whole secret keys alone says so in [`ParameterSet::whole_key_only`].
     pub fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
         self.is_for(records, squares) && largest < self.range() / 2
     }
@@ -411,7 +412,7 @@ impl Parameters {
         if !(1..=MAX_SHARES).contains(&shares) {
             return Err(Error::OutOfRange("shares of a secret key"));
         }
-        if shares > 1 && self.set().holder_only {
+        if shares > 1 && self.set().whole_key_only {
             return Err(Error::Mismatch("a parameter set without shares of keys"));
         }
         let tables = Arc::clone(&self.tables);
@@ -558,7 +559,10 @@ mod tests {
     /// Sets for a holder's own key are chosen for that alone, and for whole keys.
     #[test]
     fn choice_follows_the_key_of_columns() {
-        let holder = ParameterSet::choose_for_holder;
+        let holder = |records: u64, largest, squares, energy, shares| {
+            let layout = Layout::for_records(records as usize).unwrap();
+            ParameterSet::choose_for_uploads(records, largest, squares, (layout, energy), shares)
+        };
         // 49 on one column of 32 and on 24 more, 1 on the others: adult-32.
         assert_eq!(holder(48_842, 49 * 48_842, false, 1232, 1).unwrap(), P5);
         assert_eq!(holder(1 << 20, 1 << 23, false, 12, 1).unwrap(), P5);
@@ -572,7 +576,7 @@ mod tests {
         ] {
             let chosen = holder(records, largest, squares, energy, shares).unwrap();
             let wanted = ParameterSet::choose(records, largest, squares).unwrap();
-            assert!(chosen == wanted && !chosen.holder_only);
+            assert!(chosen == wanted && !chosen.whole_key_only);
         }
         assert!(holder((1 << 30) + 1, 1, false, 1, 1).is_err());
     }
@@ -583,10 +587,11 @@ mod tests {
         for squares in [false, true] {
             for records in (0..=30).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]) {
                 let residues = ParameterSet::residues(records, squares);
+                let layout = Layout::for_records(records.max(1) as usize).unwrap();
                 for largest in [1, 1 << 20, 1 << 28, 1 << 40, 1 << 49] {
                     let chosen = [
                         ParameterSet::choose(records, largest, squares),
-                        ParameterSet::choose_for_holder(records, largest, squares, 676, 1),
+                        ParameterSet::choose_for_uploads(records, largest, squares, (layout, 676), 1),
                     ];
                     for set in chosen.into_iter().flatten() {
                         assert_eq!(set.plaintext_moduli.len(), residues, "{records} {largest}");

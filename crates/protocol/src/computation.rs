@@ -14,7 +14,7 @@ use crate::noise::{EncryptedLadder, PageNoise, PageVectors};
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
 use crate::sealing::{Context, SealingKey};
 use crate::squares::{Key, Parts, Squares};
-use crate::upload::Upload;
+use crate::joint::JoinedUpload;
 use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Span;
@@ -55,7 +55,7 @@ pub struct Computation {
 /// What was uploaded beside the noise.
 #[derive(Debug)]
 enum Contents {
-    /// One-hot columns, and what came with the key of their holder's own, where they are under one.
+    /// One-hot columns, and a sole holder's switching keys.
     Records(Arc<dyn Columns>, Option<Arc<HolderKeys>>),
     /// Tables of all pairs' counts, and what they pack like.
     Counts {
@@ -72,9 +72,9 @@ impl Computation {
         domain: Domain,
         public: PublicKey,
         keys: EvaluationKeys,
-        upload: Upload,
+        upload: JoinedUpload,
     ) -> Self {
-        let contents = Contents::Records(upload.table, upload.keys);
+        let contents = Contents::Records(upload.table, upload.own);
         Self::over(dataset, domain, (public, keys), contents, upload.ladder)
     }
 

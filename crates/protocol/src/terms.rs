@@ -13,10 +13,10 @@ use crate::Error;
 use crate::crypto::ciphertext_leak;
 use crate::encryption::Encryption;
 use crate::panel::{KeyService, check_services};
-use crate::roster::{Contribution, Member, Roster};
+use crate::roster::{Contribution, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
-use fhaim_he::{ParameterSet, Parameters};
+use fhaim_he::{Layout, ParameterSet, Parameters, RosterShape};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -81,10 +81,6 @@ pub struct Terms {
     /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub key_services: Vec<KeyService>,
-    /// The key that the holder encrypts under. Terms of one holder name its own key, under which an
-    /// upload takes half the bytes. The holders of a roster encrypt under the dataset's public key.
-    #[serde(skip_serializing_if = "Encryption::is_public", default)]
-    pub encryption: Encryption,
     /// Number of the parameter set; absent until [`Terms::complete`] has filled it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parameter_set: Option<u8>,
@@ -117,7 +113,7 @@ pub struct Plan {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
-    /// Under which key the holder encrypts.
+    /// Who makes the holders' upload keys.
     pub encryption: Encryption,
 }
 
@@ -147,13 +143,13 @@ pub struct Outline {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
-    /// Under which key the holder encrypts.
+    /// Who makes the holders' upload keys.
     pub encryption: Encryption,
 }
 
 impl Terms {
     /// Terms of one run of the default mechanism, with the default model cap and no weights: the meaning of
-    /// JSON that leaves every optional key out. A new dataset also names the [encryption](Encryption::of_new).
+    /// JSON that leaves every optional key out.
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: Version,
@@ -171,7 +167,6 @@ impl Terms {
             contribution: Contribution::Records,
             witness: false,
             key_services: Vec::new(),
-            encryption: Encryption::PublicKey,
             parameter_set: None,
         }
     }
@@ -251,7 +246,7 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
-            encryption: self.encryption,
+            encryption: self.encryption(),
         })
     }
 
@@ -278,7 +273,7 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
-            encryption: self.encryption,
+            encryption: self.encryption(),
         })
     }
 
@@ -292,8 +287,8 @@ impl Terms {
             refuse("there is no such set: leave the field out to have one chosen")
         })?;
         let largest = largest_value(need, holders);
-        let one_holders = !self.encryption.is_public() && self.shares() == 1;
-        if !set.fits(self.record_bound, largest, need.squares) || set.holder_only && !one_holders {
+        let fits = set.fits(self.record_bound, largest, need.squares);
+        if !fits || set.whole_key_only && self.shares() > 1 {
             return Err(refuse(
                 "this set does not fit these terms: leave the field out to have one chosen",
             ));
@@ -307,8 +302,42 @@ impl Terms {
             self.record_bound,
             largest,
             need.squares,
-            (self.encryption, self.shares()),
+            (self.layout()?, self.shares()),
         )
+    }
+
+    /// Who makes the holders' upload keys.
+    pub fn encryption(&self) -> Encryption {
+        Encryption::of(self.roster.as_ref())
+    }
+
+    /// The layout of all record chunks, where every holder has as many records as it may have.
+    fn layout(&self) -> Result<Layout, Error> {
+        let of = |records: u64| {
+            let records = usize::try_from(records.max(1)).unwrap_or(usize::MAX);
+            Layout::for_records(records)
+        };
+        let whole = of(self.record_bound)?;
+        let roster = self.roster.as_ref();
+        let Some(roster) = roster.filter(|roster| roster.partition == Partition::Records) else {
+            return Ok(whole);
+        };
+        let parts = roster.holders.iter().map(|member| of(member.record_bound));
+        let parts = parts.collect::<Result<Vec<Layout>, _>>()?;
+        let chunks = parts.iter().map(Layout::chunks).sum();
+        let stride = parts.iter().map(Layout::stride).max();
+        Ok(Layout::of_many(chunks, stride.unwrap_or(whole.stride()))?)
+    }
+
+    /// What the key services make upload keys for, where there is a roster.
+    pub fn roster_shape(&self) -> Option<RosterShape> {
+        let roster = self.roster.as_ref()?;
+        let holders = roster.holders.len();
+        Some(match (self.contribution, roster.partition) {
+            (Contribution::Counts, _) => RosterShape::Counts(holders),
+            (Contribution::Records, Partition::Records) => RosterShape::Records(holders),
+            (Contribution::Records, Partition::Columns) => RosterShape::Columns(holders),
+        })
     }
 
     /// How many services have a share of the secret key.
@@ -352,7 +381,6 @@ impl Terms {
 
     fn check_numbers(&self) -> Result<(), Error> {
         self.check_key_services()?;
-        self.check_encryption()?;
         if !(1..=MAX_RUNS).contains(&self.runs) {
             return Err(Error::Terms(format!(
                 "{} runs: there must be 1 to {MAX_RUNS}",
@@ -385,17 +413,6 @@ impl Terms {
             ))),
             _ => Ok(()),
         }
-    }
-
-    /// Refuses a key of the holder's own where there are several: what is computed of several holders'
-    /// ciphertexts needs all of them under one key.
-    fn check_encryption(&self) -> Result<(), Error> {
-        if self.encryption.is_public() || self.roster.is_none() {
-            return Ok(());
-        }
-        let refused = "encryption: the holders of a roster encrypt under the dataset's public key: leave \
-                       the field out";
-        Err(Error::Terms(refused.to_owned()))
     }
 
     /// Refuses what would keep a service busy before it is known to be possible.
@@ -475,8 +492,7 @@ fn largest_value(need: &Need, holders: &Holders) -> u128 {
     need.largest_cell.saturating_add(noise)
 }
 
-/// Parameters and noise for one run over at most `record_bound` records of a domain, encrypted under `key` and
-/// decrypted by one service.
+/// Parameters and noise for one run over at most `record_bound` records of a domain, decrypted by one service.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
@@ -485,28 +501,25 @@ pub fn encryption(
     record_bound: u64,
     need: &Need,
     holders: &Holders,
-    key: Encryption,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
     let largest = largest_value(need, holders);
-    let set = choose(domain, record_bound, largest, need.squares, (key, 1))?;
+    let records = usize::try_from(record_bound.max(1)).unwrap_or(usize::MAX);
+    let layout = Layout::for_records(records)?;
+    let set = choose(domain, record_bound, largest, need.squares, (layout, 1))?;
     Ok((set, need.ladder.plan()?))
 }
 
-/// The parameter set of new terms, under such a key and with a secret key in so many shares.
+/// The parameter set of new terms, for records that lie so and a secret key in so many shares.
 fn choose(
     domain: &Domain,
     record_bound: u64,
     largest: u128,
     squares: bool,
-    (key, shares): (Encryption, usize),
+    (layout, shares): (Layout, usize),
 ) -> Result<ParameterSet, Error> {
-    Ok(match key {
-        Encryption::PublicKey => ParameterSet::choose(record_bound, largest, squares)?,
-        Encryption::HolderKey => {
-            let energy = largest_energy(domain);
-            ParameterSet::choose_for_holder(record_bound, largest, squares, energy, shares)?
-        }
-    })
+    let shape = (layout, largest_energy(domain));
+    let set = ParameterSet::choose_for_uploads(record_bound, largest, squares, shape, shares);
+    Ok(set?)
 }
 
 /// The largest squared norm of a combination of columns of which products are released: a contrast of as many groups as

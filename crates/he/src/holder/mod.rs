@@ -36,7 +36,7 @@ mod tests;
 pub use ciphertext::{HolderCiphertext, SeededCiphertext};
 pub use keys::HolderKeys;
 pub(crate) use keys::{MergeKeys, Origin};
-pub(crate) use roster::{KeyKinds, RosterSecrets};
+pub(crate) use roster::{KeyKinds, RosterSecrets, SwitchKind, dataset_switches, upload_seed};
 pub use roster::{RosterKeys, RosterShape};
 
 use crate::error::{Error, Result};
@@ -150,6 +150,11 @@ impl HolderKey {
     /// The parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
+    }
+
+    /// The transform over all primes.
+    pub(crate) fn transform(&self) -> &[u64] {
+        &self.transform
     }
 
     /// What names the key.

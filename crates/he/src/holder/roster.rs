@@ -14,12 +14,15 @@
 //! knows. sigma is the automorphism X -> X^(2^level + 1) of a packing level.
 
 use super::keys::{FactorKeys, HolderKeys, ImageKeys, Origin, ProductKeys};
-use super::{HolderKey, HolderKeyId};
+use super::{HolderKey, HolderKeyId, commitment};
 use crate::error::{Error, Result};
-use crate::keys::{FIRST_LEVELS, KeySwitchKey, permuted, squared};
+use crate::keys::{FIRST_LEVELS, KeySwitchKey, LEVELS, permuted, squared};
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
+use crate::root::Root;
 use crate::table::MAX_SECTIONS;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// What the holders of a roster upload, and how many holders there are.
@@ -162,7 +165,7 @@ impl HolderKeys {
         let left = kinds.left.then(&mut key).transpose()?;
         let right = kinds.right.then(&mut key).transpose()?;
         let square = kinds.products.then(&mut key).transpose()?;
-        let mut images = std::collections::BTreeMap::new();
+        let mut images = BTreeMap::new();
         for level in (1..=FIRST_LEVELS).filter(|_| kinds.products) {
             let (linear, square) = (key()?, key()?);
             images.insert(level, ImageKeys { linear, square });
@@ -194,35 +197,86 @@ impl HolderKeys {
 pub struct RosterKeys {
     pub(crate) shape: RosterShape,
     /// By the holders' numbers.
-    pub(crate) uploads: Vec<HolderKeys>,
+    pub(crate) uploads: Vec<Arc<HolderKeys>>,
     /// Of the joint key of holders of columns.
     pub(crate) joint: Option<HolderKeys>,
 }
 
 impl RosterKeys {
+    /// From switching keys, in the order of their kinds, holder after holder, those of the joint key last.
+    pub(crate) fn assemble(
+        params: &Parameters,
+        shape: RosterShape,
+        mut id: impl FnMut() -> Result<HolderKeyId>,
+        mut next: impl FnMut(SwitchKind) -> Result<KeySwitchKey>,
+    ) -> Result<Self> {
+        let mut keys = |kinds| HolderKeys::assemble(params, id()?, kinds, &mut next);
+        let uploads = (0..shape.holders()).map(|_| keys(shape.of_holder()).map(Arc::new));
+        Ok(Self {
+            shape,
+            uploads: uploads.collect::<Result<_>>()?,
+            joint: shape.joint().map(&mut keys).transpose()?,
+        })
+    }
+
     /// What the holders upload, and how many there are.
     pub fn shape(&self) -> RosterShape {
         self.shape
     }
 
     /// The switching keys of a holder's upload key, by the holder's number.
-    pub fn upload(&self, holder: usize) -> Option<&HolderKeys> {
+    pub fn upload(&self, holder: usize) -> Option<&Arc<HolderKeys>> {
         self.uploads.get(holder)
     }
 
     /// The keys of each upload key, and of the joint one.
     pub(crate) fn each(&self) -> impl Iterator<Item = &HolderKeys> {
-        self.uploads.iter().chain(&self.joint)
+        self.uploads.iter().map(Arc::as_ref).chain(&self.joint)
     }
 }
 
-/// The upload keys of a roster as whoever draws them knows them.
+/// The switching keys whose sources are made of s: inversion, packing, relinearisation, and the images of s^2.
+pub(crate) fn dataset_switches() -> impl Iterator<Item = SwitchKind> {
+    let packing = (1..=LEVELS).map(|level| SwitchKind::linear(sigma(level), false));
+    let squares = (1..=FIRST_LEVELS).map(|level| SwitchKind::square(sigma(level)));
+    let inversion = [SwitchKind::linear(2 * DEGREE - 1, false)].into_iter();
+    let relinearise = [SwitchKind::square(1)];
+    inversion.chain(packing).chain(relinearise).chain(squares)
+}
+
+/// A key service's seed of a holder's upload key, by the holder's number.
+pub(crate) fn upload_seed(root: &Root, holder: usize) -> Zeroizing<[u8; 32]> {
+    let number = (holder as u64).to_le_bytes();
+    root.bytes_for(b"upload key", &[&number])
+}
+
+/// What one key service draws of the upload keys of a roster: the keys, or its summands of them.
+#[derive(Default)]
 pub(crate) struct RosterSecrets {
     pub(crate) uploads: Vec<HolderKey>,
     pub(crate) joint: Option<HolderKey>,
 }
 
 impl RosterSecrets {
+    pub(crate) fn of(params: &Parameters, root: &Root, shape: RosterShape) -> Result<Self> {
+        shape.check()?;
+        let key = |seed| HolderKey::from_seeds(params, vec![seed]);
+        let uploads = (0..shape.holders()).map(|holder| key(upload_seed(root, holder)));
+        let joint = shape.joint();
+        let joint = joint.map(|_| key(root.bytes_for(b"joint key", &[])));
+        Ok(Self {
+            uploads: uploads.collect::<Result<_>>()?,
+            joint: joint.transpose()?,
+        })
+    }
+
+    /// Commitments to the seeds of all keys, the joint one last.
+    pub(crate) fn commitments(&self) -> Vec<[u8; 32]> {
+        let keys = self.uploads.iter().chain(&self.joint);
+        keys.flat_map(|key| key.seeds.iter().map(|seed| commitment(seed)))
+            .collect()
+    }
+
     /// Makes all switching keys: `make` is given the transforms of source and target, and `s` is the dataset's key.
     pub(crate) fn keys(
         &self,
@@ -242,7 +296,8 @@ impl RosterSecrets {
                 make(&kind.source(ring, &key.transform), target)
             })
         };
-        let uploads = self.uploads.iter().map(|key| keys(key, shape.of_holder()));
+        let uploads = self.uploads.iter();
+        let uploads = uploads.map(|key| keys(key, shape.of_holder()).map(Arc::new));
         let uploads = uploads.collect::<Result<_>>()?;
         let joint = self.joint.as_ref().zip(shape.joint());
         Ok(RosterKeys {

@@ -11,14 +11,13 @@
 //! coefficient of s_i is read off the share; that a page is one that was computed is for others to show.
 
 use super::KeyShare;
-use crate::ciphertext::{Ciphertext, recombine};
+use crate::ciphertext::{Ciphertext, flood_generator, recombine};
 use crate::error::{Error, Result};
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
 use crate::params::{DEGREE, Parameters};
 use crate::release::flood;
 use crate::ring::Limb;
-use crate::root::digest;
 use fhaim_ntt::Modulus;
 use zeroize::Zeroizing;
 
@@ -103,12 +102,7 @@ impl KeyShare {
         let params = &self.params;
         sealed.check(params)?;
         let [_, c1] = &sealed.c;
-        let words = c1.residues().iter();
-        let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
-        let seen = digest(b"fhaim second half 1", &[&bytes]);
-        let (number, residue) = (number.to_le_bytes(), [sealed.residue as u8]);
-        let context: [&[u8]; 4] = [request, &number, &residue, &seen];
-        let rng = &mut self.root.generator(b"flood", &context);
+        let rng = &mut flood_generator(&self.root, sealed, request, number);
         let flood = Zeroizing::new(flood(params.set().flood_bits, rng)?);
         let places = Places::of(params, sealed.residue, positions, |j, limb| {
             let m = limb.modulus;

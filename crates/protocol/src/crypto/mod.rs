@@ -21,11 +21,13 @@ use crate::roster::{Agreement, MemberSignature};
 use chain::{Act, Freeze};
 use fhaim_dp::{Ledger, Rho};
 use fhaim_he::{
-    Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, SecretKey, coefficient,
+    Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, RosterShape, SecretKey,
+    coefficient,
 };
 use history::{Begun, Released, Ruling, Standing};
 use judge::{Book, Grant, Rules, Verdict};
 use rand::{CryptoRng, RngCore};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 /// What the residual noise of one sealed ciphertext may tell: 2^-30 (`he::noise::check_page`).
@@ -36,18 +38,31 @@ pub fn ciphertext_leak() -> Result<Rho, Error> {
     Ok(Rho::ratio_up(1, 1 << LEAK_BITS)?)
 }
 
+/// Which sealed page is decrypted: the flood that the key service adds depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagePlace {
+    /// A digest of the dataset, the job and the number of the request's first release.
+    pub request: [u8; 32],
+    /// The page's number in the request.
+    pub number: u32,
+}
+
 /// What turns a sealed page into its coefficients.
 pub trait Decryptor<C> {
-    /// The coefficients of a page, wiped from memory when they are dropped.
+    /// The coefficients of a page, wiped from memory when they are dropped. The same whenever it is asked for.
     ///
     /// # Errors
     /// A page that is not one: too noisy, or of other parameters.
-    fn coefficients(&self, sealed: &C) -> Result<Zeroizing<Vec<i128>>, Error>;
+    fn coefficients(&self, sealed: &C, place: PagePlace) -> Result<Zeroizing<Vec<i128>>, Error>;
 }
 
 impl Decryptor<Vec<Ciphertext>> for SecretKey {
-    fn coefficients(&self, sealed: &Vec<Ciphertext>) -> Result<Zeroizing<Vec<i128>>, Error> {
-        Ok(self.decrypt(sealed)?.0)
+    fn coefficients(
+        &self,
+        sealed: &Vec<Ciphertext>,
+        place: PagePlace,
+    ) -> Result<Zeroizing<Vec<i128>>, Error> {
+        Ok(self.decrypt_sealed(sealed, &place.request, place.number)?.0)
     }
 }
 
@@ -146,8 +161,10 @@ fn read<C>(
 ) -> Result<Vec<Vec<i64>>, Error> {
     let first = request.releases.first().map_or(0, |release| release.number);
     let mut answers = vec![Vec::new(); request.releases.len()];
-    for page in &request.pages {
-        let values = decryptor.coefficients(&page.ciphertexts)?;
+    let place = request_place(request, first);
+    for (number, page) in (0..).zip(&request.pages) {
+        let place = PagePlace { request: place, number };
+        let values = decryptor.coefficients(&page.ciphertexts, place)?;
         for part in &page.parts {
             let answer = answers.get_mut((part.number - first) as usize);
             let answer = answer.ok_or(Error::Request("a part of no release"))?;
@@ -159,6 +176,16 @@ fn read<C>(
         }
     }
     Ok(answers)
+}
+
+/// A digest of what tells a request from all others of the dataset.
+fn request_place<C>(request: &DecryptRequest<C>, first: u32) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"fhaim request place 1");
+    hash.update(request.dataset.0);
+    hash.update(request.job.0);
+    hash.update(first.to_le_bytes());
+    hash.finalize().into()
 }
 
 /// The service's state for one dataset, in memory.
@@ -300,15 +327,24 @@ impl CryptoService {
         Ok(self.decryptor.public_key(rng)?)
     }
 
-    /// The keys to evaluate with.
+    /// The keys to evaluate with; with those of the upload keys of a roster, where there is one.
     ///
     /// # Errors
     /// What key generation refuses.
     pub fn evaluation_keys<R: RngCore + CryptoRng>(
         &self,
+        shape: Option<RosterShape>,
         rng: &mut R,
     ) -> Result<EvaluationKeys, Error> {
-        Ok(self.decryptor.evaluation_keys(rng)?)
+        Ok(match shape {
+            None => self.decryptor.evaluation_keys(rng)?,
+            Some(shape) => self.decryptor.roster_evaluation_keys(shape, rng)?,
+        })
+    }
+
+    /// The seed of a holder's upload key, by the holder's number. Only that holder may see it.
+    pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
+        self.decryptor.upload_seed(holder)
     }
 
     /// What it keeps.

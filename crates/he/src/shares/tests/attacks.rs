@@ -202,7 +202,7 @@ fn without_commitments_the_last_message_takes_the_key() {
     let panel = panel(P1, 3, 90);
     let (rogue, honest) = panel.shares.split_last().unwrap();
     let contributions: Vec<_> = panel.shares.iter().map(KeyShare::contribution).collect();
-    let common = Common::new(&panel.params, &[9; 32], &contributions).unwrap();
+    let common = Common::new(&panel.params, &[9; 32], None, &contributions).unwrap();
     let message = |share: &KeyShare| share.first_round(&common).unwrap();
     let own = message(rogue);
     let mut sent = own.clone();

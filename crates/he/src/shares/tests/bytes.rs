@@ -53,7 +53,10 @@ fn bytes_are_golden_and_damage_is_refused() {
             assert!(reads(damaged).iter().all(Option::is_none), "{name}");
         }
         assert!(EvaluationKeys::from_bytes(&whole, bytes).is_err(), "{name}");
-        assert!(FirstRound::from_bytes(&three, bytes).is_err(), "{name}");
+        assert!(
+            FirstRound::from_bytes(&three, None, bytes).is_err(),
+            "{name}"
+        );
         assert!(KeyShare::from_bytes(&three, bytes).is_err(), "{name}");
     }
 }
@@ -61,8 +64,8 @@ fn bytes_are_golden_and_damage_is_refused() {
 /// What each decoder makes of the bytes, written again.
 fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
     let share = KeyShare::from_bytes(params, bytes).ok();
-    let first = FirstRound::from_bytes(params, bytes).ok();
-    let second = SecondRound::from_bytes(params, bytes).ok();
+    let first = FirstRound::from_bytes(params, None, bytes).ok();
+    let second = SecondRound::from_bytes(params, None, bytes).ok();
     let keys = EvaluationKeys::from_bytes(params, bytes).ok();
     let opening = Opening::from_bytes(params, bytes).ok();
     let sent = DecryptionShare::from_bytes(params, bytes).ok();

@@ -11,13 +11,14 @@ use crate::evaluate::Evaluator;
 use crate::holder::HolderKey;
 use crate::keys::{EvaluationKeys, PublicKey};
 use crate::layout::{Layout, coefficient};
+use crate::mosaic::{Mosaic, Rectangle};
 use crate::noise;
 use crate::page::Page;
-use crate::params::{P1, P1_LARGE, P2, ParameterSet};
+use crate::params::{DEGREE, P1, P1_LARGE, P2, ParameterSet};
 use crate::plan::Cell;
 use crate::release::seal;
 use crate::square::SquaredScore;
-use crate::table::{Combination, EncryptedTable, Factors};
+use crate::table::{Columns, Combination, EncryptedTable, Factors};
 use crate::work::Work;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -36,22 +37,31 @@ struct Panel {
 
 /// Made as services make them: from messages that were encoded.
 fn panel(set: ParameterSet, shares: usize, seed: u64) -> Panel {
+    panel_with_roster(set, shares, None, seed)
+}
+
+fn panel_with_roster(
+    set: ParameterSet,
+    shares: usize,
+    shape: Option<RosterShape>,
+    seed: u64,
+) -> Panel {
     let params = Parameters::shared(set).unwrap();
     let params = params.with_shares(shares).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut share = || KeyShare::random(&params, &mut rng).unwrap();
     let shares: Vec<KeyShare> = (0..shares).map(|_| share()).collect();
     let contributions: Vec<_> = shares.iter().map(KeyShare::contribution).collect();
-    let common = Common::new(&params, &[9; 32], &contributions).unwrap();
+    let common = Common::new(&params, &[9; 32], shape, &contributions).unwrap();
     let first = shares.iter().map(|share| {
         let sent = share.first_round(&common).unwrap().to_bytes(&params);
-        FirstRound::from_bytes(&params, &sent).unwrap()
+        FirstRound::from_bytes(&params, shape, &sent).unwrap()
     });
     let first: Vec<FirstRound> = first.collect();
     let sums = RoundSums::new(&params, &common, &first).unwrap();
     let second = shares.iter().map(|share| {
         let sent = share.second_round(&sums).unwrap().to_bytes(&params);
-        SecondRound::from_bytes(&params, &sent).unwrap()
+        SecondRound::from_bytes(&params, shape, &sent).unwrap()
     });
     let second: Vec<SecondRound> = second.collect();
     Panel {
@@ -286,10 +296,10 @@ fn errors_of_keys_are_as_large_as_expected() {
     for (set, shares) in [(P1, 2), (P1, 3), (P2, 3)] {
         let panel = panel(set, shares, 30);
         let keys = &panel.keys;
-        let linear = key_error(&panel, &keys.inversion, KeyLabel::Linear(0));
-        let packing = key_error(&panel, &keys.packing[4], KeyLabel::Linear(5));
-        let relinearise = key_error(&panel, &keys.relinearise, KeyLabel::Square(0));
-        let square = key_error(&panel, &keys.squares[7], KeyLabel::Square(8));
+        let linear = key_error(&panel, &keys.inversion, false, 2 * DEGREE - 1);
+        let packing = key_error(&panel, &keys.packing[4], false, (1 << 5) + 1);
+        let relinearise = key_error(&panel, &keys.relinearise, true, 1);
+        let square = key_error(&panel, &keys.squares[7], true, (1 << 8) + 1);
         let drawn = 10.0 * shares as f64;
         let squared = 2.0 * N * drawn * drawn + 2.0 * drawn;
         let ratios = [
@@ -315,7 +325,12 @@ fn errors_of_keys_are_as_large_as_expected() {
 }
 
 /// Mean square of a key's errors, over all digits.
-fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) -> f64 {
+fn key_error(
+    panel: &Panel,
+    key: &crate::keys::KeySwitchKey,
+    squared: bool,
+    automorphism: usize,
+) -> f64 {
     let ring = panel.params.ring();
     let mut secret = vec![0; DEGREE];
     for share in &panel.shares {
@@ -326,7 +341,7 @@ fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) ->
             .for_each(|(sum, &s)| *sum += s);
     }
     let secret = full_transform(ring, &secret);
-    let image = label.image(ring, &secret);
+    let image = permuted(&secret, &ring.automorphism(automorphism));
     let limb = &ring.limbs()[0];
     let m = limb.modulus;
     let p = ring.special_product(limb);
@@ -334,9 +349,9 @@ fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) ->
     for (i, (a, b)) in key.a.iter().zip(&key.b).enumerate() {
         let error = (0..DEGREE).map(|k| {
             let product = m.redc(u128::from(a[k]) * u128::from(secret[k]));
-            let source = match label {
-                KeyLabel::Square(_) => m.mul(image[k], image[k]),
-                _ => image[k],
+            let source = match squared {
+                true => m.mul(image[k], image[k]),
+                false => image[k],
             };
             let source = if i == 0 { m.mul(p, source) } else { 0 };
             m.sub(m.add(m.redc(u128::from(b[k])), product), source)
@@ -361,21 +376,82 @@ fn numbers_of_shares_are_told_apart() {
     assert!(whole.with_shares(0).is_err() && whole.with_shares(4).is_err());
     let two = whole.with_shares(2).unwrap();
     assert!(two.check_same(&whole).is_err() && two.check_same(&two).is_ok());
-    assert!(Common::new(&two, &[0; 32], &[[1; 32]]).is_err());
-    let common = Common::new(&two, &[0; 32], &[[1; 32], [2; 32]]).unwrap();
-    let swapped = Common::new(&two, &[0; 32], &[[2; 32], [1; 32]]).unwrap();
-    let elsewhere = Common::new(&two, &[1; 32], &[[1; 32], [2; 32]]).unwrap();
+    assert!(Common::new(&two, &[0; 32], None, &[[1; 32]]).is_err());
+    let common = Common::new(&two, &[0; 32], None, &[[1; 32], [2; 32]]).unwrap();
+    let swapped = Common::new(&two, &[0; 32], None, &[[2; 32], [1; 32]]).unwrap();
+    let elsewhere = Common::new(&two, &[1; 32], None, &[[1; 32], [2; 32]]).unwrap();
     assert!(common != swapped && common != elsewhere);
-    let labels = [KeyLabel::Public].into_iter();
-    let labels = labels.chain(KeyLabel::linear()).chain(KeyLabel::squares());
-    let mut seeds: Vec<_> = labels.map(|label| common.seed(label)).collect();
-    let all = seeds.len();
-    seeds.sort_unstable();
-    seeds.dedup();
-    assert_eq!(seeds.len(), all, "every key has a seed of its own");
+    for shape in [RosterShape::Records(3), RosterShape::Columns(3)] {
+        let switches = Switch::all(Some(shape)).map(|switch| common.seed(switch));
+        let mut seeds: Vec<_> = switches.chain([common.public_seed()]).collect();
+        let all = seeds.len();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), all, "every key has a seed of its own");
+    }
     let share = KeyShare::random(&two, &mut rng).unwrap();
     let first = share.first_round(&common).unwrap();
     assert!(RoundSums::new(&two, &common, std::slice::from_ref(&first)).is_err());
     let large = Parameters::shared(P2).unwrap().with_shares(2).unwrap();
     assert!(RoundSums::new(&large, &common, &[first.clone(), first]).is_err());
+}
+
+/// Upload keys that two and three services make: products of records, and of columns under the joint key, are exact, and
+/// the services' seeds give the keys that the switching keys name.
+#[test]
+fn statistics_under_upload_keys_of_several_services_are_exact() {
+    const RECORDS: usize = 60;
+    let mut rng = ChaCha20Rng::seed_from_u64(82);
+    for (shares, shape) in [
+        (2, RosterShape::Records(2)),
+        (3, RosterShape::Records(2)),
+        (2, RosterShape::Columns(2)),
+        (3, RosterShape::Columns(2)),
+    ] {
+        let panel = panel_with_roster(P1, shares, Some(shape), 81);
+        let layout = Layout::for_records(RECORDS).unwrap();
+        let keys = (0..2).map(|holder| {
+            let seeds = panel.shares.iter().map(|share| share.upload_seed(holder));
+            HolderKey::from_seeds(&panel.params, seeds.collect()).unwrap()
+        });
+        let keys: Vec<HolderKey> = keys.collect();
+        let roster = panel.keys.roster().unwrap();
+        for (holder, key) in keys.iter().enumerate() {
+            assert_eq!(roster.upload(holder).unwrap().id(), key.id());
+        }
+        let (columns, joined) = match shape {
+            RosterShape::Columns(_) => ([&[0][..], &[1][..]], true),
+            _ => ([&[0, 1][..]; 2], false),
+        };
+        let rectangles = keys.iter().enumerate().map(|(holder, key)| {
+            let mut column = || {
+                let seeded = key.encrypt(&[1; RECORDS], &mut rng).unwrap().into_iter();
+                vec![seeded.map(|c| c.expand(&panel.params).unwrap()).collect()]
+            };
+            let table = columns[holder].iter().map(|_| column()).collect();
+            let table = EncryptedTable::of_holder(&panel.params, layout, table).unwrap();
+            Rectangle {
+                first_chunk: if joined { 0 } else { holder },
+                columns: columns[holder].to_vec(),
+                table: std::sync::Arc::new(table),
+            }
+        });
+        let mosaic = Mosaic::new(2, rectangles.collect()).unwrap();
+        let evaluator = Evaluator::new(&panel.keys, mosaic.layout());
+        let all = [0, 1].map(Combination::column);
+        let (left, right) = all.split_at(1);
+        let product = Cell::Product { left: 0, right: 0 };
+        let cells = [vec![(0, product), (1, Cell::Sum { left: 0 })]];
+        let factors = Factors { left, right };
+        let pages = evaluator.pages(&mosaic, 0, factors, &cells, &mut Work::default());
+        let page = pages.unwrap().remove(0).unwrap();
+        let read = panel.read(&page.ciphertext);
+        let records = (RECORDS * if joined { 1 } else { 2 }) as u64;
+        let cells = [0, 1].map(|p| read.message[coefficient(p)]);
+        assert_eq!(cells, [records; 2], "{shares} {shape:?}");
+        let measured: f64 = read.noise.iter().map(|e| e * e).sum();
+        let ratio = measured / page.noise.norm_squared;
+        eprintln!("{shares} shares, {shape:?}: measured over expected {ratio:.3}");
+        assert!((0.3..2.0).contains(&ratio), "{shares} {shape:?}: {ratio}");
+    }
 }
