@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fhaim_dp::Entry;
+use fhaim_dp::{Entry, hex_digest};
 use fhaim_protocol::crypto::chain::{self, Tip};
 use fhaim_protocol::panel::{KeyService, Panel, confirmation};
 use fhaim_protocol::request::DatasetId;
@@ -230,6 +230,52 @@ pub struct NewSignature {
     /// identifier, and the SHA-256 of the stored terms, of the public and of the evaluation keys.
     #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
     pub signature: MemberSignature,
+}
+
+/// A holder's request for its upload key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadKeyRequest {
+    /// The X25519 public key, made for this request alone, that the answer is encrypted to.
+    #[serde(with = "hex_digest")]
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub one_time_key: [u8; 32],
+    /// Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,
+    /// the holder's number (4 bytes, little-endian), the SHA-256 of the evaluation keys, and the one-time key.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
+    pub signature: MemberSignature,
+}
+
+/// A holder's upload key, as the key services send it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UploadKeySeeds {
+    /// The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC 9180, base mode, X25519,
+    /// HKDF-SHA256, ChaCha20-Poly1305).
+    pub seeds: Vec<String>,
+}
+
+impl UploadKeySeeds {
+    /// The encrypted seeds.
+    ///
+    /// # Errors
+    /// A seed that is not base64url.
+    pub fn bytes(&self) -> Result<Vec<Vec<u8>>, &'static str> {
+        let decode = |seed: &String| URL_SAFE_NO_PAD.decode(seed);
+        let seeds: Result<_, _> = self.seeds.iter().map(decode).collect();
+        seeds.map_err(|_| "a seed is not base64url")
+    }
+}
+
+/// What the first key service asks another for when a holder fetches its upload key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadSeedCall {
+    /// The holder's number in the roster.
+    pub holder: u32,
+    /// What the holder asks.
+    pub request: UploadKeyRequest,
+    /// What all services said of the keys.
+    pub confirmation: Confirmation,
 }
 
 /// Released integers: the answer to a decryption request.

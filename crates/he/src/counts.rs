@@ -156,9 +156,10 @@ impl EncryptedCounts {
                 return Err(lacking().into());
             }
             let residue = |residue: usize| {
-                let switched = keys.iter().zip(&of_each).map(|(keys, of_one)| {
-                    keys.switch(of_one.get(residue).ok_or_else(lacking)?)
-                });
+                let switched = keys
+                    .iter()
+                    .zip(&of_each)
+                    .map(|(keys, of_one)| keys.switch(of_one.get(residue).ok_or_else(lacking)?));
                 let switched = switched.collect::<Result<Vec<Ciphertext>>>()?;
                 Ciphertext::sum(&params, &switched)
             };
@@ -167,8 +168,7 @@ impl EncryptedCounts {
         }
         let fresh = noise::UPLOAD_FRESH.total;
         let variance = keys.iter();
-        let variance =
-            variance.map(|keys| noise::switched_variance(&params, keys.origin, fresh));
+        let variance = variance.map(|keys| noise::switched_variance(&params, keys.origin, fresh));
         Ok(Self::with_variance(&params, layout, variance.sum(), sums)?)
     }
 

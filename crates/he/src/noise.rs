@@ -564,7 +564,8 @@ pub(crate) mod tests {
             (P5, [676.0, 1_252.0]),
         ] {
             let params = Parameters::new(set).unwrap();
-            let hides = energies.map(|energy| hides_uploads(&params, layout(set.max_records), energy));
+            let hides =
+                energies.map(|energy| hides_uploads(&params, layout(set.max_records), energy));
             assert_eq!(hides, [true, false], "set {}", set.id);
         }
         // Fewer records than a stride share a leaf with others.

@@ -591,7 +591,13 @@ mod tests {
                 for largest in [1, 1 << 20, 1 << 28, 1 << 40, 1 << 49] {
                     let chosen = [
                         ParameterSet::choose(records, largest, squares),
-                        ParameterSet::choose_for_uploads(records, largest, squares, (layout, 676), 1),
+                        ParameterSet::choose_for_uploads(
+                            records,
+                            largest,
+                            squares,
+                            (layout, 676),
+                            1,
+                        ),
                     ];
                     for set in chosen.into_iter().flatten() {
                         assert_eq!(set.plaintext_moduli.len(), residues, "{records} {largest}");

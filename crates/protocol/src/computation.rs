@@ -10,11 +10,11 @@ use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells}
 use crate::counts::CountTables;
 use crate::counts::upload::CountsUpload;
 use crate::holder::map;
+use crate::joint::JoinedUpload;
 use crate::noise::{EncryptedLadder, PageNoise, PageVectors};
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
 use crate::sealing::{Context, SealingKey};
 use crate::squares::{Key, Parts, Squares};
-use crate::joint::JoinedUpload;
 use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Span;

@@ -9,8 +9,8 @@ use crate::Error;
 use crate::roster::Roster;
 use crate::upload::Object;
 use fhaim_he::{
-    HolderCiphertext, HolderKey, HolderKeys, Layout, ParameterSet, Parameters, PublicKey,
-    SeededCiphertext,
+    HolderCiphertext, HolderKey, HolderKeyId, HolderKeys, Layout, ParameterSet, Parameters,
+    PublicKey, SeededCiphertext,
 };
 use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
@@ -258,6 +258,14 @@ impl Payload {
         match self {
             Self::Seeded(all) => all.iter().flat_map(|c| c.to_bytes(params)).collect(),
             Self::Keys(keys) => keys.to_bytes(),
+        }
+    }
+
+    /// Whether it has ciphertexts alone, all under this upload key.
+    pub fn is_under(&self, key: HolderKeyId) -> bool {
+        match self {
+            Self::Seeded(all) => all.iter().all(|ciphertext| ciphertext.key_id() == key),
+            Self::Keys(_) => false,
         }
     }
 

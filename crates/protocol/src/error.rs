@@ -112,6 +112,9 @@ pub enum Error {
     /// A message before its time: the same can be taken later.
     #[error("key services: the message is for later; other messages are missing")]
     Early,
+    /// An upload key that cannot be fetched as the key services made it.
+    #[error("upload key: {0}. Ask again; if that stays so, ask the operators of the key services")]
+    Seed(&'static str),
     /// A batch that the second computation service has not computed: the same request can be made again.
     #[error("the second computation service has not computed the batch yet")]
     Unwitnessed,

@@ -121,7 +121,12 @@ pub fn join(
     let of_each = keys.of_each(count)?;
     for (part, keys) in contributions.iter().zip(&of_each) {
         let own = ProductKey::Upload(keys.id());
-        if part.table.sections().iter().any(|section| section.key != own) {
+        if part
+            .table
+            .sections()
+            .iter()
+            .any(|section| section.key != own)
+        {
             return Err(OTHER_KEY);
         }
     }

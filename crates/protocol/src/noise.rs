@@ -215,10 +215,7 @@ fn places(units: u64) -> impl Iterator<Item = (usize, usize)> {
 
 const BEYOND: fhaim_he::Error = fhaim_he::Error::OutOfRange("noise beyond the ladder");
 
-fn expanded(
-    params: &Parameters,
-    seeded: SeededCiphertext,
-) -> Result<Digested, Error> {
+fn expanded(params: &Parameters, seeded: SeededCiphertext) -> Result<Digested, Error> {
     Ok(Digested {
         digest: Sha256::digest(seeded.to_bytes(params)).into(),
         ciphertext: seeded.expand(params)?,

@@ -87,8 +87,8 @@ impl Client {
     }
 
     /// Has the dataset's keys made and the account's part of it registered for upload, checks that the terms name what their
-    /// mechanism needs and that the services see the same plan as this machine, and returns the key
-    /// to encrypt under.
+    /// mechanism needs and that the services see the same plan as this machine, and returns the plan, what the
+    /// crypto service says of the keys, and the public key.
     ///
     /// # Errors
     /// [`Error::Disagreement`] where a service does not; terms with another need than the mechanism
@@ -97,11 +97,11 @@ impl Client {
         &self,
         dataset: &Dataset,
         layout: Option<Layout>,
-    ) -> Result<(Plan, PublicKey), Error> {
+    ) -> Result<(Plan, KeySet, PublicKey), Error> {
         let (plan, set) = self.prepare_keys(dataset).await?;
         let public = self.public_key(dataset.id, &set, &plan).await?;
         self.register(dataset, layout).await?;
-        Ok((plan, public))
+        Ok((plan, set, public))
     }
 
     /// Has the dataset's keys made, if this account made the dataset, and checks that they are of the

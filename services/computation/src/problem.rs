@@ -77,6 +77,15 @@ pub enum Refusal {
     /// The upload is there, and another.
     #[error("the upload was registered with other terms or another layout")]
     OtherUpload,
+    /// An object under another upload key than its holder's.
+    #[error(
+        "the object is under another upload key than the key services made for this holder: fetch the key \
+         again, and upload again from the beginning"
+    )]
+    OtherKey,
+    /// Keys that not all of the services that share them have confirmed.
+    #[error("the dataset's keys are not used: several services are to share them, and {0}")]
+    Unconfirmed(String),
     /// The dataset's keys were not made.
     #[error("the crypto service has no keys of this dataset: make them first")]
     NoKeys,
@@ -144,6 +153,7 @@ impl Refusal {
             | Self::Second
             | Self::Unwitnessed
             | Self::Object(_)
+            | Self::OtherKey
             | Self::Address
             | Self::Batch(_) => ProblemKind::Invalid,
             Self::OtherUpload
@@ -156,6 +166,7 @@ impl Refusal {
             | Self::OtherRun => ProblemKind::Conflict,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
             Self::NoKeys => ProblemKind::NotFound,
+            Self::Unconfirmed(_) => ProblemKind::Unavailable,
             Self::Stored { .. } => ProblemKind::Quota,
         }
     }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
     AuditEntry, DatasetLedger, Decrypted, KeyServices, KeySet, NewKeySet, NewRun, NewSignature,
-    Receipt, ReleasedBatch, RunStanding, Witnessed,
+    Receipt, ReleasedBatch, RunStanding, UploadKeyRequest, UploadKeySeeds, Witnessed,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -28,7 +28,9 @@ use crate::decryption::Call;
 use crate::holders::Consent;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, answers, decryption, holders, keys, ledger, limits, shares, witness};
+use crate::{
+    State, answers, decryption, holders, keys, ledger, limits, shares, upload_keys, witness,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -51,6 +53,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .merge(of_every_key_service())
         .routes(routes!(create, show, destroy))
         .routes(routes!(sign))
+        .routes(routes!(upload_key))
         .routes(routes!(withdraw))
         .routes(routes!(public_key))
         .routes(routes!(evaluation_keys))
@@ -142,6 +145,26 @@ async fn show(
     Ok(axum::Json(
         keys::show(&state, dataset, caller, &receipts).await?,
     ))
+}
+
+/// The caller's upload key, where it is a holder of the roster: a seed from each key service, encrypted to the request's
+/// one-time key.
+#[utoipa::path(post, path = "/v1/datasets/{dataset}/upload-key", tag = "keys",
+    request_body = UploadKeyRequest,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The seeds", body = UploadKeySeeds),
+        (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn upload_key(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+    Json(asked): Json<UploadKeyRequest>,
+) -> Result<axum::Json<UploadKeySeeds>, Failure> {
+    let seeds = upload_keys::fetch(&state, dataset, holder, &asked).await?;
+    Ok(axum::Json(seeds))
 }
 
 /// Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins

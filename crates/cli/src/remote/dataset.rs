@@ -18,8 +18,7 @@ use fhaim_files::{
 };
 use fhaim_he::Layout;
 use fhaim_protocol::{
-    encryption::Encryption, holder::check_records, panel::KeyService, roster::Contribution,
-    terms::Terms,
+    holder::check_records, panel::KeyService, roster::Contribution, terms::Terms,
 };
 use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
 use fhaim_synth::Mechanisms;
@@ -104,7 +103,6 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         runs: arguments.runs,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
-        encryption: Encryption::of_new(roster.as_ref()),
         roster,
         contribution,
         witness: arguments.witness,
@@ -211,7 +209,15 @@ pub async fn send(
             None => login::ladder(dataset.id)?,
         }),
     };
-    let source = Source { records, noise };
+    let signer = match &dataset.terms.0.roster {
+        None => None,
+        Some(_) => Some(Arc::new(login::holder_key()?)),
+    };
+    let source = Source {
+        records,
+        noise,
+        signer,
+    };
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(
         data,

@@ -46,10 +46,11 @@ use crate::root::digest;
 use fhaim_dp::uniform_below;
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 /// Names an upload key: 16 bytes of a digest of its seeds. Public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderKeyId(pub [u8; 16]);
 
 impl HolderKeyId {

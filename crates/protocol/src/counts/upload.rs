@@ -251,7 +251,9 @@ impl CountsUpload {
         let numbers = (0..layout.ciphertexts()).map(|number| Object::Counts { number });
         let uploaded = numbers.map(|object| {
             let of_holder = |holder| get(holder, object)?.expanded(params);
-            (0..keys.len()).map(of_holder).collect::<Result<Vec<_>, Error>>()
+            (0..keys.len())
+                .map(of_holder)
+                .collect::<Result<Vec<_>, Error>>()
         });
         let counts = EncryptedCounts::of_holders(&keys, layout, uploaded)?;
         Ok(Self {

@@ -163,7 +163,10 @@ fn read<C>(
     let mut answers = vec![Vec::new(); request.releases.len()];
     let place = request_place(request, first);
     for (number, page) in (0..).zip(&request.pages) {
-        let place = PagePlace { request: place, number };
+        let place = PagePlace {
+            request: place,
+            number,
+        };
         let values = decryptor.coefficients(&page.ciphertexts, place)?;
         for part in &page.parts {
             let answer = answers.get_mut((part.number - first) as usize);

@@ -276,11 +276,13 @@ impl KeyGeneration {
         Ok(match step {
             Step::Seed => Content::Seed(message.fixed().map_err(malformed)?),
             Step::First => {
-                let round = FirstRound::from_bytes(self.params(), self.shape, body).map_err(Error::from);
+                let round =
+                    FirstRound::from_bytes(self.params(), self.shape, body).map_err(Error::from);
                 Content::First(Box::new(round.map_err(malformed)?))
             }
             Step::Second => {
-                let round = SecondRound::from_bytes(self.params(), self.shape, body).map_err(Error::from);
+                let round =
+                    SecondRound::from_bytes(self.params(), self.shape, body).map_err(Error::from);
                 Content::Second(Box::new(round.map_err(malformed)?))
             }
             Step::Confirmation => {

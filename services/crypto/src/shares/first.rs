@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
-use fhaim_api::keys::{Confirmation, KeyServiceDocument, KeyServices, NewShare};
+use fhaim_api::keys::{
+    Confirmation, KeyServiceDocument, KeyServices, NewShare, UploadKeyRequest, UploadKeySeeds,
+    UploadSeedCall,
+};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
@@ -22,13 +25,14 @@ use fhaim_protocol::panel::decryption::{Opened, Reader};
 use fhaim_protocol::panel::generation::KeyGeneration;
 use fhaim_protocol::panel::seat::{Assignment, Seat};
 use fhaim_protocol::terms::{Outline, Plan, Terms};
+use fhaim_protocol::upload_key::SeedRequest;
 use reqwest::Method;
 use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::State;
 use crate::decryption::{self, Call, Sent};
-use crate::keys::{Fresh, Stored};
+use crate::keys::{self, Fresh, Stored};
 use crate::problem::Refusal;
 use crate::shares;
 use crate::store::chain;
@@ -140,9 +144,10 @@ pub(crate) async fn make(
     }
     let params = plan.parameters().map_err(Failure::internal)?;
     let key = state.office.key.clone();
+    let shape = terms.roster_shape();
     let beginning = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;
-        KeyGeneration::new(panel, share, key)
+        KeyGeneration::new(panel, shape, share, key)
     };
     let generation = state.making.blocking(owner, beginning).await?;
     let generation = generation.map_err(Failure::internal)?;
@@ -158,6 +163,42 @@ pub(crate) async fn make(
         })
     };
     blocking(finishing).await?.map_err(Failure::internal)
+}
+
+/// The seeds of a holder's upload key from this service and from each other, encrypted for the holder.
+///
+/// # Errors
+/// [`ProblemKind::Unavailable`] while another service does not answer; a seed that cannot be encrypted.
+pub(crate) async fn upload_seeds(
+    state: &State,
+    stored: &Stored,
+    request: SeedRequest,
+    asked: &UploadKeyRequest,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let params = keys::outline(&stored.terms)?.parameters();
+    let params = params.map_err(Failure::internal)?;
+    let mut tx = state.base.store.begin().await?;
+    let shared = store::find(&mut tx, stored.dataset).await?;
+    tx.commit().await?;
+    let said = shared.and_then(|shared| shared.confirmation);
+    let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
+    let seat = shares::seat(state, stored, &params, &said)?;
+    let own = shares::upload_seed(&seat, &request)?;
+    let body = serde_json::to_vec(&UploadSeedCall {
+        holder: request.holder,
+        request: asked.clone(),
+        confirmation: said,
+    })?;
+    let path = format!("/v1/shares/{}/upload-key", stored.dataset);
+    let mut seeds = vec![own];
+    for member in members(state, &stored.terms.key_services)? {
+        let sent = member
+            .client
+            .json(Method::POST, &path, Body::Json(body.clone()));
+        let answer: UploadKeySeeds = sent.await.map_err(|error| member.failure(&error))?;
+        seeds.extend(answer.bytes().map_err(Failure::internal)?);
+    }
+    Ok(seeds)
 }
 
 /// Refuses services that are not this one and those that it has share keys with it.

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use fhaim_api::keys::{KeyServiceDocument, NewShare};
+use fhaim_api::keys::{KeyServiceDocument, NewShare, UploadKeySeeds, UploadSeedCall};
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
@@ -42,6 +42,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(document))
         .routes(routes!(key_service))
         .routes(routes!(begin, destroy))
+        .routes(routes!(upload_key))
         .routes(routes!(freeze))
         .merge(crypto::of_every_key_service())
         .merge(long)
@@ -116,6 +117,25 @@ async fn share(
 ) -> Result<Response, Failure> {
     peer.must_be(Service::Crypto)?;
     Ok(octets(member::share(&state, dataset, job, body).await?))
+}
+
+/// Answers a holder's request for its upload key with this service's seed, encrypted for the holder.
+#[utoipa::path(post, path = "/v1/shares/{dataset}/upload-key", tag = "keys", request_body = UploadSeedCall,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The seed", body = UploadKeySeeds),
+        (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn upload_key(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+    Json(call): Json<UploadSeedCall>,
+) -> Result<axum::Json<UploadKeySeeds>, Failure> {
+    peer.must_be(Service::Crypto)?;
+    Ok(axum::Json(
+        member::upload_seed(&state, dataset, &call).await?,
+    ))
 }
 
 /// Lets nothing more of a dataset be shared.
