@@ -5,9 +5,9 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
-    Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors, Layout,
-    Operands, P1, P1_LARGE, P5, ParameterSet, Parameters, Plan, SecretKey, TileSums, TileTask,
-    Work,
+    Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors,
+    HolderKey, HolderKeys, Layout, Operands, P1, P1_LARGE, P5, ParameterSet, Parameters, Plan,
+    SecretKey, TileSums, TileTask, Work,
 };
 use fhaim_ntt::{Modulus, Transform};
 use rand::SeedableRng;
@@ -19,6 +19,7 @@ const SIDE: usize = 4;
 
 struct Fixture {
     keys: EvaluationKeys,
+    own: HolderKeys,
     table: EncryptedTable,
     layout: Layout,
 }
@@ -36,15 +37,26 @@ impl Fixture {
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(records).unwrap();
         let ones = vec![1; layout.stride()];
-        let mut chunk = || public.encrypt(&ones, &mut rng).unwrap();
+        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
+        let mut chunk = || {
+            let seeded = key.encrypt(&ones, &mut rng).unwrap().into_iter();
+            seeded.map(|c| c.expand(&params).unwrap()).collect()
+        };
         let mut column = || (0..layout.chunks()).map(|_| chunk()).collect();
         let columns = (0..columns).map(|_| column()).collect();
         let table = EncryptedTable::new(&params, layout, columns).unwrap();
         Self {
             keys,
+            own,
             table,
             layout,
         }
+    }
+
+    fn context(&self) -> EvaluationContext<'_> {
+        let context = EvaluationContext::new(&self.keys, self.layout);
+        context.with_holder_keys(&self.own).unwrap()
     }
 
     /// The products of all left with all right columns, over and over, as one task.
@@ -60,7 +72,7 @@ impl Fixture {
             right: p / side % side,
         };
         let page = (0..cells).map(|p| (p, cell(p))).collect();
-        let context = EvaluationContext::new(&self.keys, self.layout);
+        let context = self.context();
         let plan = Plan::new(&context, &self.table, 0, factors, &[page]).unwrap();
         plan.tasks(usize::MAX).remove(0)
     }
@@ -91,7 +103,7 @@ fn tensor(c: &mut Criterion) {
         ("tile of 256 cells, 16 slots, P5", P5, 512),
     ] {
         let fixture = Fixture::new(set, records);
-        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let context = fixture.context();
         let task = fixture.products(16 * fixture.layout.slots(), SIDE);
         let operands = fixture.operands(&context, &task);
         let (_, work) = first_tile(&context, &task, &operands);
@@ -118,7 +130,7 @@ fn tensor(c: &mut Criterion) {
 fn contrasts(c: &mut Criterion) {
     const COLUMNS: usize = 32;
     let fixture = Fixture::with_columns(P1, 4 * DEGREE, COLUMNS + 1);
-    let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+    let context = fixture.context();
     let function = |k: usize, group: usize| {
         let value = |x: usize| k as i64 * i64::from(x * k / COLUMNS == group) - 1;
         Combination((0..COLUMNS).map(|x| (x, value(x))).collect())
@@ -158,7 +170,7 @@ fn key_switch(c: &mut Criterion) {
         ("right form, P5", P5),
     ] {
         let fixture = Fixture::new(set, DEGREE);
-        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let context = fixture.context();
         let task = fixture.products(1, 1);
         group.throughput(Throughput::Elements(1));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
@@ -181,7 +193,7 @@ fn packing(c: &mut Criterion) {
         ("tile of 16 leaves, P5", P5),
     ] {
         let fixture = Fixture::new(set, DEGREE);
-        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let context = fixture.context();
         let task = fixture.products(16, SIDE);
         let operands = fixture.operands(&context, &task);
         let (sums, _) = first_tile(&context, &task, &operands);

@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn round_trip_is_exact_under_every_set() {
-        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(7);
+        let mut rng = ChaCha20Rng::seed_from_u64(7);
         for set in SETS {
             let params = Parameters::new(set).unwrap();
             let secret = SecretKey::random(&params, &mut rng).unwrap();

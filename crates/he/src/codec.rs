@@ -4,9 +4,7 @@
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
 use crate::holder::{HolderKeyId, HolderKeys, KeyKinds, RosterKeys, RosterShape};
-use crate::keys::{
-    EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, SecretKey, expand,
-};
+use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, ScoreKeys, SecretKey, expand};
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
 use crate::root::Root;
@@ -103,16 +101,14 @@ impl PublicKey {
 
 impl EvaluationKeys {
     fn keys(&self) -> impl Iterator<Item = &KeySwitchKey> {
-        [&self.relinearise, &self.inversion]
-            .into_iter()
-            .chain(&self.packing)
-            .chain(&self.squares)
-            .chain(
-                self.roster
-                    .iter()
-                    .flat_map(RosterKeys::each)
-                    .flat_map(HolderKeys::switch_keys),
-            )
+        let scores = self.scores.iter();
+        let scores = scores.flat_map(|keys| [&keys.relinearise, &keys.inversion]);
+        self.packing.iter().chain(scores).chain(
+            self.roster
+                .iter()
+                .flat_map(RosterKeys::each)
+                .flat_map(HolderKeys::switch_keys),
+        )
     }
 
     /// Encodes the keys: of each, a seed for the uniform half and the other half. Under a split key
@@ -169,10 +165,14 @@ impl EvaluationKeys {
             let b = digits(params, &mut body)?;
             Ok(KeySwitchKey { seed, b, a })
         };
-        let (relinearise, inversion) = (key(split)?, key(false)?);
         let packing = (0..LEVELS).map(|_| key(false)).collect::<Result<_>>()?;
-        let squares = (0..FIRST_LEVELS).map(|_| key(split));
-        let squares = squares.collect::<Result<_>>()?;
+        let scores = has_scores(params, shape).then(|| {
+            Ok::<_, Error>(ScoreKeys {
+                relinearise: key(false)?,
+                inversion: key(false)?,
+            })
+        });
+        let scores = scores.transpose()?;
         let mut ids = ids.into_iter();
         let mut id = || {
             ids.next()
@@ -185,10 +185,8 @@ impl EvaluationKeys {
         body.end()?;
         Ok(Self {
             params: params.clone(),
-            relinearise,
-            inversion,
             packing,
-            squares,
+            scores,
             roster,
         })
     }
@@ -215,7 +213,13 @@ fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
         let joint = shape.joint().map_or(0, of_kinds);
         shape.holders() * of_kinds(shape.of_holder()) + joint
     };
-    (1 + LEVELS) * seeded + (1 + FIRST_LEVELS) * square + shape.map_or(0, of_roster)
+    let scores = if has_scores(params, shape) { 2 } else { 0 };
+    (LEVELS + scores) * seeded + shape.map_or(0, of_roster)
+}
+
+/// Whether a dataset has keys for squared scores.
+fn has_scores(params: &Parameters, shape: Option<RosterShape>) -> bool {
+    params.set().squares && params.shares() == 1 && shape.is_none()
 }
 
 /// Appends the shape of a roster, and the names of its upload keys.

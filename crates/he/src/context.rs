@@ -3,7 +3,7 @@
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
 use crate::holder::{HolderKeyId, HolderKeys, MergeKeys};
-use crate::keys::{EvaluationKeys, KeySwitchKey};
+use crate::keys::{EvaluationKeys, KeySwitchKey, ScoreKeys};
 use crate::keyswitch::Scratch;
 use crate::layout::Layout;
 use crate::packing::Packer;
@@ -72,13 +72,12 @@ impl<'a> EvaluationContext<'a> {
         ))
     }
 
-    /// The keys of the key that a section's products are under; `None` for the service's.
+    /// The keys of the key that a section's products are under.
     ///
     /// # Errors
     /// As [`EvaluationContext::upload_keys`]; [`Error::Mismatch`] for keys of another stride.
-    pub(crate) fn product_keys(&self, key: ProductKey) -> Result<Option<&'a HolderKeys>> {
+    pub(crate) fn product_keys(&self, key: ProductKey) -> Result<&'a HolderKeys> {
         let keys = match key {
-            ProductKey::Service => return Ok(None),
             ProductKey::Upload(id) => {
                 Some(self.upload_keys(id)?).filter(|keys| keys.products.is_some())
             }
@@ -88,13 +87,12 @@ impl<'a> EvaluationContext<'a> {
             "upload keys without those for products of columns",
         ))?;
         keys.merge_keys(self.layout)?;
-        Ok(Some(keys))
+        Ok(keys)
     }
 
     /// The keys that merge a section's products.
-    pub(crate) fn merge_keys(&self, key: ProductKey) -> Result<Option<MergeKeys<'a>>> {
-        let keys = self.product_keys(key)?;
-        keys.map(|keys| keys.merge_keys(self.layout)).transpose()
+    pub(crate) fn merge_keys(&self, key: ProductKey) -> Result<MergeKeys<'a>> {
+        self.product_keys(key)?.merge_keys(self.layout)
     }
 
     /// Refuses sections under keys that the dataset does not have.
@@ -147,19 +145,36 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
-    pub(crate) fn relinearise(&self, [c0, c1, c2]: [Poly; 3], scratch: &mut Scratch) -> Pair {
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a dataset without squared scores.
+    pub(crate) fn relinearise(
+        &self,
+        [c0, c1, c2]: [Poly; 3],
+        scratch: &mut Scratch,
+    ) -> Result<Pair> {
         let switcher = &self.packer.switcher;
+        let key = &self.score_keys()?.relinearise;
         let mut lifted = switcher.lift([c0, c1]);
-        switcher.add(&[(&self.keys.relinearise, &c2)], &mut lifted, scratch);
-        switcher.lower(lifted, scratch)
+        switcher.add(&[(key, &c2)], &mut lifted, scratch);
+        Ok(switcher.lower(lifted, scratch))
     }
 
-    /// The image under X -> X^-1 of a ciphertext under the service's key.
-    pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
-        self.invert_with(&self.keys.inversion, c, scratch)
+    /// The image under X -> X^-1 of a ciphertext under s.
+    ///
+    /// # Errors
+    /// As [`EvaluationContext::relinearise`].
+    pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Result<Ciphertext> {
+        Ok(self.invert_with(&self.score_keys()?.inversion, c, scratch))
     }
 
-    /// A left factor: a combination of columns under the upload key `id`, brought to the key of its products.
+    fn score_keys(&self) -> Result<&'a ScoreKeys> {
+        let keys = self.keys.scores.as_ref();
+        keys.ok_or(Error::Mismatch("a dataset without squared scores"))
+    }
+
+    /// A left factor: a combination of columns under the upload key `id`, brought to the key of its products. A
+    /// combination of no columns is under none.
     ///
     /// # Errors
     /// As [`EvaluationContext::upload_keys`]; [`Error::Mismatch`] for keys of counts.
@@ -193,10 +208,8 @@ impl<'a> EvaluationContext<'a> {
         id: Option<HolderKeyId>,
         scratch: &mut Scratch,
     ) -> Result<Ciphertext> {
-        let key = match id {
-            None => &self.keys.inversion,
-            Some(id) => &self.upload_keys(id)?.factor_keys()?.right,
-        };
+        let Some(id) = id else { return Ok(c.clone()) };
+        let key = &self.upload_keys(id)?.factor_keys()?.right;
         Ok(self.invert_with(key, c, scratch))
     }
 

@@ -298,7 +298,7 @@ impl Evaluator<'_> {
         let merge = |scratch: &mut Scratch| {
             let mut nodes = merge_row(row, |u, v| {
                 let spread = context.packer.spread_leaves(u, v)?;
-                Some(context.packer.merge_leaves(spread, None, scratch))
+                Some(context.packer.merge_leaves(spread, scratch))
             });
             for height in 1..TILE_HEIGHT {
                 nodes = merge_row(nodes, |u, v| context.packer.merge(height, u, v, scratch));

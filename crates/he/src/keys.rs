@@ -6,7 +6,9 @@
 
 use crate::encryption::Prepared;
 use crate::error::{Error, Result};
-use crate::holder::{HolderKeyId, HolderKeys, RosterKeys, RosterSecrets, RosterShape, upload_seed};
+use crate::holder::{
+    HolderKeyId, HolderKeys, RosterKeys, RosterSecrets, RosterShape, packing_switches, upload_seed,
+};
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
@@ -144,29 +146,42 @@ impl SecretKey {
         })?;
         Ok(EvaluationKeys {
             roster: Some(roster),
-            ..self.evaluation_keys(rng)?
+            ..self.packing_keys(rng)?
         })
     }
 
     /// The keys that the computation service evaluates a sole holder's upload with.
     pub fn evaluation_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
+        let keys = self.packing_keys(rng)?;
+        if !self.params.set().squares {
+            return Ok(keys);
+        }
         let ring = self.params.ring();
-        let n = DEGREE;
         let secret = full_transform(ring, &self.coefficients);
-        let image = |p: &[u64], g: usize| permuted(p, &ring.automorphism(g));
-        let square = squared(ring, &secret);
+        let inverted = permuted(&secret, &ring.automorphism(2 * DEGREE - 1));
         let mut key = |source: &[u64]| KeySwitchKey::generate(ring, &secret, source, rng);
-        let sigma = |level: usize| (1 << level) + 1;
+        let scores = ScoreKeys {
+            relinearise: key(&squared(ring, &secret))?,
+            inversion: key(&inverted)?,
+        };
+        Ok(EvaluationKeys {
+            scores: Some(scores),
+            ..keys
+        })
+    }
+
+    fn packing_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
+        let ring = self.params.ring();
+        let secret = full_transform(ring, &self.coefficients);
+        let mut packing = Vec::with_capacity(LEVELS);
+        for kind in packing_switches() {
+            let source = kind.source(ring, &secret);
+            packing.push(KeySwitchKey::generate(ring, &secret, &source, rng)?);
+        }
         Ok(EvaluationKeys {
             params: self.params.clone(),
-            relinearise: key(&square)?,
-            inversion: key(&image(&secret, 2 * n - 1))?,
-            packing: (1..=LEVELS)
-                .map(|level| key(&image(&secret, sigma(level))))
-                .collect::<Result<_>>()?,
-            squares: (1..=FIRST_LEVELS)
-                .map(|level| key(&image(&square, sigma(level))))
-                .collect::<Result<_>>()?,
+            packing,
+            scores: None,
             roster: None,
         })
     }
@@ -244,16 +259,24 @@ impl PublicKey {
 #[derive(Clone, Debug)]
 pub struct EvaluationKeys {
     pub(crate) params: Parameters,
-    /// s^2 -> s.
-    pub(crate) relinearise: KeySwitchKey,
-    /// s(X^-1) -> s: turns a left form into a right form.
-    pub(crate) inversion: KeySwitchKey,
     /// Entry l - 1: s(X^(2^l + 1)) -> s.
     pub(crate) packing: Vec<KeySwitchKey>,
-    /// Entry l - 1: s^2(X^(2^l + 1)) -> s, for the levels that merge leaves.
-    pub(crate) squares: Vec<KeySwitchKey>,
+    /// Those for squared scores, which multiply under s: of sole holders alone.
+    pub(crate) scores: Option<ScoreKeys>,
     /// Those of a roster's upload keys. A sole holder uploads its own.
     pub(crate) roster: Option<RosterKeys>,
+}
+
+/// Keys for the product of a page with its image under X -> X^-1.
+///
+/// A product of two ciphertexts that were switched to s can show s to a holder that chose one of them. So a dataset of
+/// several holders has no such keys: what its holders send may be multiplied only under keys of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct ScoreKeys {
+    /// s^2 -> s.
+    pub(crate) relinearise: KeySwitchKey,
+    /// s(X^-1) -> s.
+    pub(crate) inversion: KeySwitchKey,
 }
 
 impl EvaluationKeys {

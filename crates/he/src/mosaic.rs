@@ -193,23 +193,9 @@ impl Columns for Mosaic {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let whole = self
-            .pieces
-            .iter()
-            .map(|piece| piece.rectangle.table.sections());
-        if self.is_joined()
-            && whole
-                .clone()
-                .flatten()
-                .any(|section| section.key != ProductKey::Service)
-        {
-            let chunks = 0..self.layout.chunks();
-            let key = ProductKey::Joint;
-            return vec![Section { chunks, key }];
-        }
         if self.is_joined() {
             let chunks = 0..self.layout.chunks();
-            let key = ProductKey::Service;
+            let key = ProductKey::Joint;
             return vec![Section { chunks, key }];
         }
         let pieces = self.pieces.iter();

@@ -101,18 +101,14 @@ fn square_key_variance(params: &Parameters) -> f64 {
     }
 }
 
-/// Variance left by dividing a ciphertext by a prime: rounding, times 1 and s.
-fn rounding_variance(params: &Parameters) -> Variance {
+/// Variance left by dividing a ciphertext by the special primes, as after encryption under the public key: rounding, times
+/// 1 and s.
+pub(crate) fn rounding_variance(params: &Parameters) -> Variance {
     let secret = N * drawn_variance(params) / 12.0;
     Variance {
         total: 1.0 / 12.0 + secret,
         secret,
     }
-}
-
-/// Variance of a fresh ciphertext's noise after the special prime is dropped.
-pub(crate) fn fresh_variance(params: &Parameters) -> Variance {
-    rounding_variance(params)
 }
 
 /// Variance that the digits of one switched polynomial add: digits times errors of variance `key`
@@ -127,15 +123,6 @@ fn digit_variance(params: &Parameters, key: f64) -> f64 {
         .map(|primes| (product(primes) / special).powi(2) / 12.0)
         .sum();
     digits * N * key
-}
-
-/// Variance a key switch of one polynomial adds, both halves divided.
-pub(crate) fn switch_variance(params: &Parameters) -> Variance {
-    let digits = Variance {
-        total: digit_variance(params, drawn_variance(params)),
-        secret: 0.0,
-    };
-    digits + rounding_variance(params)
 }
 
 /// Variance that packing trees over `leaves` leaves add to the cells (see `packing`). `merge` is the variance that the
@@ -200,18 +187,6 @@ pub(crate) struct ColumnNoise {
 }
 
 impl ColumnNoise {
-    /// Of columns under the service's key.
-    pub(crate) fn of_service(params: &Parameters) -> Self {
-        let digits = digit_variance(params, drawn_variance(params));
-        let squares = digit_variance(params, square_key_variance(params));
-        Self {
-            fresh: fresh_variance(params),
-            left: Variance::NONE,
-            right: switch_variance(params),
-            merge: digits + 2.0 * squares,
-        }
-    }
-
     /// Of columns under upload keys, whose products are under `key`.
     pub(crate) fn uploaded(params: &Parameters, origin: Origin, key: ProductKey) -> Self {
         let shares = match origin {
@@ -235,7 +210,7 @@ impl ColumnNoise {
             fresh: UPLOAD_FRESH,
             left: match key {
                 ProductKey::Joint => factor,
-                ProductKey::Service | ProductKey::Upload(_) => Variance::NONE,
+                ProductKey::Upload(_) => Variance::NONE,
             },
             right: factor,
             merge: 2.0 * linear + 2.0 * square,
@@ -310,11 +285,11 @@ pub(crate) mod tests {
     use super::*;
     use crate::ciphertext::Ciphertext;
     use crate::evaluate::Evaluator;
+    use crate::holder::{HolderKey, HolderKeyId, HolderKeys, uploaded};
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::page::Page;
     use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, P5, SETS};
     use crate::plan::Cell;
-    use crate::ring::Poly;
     use crate::square::SquaredScore;
     use crate::table::{Combination, EncryptedTable, Factors};
     use crate::work::Work;
@@ -379,110 +354,56 @@ pub(crate) mod tests {
         noise.iter().map(|e| e * e).sum()
     }
 
+    /// A key service's keys, and a sole holder's.
     struct Keys {
         secret: SecretKey,
         public: PublicKey,
         evaluation: EvaluationKeys,
+        upload: HolderKey,
+        own: HolderKeys,
     }
 
     fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
         let params = Parameters::new(set).unwrap();
         let secret = SecretKey::random(&params, rng).unwrap();
+        let public = secret.public_key(rng).unwrap();
+        let upload = HolderKey::random(&params, rng).unwrap();
+        let own = upload.switch_keys(&public, Layout::for_records(64).ok(), rng);
         Keys {
-            public: secret.public_key(rng).unwrap(),
             evaluation: secret.evaluation_keys(rng).unwrap(),
+            own: own.unwrap(),
+            public,
             secret,
+            upload,
         }
     }
 
-    /// The sum of `terms` fresh ciphertexts.
-    fn sum(keys: &Keys, terms: usize, rng: &mut ChaCha20Rng) -> Ciphertext {
-        let mut fresh = || keys.public.encrypt(&[1; 64], rng).unwrap().swap_remove(0);
-        let mut sum = fresh();
-        for _ in 1..terms {
-            sum.add_assign(&fresh(), keys.public.params());
+    impl Keys {
+        fn evaluator(&self) -> Evaluator<'_> {
+            let evaluator = Evaluator::new(&self.evaluation, Layout::for_records(64).unwrap());
+            evaluator.with_holder_keys(&self.own).unwrap()
         }
-        sum
     }
 
-    /// The relinearised product of a left and a right form.
-    pub(crate) fn product(
-        evaluator: &Evaluator<'_>,
-        left: &Ciphertext,
-        right: &Ciphertext,
-    ) -> Ciphertext {
-        let ring = evaluator.context().params().ring();
-        let t = evaluator.context().params().set().plaintext_moduli[0];
-        let times = |a: &Poly, b: &Poly| {
-            let mut out = ring.zero();
-            for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
-                let m = limb.modulus;
-                let factors = a.limb(j).iter().zip(b.limb(j));
-                for (o, (&a, &b)) in out.limb_mut(j).iter_mut().zip(factors) {
-                    *o = m.mul(m.mul(a, b), t);
-                }
-            }
-            out
-        };
-        let [a, b] = [&left.c, &right.c];
-        let mut middle = times(&a[0], &b[1]);
-        middle.add_assign(&times(&a[1], &b[0]), ring);
-        let triple = [times(&a[0], &b[0]), middle, times(&a[1], &b[1])];
-        let c = evaluator
-            .context()
-            .with_scratch(&mut Work::default(), |scratch| {
-                evaluator.context().relinearise(triple, scratch)
-            });
-        Ciphertext { residue: 0, c }
-    }
-
-    /// Products of each kind that are measured. A root's mean square is that of the secret twice
-    /// over, times that of each factor's errors: one product's mean over all roots is 7% off, and
-    /// a secret may shift all of them by 10%.
-    const PRODUCTS: usize = 6;
-
-    /// Both factors' noises hold the secret: as if they were independent, the variance expected
-    /// would be two thirds of what is measured with single columns, and half with wide combinations.
     #[test]
-    fn a_products_noise_is_as_large_as_expected() {
+    fn noise_of_a_fresh_ciphertext_is_as_large_as_expected() {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         for set in SETS {
             let keys = keys(set, &mut rng);
-            let evaluator = Evaluator::new(&keys.evaluation, Layout::for_records(64).unwrap());
-            let fresh = measured(&keys.secret, &sum(&keys, 1, &mut rng));
-            let ratio = norm_squared(&fresh) / N / fresh_variance(keys.public.params()).total;
+            let fresh = keys
+                .public
+                .encrypt(&[1; 64], &mut rng)
+                .unwrap()
+                .swap_remove(0);
+            let noise = norm_squared(&measured(&keys.secret, &fresh)) / N;
+            let ratio = noise / rounding_variance(keys.public.params()).total;
             assert!((ratio - 1.0).abs() < 0.15, "set {}: fresh {ratio}", set.id);
-            for terms in [1, 4] {
-                let noise: f64 = (0..PRODUCTS)
-                    .map(|_| {
-                        let [left, right] = [0; 2].map(|_| sum(&keys, terms, &mut rng));
-                        let right = evaluator
-                            .context()
-                            .with_scratch(&mut Work::default(), |scratch| {
-                                evaluator.context().invert(&right, scratch)
-                            });
-                        let product = product(&evaluator, &left, &right);
-                        norm_squared(&measured(&keys.secret, &product))
-                    })
-                    .sum();
-                let params = keys.public.params();
-                let operand = fresh_variance(params).times(terms as f64);
-                let t = set.plaintext_moduli[0];
-                let expected = product_variance(t, operand, operand + switch_variance(params));
-                let ratio = noise / (PRODUCTS as f64 * N) / expected;
-                eprintln!("set {}, {terms} terms: {ratio:.3}", set.id);
-                assert!(
-                    (ratio - 1.0).abs() < 0.25,
-                    "set {}, {terms} terms: measured over expected {ratio}",
-                    set.id
-                );
-            }
         }
     }
 
     /// A page of the products of the first with the last `side` of 2 `side` columns.
     fn page(keys: &Keys, evaluator: &Evaluator<'_>, side: usize, rng: &mut ChaCha20Rng) -> Page {
-        let mut column = || vec![keys.public.encrypt(&[1; 64], rng).unwrap()];
+        let mut column = || vec![uploaded(&keys.upload, &[1; 64], rng)];
         let columns = (0..2 * side).map(|_| column()).collect();
         let table =
             EncryptedTable::new(keys.public.params(), evaluator.context().layout(), columns);
@@ -501,7 +422,7 @@ pub(crate) mod tests {
 
     /// Measured over expected squared noise of one page, and of its square.
     fn page_and_square(keys: &Keys, side: usize, rng: &mut ChaCha20Rng) -> [f64; 2] {
-        let evaluator = Evaluator::new(&keys.evaluation, Layout::for_records(64).unwrap());
+        let evaluator = keys.evaluator();
         let page = page(keys, &evaluator, side, rng);
         let noise = norm_squared(&measured(&keys.secret, &page.ciphertext));
         let of_page = noise / page.noise.norm_squared;
@@ -574,23 +495,21 @@ pub(crate) mod tests {
         assert_eq!([64, 8_192, 8_192 * 16].map(hides), [false, true, true]);
     }
 
-    /// Under keys of one, two and three shares. Of squared scores the weight gives way: their noise
-    /// grows by 8^(1/2) and 27^(1/2), and clique weights of 1000, 490 and 260 fit.
+    /// Under keys of one, two and three shares, and squared scores under a whole key.
     #[test]
     fn the_widest_statistics_fit_the_flood() {
         // Both axes merge 100 categories into 8 centred groups: 7 on 12 columns, -1 on 88.
         let energy = 49.0 * 12.0 + 88.0;
-        for (shares, weight) in [(1, 1000.0), (2, 490.0), (3, 260.0)] {
+        for shares in 1..=MAX_SHARES {
             let of = |set| Parameters::new(set).unwrap().with_shares(shares).unwrap();
             for set in [P1, P1_LARGE, P3] {
                 let params = of(set);
                 let chunks = (set.max_records as f64 / N).ceil();
-                let left = fresh_variance(&params).times(energy);
-                let right = left + switch_variance(&params);
+                let noise = ColumnNoise::uploaded(&params, Origin::KeyServices, ProductKey::Joint);
+                let fresh = noise.fresh.times(energy);
+                let (left, right) = (fresh + noise.left, fresh + noise.right);
                 let products = chunks * product_variance(set.plaintext_moduli[0], left, right);
-                let page = (products
-                    + packing_variance(&params, DEGREE, ColumnNoise::of_service(&params).merge))
-                .sqrt();
+                let page = (products + packing_variance(&params, DEGREE, noise.merge)).sqrt();
                 let largest = largest_page_deviation(&set);
                 eprintln!(
                     "set {}, {shares} shares: {:.4} of the largest",
@@ -599,27 +518,19 @@ pub(crate) mod tests {
                 );
                 assert!(page < largest, "set {}, {shares} shares", set.id);
             }
-            let params = of(P2);
-            let chunks = (P2.max_records as f64 / N).ceil();
-            for &t in P2.plaintext_moduli {
-                let right = fresh_variance(&params) + switch_variance(&params);
-                let products = chunks * product_variance(t, fresh_variance(&params), right);
-                // A page full of cells, in a clique of that weight.
-                let norm_squared = N
-                    * (products
-                        + packing_variance(
-                            &params,
-                            DEGREE,
-                            ColumnNoise::of_service(&params).merge,
-                        ));
-                let square = weight * square_deviation(&params, t, norm_squared);
-                let largest = largest_page_deviation(&P2);
-                eprintln!(
-                    "squares, {shares} shares: {:.4} of the largest",
-                    square / largest
-                );
-                assert!(square < largest, "squares, {shares} shares");
-            }
+        }
+        let params = Parameters::new(P2).unwrap();
+        let chunks = (P2.max_records as f64 / N).ceil();
+        let upload = ProductKey::Upload(HolderKeyId([0; 16]));
+        let noise = ColumnNoise::uploaded(&params, Origin::Holder, upload);
+        for &t in P2.plaintext_moduli {
+            let products = chunks * product_variance(t, noise.fresh, noise.fresh + noise.right);
+            // A page full of cells, in a clique of weight 1000.
+            let norm_squared = N * (products + packing_variance(&params, DEGREE, noise.merge));
+            let square = 1000.0 * square_deviation(&params, t, norm_squared);
+            let largest = largest_page_deviation(&P2);
+            eprintln!("squares: {:.4} of the largest", square / largest);
+            assert!(square < largest, "squares");
         }
     }
 
@@ -632,7 +543,7 @@ pub(crate) mod tests {
             // Of the mask's encryption and all vectors of a ladder.
             let vectors = 1.0 + 3.0 * 27.0;
             for shares in 1..=most_shares(&set) {
-                let fresh = fresh_variance(&params.with_shares(shares).unwrap()).total;
+                let fresh = rounding_variance(&params.with_shares(shares).unwrap()).total;
                 assert!((vectors * fresh).sqrt() < largest_page_deviation(&set));
             }
         }

@@ -7,8 +7,8 @@
 //! s^-1 modulo q, so that the result is the plain value: the message is then exact, and the
 //! noise of the product is not multiplied either, only that of the key switches is.
 //!
-//! Products are not relinearised by themselves: the first level switches from s^2, sigma(s) and
-//! sigma(s^2) at once; of columns under a holder's key h from h, h^2, sigma(h) and sigma(h^2).
+//! Products are not relinearised by themselves: the first level switches from x, x^2, sigma(x) and sigma(x^2) at once,
+//! x being the key that they are under.
 #![expect(
     clippy::indexing_slicing,
     reason = "a level is one of the tree's, for each of which there are keys"
@@ -81,12 +81,10 @@ impl<'a> Packer<'a> {
         Some([[sum0, sum1], [difference0, difference1]])
     }
 
-    /// Merges two leaves under (1, s), or (1, s, s^2) where `squares` are given, of which the sums
-    /// u + X^k v and the differences u - X^k v are known.
+    /// Merges two leaves under (1, s), of which the sums u + X^k v and the differences u - X^k v are known.
     pub(crate) fn merge_leaves(
         &self,
         [sum, difference]: [Pair; 2],
-        squares: Option<[Poly; 2]>,
         scratch: &mut Scratch,
     ) -> Lifted {
         let level = &self.levels[0];
@@ -95,18 +93,7 @@ impl<'a> Packer<'a> {
         let mut merged = self.switcher.lift([c0, c1]);
         let image = difference[1].permuted(&level.permutation);
         let sigma = &self.keys.packing[level.number - 1];
-        match squares {
-            None => self.switcher.add(&[(sigma, &image)], &mut merged, scratch),
-            Some([sum, difference]) => {
-                let square = &self.keys.squares[level.number - 1];
-                let terms = [
-                    (sigma, &image),
-                    (&self.keys.relinearise, &sum),
-                    (square, &difference.permuted(&level.permutation)),
-                ];
-                self.switcher.add(&terms, &mut merged, scratch);
-            }
-        }
+        self.switcher.add(&[(sigma, &image)], &mut merged, scratch);
         merged
     }
 

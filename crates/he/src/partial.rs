@@ -313,7 +313,6 @@ impl TileSums {
 }
 
 /// Tags of the keys that a section may be under.
-const UNDER_SERVICES: u8 = 0;
 const UNDER_UPLOAD: u8 = 1;
 const UNDER_JOINT: u8 = 2;
 
@@ -322,7 +321,6 @@ const SECTION_BYTES: usize = 1 + 2 * 4 + 4 + 1;
 
 fn put_section(out: &mut Vec<u8>, Section { chunks, key }: &Section) -> Result<()> {
     match key {
-        ProductKey::Service => out.push(UNDER_SERVICES),
         ProductKey::Upload(HolderKeyId(id)) => {
             out.push(UNDER_UPLOAD);
             out.extend_from_slice(id);
@@ -336,7 +334,6 @@ fn put_section(out: &mut Vec<u8>, Section { chunks, key }: &Section) -> Result<(
 /// A section whose first record chunk is `start`.
 fn take_section(body: &mut Reader<'_>, start: usize) -> Result<Section> {
     let key = match body.bytes()? {
-        [UNDER_SERVICES] => ProductKey::Service,
         [UNDER_UPLOAD] => ProductKey::Upload(HolderKeyId(body.bytes()?)),
         [UNDER_JOINT] => ProductKey::Joint,
         _ => return Err(body.malformed("a section under no kind of key")),

@@ -217,10 +217,7 @@ impl Plan {
     fn section_noise(&self, context: &EvaluationContext<'_>) -> Result<Vec<SectionNoise>> {
         let noise = |section: &Section| {
             let keys = context.product_keys(section.key)?;
-            let noise = match (keys, section.key) {
-                (None, _) => ColumnNoise::of_service(&self.params),
-                (Some(keys), key) => ColumnNoise::uploaded(&self.params, keys.origin, key),
-            };
+            let noise = ColumnNoise::uploaded(&self.params, keys.origin, section.key);
             let left = |c: &Combination| c.variance(noise.fresh) + noise.left;
             let right = |c: &Combination| c.variance(noise.fresh) + noise.right;
             Ok(SectionNoise {

@@ -76,6 +76,7 @@ pub(crate) fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Ve
 mod tests {
     use super::*;
     use crate::evaluate::Evaluator;
+    use crate::holder::{HolderKey, uploaded};
     use crate::keys::{EvaluationKeys, SecretKey};
     use crate::layout::Layout;
     use crate::noise::tests::measured;
@@ -97,10 +98,12 @@ mod tests {
         rng: &mut ChaCha20Rng,
     ) -> Page {
         let layout = Layout::for_records(64).unwrap();
-        let mut column = || vec![public.encrypt(&vec![1; records], rng).unwrap()];
+        let key = HolderKey::random(public.params(), rng).unwrap();
+        let own = key.switch_keys(public, Some(layout), rng).unwrap();
+        let mut column = || vec![uploaded(&key, &vec![1; records], rng)];
         let columns = vec![column(), column()];
         let table = EncryptedTable::new(public.params(), layout, columns).unwrap();
-        let evaluator = Evaluator::new(keys, layout);
+        let evaluator = Evaluator::new(keys, layout).with_holder_keys(&own).unwrap();
         let factors = Factors {
             left: &[Combination::column(0)],
             right: &[Combination::column(1)],

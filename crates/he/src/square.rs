@@ -37,7 +37,7 @@ impl SquaredScore {
             return Err(Error::Mismatch("these parameters have no room for squares"));
         }
         let invert = |scratch: &mut Scratch| context.invert(&cells.ciphertext, scratch);
-        let inverted = context.with_scratch(work, invert);
+        let inverted = context.with_scratch(work, invert)?;
         let residue = cells.ciphertext.residue;
         let product = &cells.ciphertext.to_scheme(params)? * &inverted.to_scheme(params)?;
         let [c0, c1, c2] = &product[..] else {
@@ -48,7 +48,7 @@ impl SquaredScore {
         };
         let product = [poly(c0), poly(c1), poly(c2)];
         let relinearise = |scratch: &mut Scratch| context.relinearise(product, scratch);
-        let c = context.with_scratch(work, relinearise);
+        let c = context.with_scratch(work, relinearise)?;
         work.switching += started.seconds();
         Ok(Self {
             cells,
@@ -161,7 +161,7 @@ impl Evaluator<'_> {
         self.context().with_scratch(work, |scratch| {
             let mut nodes = merge_row(row, |u, v| {
                 let spread = packer.spread_leaves(u, v)?;
-                Some(packer.merge_leaves(spread, None, scratch))
+                Some(packer.merge_leaves(spread, scratch))
             });
             for height in 1..packer.height() {
                 nodes = merge_row(nodes, |u, v| packer.merge(height, u, v, scratch));

@@ -14,9 +14,10 @@ use std::sync::Arc;
 /// them: whoever has them knows under which key.
 pub(crate) type Operand = Vec<Arc<Ciphertext>>;
 
-/// Consecutive record chunks of a column: under the service's key, or all under one upload key.
+/// Consecutive record chunks of a column, all under one upload key.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
+    /// The upload key, if there is a chunk.
     key: Option<HolderKeyId>,
     ciphertexts: Operand,
 }
@@ -36,21 +37,10 @@ pub(crate) const MAX_SECTIONS: usize = 128;
 /// The key that products of columns are under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProductKey {
-    /// The service's.
-    Service,
     /// The upload key of the columns' holder.
     Upload(HolderKeyId),
     /// The joint key of several holders of columns.
     Joint,
-}
-
-impl FromIterator<Arc<Ciphertext>> for Chunks {
-    fn from_iter<I: IntoIterator<Item = Arc<Ciphertext>>>(chunks: I) -> Self {
-        Self {
-            key: None,
-            ciphertexts: chunks.into_iter().collect(),
-        }
-    }
 }
 
 impl Chunks {
@@ -90,7 +80,7 @@ impl Chunks {
         self.ciphertexts.len()
     }
 
-    /// The upload key that they are under, and the ciphertexts.
+    /// The upload key, and the ciphertexts.
     pub(crate) fn into_parts(self) -> (Option<HolderKeyId>, Operand) {
         (self.key, self.ciphertexts)
     }
@@ -145,65 +135,28 @@ pub struct Place {
 }
 
 /// An encrypted table in memory: one ciphertext a one-hot column, record chunk and plaintext
-/// modulus.
+/// modulus, all under one upload key.
 #[derive(Clone, Debug)]
 pub struct EncryptedTable {
     params: Parameters,
     layout: Layout,
-    holder: Option<HolderKeyId>,
+    key: HolderKeyId,
     /// `columns[residue][column][chunk]`
     columns: Vec<Vec<Operand>>,
 }
 
 impl EncryptedTable {
-    /// A table from ciphertexts as [`crate::PublicKey::encrypt`] makes them:
-    /// `columns[column][chunk][residue]`.
+    /// A table from ciphertexts: `columns[column][chunk][residue]`.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where a column lacks a chunk or a residue.
+    /// [`Error::Mismatch`] where a column lacks a chunk or a residue, for several upload keys, and for no column.
     pub fn new(
-        params: &Parameters,
-        layout: Layout,
-        columns: Vec<Vec<Vec<Ciphertext>>>,
-    ) -> Result<Self> {
-        Self::under(params, layout, None, columns)
-    }
-
-    /// A table whose columns are all under one holder's key, in the same order.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] where a column lacks a chunk or a residue, or for several keys.
-    pub fn of_holder(
         params: &Parameters,
         layout: Layout,
         columns: Vec<Vec<Vec<HolderCiphertext>>>,
     ) -> Result<Self> {
-        let mut keys = Vec::new();
-        let columns = columns.into_iter().map(|chunks| {
-            let chunks = chunks.into_iter().map(|residues| {
-                let (under, residues): (Vec<_>, Vec<_>) = residues
-                    .into_iter()
-                    .map(HolderCiphertext::into_parts)
-                    .unzip();
-                keys.extend(under);
-                residues
-            });
-            chunks.collect()
-        });
-        let columns = columns.collect();
-        let holder = keys.first().copied();
-        if holder.is_none() || keys.iter().any(|&key| Some(key) != holder) {
-            return Err(OTHER_KEY);
-        }
-        Self::under(params, layout, holder, columns)
-    }
-
-    fn under(
-        params: &Parameters,
-        layout: Layout,
-        holder: Option<HolderKeyId>,
-        columns: Vec<Vec<Vec<Ciphertext>>>,
-    ) -> Result<Self> {
+        let first = columns.iter().flatten().flatten().next();
+        let key = first.ok_or(OTHER_KEY)?.key_id();
         let mut by_residue: Vec<Vec<Operand>> = vec![Vec::new(); params.residues()];
         for chunks in columns {
             if chunks.len() != layout.chunks() {
@@ -212,11 +165,15 @@ impl EncryptedTable {
             let mut column = vec![Operand::new(); params.residues()];
             for residues in chunks {
                 if residues.len() != params.residues()
-                    || residues.iter().enumerate().any(|(k, c)| c.residue != k)
+                    || residues.iter().enumerate().any(|(k, c)| c.residue() != k)
                 {
                     return Err(Error::Mismatch("a chunk lacks a residue"));
                 }
                 for (chunks, ciphertext) in column.iter_mut().zip(residues) {
+                    let (under, ciphertext) = ciphertext.into_parts();
+                    if under != key {
+                        return Err(OTHER_KEY);
+                    }
                     chunks.push(Arc::new(ciphertext));
                 }
             }
@@ -227,7 +184,7 @@ impl EncryptedTable {
         Ok(Self {
             params: params.clone(),
             layout,
-            holder,
+            key,
             columns: by_residue,
         })
     }
@@ -250,7 +207,7 @@ impl Columns for EncryptedTable {
         let read = |&column: &usize| {
             let column = self.columns.get(residue)?.get(column)?;
             Some(Chunks {
-                key: self.holder,
+                key: Some(self.key),
                 ciphertexts: column.get(chunks.clone())?.to_vec(),
             })
         };
@@ -259,7 +216,7 @@ impl Columns for EncryptedTable {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let key = self.holder.map_or(ProductKey::Service, ProductKey::Upload);
+        let key = ProductKey::Upload(self.key);
         let chunks = 0..self.layout.chunks();
         vec![Section { chunks, key }]
     }

@@ -185,18 +185,14 @@ impl EvaluationContext<'_> {
     /// Relinearises a pair of leaves and merges them.
     fn merge_leaves(
         &self,
-        keys: Option<MergeKeys<'_>>,
+        keys: MergeKeys<'_>,
         pair: &PairShape,
         [[s0, s1, s2], [d0, d1, d2]]: Spread,
         scratch: &mut Scratch,
     ) -> Lifted {
         let squares = pair.squares.then_some([s2, d2]);
         let leaves = [[s0, s1], [d0, d1]];
-        match keys {
-            None => self.packer.merge_leaves(leaves, squares, scratch),
-            Some(keys) => self
-                .packer
-                .merge_uploaded_leaves(keys, leaves, squares, scratch),
-        }
+        self.packer
+            .merge_uploaded_leaves(keys, leaves, squares, scratch)
     }
 }

@@ -5,8 +5,9 @@
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan,
-    PublicKey, Result, SecretKey, Threads, TileId, TileSums, TileTask, Work, spread,
+    EvaluationKeys, Evaluator, Factors, HolderKey, HolderKeys, Layout, P1, P2, ParameterSet,
+    Parameters, Partial, Plan, Result, SecretKey, Threads, TileId, TileSums, TileTask, Work,
+    spread,
 };
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
@@ -18,8 +19,9 @@ use std::sync::{Arc, Mutex};
 const HEADER: usize = 24;
 
 struct Fixture {
-    public: PublicKey,
+    params: Parameters,
     keys: EvaluationKeys,
+    own: HolderKeys,
     table: EncryptedTable,
 }
 
@@ -32,29 +34,44 @@ impl Fixture {
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(records).unwrap();
+        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
         let mut column = || {
             let records: Vec<i64> = (0..records).map(|_| rng.random_range(0..2)).collect();
             let chunks = records.chunks(8192);
             chunks
-                .map(|chunk| public.encrypt(chunk, &mut rng).unwrap())
+                .map(|chunk| {
+                    let seeded = key.encrypt(chunk, &mut rng).unwrap().into_iter();
+                    seeded.map(|c| c.expand(&params).unwrap()).collect()
+                })
                 .collect()
         };
         let columns = (0..columns).map(|_| column()).collect();
         let table = EncryptedTable::new(&params, layout, columns).unwrap();
         Self {
-            public,
+            params,
             keys,
+            own,
             table,
         }
     }
 
+    fn context(&self) -> EvaluationContext<'_> {
+        let context = EvaluationContext::new(&self.keys, self.table.layout());
+        context.with_holder_keys(&self.own).unwrap()
+    }
+
     fn params(&self) -> &Parameters {
-        self.public.params()
+        &self.params
     }
 
     /// The pages of some cells under the last plaintext modulus.
     fn pages(&self, batch: &Batch, backend: Arc<dyn Backend>) -> Result<Vec<Option<Ciphertext>>> {
-        let evaluator = Evaluator::new(&self.keys, self.table.layout()).with_backend(backend);
+        let evaluator = Evaluator::new(&self.keys, self.table.layout());
+        let evaluator = evaluator
+            .with_holder_keys(&self.own)
+            .unwrap()
+            .with_backend(backend);
         let residue = self.params().residues() - 1;
         let mut work = Work::default();
         let (factors, cells) = (batch.factors(), &batch.pages);
@@ -68,7 +85,7 @@ impl Fixture {
     /// The tasks of a batch.
     fn tasks(&self, batch: &Batch, memory: usize) -> Vec<TileTask> {
         let residue = self.params().residues() - 1;
-        let context = EvaluationContext::new(&self.keys, self.table.layout());
+        let context = self.context();
         let plan = Plan::new(
             &context,
             &self.table,
@@ -438,7 +455,7 @@ fn tasks_and_results_are_read_strictly() {
         assert!((1..300).contains(&accepted), "{accepted} accepted");
     }
     // A product alone, a sum alone; of both chunks, and of one.
-    let context = EvaluationContext::new(&fixture.keys, fixture.table.layout());
+    let context = fixture.context();
     for (cell, memory) in [(0, 0), (8, 0), (0, usize::MAX), (8, usize::MAX)] {
         let small = Batch {
             pages: vec![vec![(3, batch.pages[0][cell].1)]],
@@ -465,7 +482,7 @@ fn tasks_and_results_are_read_strictly() {
 fn changed_tasks_do_no_harm() {
     let fixture = Fixture::new(P1, 6, 300);
     let params = fixture.params();
-    let context = EvaluationContext::new(&fixture.keys, fixture.table.layout());
+    let context = fixture.context();
     let tasks = fixture.tasks(&Batch::new(), 0);
     let bytes = tasks[0].to_bytes(params).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);

@@ -4,8 +4,8 @@
 
 use fhaim_he::{
     Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Section, Threads, Work,
-    coefficient,
+    HolderCiphertext, HolderKey, HolderKeys, Layout, P1, PAGE, ParameterSet, Parameters, PublicKey,
+    SecretKey, Section, Threads, Work, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
@@ -13,10 +13,45 @@ use rand_chacha::ChaCha20Rng;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
+/// A key service's keys, and a sole holder's.
 struct Keys {
     secret: SecretKey,
     public: PublicKey,
     evaluation: EvaluationKeys,
+    upload: HolderKey,
+}
+
+/// A table as its sole holder uploads it.
+struct Uploaded {
+    table: EncryptedTable,
+    own: HolderKeys,
+}
+
+impl Keys {
+    fn upload(
+        &self,
+        layout: Layout,
+        columns: Vec<Vec<Vec<HolderCiphertext>>>,
+        rng: &mut ChaCha20Rng,
+    ) -> Uploaded {
+        let own = self.upload.switch_keys(&self.public, Some(layout), rng);
+        Uploaded {
+            table: EncryptedTable::new(self.public.params(), layout, columns).unwrap(),
+            own: own.unwrap(),
+        }
+    }
+
+    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<HolderCiphertext> {
+        let seeded = self.upload.encrypt(coefficients, rng).unwrap().into_iter();
+        seeded
+            .map(|c| c.expand(self.public.params()).unwrap())
+            .collect()
+    }
+
+    fn evaluator<'a>(&'a self, uploaded: &'a Uploaded) -> Evaluator<'a> {
+        let evaluator = Evaluator::new(&self.evaluation, uploaded.table.layout());
+        evaluator.with_holder_keys(&uploaded.own).unwrap()
+    }
 }
 
 fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
@@ -25,6 +60,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
     let public = secret.public_key(rng).unwrap();
     let evaluation = secret.evaluation_keys(rng).unwrap();
     Keys {
+        upload: HolderKey::random(&params, rng).unwrap(),
         secret,
         public,
         evaluation,
@@ -32,12 +68,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
 }
 
 /// Encrypts one-hot columns of coded attributes.
-fn encrypt(
-    keys: &Keys,
-    sizes: &[usize],
-    columns: &[Vec<u32>],
-    rng: &mut ChaCha20Rng,
-) -> EncryptedTable {
+fn encrypt(keys: &Keys, sizes: &[usize], columns: &[Vec<u32>], rng: &mut ChaCha20Rng) -> Uploaded {
     let records = columns[0].len();
     let layout = Layout::for_records(records).unwrap();
     let mut encrypted = Vec::new();
@@ -45,12 +76,12 @@ fn encrypt(
         for category in 0..size as u32 {
             let chunks = column.chunks(8192).map(|chunk| {
                 let bits: Vec<i64> = chunk.iter().map(|&x| i64::from(x == category)).collect();
-                keys.public.encrypt(&bits, rng).unwrap()
+                keys.encrypt(&bits, rng)
             });
             encrypted.push(chunks.collect());
         }
     }
-    EncryptedTable::new(keys.public.params(), layout, encrypted).unwrap()
+    keys.upload(layout, encrypted, rng)
 }
 
 /// All pairs and all sums, compared with plaintext counts; returns the largest noise seen.
@@ -60,8 +91,9 @@ fn check_all_pairs(
     columns: &[Vec<u32>],
     rng: &mut ChaCha20Rng,
 ) -> f64 {
-    let table = encrypt(keys, sizes, columns, rng);
-    let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+    let uploaded = encrypt(keys, sizes, columns, rng);
+    let evaluator = keys.evaluator(&uploaded);
+    let table = &uploaded.table;
     let all: Vec<Combination> = (0..table.count()).map(Combination::column).collect();
     let factors = Factors {
         left: &all,
@@ -105,7 +137,7 @@ fn check_all_pairs(
         let pages: Vec<_> = (0..keys.public.params().residues())
             .map(|residue| {
                 let cells = std::slice::from_ref(&placed);
-                let pages = evaluator.pages(&table, residue, factors, cells, &mut Work::default());
+                let pages = evaluator.pages(table, residue, factors, cells, &mut Work::default());
                 pages.unwrap()[0].as_ref().unwrap().ciphertext().clone()
             })
             .collect();
@@ -264,8 +296,9 @@ fn bands_of_record_chunks_make_the_same_pages() {
             .collect()
     };
     let columns: Vec<Vec<u32>> = sizes.iter().map(draw).collect();
+    let Uploaded { table, own } = encrypt(&keys, &sizes, &columns, &mut rng);
     let mut table = Watched {
-        table: encrypt(&keys, &sizes, &columns, &mut rng),
+        table,
         reads: Mutex::default(),
         fails: false,
     };
@@ -290,7 +323,8 @@ fn bands_of_record_chunks_make_the_same_pages() {
     };
     let pages = [placed(1), placed(9), Vec::new()];
     let evaluate = |table: &Watched, memory: Option<usize>| {
-        let mut evaluator = Evaluator::new(&keys.evaluation, table.layout());
+        let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+        let mut evaluator = evaluator.with_holder_keys(&own).unwrap();
         if let Some(memory) = memory {
             evaluator = evaluator.with_backend(Arc::new(Threads::with_memory(memory)));
         }

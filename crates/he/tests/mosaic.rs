@@ -50,7 +50,7 @@ impl Fixture {
         };
         let columns = bits.iter();
         let columns = columns.map(|column| column.chunks(8192).map(&mut encrypt).collect());
-        let table = EncryptedTable::of_holder(&self.params, layout, columns.collect());
+        let table = EncryptedTable::new(&self.params, layout, columns.collect());
         Arc::new(table.unwrap())
     }
 

@@ -5,8 +5,8 @@
 
 use fhaim_he::{
     Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator, Factors,
-    Layout, P1, P1_LARGE, P2, P3, Page, ParameterSet, Parameters, PublicKey, SecretKey,
-    SquaredScore, Work, coefficient, seal,
+    HolderCiphertext, HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3, Page, ParameterSet,
+    Parameters, PublicKey, SecretKey, SquaredScore, Work, coefficient, seal,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -18,6 +18,40 @@ struct Keys {
     secret: SecretKey,
     public: PublicKey,
     evaluation: EvaluationKeys,
+    upload: HolderKey,
+}
+
+/// A table as its sole holder uploads it.
+struct Uploaded {
+    table: EncryptedTable,
+    own: HolderKeys,
+}
+
+impl Keys {
+    fn upload(
+        &self,
+        layout: Layout,
+        columns: Vec<Vec<Vec<HolderCiphertext>>>,
+        rng: &mut ChaCha20Rng,
+    ) -> Uploaded {
+        let own = self.upload.switch_keys(&self.public, Some(layout), rng);
+        Uploaded {
+            table: EncryptedTable::new(self.public.params(), layout, columns).unwrap(),
+            own: own.unwrap(),
+        }
+    }
+
+    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<HolderCiphertext> {
+        let seeded = self.upload.encrypt(coefficients, rng).unwrap().into_iter();
+        seeded
+            .map(|c| c.expand(self.public.params()).unwrap())
+            .collect()
+    }
+
+    fn evaluator<'a>(&'a self, uploaded: &'a Uploaded) -> Evaluator<'a> {
+        let evaluator = Evaluator::new(&self.evaluation, uploaded.table.layout());
+        evaluator.with_holder_keys(&uploaded.own).unwrap()
+    }
 }
 
 fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
@@ -26,23 +60,23 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
     Keys {
         public: secret.public_key(rng).unwrap(),
         evaluation: secret.evaluation_keys(rng).unwrap(),
+        upload: HolderKey::random(&params, rng).unwrap(),
         secret,
     }
 }
 
 /// Columns of ones over so many records, whole chunks of them.
-fn full_table(keys: &Keys, records: u64, columns: usize, rng: &mut ChaCha20Rng) -> EncryptedTable {
-    let params = keys.public.params();
+fn full_table(keys: &Keys, records: u64, columns: usize, rng: &mut ChaCha20Rng) -> Uploaded {
     let records = records as usize;
     let layout = Layout::for_records(records).unwrap();
     let ones = [1; DEGREE];
     let mut column = || {
         (0..layout.chunks())
-            .map(|_| keys.public.encrypt(&ones, rng).unwrap())
+            .map(|_| keys.encrypt(&ones, rng))
             .collect()
     };
     let columns = (0..columns).map(|_| column()).collect();
-    EncryptedTable::new(params, layout, columns).unwrap()
+    keys.upload(layout, columns, rng)
 }
 
 /// A page under every plaintext modulus decrypts, and its measured noise fits the estimate: below
@@ -74,11 +108,11 @@ fn fits(keys: &Keys, pages: &[Page], slack: f64, what: &str) -> Vec<i128> {
 /// positions 0, 1, ... under every plaintext modulus.
 fn pack(
     keys: &Keys,
-    table: &EncryptedTable,
+    uploaded: &Uploaded,
     left: &[Combination],
     right: &[Combination],
 ) -> Vec<Page> {
-    let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+    let evaluator = keys.evaluator(uploaded);
     let cells: Vec<(usize, Cell)> = (0..left.len())
         .flat_map(|left| match right.len() {
             0 => vec![Cell::Sum { left }],
@@ -90,7 +124,13 @@ fn pack(
     let cells = [cells];
     (0..keys.public.params().residues())
         .map(|residue| {
-            let pages = evaluator.pages(table, residue, factors, &cells, &mut Work::default());
+            let pages = evaluator.pages(
+                &uploaded.table,
+                residue,
+                factors,
+                &cells,
+                &mut Work::default(),
+            );
             pages.unwrap().pop().unwrap().unwrap()
         })
         .collect()
@@ -154,7 +194,7 @@ fn squared_scores_fit_their_estimates() {
     let table = full_table(&keys, P2.max_records, 4, &mut rng);
     let cells = pack(&keys, &table, &axis(0..2, 1), &axis(2..4, 1));
     fits(&keys, &cells, 3.0, "set 3: counts");
-    let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+    let evaluator = keys.evaluator(&table);
     let n = P2.max_records as i64;
     let target = [n, 0, n / 2, 1];
     let mut work = Work::default();
@@ -180,8 +220,8 @@ fn sealing_with_a_whole_ladder_stays_within_the_budget() {
     for set in [P1, P1_LARGE, P2, P3] {
         let keys = keys(set, &mut rng);
         let layout = Layout::for_records(64).unwrap();
-        let column = vec![keys.public.encrypt(&[1; 64], &mut rng).unwrap()];
-        let table = EncryptedTable::new(keys.public.params(), layout, vec![column]).unwrap();
+        let column = vec![keys.encrypt(&[1; 64], &mut rng)];
+        let table = keys.upload(layout, vec![column], &mut rng);
         let pages = pack(&keys, &table, &axis(0..1, 1), &[]);
         let noise = keys.public.encrypt(&[-1], &mut rng).unwrap();
         let sealed: Vec<_> = pages

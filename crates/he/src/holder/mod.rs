@@ -36,7 +36,7 @@ mod tests;
 pub use ciphertext::{HolderCiphertext, SeededCiphertext};
 pub use keys::HolderKeys;
 pub(crate) use keys::{MergeKeys, Origin};
-pub(crate) use roster::{KeyKinds, RosterSecrets, SwitchKind, dataset_switches, upload_seed};
+pub(crate) use roster::{KeyKinds, RosterSecrets, SwitchKind, packing_switches, upload_seed};
 pub use roster::{RosterKeys, RosterShape};
 
 use crate::error::{Error, Result};
@@ -181,4 +181,15 @@ impl HolderKey {
             .map(|residue| self.encrypt_residue(residue, coefficients, rng))
             .collect()
     }
+}
+
+/// Encrypts a polynomial as the computation service has it, for tests.
+#[cfg(test)]
+pub(crate) fn uploaded<R: RngCore + CryptoRng>(
+    key: &HolderKey,
+    coefficients: &[i64],
+    rng: &mut R,
+) -> Vec<HolderCiphertext> {
+    let seeded = key.encrypt(coefficients, rng).unwrap().into_iter();
+    seeded.map(|c| c.expand(&key.params).unwrap()).collect()
 }

@@ -235,13 +235,9 @@ impl RosterKeys {
     }
 }
 
-/// The switching keys whose sources are made of s: inversion, packing, relinearisation, and the images of s^2.
-pub(crate) fn dataset_switches() -> impl Iterator<Item = SwitchKind> {
-    let packing = (1..=LEVELS).map(|level| SwitchKind::linear(sigma(level), false));
-    let squares = (1..=FIRST_LEVELS).map(|level| SwitchKind::square(sigma(level)));
-    let inversion = [SwitchKind::linear(2 * DEGREE - 1, false)].into_iter();
-    let relinearise = [SwitchKind::square(1)];
-    inversion.chain(packing).chain(relinearise).chain(squares)
+/// The switching keys for packing, at levels 1 to 13: sources are images of s.
+pub(crate) fn packing_switches() -> impl Iterator<Item = SwitchKind> {
+    (1..=LEVELS).map(|level| SwitchKind::linear(sigma(level), false))
 }
 
 /// A key service's seed of a holder's upload key, by the holder's number.

@@ -25,8 +25,7 @@ use super::{Common, KeyShare, Switch};
 use crate::error::{Error, Result};
 use crate::holder::{HolderKeyId, RosterKeys, RosterShape};
 use crate::keys::{
-    EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, cover, expand, full_transform,
-    plain, small,
+    EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, cover, expand, full_transform, plain, small,
 };
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
@@ -41,9 +40,9 @@ pub(super) type Digits = Vec<Vec<u64>>;
 pub struct FirstRound {
     /// Its part of the public key, in a list of one.
     pub(super) public: Digits,
-    /// Its parts of inversion, of packing at every level, and of upload keys.
+    /// Its parts of packing at every level, and of upload keys.
     pub(super) linear: Vec<Digits>,
-    /// h_i and k_i of relinearisation, of squares at every level, and of the squares of upload keys.
+    /// h_i and k_i of the squares of upload keys.
     pub(super) squares: Vec<[Digits; 2]>,
     /// The roster whose upload keys are made.
     pub(super) shape: Option<RosterShape>,
@@ -263,10 +262,7 @@ impl RoundSums {
                 b: linear.next().ok_or(SHAPE)?.clone(),
             })
         };
-        let inversion = next()?;
         let packing = (0..LEVELS).map(|_| next()).collect::<Result<_>>()?;
-        let relinearise = next()?;
-        let squares = (0..FIRST_LEVELS).map(|_| next()).collect::<Result<_>>()?;
         let mut ids = self.ids.iter();
         let roster = self.sums.shape.map(|shape| {
             RosterKeys::assemble(
@@ -278,10 +274,8 @@ impl RoundSums {
         });
         Ok(EvaluationKeys {
             params: self.params.clone(),
-            relinearise,
-            inversion,
             packing,
-            squares,
+            scores: None,
             roster: roster.transpose()?,
         })
     }

@@ -28,7 +28,7 @@ pub use decryption::{DecryptionShare, Opening, combine};
 pub use generation::{FirstRound, RoundSums, SecondRound};
 
 use crate::error::{Error, Result};
-use crate::holder::{RosterSecrets, RosterShape, SwitchKind, dataset_switches, upload_seed};
+use crate::holder::{RosterSecrets, RosterShape, SwitchKind, packing_switches, upload_seed};
 use crate::keys::{full_transform, permuted, small};
 use crate::params::Parameters;
 use crate::ring::Ring;
@@ -187,7 +187,7 @@ impl Switch {
     /// All switching keys of a dataset, in the order in which they are made and sent.
     fn all(shape: Option<RosterShape>) -> impl Iterator<Item = Self> {
         let of = |owner: Owner| move |kind: SwitchKind| Self { owner, kind };
-        let dataset = dataset_switches().map(of(Owner::Dataset));
+        let dataset = packing_switches().map(of(Owner::Dataset));
         let holders = 0..shape.map_or(0, RosterShape::holders);
         let uploads = holders
             .zip(std::iter::repeat(shape))

@@ -9,7 +9,7 @@ use super::*;
 use crate::ciphertext::Ciphertext;
 use crate::evaluate::Evaluator;
 use crate::holder::HolderKey;
-use crate::keys::{EvaluationKeys, PublicKey};
+use crate::keys::{EvaluationKeys, PublicKey, squared};
 use crate::layout::{Layout, coefficient};
 use crate::mosaic::{Mosaic, Rectangle};
 use crate::noise;
@@ -17,7 +17,6 @@ use crate::page::Page;
 use crate::params::{DEGREE, P1, P1_LARGE, P2, ParameterSet};
 use crate::plan::Cell;
 use crate::release::seal;
-use crate::square::SquaredScore;
 use crate::table::{Columns, Combination, EncryptedTable, Factors};
 use crate::work::Work;
 use rand::SeedableRng;
@@ -103,6 +102,18 @@ impl Panel {
         read(&self.params, c.residue, &phase.collect::<Vec<_>>())
     }
 
+    /// The transform of the sum of what each service has.
+    fn sum(&self, of: impl Fn(&KeyShare) -> Zeroizing<Vec<i64>>) -> Zeroizing<Vec<u64>> {
+        let mut sum = vec![0; DEGREE];
+        for share in &self.shares {
+            let own = of(share);
+            sum.iter_mut()
+                .zip(own.iter())
+                .for_each(|(sum, &x)| *sum += x);
+        }
+        full_transform(self.params.ring(), &sum)
+    }
+
     fn noise_squared(&self, c: &Ciphertext) -> f64 {
         self.read(c).noise.iter().map(|e| e * e).sum()
     }
@@ -126,18 +137,9 @@ impl Panel {
         combine(&self.params, &opened, &shares.collect::<Vec<_>>())
     }
 
-    /// A page of the products of the first with the last `side` of 2 `side` columns, of one record
-    /// more each, at positions 0, 1, ...
+    /// A page of the products of the first with the last `side` of 2 `side` columns, of one record more each, at positions
+    /// 0, 1, ... The columns are under a sole holder's upload key.
     fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
-        let layout = Layout::for_records(64).unwrap();
-        let column = |c| vec![self.encrypt(&vec![1; records(c)], rng)];
-        let columns = (0..2 * side).map(column).collect();
-        let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
-        self.products(side, &table, &Evaluator::new(&self.keys, layout))
-    }
-
-    /// The same of columns under a holder's own key.
-    fn holders_page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
         let layout = Layout::for_records(64).unwrap();
         let key = HolderKey::random(&self.params, rng).unwrap();
         let own = key.switch_keys(&self.public, Some(layout), rng).unwrap();
@@ -147,7 +149,7 @@ impl Panel {
             vec![residues.collect()]
         };
         let columns = (0..2 * side).map(column).collect();
-        let table = EncryptedTable::of_holder(&self.params, layout, columns).unwrap();
+        let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
         let evaluator = Evaluator::new(&self.keys, layout).with_holder_keys(&own);
         self.products(side, &table, &evaluator.unwrap())
     }
@@ -187,7 +189,7 @@ fn a_holders_columns_are_counted_under_split_keys() {
     for (set, shares) in [(P1, 2), (P1_LARGE, 3)] {
         let panel = panel(set, shares, 60 + shares as u64);
         let mut rng = ChaCha20Rng::seed_from_u64(61);
-        let (pages, expected) = panel.holders_page(3, &mut rng);
+        let (pages, expected) = panel.page(3, &mut rng);
         let noise = panel.noise_squared(&pages[0].ciphertext);
         let largest = noise::largest_page_deviation(&set).powi(2) * N;
         assert!(noise < largest, "set {}: {noise:e} of {largest:e}", set.id);
@@ -256,36 +258,22 @@ fn noise_under_split_keys_is_as_large_as_expected() {
     const KEYS: u64 = 4;
     const PAGES: u64 = 3;
     for shares in [2, 3] {
-        let mut sums = [0.0; 3];
+        let mut sums = [0.0; 2];
         for key in 0..KEYS {
             let panel = panel(P2, shares, 10 + key);
             let mut rng = ChaCha20Rng::seed_from_u64(20 + key);
-            let layout = Layout::for_records(64).unwrap();
-            let evaluator = Evaluator::new(&panel.keys, layout);
-            let t = P2.plaintext_moduli[0];
             for _ in 0..PAGES {
                 let fresh = panel.encrypt(&[1; 64], &mut rng).swap_remove(0);
                 let of_fresh = panel.noise_squared(&fresh) / N;
-                sums[0] += of_fresh / noise::fresh_variance(&panel.params).total;
+                sums[0] += of_fresh / noise::rounding_variance(&panel.params).total;
                 let page = panel.page(3, &mut rng).0.swap_remove(0);
                 sums[1] += panel.noise_squared(page.ciphertext()) / page.noise.norm_squared;
-                let expected =
-                    noise::square_deviation(&panel.params, t, page.noise.norm_squared).powi(2);
-                let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
-                sums[2] += panel.noise_squared(square.square()) / N / expected;
             }
         }
-        let [fresh, page, square] = sums.map(|sum| sum / (KEYS * PAGES) as f64);
-        eprintln!(
-            "{shares} shares, measured over expected variance: fresh {fresh:.3}, page {page:.3}, \
-             square {square:.3}"
-        );
+        let [fresh, page] = sums.map(|sum| sum / (KEYS * PAGES) as f64);
+        eprintln!("{shares} shares, measured over expected: fresh {fresh:.3}, page {page:.3}");
         assert!((fresh - 1.0).abs() < 0.15, "{shares} shares: fresh {fresh}");
         assert!((page - 1.0).abs() < 0.3, "{shares} shares: page {page}");
-        assert!(
-            (square - 1.0).abs() < 0.4,
-            "{shares} shares: square {square}"
-        );
     }
 }
 
@@ -294,19 +282,32 @@ fn noise_under_split_keys_is_as_large_as_expected() {
 #[test]
 fn errors_of_keys_are_as_large_as_expected() {
     for (set, shares) in [(P1, 2), (P1, 3), (P2, 3)] {
-        let panel = panel(set, shares, 30);
-        let keys = &panel.keys;
-        let linear = key_error(&panel, &keys.inversion, false, 2 * DEGREE - 1);
-        let packing = key_error(&panel, &keys.packing[4], false, (1 << 5) + 1);
-        let relinearise = key_error(&panel, &keys.relinearise, true, 1);
-        let square = key_error(&panel, &keys.squares[7], true, (1 << 8) + 1);
+        let panel = panel_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
+        let keys = panel.keys.roster().unwrap().upload(0).unwrap();
+        let products = keys.products.as_ref().unwrap();
+        let s = panel.sum(|share| share.coefficients());
+        let h = panel.sum(|share| {
+            let seeds = vec![share.upload_seed(0)];
+            HolderKey::from_seeds(&panel.params, seeds)
+                .unwrap()
+                .coefficients()
+        });
+        let error = |key, source: &[u64]| key_error(&panel, key, source, &s);
+        let image = |p: &[u64], level: usize| {
+            permuted(p, &panel.params.ring().automorphism((1 << level) + 1))
+        };
+        let square = squared(panel.params.ring(), &h);
+        let packing = error(&panel.keys.packing[4], &image(&s, 5));
+        let linear = error(&keys.linear, &h);
+        let of_square = error(&products.square, &square);
+        let of_image = error(&products.images[&8].square, &image(&square, 8));
         let drawn = 10.0 * shares as f64;
-        let squared = 2.0 * N * drawn * drawn + 2.0 * drawn;
+        let squared_variance = 2.0 * N * drawn * drawn + 2.0 * drawn;
         let ratios = [
             linear / drawn,
             packing / drawn,
-            relinearise / squared,
-            square / squared,
+            of_square / squared_variance,
+            of_image / squared_variance,
         ];
         eprintln!(
             "set {}, {shares} shares: measured over expected variance {ratios:.3?}",
@@ -324,24 +325,14 @@ fn errors_of_keys_are_as_large_as_expected() {
     }
 }
 
-/// Mean square of a key's errors, over all digits.
+/// Mean square of the errors of a key from `source` to s, over all digits; both are transforms over all primes.
 fn key_error(
     panel: &Panel,
     key: &crate::keys::KeySwitchKey,
-    squared: bool,
-    automorphism: usize,
+    source: &[u64],
+    secret: &[u64],
 ) -> f64 {
     let ring = panel.params.ring();
-    let mut secret = vec![0; DEGREE];
-    for share in &panel.shares {
-        let own = share.coefficients();
-        secret
-            .iter_mut()
-            .zip(own.iter())
-            .for_each(|(sum, &s)| *sum += s);
-    }
-    let secret = full_transform(ring, &secret);
-    let image = permuted(&secret, &ring.automorphism(automorphism));
     let limb = &ring.limbs()[0];
     let m = limb.modulus;
     let p = ring.special_product(limb);
@@ -349,11 +340,7 @@ fn key_error(
     for (i, (a, b)) in key.a.iter().zip(&key.b).enumerate() {
         let error = (0..DEGREE).map(|k| {
             let product = m.redc(u128::from(a[k]) * u128::from(secret[k]));
-            let source = match squared {
-                true => m.mul(image[k], image[k]),
-                false => image[k],
-            };
-            let source = if i == 0 { m.mul(p, source) } else { 0 };
+            let source = if i == 0 { m.mul(p, source[k]) } else { 0 };
             m.sub(m.add(m.redc(u128::from(b[k])), product), source)
         });
         let mut error: Vec<u64> = error.collect();
@@ -429,7 +416,7 @@ fn statistics_under_upload_keys_of_several_services_are_exact() {
                 vec![seeded.map(|c| c.expand(&panel.params).unwrap()).collect()]
             };
             let table = columns[holder].iter().map(|_| column()).collect();
-            let table = EncryptedTable::of_holder(&panel.params, layout, table).unwrap();
+            let table = EncryptedTable::new(&panel.params, layout, table).unwrap();
             Rectangle {
                 first_chunk: if joined { 0 } else { holder },
                 columns: columns[holder].to_vec(),
